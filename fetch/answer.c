@@ -203,6 +203,8 @@ read_field(struct answer_head *head, unsigned version, struct span name, struct 
             return "its Connection field names too many others";
     } else if (http_name_is(name, "Content-Encoding")) {
         read_codings(value, &head->coding);
+    } else if (http_name_is(name, "WWW-Authenticate") || http_name_is(name, "Proxy-Authenticate")) {
+        head->binds = head->binds || headers_bind_connection(value);
     } else if (http_name_is(name, "Location") && value.len && !head->location) {
         head->location = strndup(value.ptr, value.len);
         if (!head->location)

@@ -32,6 +32,7 @@ struct answer_head {
                                beside a Transfer-Encoding */
     int64_t stated_length;  /* of the bytes on the wire, decoded or not; -1 likewise */
     bool chunked;           /* the body comes in chunks */
+    bool binds;             /* it challenges by a scheme that authenticates a connection */
     bool ambiguous;         /* both a Content-Length and a Transfer-Encoding frame the body */
     enum coding coding; /* of the content, to be decoded; CODING_UNKNOWN also for more than one */
 };

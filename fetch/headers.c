@@ -138,3 +138,33 @@ headers_have(struct span headers, const char *const *names)
             return true;
     return false;
 }
+
+bool
+headers_bind_connection(struct span value)
+{
+    while (value.len) {
+        const char *comma = memchr(value.ptr, ',', value.len);
+        size_t len = comma ? (size_t)(comma - value.ptr) : value.len;
+        struct span member = http_trim(span_of(value.ptr, len)), scheme = member;
+
+        for (scheme.len = 0; scheme.len < member.len && !http_is_blank(member.ptr[scheme.len]);)
+            scheme.len++;
+        if (http_name_is(scheme, "NTLM") || http_name_is(scheme, "Negotiate"))
+            return true;
+        len += comma != NULL;
+        value = span_of(value.ptr + len, value.len - len);
+    }
+    return false;
+}
+
+bool
+headers_authenticate_connection(struct span headers)
+{
+    struct span line, name, value;
+
+    while (http_next_line(&headers, &line))
+        if (http_split_field(line, &name, &value) && http_name_is(name, "Authorization") &&
+            headers_bind_connection(value))
+            return true;
+    return false;
+}

@@ -104,7 +104,7 @@ void pools_free(struct pools *pools);
 
 /* What a transfer wants of its pool. */
 enum pool_wish {
-    POOL_NEW,    /* a connection that has not been used: for a tunnel */
+    POOL_NEW,    /* a connection that has not been used */
     POOL_IDLE,   /* an idle connection, not of HTTP/2, rather than a new one */
     POOL_SHARED, /* one that others use over HTTP/2 rather than an idle or a new one */
 };

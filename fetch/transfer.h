@@ -98,6 +98,7 @@ struct transfer {
     struct status_line status; /* of the last head of which a line has come */
     bool conditional;          /* the request has a condition, to which 304 is an answer */
     bool ranged;               /* it asks for a range, to which 206 is an answer */
+    bool binds;                /* it authenticates its connection */
     bool has_body;             /* a body follows it (RFC 9112 section 6.3) */
     bool redirecting;          /* it is a redirect with somewhere to go */
     bool tls_ended;            /* the origin has sent close_notify after the final head */
@@ -112,7 +113,8 @@ struct transfer {
     size_t used;         /* of the piece that libcurl holds for it while it is paused */
     uint64_t body_bytes; /* decoded */
     uint64_t wire_bytes; /* as received */
-    uint64_t read_bytes; /* of these, those that have been read to the end: paused pieces have not */
+    uint64_t
+        read_bytes; /* of these, those that have been read to the end: paused pieces have not */
 
     enum fetch_error error;     /* why we ended it ourselves, FETCH_OK if we did not */
     enum fetch_error no_socket; /* why libcurl was given none, with a sentence; FETCH_OK: it was */

@@ -95,8 +95,12 @@ take_answer(struct transfer *t)
     if (!transfer_advance(t, t->has_body ? ANSWER_END_OF_HEAD : ANSWER_END_OF_BODILESS) ||
         !was_requested(t))
         return false;
-    /* What another reading of the framing takes for an answer must not become one (section 6.3). */
-    if (t->head.ambiguous)
+    /*
+     * What another reading of the framing takes for an answer must not become one (section 6.3),
+     * and what may be sent on an authenticated connection is that of one client (RFC 9110 section
+     * 3.3 has each request stand for itself).
+     */
+    if (t->head.ambiguous || t->head.binds)
         curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
     t->redirecting =
         method_may_follow(t->request) && is_redirect(t->status.status) && t->head.location;

@@ -92,15 +92,18 @@ set_authorities(CURL *easy, const struct settings *settings)
 static bool
 may_use_http_2(const struct transfer *t)
 {
-    return t->target->https && !(t->request->flags & FETCH_MAY_PAUSE) &&
+    return t->target->https && !t->binds && !(t->request->flags & FETCH_MAY_PAUSE) &&
            t->request->body.kind != FETCH_BODY_SUPPLIED;
 }
 
-/* A tunnel's connection must not have served another purpose. */
+/*
+ * A tunnel's connection must not have served another purpose, nor one that is authenticated by its
+ * request.
+ */
 static bool
 wants_new_connection(const struct transfer *t)
 {
-    return t->request->flags & FETCH_CONNECT_ONLY;
+    return t->binds || t->request->flags & FETCH_CONNECT_ONLY;
 }
 
 /* Behind a proxy the connections for http are to the proxy, whatever the origin. */
@@ -171,6 +174,8 @@ set_method(struct transfer *t, CURL *easy)
 
     if (wants_new_connection(t))
         SET(CURLOPT_FRESH_CONNECT, 1L);
+    if (t->binds)
+        SET(CURLOPT_FORBID_REUSE, 1L);
     if (method_is(method, "HEAD")) {
         SET(CURLOPT_NOBODY, 1L);
         return CURLE_OK;
@@ -278,6 +283,7 @@ transfer_start(struct transfer *t, CURLM *multi, const struct settings *settings
         .request = request,
         .conditional = headers_have(request->headers, conditions),
         .ranged = headers_have(request->headers, ranges),
+        .binds = headers_authenticate_connection(request->headers),
         .owner = *owner,
         .asked_us = now_us,
         .last_byte_us = now_us,

@@ -165,6 +165,31 @@ START_TEST(connections_of_all_pools_serve_again)
 }
 END_TEST
 
+/* A request that authenticates its connection gets one of its own: no other request is on it. */
+START_TEST(an_authenticated_connection_serves_one_request)
+{
+    struct origin *origin = origin_start(plain);
+    struct fetcher *fetcher = start_fetcher(&config);
+    char url[64];
+
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u/", origin->port);
+    expect_page(fetcher, "hello\n", "%s", url);
+    for (unsigned i = 0; i < 3; i++) {
+        struct outcome o;
+
+        fetch_with(fetcher, url, "Authorization: NTLM TlRMTVNTUAAB\r\n", &o);
+        ck_assert_int_eq(o.error, FETCH_OK);
+        outcome_free(&o);
+        ck_assert_uint_eq(origin->connections, 2 + i);
+        expect_page(fetcher, "hello\n", "%s", url);
+    }
+    ck_assert_uint_eq(origin->connections, 4);
+    ck_assert_uint_eq(origin_wait_open(origin, 1), 1);
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
 /* Of the connections of fetches that begin together the bound is kept, and the others are closed.
  */
 START_TEST(idle_connections_are_bounded)
@@ -226,6 +251,7 @@ unit_suite(void)
     tcase_add_test(tc, a_name_is_resolved);
     tcase_add_test(tc, a_connection_serves_again);
     tcase_add_test(tc, connections_of_all_pools_serve_again);
+    tcase_add_test(tc, an_authenticated_connection_serves_one_request);
     tcase_add_loop_test(tc, idle_connections_are_bounded, 0, 3);
     tcase_add_test(tc, a_dead_connection_is_replaced);
     return suite;
