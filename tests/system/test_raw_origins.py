@@ -5,6 +5,22 @@ import rpc
 from raw_origin import RawOrigin
 from test_http import Connection
 
+
+def serve(test, origin, *options):
+    """A daemon before the origin, over HTTP on test.http and over RPC."""
+    test.http = str(test.dir / "http.sock")
+    daemon = test.daemon("--http", f"unix:{test.http}", "--origin", f"/={origin.url}",
+                         "--allow-net", "127.0.0.0/8", *options)
+    harness.wait_until(lambda: " serves with " in daemon.err, what="both fronts")
+    return daemon
+
+
+def connect(test):
+    c = Connection(test.http)
+    test.addCleanup(c.close)
+    return c
+
+
 HEADS = {
     "cr-and-text": b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\rX\r\nhello",
     "cr-cr-lf": b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\r\nhello",
@@ -29,20 +45,17 @@ class HeadTest(harness.SystemTest):
         answers = {f"/{name}": head for name, head in HEADS.items()}
         answers["/no-body"] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\r\n"
         self.o = RawOrigin(self, answers, closing=answers)
-        self.d = self.daemon("--http", f"unix:{self.dir / 'http.sock'}", "--origin",
-                             f"/={self.o.url}", "--allow-net", "127.0.0.0/8")
+        self.d = serve(self, self.o)
         self.paths = list(answers)
 
     def test_over_http(self):
         for path in self.paths:
             for method in ("GET", "HEAD", "POST"):
-                c = Connection(str(self.dir / "http.sock"))
-                self.addCleanup(c.close)
+                c = connect(self)
                 length = "Content-Length: 0\r\n" if method == "POST" else ""
                 c.send(f"{method} {path} HTTP/1.1\r\nHost: a.test\r\n{length}\r\n")
                 self.assertEqual(c.receive(head_only=method == "HEAD").status, 502, (method, path))
-        c = Connection(str(self.dir / "http.sock"))
-        self.addCleanup(c.close)
+        c = connect(self)
         c.send("GET /fine HTTP/1.1\r\nHost: a.test\r\n\r\n")
         self.assertEqual(c.receive().body, b"fine")
 
@@ -63,14 +76,8 @@ class WriteTest(harness.SystemTest):
 
     def start(self, *options, **more):
         self.o = RawOrigin(self, {"/closing": b""}, closing=("/closing",), **more)
-        self.d = self.daemon("--http", f"unix:{self.dir / 'http.sock'}", "--origin",
-                             f"/={self.o.url}", "--allow-net", "127.0.0.0/8", *options)
-        return self.connect()
-
-    def connect(self):
-        c = Connection(str(self.dir / "http.sock"))
-        self.addCleanup(c.close)
-        return c
+        self.d = serve(self, self.o, *options)
+        return connect(self)
 
     def write(self, c, method="POST", path="/", body="hello"):
         c.send(f"{method} {path} HTTP/1.1\r\nHost: a.test\r\nContent-Length: {len(body)}\r\n\r\n{body}")
@@ -89,7 +96,7 @@ class WriteTest(harness.SystemTest):
         for _ in range(20):
             self.assertEqual(self.write(c), 200)
         # All eight at once, and as many again.
-        clients = [self.connect() for _ in range(8)]
+        clients = [connect(self) for _ in range(8)]
         for _ in range(2):
             for client in clients:
                 client.send("POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\n\r\n")
@@ -100,7 +107,7 @@ class WriteTest(harness.SystemTest):
 
     def test_few_are_kept(self):
         c = self.start("--max-idle-per-origin", "2")
-        clients = [self.connect() for _ in range(8)]
+        clients = [connect(self) for _ in range(8)]
         for client in clients:
             client.send("POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\n\r\n")
         for client in clients:
