@@ -6,7 +6,7 @@
 /file           8 MiB that may be stored, with ranges
 /sent           the number of bytes of /file that were sent
 /digest         PUT or POST: the SHA-256 of the content, and its length
-/small          as /digest, but refuses more than 1000 bytes with 413, before it has read any
+/small          refuses all content with 413, before it reads any
 /events         an event stream: the first event at once, the others when /push asks for them
 /push           sends the next event to all streams
 /streams        the number of streams whose reader has not left
@@ -17,6 +17,7 @@ import hashlib
 import http.server
 import re
 import select
+import socket
 import sys
 import threading
 
@@ -113,12 +114,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
             with changed:
                 streams -= 1
 
-    def handle_expect_100(self):
-        if self.path == "/small" and int(self.headers.get("Content-Length", 0)) > 1000:
-            self.close_connection = True
-            self.answer("too large", 413)
-            return False
-        return super().handle_expect_100()
+    def refuse(self):
+        """Answers at once, and reads until the client has stopped (RFC 9112 section 9.6)."""
+        self.answer("too large", 413)
+        self.wfile.flush()
+        self.connection.shutdown(socket.SHUT_WR)
+        while self.connection.recv(65536):
+            pass
+        self.close_connection = True
 
     def content(self):
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
@@ -134,6 +137,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             pass
 
     def do_PUT(self):
+        if self.path == "/small":
+            self.refuse()
+            return
         digest = hashlib.sha256()
         length = 0
         for part in self.content():
