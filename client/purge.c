@@ -12,6 +12,8 @@
 #include "cli/output.h"
 #include "client/commands.h"
 
+enum { NOTHING_PURGED = 1 }; /* an exit status */
+
 struct purge_options {
     struct server_options server;
     const char *prefix;
@@ -92,7 +94,10 @@ purge_all(const struct purge_options *options, char **urls, int count)
     else
         printf("%" PRIu64 " %s %s\n", purged, purged == 1 ? "page" : "pages",
                options->dry_run ? "would be purged (dry run)" : "purged");
-    return EX_OK;
+    if (purged || options->all)
+        return EX_OK;
+    output_complain("no page with such a URL is stored; a URL is that of the client's request");
+    return NOTHING_PURGED;
 }
 
 static int
@@ -125,8 +130,9 @@ const struct command command_purge = {
              "the same, byte for byte, as in the request for the page. For administrators,\n"
              "over the AF_UNIX socket.\n",
     .options = {&own, &server_option_group},
-    .after = "Exit status: 0 done; 64 wrong usage; 69 no server; 74 output could not be\n"
-             "written; 75 no answer in time; 77 permission denied.\n",
+    .after = "Exit status: 0 done; 1 no page with such a URL is stored; 64 wrong usage; 69 no\n"
+             "server; 74 output could not be written; 75 no answer in time; 77 permission\n"
+             "denied.\n",
     .most = COMMAND_MANY,
     .run = purge,
 };

@@ -103,7 +103,7 @@ class Daemon:
         """sunproxy with these arguments; its output."""
         done = subprocess.run([harness.BUILD / "sunproxy", command, "--socket", self.socket, *arguments],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-        if done.returncode != 0:
+        if done.returncode != 0 and not (command == "purge" and done.returncode == 1):
             raise harness.Failure(f"sunproxy {command} {arguments}: {done.stderr}")
         return done.stdout
 

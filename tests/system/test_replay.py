@@ -510,6 +510,10 @@ class AdministerTest(ReplayCase):
         self.assertEqual(self.purged("http://h1.test/1", "http://h1.test/none"), 1)
         self.assertEqual(self.purged("--prefix", "http://h0.test/"), 3)
         self.assertEqual(self.purged("--all"), 2)
+        for arguments in (["http://h1.test/1"], ["--prefix", "http://h0.test/"], ["-n", "http://h/"]):
+            done = self.sunproxy("purge", *arguments, daemon=self.d, expect=1)
+            self.assertIn(b"no page with such a URL is stored", done.stderr)
+        self.assertEqual(self.purged("--all"), 0)
         self.assertEqual(self.stat(self.d)["pages"], 0)
 
     def test_set(self):

@@ -239,7 +239,7 @@ class CoalescingTest(SharingCase):
         with rpc.Connection(self.d.address) as c:
             c.send(rpc.record(rpc.call(procedure=rpc.V2_GET, arguments=rpc.get_arguments(url))))
             harness.wait_until(lambda: len(self.o.requests()) == 2, 20, "the fetch")
-            self.sunproxy("purge", url, daemon=self.d)
+            self.sunproxy("purge", url, daemon=self.d, expect=1)  # none is stored
             page = rpc.Page(c.receive().results)
         self.assertEqual((page.status, page.stored), ("ok", False))
         self.assertEqual(self.pages_inside(), 0)

@@ -1,0 +1,192 @@
+"""The rows of a reverse proxy: what members of an origin get, and what follows when they fail."""
+
+import http.server
+import threading
+
+import harness
+import rpc
+from test_http import Connection, http_address
+
+
+class Member(harness.PythonOrigin):
+    """A member of an origin, which answers with what it was asked for, in the way that is set."""
+
+    def __init__(self, test):
+        self.status = 200
+        self.fields = []
+        self.silence = None  # an event that ends it
+        self.heads = []
+        super().__init__(test, MemberHandler)
+
+
+class MemberHandler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self):
+        self.server.heads.append((self.command, self.path, dict(self.headers)))
+        request = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+        if self.server.silence:
+            self.server.silence.wait(60)
+        body = f"{self.command} {self.headers['Host']}{self.path} {request}".encode()
+        self.send_response(self.server.status)
+        for field in self.server.fields:
+            self.send_header(*field)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = do_PUT = answer
+
+
+class RowTest(harness.SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.first, self.second = Member(self), Member(self)
+
+    def start(self, *options):
+        # No private address is allowed but those of the rows.
+        self.d = self.daemon("--http", "127.0.0.1:0", *options)
+        self.c = Connection(harness.wait_until(lambda: http_address(self.d), what="the HTTP front"))
+        self.addCleanup(self.c.close)
+
+    def ask(self, path, *lines, method="GET", host="site.test", body=""):
+        self.c.send(f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n"
+                    + "".join(f"{line}\r\n" for line in lines)
+                    + (f"Content-Length: {len(body)}\r\n" if body else "") + "\r\n" + body)
+        return self.c.receive()
+
+    def text(self, *arguments, **more):
+        return self.ask(*arguments, **more).body.decode().strip()
+
+    def both(self):
+        return f"/={self.first.url},{self.second.url}/v2"
+
+    def dead(self):
+        """A URL that nothing listens at."""
+        return f"http://127.0.0.1:{harness.free_port()}"
+
+
+class ReverseTest(RowTest):
+    seconds = 10
+    waits = True
+
+    def test_the_host_of_the_client(self):
+        named, own = Member(self), Member(self)
+        self.start("--origin", f"/={self.first.url}",
+                   "--origin", f"named.test/ = {named.url} host=other.test:81",
+                   "--origin", f"own.test/={own.url} host=origin")
+        for host, told, member in (("site.test", "site.test", self.first),
+                                   ("Site.Test:81", "site.test:81", self.first),
+                                   ("[::1]:82", "[::1]:82", self.first),
+                                   ("named.test", "other.test:81", named),
+                                   ("own.test", own.url.removeprefix("http://"), own)):
+            self.assertEqual(self.text("/x", host=host), f"GET {told}/x")
+            fields = member.heads[-1][2]
+            self.assertEqual((fields["X-Forwarded-Host"], fields["X-Forwarded-Proto"]),
+                             (host.lower(), "http"))
+
+    def test_hosts_share_no_page(self):
+        self.first.fields = [("Cache-Control", "max-age=60")]
+        self.start("--origin", f"a.test/={self.first.url}", "--origin", f"b.test/={self.first.url}")
+        for _ in range(2):
+            for host in ("a.test", "b.test", "a.test:81"):
+                self.assertEqual(self.text("/x", host=host), f"GET {host}/x")
+        self.assertEqual(len(self.first.heads), 3)
+
+    def test_a_post_that_was_not_sent(self):
+        self.start("--origin", f"/={self.dead()},{self.second.url}/v2")
+        for method, body in (("POST", "a=b"), ("PUT", 100000 * "x"), ("POST", "")):
+            self.assertEqual(self.text("/x", method=method, body=body),
+                             f"{method} site.test/v2/x {body}".strip())
+        self.assertEqual(len(self.second.heads), 3)
+
+    def test_a_member_that_does_not_serve(self):
+        self.first.status = 503
+        self.start("--origin", self.both())
+        for path in ("/a", "/b"):
+            self.assertEqual(self.text(path), f"GET site.test/v2{path}")
+        self.assertEqual(len(self.first.heads), 1)
+        # A write is not repeated, and the last answer is what there is.
+        self.second.status = 502
+        self.assertEqual(self.ask("/c", method="POST", body="x").status, 502)
+        self.assertEqual(len(self.first.heads), 1)
+        self.assertEqual(self.ask("/d").status, 502)
+        self.assertEqual((len(self.first.heads), len(self.second.heads)), (2, 4))
+
+    def test_a_member_that_hangs(self):
+        self.first.silence = threading.Event()
+        self.addCleanup(self.first.silence.set)
+        self.start("--first-byte-timeout", "300ms", "--origin", self.both())
+        for path in ("/a", "/b"):
+            self.assertEqual(self.text(path), f"GET site.test/v2{path}")
+        self.assertEqual(len(self.first.heads), 1)
+
+    def test_members_share_their_pages(self):
+        self.first.fields = [("Cache-Control", "max-age=60")]
+        self.start("--origin", self.both())
+        self.assertEqual(self.text("/x"), "GET site.test/x")
+        self.first.status = 503
+        self.assertEqual(self.text("/y"), "GET site.test/v2/y")
+        self.assertEqual(self.text("/x"), "GET site.test/x")
+        self.assertEqual((len(self.first.heads), len(self.second.heads)), (2, 1))
+        # It is purged by the URL of the client, over RPC, too.
+        done = self.sunproxy("purge", f"{self.first.url}/x", daemon=self.d, expect=1)
+        self.assertIn(b"no page with such a URL", done.stderr)
+        self.sunproxy("purge", "http://site.test/x", daemon=self.d)
+        self.assertEqual(self.text("/x"), "GET site.test/v2/x")
+
+    def test_rpc_serves_what_the_rows_match(self):
+        self.first.fields = [("Cache-Control", "max-age=60")]
+        self.start("--origin", f"site.test/a/={self.first.url}/")
+        with rpc.Connection(self.d.address) as c:
+            page = c.get("http://site.test/a/x")
+            self.assertEqual((page.status, bytes(page.body).strip()), ("ok", b"GET site.test/x"))
+            self.assertEqual(c.get("http://SITE.test:80/a/b/%2e%2e/x").source, "hit")
+            for url in (f"{self.first.url}/x", "http://site.test/b", "http://site.test/a/..%2fb",
+                        "http://site.test/a/../b", "http://127.0.0.1/"):
+                self.assertEqual(c.get(url).status, "denied", url)
+        self.assertEqual(len(self.first.heads), 1)
+
+    def test_a_redirect_leads_rpc_to_no_other_address(self):
+        self.first.status = 302
+        self.start("--origin", f"/={self.first.url}")
+        with rpc.Connection(self.d.address) as c:
+            self.first.fields = [("Location", f"{self.second.url}/inside")]
+            self.assertEqual(c.get("http://site.test/x").status, "bad_redirect")
+        self.assertEqual(self.second.heads, [])
+
+    def test_dot_segments(self):
+        self.start("--origin", f"/={self.first.url}", "--origin", f"/a={self.second.url}/v2")
+        for path, seen in (("/x/../y", "/y"), ("/x/%2e%2E/y?../z", "/y?../z"), ("/..", "/"),
+                           ("/a/../y", "/y"), ("/x/../a/y", "/v2/y"), ("/./y", "/./y")):
+            self.assertEqual(self.text(path), f"GET site.test{seen}")
+        for path in ("/a/..%2fy", "/a/..;/y", "/a/..%5cy"):
+            self.assertEqual(self.ask(path).status, 400, path)
+
+    def test_rows_that_are_checked(self):
+        done = self.run_daemon("--check-config", "--http", "127.0.0.1:0",
+                               "--origin", "/=http://a/ host=x/y", "--origin", "/b=ftp://a/",
+                               "--origin", "/c = http://10.0.0.1:6000, http://b/")
+        text = done.stderr.decode()
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("host=client, host=origin or host=NAME", text)
+        self.assertIn("ftp://a/", text)
+        self.assertNotIn("10.0.0.1", text)
+
+
+class RecoveryTest(RowTest):
+    seconds = 12
+    waits = True
+
+    def test_the_first_member_is_returned_to(self):
+        self.first.status = 503
+        self.start("--origin", self.both())
+        self.assertEqual(self.text("/a"), "GET site.test/v2/a")
+        self.first.status = 200
+        self.assertEqual(self.text("/b"), "GET site.test/v2/b")
+        harness.wait_until(lambda: self.text("/c") == "GET site.test/c", 100, "the first member")
+        self.assertEqual(self.text("/d"), "GET site.test/d")
+        self.assertEqual(len(self.first.heads), 3)
