@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,9 +43,8 @@ struct access_log {
 
     /* owned by the thread */
     int fd;
-    bool is_fifo;  /* by name: a reader may come back */
-    bool mid_line; /* the last write ended inside a line, */
-    bool cut;      /* and its rest is lost */
+    bool is_fifo;    /* by name: a reader may come back */
+    struct buf rest; /* of a line of which the file has the beginning: the next bytes for it */
     int64_t complained_us;
     uint64_t unheld_told;
     struct buf writing;
@@ -109,7 +109,6 @@ note_file(struct access_log *log, int fd)
 
     log->fd = fd;
     log->is_fifo = strcmp(log->path, "-") != 0 && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
-    log->mid_line = log->cut = false;
 }
 
 /*
@@ -145,28 +144,61 @@ is_worth_waiting(struct access_log *log, int error)
     return wait_for_reader(log);
 }
 
-/* Writes all of `text`; what cannot be written is counted as lost. */
+/* Takes from *text what has been written; 0, or the errno of what has not. */
+static int
+write_some(struct access_log *log, struct span *text)
+{
+    while (text->len) {
+        ssize_t n = sink_write(log->fd, text->ptr, text->len);
+        int error = n < 0 ? errno : ENOSPC;
+
+        if (n > 0)
+            *text = span_of(text->ptr + n, text->len - (size_t)n);
+        else if (!is_worth_waiting(log, error))
+            return error;
+    }
+    return 0;
+}
+
+/* The file has the beginning of the line before `text`, of which the rest is kept. */
+static void
+keep_rest(struct access_log *log, struct span *text)
+{
+    const char *end = memchr(text->ptr, '\n', text->len);
+    size_t len = end ? (size_t)(end - text->ptr) + 1 : text->len;
+
+    buf_append(&log->rest, text->ptr, len);
+    *text = span_of(text->ptr + len, text->len - len);
+}
+
+/* Writes all of `text`; what cannot be written is counted as lost, but for the rest of a line. */
 static void
 write_out(struct access_log *log, struct span text)
 {
-    while (text.len) {
-        /* A line that a full disk cut short is ended before the next one begins. */
-        bool finish = log->cut;
-        ssize_t n = finish ? sink_write(log->fd, "\n", 1) : sink_write(log->fd, text.ptr, text.len);
-        int error = n < 0 ? errno : ENOSPC;
+    struct span rest = buf_span(&log->rest);
+    const char *begin = text.ptr;
+    int error = write_some(log, &rest);
 
-        if (n > 0 && finish) {
-            log->cut = false;
-        } else if (n > 0) {
-            log->mid_line = text.ptr[n - 1] != '\n';
-            text.ptr += n;
-            text.len -= (size_t)n;
-        } else if (!is_worth_waiting(log, error)) {
-            log->cut = log->mid_line;
-            lose(log, count_lines(text), error);
-            return;
-        }
+    if (error) {
+        memmove(log->rest.data, rest.ptr, rest.len);
+        log->rest.len = rest.len;
+    } else {
+        buf_reset(&log->rest);
+        error = write_some(log, &text);
+        if (error && text.ptr > begin && text.ptr[-1] != '\n')
+            keep_rest(log, &text);
     }
+    if (error)
+        lose(log, count_lines(text), error);
+}
+
+/* The file gets no more: a line of which it has the beginning is lost. */
+static void
+drop_rest(struct access_log *log)
+{
+    if (log->rest.len)
+        atomic_fetch_add(&log->unwritten, 1);
+    buf_reset(&log->rest);
 }
 
 static void
@@ -180,6 +212,7 @@ open_again(struct access_log *log)
         return;
     }
     close(log->fd);
+    drop_rest(log);
     note_file(log, fd);
     log_info("access log %s opened again", log->path);
 }
@@ -228,6 +261,7 @@ run(void *argument)
         open_again(log);
         note_reopened(log, reopens);
     }
+    drop_rest(log);
     return NULL;
 }
 
@@ -247,6 +281,7 @@ access_log_start(int fd, const char *path, enum log_format format)
     note_file(log, fd);
     buf_init(&log->waiting, MOST_WAITING);
     buf_init(&log->writing, MOST_WAITING);
+    buf_init(&log->rest, LONGEST_LINE);
     pthread_mutex_init(&log->lock, NULL);
     thread_cond_init(&log->wake);
     thread_cond_init(&log->reopened);
@@ -281,6 +316,7 @@ access_log_close(struct access_log *log)
     pthread_mutex_destroy(&log->lock);
     buf_free(&log->waiting);
     buf_free(&log->writing);
+    buf_free(&log->rest);
     free(log->path);
     free(log);
 }

@@ -17,6 +17,8 @@
 #include "server/sink.h"
 #include "server/timestamp.h"
 
+#define LONGEST ((size_t)1 << 17) /* bytes of a line */
+
 static enum log_level max_level = LOG_LEVEL_INFO;
 static enum log_format line_format = LOG_FORMAT_PLAIN;
 
@@ -31,7 +33,7 @@ log_setup(enum log_level most, enum log_format format)
 
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* protects the next two */
 static uint64_t lines_lost;                                 /* since the last written line */
-static bool cut; /* the last written line lacks its end */
+static struct buf rest; /* of the last written line, before the next one */
 
 /* Appends a line of either format. */
 static void
@@ -75,17 +77,30 @@ write_now(struct span bytes)
     return done;
 }
 
+/* Keeps what was not written of the line in `all` of which a part was. */
+static void
+keep_rest(const struct buf *all, size_t done)
+{
+    const char *end = memchr(all->data + done, '\n', all->len - done);
+    size_t len = end ? (size_t)(end - all->data) + 1 - done : all->len - done;
+
+    buf_free(&rest);
+    buf_init(&rest, LONGEST);
+    if (done && all->data[done - 1] != '\n')
+        buf_append(&rest, all->data + done, len);
+}
+
 /* Writes a line; before it, a line with the number of lost lines, if there are any. */
 static void
 write_line(struct span line)
 {
     struct buf all;
-    size_t before, done;
+    size_t rest_len, before, done;
 
-    buf_init(&all, 1 << 17);
+    buf_init(&all, 2 * LONGEST);
     pthread_mutex_lock(&writing);
-    if (cut)
-        buf_append_char(&all, '\n');
+    rest_len = rest.len;
+    buf_append(&all, rest.data, rest.len);
     if (lines_lost) {
         struct buf text;
 
@@ -98,12 +113,13 @@ write_line(struct span line)
     before = all.len;
     buf_append(&all, line.ptr, line.len);
     done = write_now(buf_span(&all));
-    if (done >= before && before)
+    /* The number of lost lines has its place in the log as soon as a byte of its line has. */
+    if (before > rest_len && done > rest_len)
         lines_lost = 0;
-    if (done < all.len)
+    if (done <= before)
         lines_lost++;
     if (done)
-        cut = all.data[done - 1] != '\n';
+        keep_rest(&all, done);
     pthread_mutex_unlock(&writing);
     buf_free(&all);
 }

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -64,13 +65,19 @@ read_file(const char *name)
 }
 
 static size_t
-count_lines(const char *text)
+count(const char *text, char c)
 {
-    size_t lines = 0;
+    size_t found = 0;
 
     for (; *text; text++)
-        lines += *text == '\n';
-    return lines;
+        found += *text == c;
+    return found;
+}
+
+static size_t
+count_lines(const char *text)
+{
+    return count(text, '\n');
 }
 
 static void
@@ -279,6 +286,37 @@ divert_errors(void)
     return before;
 }
 
+/* The limit of a file's size stands for a disk that is full, and has space again. */
+START_TEST(lines_stay_whole_where_a_disk_was_full)
+{
+    struct access_log *log = open_log(path, LOG_FORMAT_PLAIN);
+    struct rlimit before, limit;
+    unsigned lines = 0;
+    struct buf text;
+
+    signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = 4096 + 7;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    for (unsigned i = 0; i < 200; i++)
+        add(log, "http://a.test/before");
+    while (access_log_lost(log) == 0)
+        usleep(1000);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+    add(log, "http://a.test/after");
+    access_log_close(log);
+    text = read_file(path);
+    ck_assert_uint_gt(text.len, 4096 + 7);
+    ck_assert_int_eq(text.data[text.len - 1], '\n');
+    for (char *line = strtok(text.data, "\n"); line; line = strtok(NULL, "\n"), lines++)
+        ck_assert_msg(count(line, '\t') == 7, "%s", line);
+    ck_assert_uint_gt(lines, 10);
+    ck_assert_uint_lt(lines, 201);
+    buf_free(&text);
+}
+END_TEST
+
 START_TEST(a_reader_that_does_not_read_costs_lines_which_is_reported)
 {
     struct access_log *log;
@@ -449,6 +487,7 @@ unit_suite(void)
     tcase_add_test(tc, clients_on_this_machine);
     tcase_add_test(tc, reopening_begins_a_new_file);
     tcase_add_test(tc, a_full_disk_loses_lines_and_counts_them);
+    tcase_add_test(tc, lines_stay_whole_where_a_disk_was_full);
     tcase_add_test(tc, a_reader_that_does_not_read_costs_lines_which_is_reported);
     tcase_add_test(tc, lines_wait_for_the_reader_of_a_fifo);
     tcase_add_test(tc, closing_does_not_wait_for_a_reader);
