@@ -292,6 +292,46 @@ options_read(const struct option_group *const *groups, void *const *into, int ar
     return status;
 }
 
+/* By its name, or if that has no pointer by its letter. NULL: none. */
+static const struct option_row *
+find_row(const struct option_group *const *groups, const char *name, char letter)
+{
+    for (size_t i = 0; groups[i]; i++)
+        for (const struct option_row *row = groups[i]->rows; row->name; row++)
+            if (name ? strcmp(row->name, name) == 0 : row->letter && row->letter == letter)
+                return row;
+    return NULL;
+}
+
+static bool
+needs_value(const struct option_row *row)
+{
+    return row && row->argument && row->argument[0] != '[';
+}
+
+/* Is the word that follows this option its value? */
+static bool
+takes_next(const struct option_group *const *groups, const char *word)
+{
+    if (word[1] == '-')
+        return needs_value(find_row(groups, word + 2, 0));
+    /* What follows a letter that needs a value is the value. */
+    for (const char *letter = word + 1; *letter; letter++)
+        if (needs_value(find_row(groups, NULL, *letter)))
+            return letter[1] == '\0';
+    return false;
+}
+
+int
+options_skip(const struct option_group *const *groups, int argc, char **argv)
+{
+    int at = 1;
+
+    while (at < argc && argv[at][0] == '-' && argv[at][1])
+        at += 1 + takes_next(groups, argv[at]);
+    return at < argc ? at : argc;
+}
+
 /* ---- help ------------------------------------------------------------------------------------ */
 
 static void

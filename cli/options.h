@@ -84,6 +84,12 @@ int options_wrong(const struct option_row *row, const char *wanted, const char *
 int options_read(const struct option_group *const *groups, void *const *into, int argc,
                  char **argv);
 
+/*
+ * The index of the first word from argv[1] on that is neither one of the options nor the value of
+ * one; argc if there is none. An unknown option counts as one without a value.
+ */
+int options_skip(const struct option_group *const *groups, int argc, char **argv);
+
 /* Prints the rows as --help has them, in lines of 79 columns. */
 void options_print(FILE *to, const struct option_group *const *groups);
 

@@ -87,6 +87,27 @@ run(const struct command *command, int argc, char **argv)
     return command->run(argc, argv);
 }
 
+/*
+ * The command whose own options are before its name, as in "sunproxy --port 4711 get URL"; it is
+ * moved before them. NULL: there is none.
+ */
+static const struct command *
+find_behind_options(int argc, char **argv)
+{
+    for (size_t i = 0; commands[i]; i++) {
+        int at = options_skip(commands[i]->options, argc, argv);
+        char *name;
+
+        if (at == 1 || at == argc || strcmp(argv[at], commands[i]->name) != 0)
+            continue;
+        name = argv[at];
+        memmove(&argv[2], &argv[1], (size_t)(at - 1) * sizeof(*argv));
+        argv[1] = name;
+        return commands[i];
+    }
+    return NULL;
+}
+
 static int
 dispatch(int argc, char **argv)
 {
@@ -105,7 +126,9 @@ dispatch(int argc, char **argv)
         print_commands(stdout);
         return EX_OK;
     }
-    command = command_find(commands, name);
+    command = name[0] == '-' ? find_behind_options(argc, argv) : NULL;
+    if (!command)
+        command = command_find(commands, name);
     return command ? run(command, argc - 1, argv + 1) : EX_USAGE;
 }
 

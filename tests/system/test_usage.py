@@ -42,6 +42,13 @@ CLIENT = [
     (["get", "--verbos3=1"], USAGE, r"unknown option '--verbos3'; did you mean --verbose\?"),
     (["get", "http://a.test/", "--slient"], USAGE, r"unknown option '--slient'; did you mean --silent\?"),
     (["get", "-vq", "http://a.test/"], USAGE, r"unknown option '-q'\n"),
+    # options before the command are its own
+    (["--socket", "{socket}", "get", "http://a.test/"], UNAVAILABLE, r"{socket}"),
+    (["--socket", "get", "get", "http://a.test/"], UNAVAILABLE, r"get: "),
+    (["-v", "--jobs=2", "-o-", "--socket={socket}", "get", "http://a.test/"], UNAVAILABLE, r"{socket}"),
+    (["-vo", "{dir}/get", "--port", "65536", "get", "http://a.test/"], USAGE, r"--port"),
+    (["--quite-another", "get", "http://a.test/"], USAGE, r"unknown option '--quite-another'\nTry 'sunproxy get"),
+    (["--socket", "get"], USAGE, r"unknown option '--socket'"),
     # options of curl
     (["get", "-x", "http://proxy:3128", "http://a.test/"], USAGE,
      r"unknown option '-x' \(--proxy\): name the server's HTTP front with --http, or its RPC front"),
