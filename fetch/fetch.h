@@ -45,13 +45,29 @@ enum fetch_error {
 };
 
 /*
- * What a transfer is charged while it has its turn (MEMORY_FETCHES): libcurl's handle and buffers
- * (64 KiB each for reading, for what it holds in a pause and for sending),
- * the connection with TLS, a decoder, the answer's head. The window of a decoder is charged beside
- * it as the body grows (coding_window()). A transfer for which there is no memory ends with
- * FETCH_OVERLOADED.
+ * What a transfer is charged while it has its turn (MEMORY_FETCHES): libcurl's handle and buffer
+ * for reading (64 KiB), the connection with TLS, a decoder, the answer's head. The window of a
+ * decoder is charged beside it as the body grows (coding_window()), and FETCH_BUFFER_BYTES for
+ * each buffer that not all transfers have: for sending a body that is supplied, and for what
+ * libcurl holds of the answer in a pause. A transfer for which there is no memory ends with
+ * FETCH_OVERLOADED; a pause is charged in any case.
  */
-#define FETCH_BYTES 262144u
+#define FETCH_BYTES 163840u
+#define FETCH_BUFFER_BYTES 65536u
+
+/* Which bound a fetch waits at. */
+enum fetch_limit {
+    FETCH_LIMIT_WAITING,    /* max_waiting */
+    FETCH_LIMIT_PER_CLIENT, /* max_active_per_client */
+    FETCH_LIMIT_PER_ORIGIN, /* max_active_per_origin */
+};
+
+/* A fetch that cannot begin yet. */
+struct fetch_queued {
+    enum fetch_limit limit;
+    struct client_key client;
+    const char *origin; /* "https://example.com:443" */
+};
 
 /*
  * Only max_waiting, max_active_per_client, max_idle_per_origin, max_queued, max_redirects,
@@ -59,20 +75,26 @@ enum fetch_error {
  * week.
  */
 struct fetch_config {
-    struct memory_account *memory;          /* charged FETCH_BYTES a transfer; not owned, or NULL */
+    struct memory_account *memory;          /* charged for transfers; not owned, or NULL */
     const struct address_policy *addresses; /* not owned; outlives the fetcher */
     unsigned max_active;                    /* fetches at once */
     /*
      * Of those, the ones that wait for a name, a connection or the first byte; at most max_active.
-     * 0: three quarters of max_active.
+     * 0: half of max_active. A fetch whose response has begun does not wait, nor does one whose
+     * client is slow to send the request's body.
      */
     unsigned max_waiting;
-    unsigned max_active_per_origin; /* scheme, host and port */
-    unsigned max_active_per_client; /* when it is alone, less when others fetch; 0: not bounded */
-    unsigned max_idle_per_origin;   /* connections kept for later fetches; a further one is closed
-                                       after its answer. Not of HTTP/2, which are shared */
-    unsigned max_queued;            /* not begun; over it the client with the most of them gets
-                                       FETCH_DISPLACED for its last */
+    unsigned max_active_per_origin; /* that wait, of one scheme, host and port; a client may have
+                                       half of what the others leave */
+    /*
+     * That wait, when it is alone, less when others fetch; 0: not bounded. Beside them four times
+     * as many that do not wait, but at most half of those there may be.
+     */
+    unsigned max_active_per_client;
+    unsigned max_idle_per_origin; /* connections kept for later fetches; a further one is closed
+                                     after its answer. Not of HTTP/2, which are shared */
+    unsigned max_queued;          /* not begun; over it the client with the most of them gets
+                                     FETCH_DISPLACED for its last */
     unsigned max_redirects;
     unsigned resolver_threads;
     unsigned reserved_descriptors; /* the last ones below the limit, not used (descriptors.h) */
@@ -117,6 +139,9 @@ struct fetch_config {
      */
     void (*turn_begins)(void);
     void (*turn_ends)(void);
+    /* A fetch was queued that cannot begin. NULL: not wanted. [fetcher's thread] */
+    void (*queued)(void *context, const struct fetch_queued *queued);
+    void *context; /* of queued() */
 };
 
 /* Sensible values for everything that has one. */
@@ -269,10 +294,10 @@ enum fetch_supply {
  * with the first fetcher_resume() that begins after that call began, so a resume from another
  * thread is never lost and an earlier one has no effect. While the consumer has paused the response
  * nothing more is read from the origin than libcurl has read already: at most 65,536 bytes of the
- * body, beside the kernel's socket buffers and a partial TLS record. The fetch keeps its slot and
- * what it is charged, but does not count to max_active_per_origin. The stall and total time limits
- * do not run during a pause, but pause_timeout_us does (FETCH_TIMED_OUT). done() may come in a
- * pause: after a failure, after a cancellation, or if the response has no body.
+ * body, beside the kernel's socket buffers and a partial TLS record. The fetch keeps what it is
+ * charged, but is none that waits (max_waiting, max_active_per_origin). The stall and total time
+ * limits do not run during a pause, but pause_timeout_us does (FETCH_TIMED_OUT). done() may come in
+ * a pause: after a failure, after a cancellation, or if the response has no body.
  */
 struct fetch_sink {
     /* The fetch has its turn, and the account is charged for it next. NULL: not wanted. */

@@ -229,17 +229,18 @@ start_thread(struct fetcher *fetcher)
 }
 
 /*
- * A client may use the same part of the resolver's threads as of all fetches, two at least; 0 if
- * there is no bound.
+ * A client may use the same part of the resolver's threads as of the fetches that wait, two at
+ * least; 0 if there is no bound.
  */
 static unsigned
 share_of_threads(const struct fetch_config *config)
 {
     uint64_t share = (uint64_t)config->resolver_threads * config->max_active_per_client;
+    unsigned waiting = settings_max_waiting(config);
 
-    if (config->max_active_per_client == 0 || config->max_active == 0)
+    if (config->max_active_per_client == 0 || waiting == 0)
         return 0;
-    share = (share + config->max_active - 1) / config->max_active;
+    share = (share + waiting - 1) / waiting;
     return share < 2 ? 2 : (unsigned)share;
 }
 
@@ -269,12 +270,7 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
         .notify = wake,
         .context = fetcher,
     };
-    const struct queue_limits limits = {
-        .active = config->max_active,
-        .opening = settings_max_waiting(config),
-        .per_origin = config->max_active_per_origin,
-        .per_client = config->max_active_per_client,
-    };
+    const struct queue_limits limits = settings_queue_limits(config);
 
     pthread_once(&curl_once, prepare_curl);
     if (!fetcher || curl_ready != CURLE_OK || pthread_mutex_init(&fetcher->loop.lock, NULL) != 0) {
@@ -290,8 +286,7 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
     timers_init(&fetcher->loop.timers);
     if (!settings_init(&fetcher->loop.settings, config, why, why_size))
         goto failed;
-    connections_init(&fetcher->loop.connections, config->max_active,
-                     config->max_idle_per_origin);
+    connections_init(&fetcher->loop.connections, config->max_active, config->max_idle_per_origin);
     snprintf(why, why_size, "cannot start, for lack of memory, descriptors or threads");
     names.getaddrinfo = fetcher->loop.settings.config.getaddrinfo;
     names.freeaddrinfo = fetcher->loop.settings.config.freeaddrinfo;

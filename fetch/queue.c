@@ -4,16 +4,41 @@
 
 /* ---- shares -------------------------------------------------------------------------- */
 
-/* Whether a client that uses `own` of the `used` slots out of `slots` may use one more. */
-static bool
-may_use_slot(const struct queue *queue, unsigned own, unsigned used, unsigned slots)
-{
-    uint64_t left_by_others = slots - (used - own);
+/* Slots of a kind. */
+struct slots {
+    unsigned all;
+    unsigned used;
+    unsigned share; /* of a client that is alone */
+};
 
-    if (used >= slots)
+static struct slots
+opening_slots(const struct queue *queue)
+{
+    return (struct slots){queue->limits.opening, queue->opening, queue->limits.client_opening};
+}
+
+static struct slots
+streaming_slots(const struct queue *queue)
+{
+    return (struct slots){queue->limits.streaming, queue->streaming,
+                          queue->limits.client_streaming};
+}
+
+/* May a client that uses `own` of the slots use one more? */
+static bool
+may_use_slot(const struct queue *queue, struct slots slots, unsigned own)
+{
+    uint64_t left_by_others = slots.all - (slots.used - own);
+
+    if (slots.used >= slots.all)
         return false;
-    return !queue_has_shares(queue) ||
-           (uint64_t)own * queue->limits.active < queue->limits.per_client * left_by_others;
+    return !queue_has_shares(queue) || (uint64_t)own * slots.all < slots.share * left_by_others;
+}
+
+static bool
+may_open(const struct queue *queue, const struct queue_client *client)
+{
+    return may_use_slot(queue, opening_slots(queue), client->opening);
 }
 
 /* ---- items ------------------------------------------------------------------------- */
@@ -88,7 +113,7 @@ start(struct queue *queue, struct queue_client *client, struct queue_flow *flow)
     client->opening++;
     queue->opening++;
     flow->active++;
-    flow->origin->active++;
+    queue_count_opening(queue, flow, 1);
     queue_place_flow(queue, flow);
     return item;
 }
@@ -100,15 +125,14 @@ start_first(struct queue *queue)
     struct queue_client *client;
 
     /* A client after the first in this order has at least as many opening, so no better claim. */
-    while (!item && (client = queue_first_ready(queue)) &&
-           may_use_slot(queue, client->opening, queue->opening, queue->limits.opening)) {
+    while (!item && (client = queue_first_ready(queue)) && may_open(queue, client)) {
         struct queue_flow *flow = TAILQ_FIRST(&client->ready);
 
         queue_detach_client(queue, client);
-        if (queue_is_full(queue, flow->origin))
-            queue_place_flow(queue, flow);
-        else
+        if (queue_has_place(queue, flow))
             item = start(queue, client, flow);
+        else
+            queue_place_flow(queue, flow);
         queue_attach_client(queue, client);
     }
     return item;
@@ -129,49 +153,67 @@ queue_next(struct queue *queue)
     return item;
 }
 
+enum queue_wait
+queue_find_wait(const struct queue *queue, const struct queue_item *item)
+{
+    if (!queue_has_place(queue, item->flow))
+        return QUEUE_ORIGIN;
+    if (queue->opening >= queue->limits.opening)
+        return QUEUE_SLOT;
+    return may_open(queue, item->flow->client) ? QUEUE_TURN : QUEUE_CLIENT;
+}
+
+/* Flows that were parked have a place now. */
+static void
+offer_places(struct queue *queue, struct queue_origin *origin)
+{
+    if (origin->is_offering)
+        queue_wake_parked(queue, origin);
+}
+
 void
-queue_answered(struct queue *queue, struct queue_item *item)
+queue_stream(struct queue *queue, struct queue_item *item)
 {
     struct queue_client *client;
 
     if (!item->flow || item->state != ITEM_OPENING)
         return;
     client = item->flow->client;
-    if (!may_use_slot(queue, client->answered, queue->answered,
-                      queue->limits.active - queue->limits.opening))
+    queue_detach_client(queue, client);
+    queue_count_opening(queue, item->flow, -1);
+    item->state = ITEM_OVERFLOWING;
+    if (may_use_slot(queue, streaming_slots(queue), client->streaming)) {
+        item->state = ITEM_STREAMING;
+        client->opening--;
+        client->streaming++;
+        queue->opening--;
+        queue->streaming++;
+    }
+    queue_attach_client(queue, client);
+    offer_places(queue, item->flow->origin);
+}
+
+void
+queue_reopen(struct queue *queue, struct queue_item *item)
+{
+    struct queue_client *client;
+
+    if (!item->flow || (item->state != ITEM_STREAMING && item->state != ITEM_OVERFLOWING))
+        return;
+    client = item->flow->client;
+    if (!queue_has_place(queue, item->flow) ||
+        (item->state == ITEM_STREAMING && !may_open(queue, client)))
         return;
     queue_detach_client(queue, client);
-    item->state = ITEM_ANSWERED;
-    client->opening--;
-    client->answered++;
-    queue->opening--;
-    queue->answered++;
+    if (item->state == ITEM_STREAMING) {
+        client->opening++;
+        client->streaming--;
+        queue->opening++;
+        queue->streaming--;
+    }
+    item->state = ITEM_OPENING;
+    queue_count_opening(queue, item->flow, 1);
     queue_attach_client(queue, client);
-}
-
-void
-queue_pause(struct queue *queue, struct queue_item *item)
-{
-    struct queue_origin *origin;
-
-    if (!item->flow || item->state == ITEM_QUEUED || item->paused)
-        return;
-    origin = item->flow->origin;
-    item->paused = true;
-    origin->active--;
-    queue_update_offer(queue, origin);
-    if (origin->is_offering)
-        queue_wake_parked(queue, origin);
-}
-
-void
-queue_unpause(struct queue *queue, struct queue_item *item)
-{
-    if (!item->flow || !item->paused)
-        return;
-    item->paused = false;
-    item->flow->origin->active++;
-    queue_update_offer(queue, item->flow->origin);
 }
 
 /* An active item gives up its slot. Its client is detached. */
@@ -180,18 +222,16 @@ stop(struct queue *queue, struct queue_item *item)
 {
     struct queue_flow *flow = item->flow;
 
-    if (item->state == ITEM_OPENING) {
+    if (item->state == ITEM_STREAMING) {
+        flow->client->streaming--;
+        queue->streaming--;
+    } else {
         flow->client->opening--;
         queue->opening--;
-    } else {
-        flow->client->answered--;
-        queue->answered--;
     }
     flow->active--;
-    if (!item->paused)
-        flow->origin->active--;
-    item->paused = false;
-    queue_update_offer(queue, flow->origin);
+    if (item->state == ITEM_OPENING)
+        queue_count_opening(queue, flow, -1);
 }
 
 void
@@ -215,8 +255,7 @@ queue_remove(struct queue *queue, struct queue_item *item)
     }
     item->flow = NULL;
     queue_attach_client(queue, client);
-    if (origin->is_offering)
-        queue_wake_parked(queue, origin);
+    offer_places(queue, origin);
     queue_detach_client(queue, client);
     queue_release_flow(queue, flow);
     queue_attach_client(queue, client);
@@ -227,8 +266,6 @@ queue_hand_over(struct queue_item *from, struct queue_item *to)
 {
     to->flow = from->flow;
     to->state = from->state;
-    to->paused = from->paused;
-    from->paused = false;
     from->flow = NULL;
 }
 
@@ -249,7 +286,7 @@ queue_queued(const struct queue *queue)
 size_t
 queue_active(const struct queue *queue)
 {
-    return queue->opening + queue->answered;
+    return queue->opening + queue->streaming;
 }
 
 size_t

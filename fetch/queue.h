@@ -1,20 +1,25 @@
 /*
- * Fair turns for fetches. A fetch is queued, then active until it is removed; an active one is
- * opening until its answer begins (queue_answered()), and answered afterwards.
+ * Fair turns for fetches. A fetch is queued, then active until it is removed. An active one is
+ * opening while it waits for its server, and streaming while bytes of a body are under way: once
+ * its response has begun, and before that while its client is slow to send the request's body.
  *
  * Order: the client with the fewest opening fetches comes first, and among equals the one that was
  * served least recently; within a client its origins take turns; within an origin the order of
  * arrival holds. An origin that has reached its bound does not hold up others.
  *
- * Bounds: `active` in all, of which `opening` may be opening, so that fetches that wait for a name,
- * a connection or the first byte never use up all slots; `per_origin`, over all clients; and a
- * share per client. A client may use per_client / active of the slots of each kind that other
- * clients leave: per_client slots when it is alone, less with each client that takes its share.
- * N clients that take all they get leave (1 - per_client / active)^N of the slots, so a client
- * that has none starts at once even when many others take all they can get.
+ * Bounds: `opening` and `streaming` slots, so that neither kind uses up those of the other, and
+ * `per_origin` opening fetches of one origin. Clients have shares of each. A client may use
+ * client_opening / opening of the opening slots that other clients leave, as much of the
+ * streaming ones by client_streaming, and half of the places at an origin. So it has
+ * client_opening slots when it is alone, and less with each client that takes its share. N clients
+ * that take all they get leave (1 - client_opening / opening)^N of the slots, so a client that has
+ * none starts at once even when many others take all they can get.
+ *
+ * No fetch waits for a streaming slot: without one it keeps its opening slot while it streams, but
+ * no place at its origin.
  *
  * The order of clients is exact as long as few (16) wait for an origin at its bound; of more, those
- * come first that have waited longest.
+ * come first that have the fewest opening there, and then those that have waited longest.
  *
  * Memory is proportional to the items inside. Operations take O(log n);
  * queue_next() takes as much for each client that it passes over because it has used up its share,
@@ -35,10 +40,11 @@ struct queue;
 struct queue_flow;
 
 struct queue_limits {
-    unsigned active;     /* at least 1 */
-    unsigned opening;    /* 1 to active */
-    unsigned per_origin; /* at least 1 */
-    unsigned per_client; /* 0, or active and above: no share, clients only take turns */
+    unsigned opening;          /* at least 1 */
+    unsigned streaming;        /* 0: all fetches keep their opening slots */
+    unsigned per_origin;       /* 0: not bounded */
+    unsigned client_opening;   /* 0, or `opening` and above: no shares, clients only take turns */
+    unsigned client_streaming; /* of `streaming` */
 };
 
 /* Zero before the first use. The members are the queue's. */
@@ -46,8 +52,20 @@ struct queue_item {
     TAILQ_ENTRY(queue_item) link;    /* of its client and origin */
     TAILQ_ENTRY(queue_item) arrival; /* of its client */
     struct queue_flow *flow;         /* NULL: not inside */
-    enum { ITEM_QUEUED, ITEM_OPENING, ITEM_ANSWERED } state;
-    bool paused;
+    enum {
+        ITEM_QUEUED,
+        ITEM_OPENING,
+        ITEM_STREAMING,
+        ITEM_OVERFLOWING /* it streams, in its opening slot */
+    } state;
+};
+
+/* What a queued item waits for. */
+enum queue_wait {
+    QUEUE_TURN,   /* nothing but queue_next() */
+    QUEUE_SLOT,   /* the opening slots are used up */
+    QUEUE_CLIENT, /* its client has used up its share of them */
+    QUEUE_ORIGIN, /* the places at its origin are used up, or its client's half of them */
 };
 
 /* NULL without memory. */
@@ -66,19 +84,18 @@ bool queue_add(struct queue *queue, struct queue_item *item, const struct client
 /* The next item that may start, opening from then on; NULL if none may now. */
 struct queue_item *queue_next(struct queue *queue);
 
-/*
- * The answer of an opening item has begun. It frees its slot of an opening one, unless its client
- * has used up its share of the others. Harmless for any other item.
- */
-void queue_answered(struct queue *queue, struct queue_item *item);
+/* What an item that is queued waits for now. */
+enum queue_wait queue_find_wait(const struct queue *queue, const struct queue_item *item);
+
+/* Bytes of a body are under way for an opening item, which streams from now on. Harmless for any
+ * other item. */
+void queue_stream(struct queue *queue, struct queue_item *item);
 
 /*
- * An active item does not count to the bound of its origin while it is paused. Afterwards it does
- * at once, even if others have used up that bound. Harmless for an item that is not active, or is
- * not paused.
+ * A streaming item waits for its server again. It is opening if its client's shares have a slot and
+ * a place at the origin for it, and otherwise stays as it is. Harmless for any other item.
  */
-void queue_pause(struct queue *queue, struct queue_item *item);
-void queue_unpause(struct queue *queue, struct queue_item *item);
+void queue_reopen(struct queue *queue, struct queue_item *item);
 
 /* Takes an item out, queued or active; harmless for one that is not inside. */
 void queue_remove(struct queue *queue, struct queue_item *item);
@@ -94,6 +111,6 @@ struct queue_item *queue_last_of_longest(const struct queue *queue);
 
 size_t queue_queued(const struct queue *queue);
 size_t queue_active(const struct queue *queue);
-size_t queue_opening(const struct queue *queue); /* part of the active ones */
+size_t queue_opening(const struct queue *queue); /* slots of opening ones that are used */
 
 #endif

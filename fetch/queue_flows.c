@@ -31,6 +31,14 @@ compare_flows(struct queue_flow *a, struct queue_flow *b)
 }
 
 static int
+compare_parked(struct queue_flow *a, struct queue_flow *b)
+{
+    int order = compare_numbers(a->opening, b->opening);
+
+    return order ? order : compare_numbers(a->parked_at, b->parked_at);
+}
+
+static int
 compare_clients(struct queue_client *a, struct queue_client *b)
 {
     return client_key_compare(&a->key, &b->key);
@@ -56,6 +64,7 @@ compare_lengths(struct queue_client *a, struct queue_client *b)
 
 TREE_GENERATE(origin_tree, queue_origin, node, compare_origins)
 TREE_GENERATE(flow_tree, queue_flow, node, compare_flows)
+TREE_GENERATE(parked_tree, queue_flow, parked, compare_parked)
 TREE_GENERATE(client_tree, queue_client, node, compare_clients)
 TREE_GENERATE(ready_tree, queue_client, turn, compare_turns)
 TREE_GENERATE(length_tree, queue_client, length, compare_lengths)
@@ -75,8 +84,7 @@ queue_detach_client(struct queue *queue, struct queue_client *client)
 void
 queue_attach_client(struct queue *queue, struct queue_client *client)
 {
-    bool below_bound =
-        !queue_has_shares(queue) || client->opening + client->answered < queue->limits.per_client;
+    bool below_bound = !queue_has_shares(queue) || client->opening < queue->limits.client_opening;
 
     if (RB_EMPTY(&client->flows)) {
         RB_REMOVE(client_tree, &queue->clients, client);
@@ -91,10 +99,12 @@ queue_attach_client(struct queue *queue, struct queue_client *client)
         RB_INSERT(length_tree, &queue->lengths, client);
 }
 
-void
-queue_update_offer(struct queue *queue, struct queue_origin *origin)
+/* After a change of the origin's places, or of its parked flows. */
+static void
+update_offer(struct queue *queue, struct queue_origin *origin)
 {
-    bool offers = !TAILQ_EMPTY(&origin->parked) && !queue_is_full(queue, origin);
+    const struct queue_flow *first = RB_MIN(parked_tree, &origin->parked);
+    bool offers = first && queue_has_place(queue, first);
 
     if (offers && !origin->is_offering)
         TAILQ_INSERT_TAIL(&queue->offering, origin, offer);
@@ -104,30 +114,45 @@ queue_update_offer(struct queue *queue, struct queue_origin *origin)
 }
 
 void
+queue_count_opening(struct queue *queue, struct queue_flow *flow, int change)
+{
+    struct queue_origin *origin = flow->origin;
+
+    if (flow->place == FLOW_PARKED)
+        RB_REMOVE(parked_tree, &origin->parked, flow);
+    flow->opening += (unsigned)change;
+    origin->opening += (unsigned)change;
+    if (flow->place == FLOW_PARKED)
+        RB_INSERT(parked_tree, &origin->parked, flow);
+    update_offer(queue, origin);
+}
+
+void
 queue_place_flow(struct queue *queue, struct queue_flow *flow)
 {
     if (flow->place == FLOW_READY)
         TAILQ_REMOVE(&flow->client->ready, flow, link);
     else if (flow->place == FLOW_PARKED)
-        TAILQ_REMOVE(&flow->origin->parked, flow, link);
+        RB_REMOVE(parked_tree, &flow->origin->parked, flow);
     if (TAILQ_EMPTY(&flow->queued)) {
         flow->place = FLOW_IDLE;
-    } else if (queue_is_full(queue, flow->origin)) {
-        flow->place = FLOW_PARKED;
-        TAILQ_INSERT_TAIL(&flow->origin->parked, flow, link);
-    } else {
+    } else if (queue_has_place(queue, flow)) {
         flow->place = FLOW_READY;
         TAILQ_INSERT_TAIL(&flow->client->ready, flow, link);
+    } else {
+        flow->place = FLOW_PARKED;
+        flow->parked_at = ++queue->stamp;
+        RB_INSERT(parked_tree, &flow->origin->parked, flow);
     }
-    queue_update_offer(queue, flow->origin);
+    update_offer(queue, flow->origin);
 }
 
 void
 queue_wake_parked(struct queue *queue, struct queue_origin *origin)
 {
-    struct queue_flow *flow;
+    for (unsigned n = 0; n < WAKE_MAX && origin->is_offering; n++) {
+        struct queue_flow *flow = RB_MIN(parked_tree, &origin->parked);
 
-    for (unsigned n = 0; n < WAKE_MAX && (flow = TAILQ_FIRST(&origin->parked)); n++) {
         queue_detach_client(queue, flow->client);
         queue_place_flow(queue, flow);
         queue_attach_client(queue, flow->client);
@@ -161,7 +186,7 @@ queue_find_or_add_origin(struct queue *queue, const char *key)
     if (!origin)
         return NULL;
     memcpy(origin->key, key, size);
-    TAILQ_INIT(&origin->parked);
+    RB_INIT(&origin->parked);
     RB_INSERT(origin_tree, &queue->origins, origin);
     return origin;
 }

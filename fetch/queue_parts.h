@@ -22,21 +22,25 @@ TAILQ_HEAD(item_list, queue_item);
 TAILQ_HEAD(origin_list, queue_origin);
 TAILQ_HEAD(flow_list, queue_flow);
 RB_HEAD(flow_tree, queue_flow);
+RB_HEAD(parked_tree, queue_flow);
 
 enum flow_place {
     FLOW_IDLE,  /* nothing queued */
     FLOW_READY, /* in its client's list; the origin may have reached its bound since */
-    FLOW_PARKED /* in its origin's list: that was at its bound */
+    FLOW_PARKED /* in its origin's tree: there was no place for it */
 };
 
 /* The items of a client for an origin. Exists while there are any. */
 struct queue_flow {
-    RB_ENTRY(queue_flow) node; /* in client->flows */
-    TAILQ_ENTRY(queue_flow) link;
+    RB_ENTRY(queue_flow) node;    /* in client->flows */
+    TAILQ_ENTRY(queue_flow) link; /* in client->ready */
+    RB_ENTRY(queue_flow) parked;  /* in origin->parked */
+    uint64_t parked_at;           /* queue->stamp when it was parked last */
     enum flow_place place;
     struct queue_client *client;
     struct queue_origin *origin;
     struct item_list queued;
+    unsigned opening; /* changed by queue_count_opening() only */
     unsigned active;
 };
 
@@ -45,8 +49,8 @@ struct queue_origin {
     RB_ENTRY(queue_origin) node;
     TAILQ_ENTRY(queue_origin) offer; /* in offering */
     bool is_offering;
-    struct flow_list parked;
-    unsigned active;
+    struct parked_tree parked; /* by their opening items, then in order of arrival */
+    unsigned opening;          /* changed by queue_count_opening() only */
     size_t flows;
     char key[];
 };
@@ -63,8 +67,8 @@ struct queue_client {
     struct flow_list ready;
     struct item_list queued; /* of all flows, in order of arrival */
     size_t queued_count;
-    unsigned opening;
-    unsigned answered;
+    unsigned opening;   /* slots of that kind */
+    unsigned streaming; /* slots of that kind */
     uint64_t served;    /* queue->stamp when an item was started last, or the client came */
     uint64_t queued_at; /* queue->stamp when an item was queued last */
 };
@@ -77,14 +81,14 @@ RB_HEAD(length_tree, queue_client);
 struct queue {
     struct queue_limits limits;
     struct origin_tree origins;
-    struct origin_list offering; /* origins with parked flows and a place */
+    struct origin_list offering; /* origins with a parked flow and a place for it */
     struct client_tree clients;
     struct ready_tree ready;    /* clients with a ready flow that are below their bound */
     struct length_tree lengths; /* clients with items queued */
     uint64_t stamp;
     size_t queued;
-    unsigned opening;
-    unsigned answered;
+    unsigned opening;   /* slots of that kind */
+    unsigned streaming; /* slots of that kind */
 };
 
 /* ---- bounds -------------------------------------------------------------------------- */
@@ -93,14 +97,21 @@ struct queue {
 static inline bool
 queue_has_shares(const struct queue *queue)
 {
-    return queue->limits.per_client && queue->limits.per_client < queue->limits.active;
+    return queue->limits.client_opening && queue->limits.client_opening < queue->limits.opening;
 }
 
-/* Has the origin reached its bound? */
+/*
+ * Is there a place at the origin for one more of the flow? A client may use half of those that the
+ * others leave, so it has fewer than are free.
+ */
 static inline bool
-queue_is_full(const struct queue *queue, const struct queue_origin *origin)
+queue_has_place(const struct queue *queue, const struct queue_flow *flow)
 {
-    return origin->active >= queue->limits.per_origin;
+    unsigned bound = queue->limits.per_origin, used = flow->origin->opening;
+
+    if (bound == 0)
+        return true;
+    return used < bound && (!queue_has_shares(queue) || flow->opening < bound - used);
 }
 
 /* ---- queue_flows.c ------------------------------------------------------------------- */
@@ -126,10 +137,10 @@ void queue_release_flow(struct queue *queue, struct queue_flow *flow);
 /* Frees an origin without flows. */
 void queue_release_origin(struct queue *queue, struct queue_origin *origin);
 
-/* To be called when the number of an origin's active items, or of its parked flows, has changed. */
-void queue_update_offer(struct queue *queue, struct queue_origin *origin);
+/* An item of the flow begins to be opening (1), or ceases to be (-1). */
+void queue_count_opening(struct queue *queue, struct queue_flow *flow, int change);
 
-/* The flows that were parked first at an offering origin compete for its places from here on. No
+/* The first flows that are parked at an offering origin compete for its places from here on. No
  * client of a flow to it may be detached. */
 void queue_wake_parked(struct queue *queue, struct queue_origin *origin);
 

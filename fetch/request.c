@@ -41,6 +41,24 @@ move_on(struct request *r, struct target *next)
     return true;
 }
 
+/* It has been queued: reports if it cannot begin now. */
+static void
+report_wait(const struct request *r)
+{
+    static const enum fetch_limit limits[] = {
+        [QUEUE_SLOT] = FETCH_LIMIT_WAITING,
+        [QUEUE_CLIENT] = FETCH_LIMIT_PER_CLIENT,
+        [QUEUE_ORIGIN] = FETCH_LIMIT_PER_ORIGIN,
+    };
+    const struct fetch_config *config = &r->loop->settings.config;
+    enum queue_wait wait = queue_find_wait(r->loop->queue, &r->item);
+
+    if (wait != QUEUE_TURN && config->queued)
+        config->queued(config->context, &(struct fetch_queued){.limit = limits[wait],
+                                                               .client = r->asked.client,
+                                                               .origin = r->target.origin});
+}
+
 /* Queues a hop to r->target. False if there is no memory; the request has ended then. */
 static bool
 wait_for_turn(struct request *r)
@@ -49,6 +67,7 @@ wait_for_turn(struct request *r)
         request_finish(r, FETCH_INTERNAL, "out of memory");
         return false;
     }
+    report_wait(r);
     request_enter_stage(r, REQUEST_QUEUED);
     return true;
 }
@@ -162,16 +181,6 @@ request_resume_paused(struct fetch_loop *loop)
 
 /* ---- signals from other threads ------------------------------------------------------ */
 
-/* Ends the time of a pause. */
-static void
-end_hold(struct request *r)
-{
-    r->held = false;
-    r->held_us += clock_monotonic_us() - r->held_since_us;
-    queue_unpause(r->loop->queue, &r->item);
-    request_arm_timer(r);
-}
-
 void
 request_take_signal(struct request *r)
 {
@@ -186,8 +195,10 @@ request_take_signal(struct request *r)
     if (!r->held || r->complete)
         return;
     code = transfer_resume(&r->transfer, receive, send);
-    if (!transfer_is_held(&r->transfer))
-        end_hold(r);
+    if (!transfer_is_held(&r->transfer)) {
+        request_end_hold(r);
+        request_arm_timer(r);
+    }
     if (code)
         request_take_result(r, code);
 }

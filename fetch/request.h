@@ -54,9 +54,9 @@ struct request {
     struct route route;
     char **visited; /* the URLs of earlier hops, owned */
     unsigned redirects;
-    bool charged;        /* to settings.config.memory, for its transfer */
-    bool complete;       /* its answer is, though not its request */
-    bool left_origin;    /* a redirect led away from the origin of the request */
+    size_t charged;   /* to settings.config.memory, for its transfer */
+    bool complete;    /* its answer is, though not its request */
+    bool left_origin; /* a redirect led away from the origin of the request */
     char text[];
 };
 

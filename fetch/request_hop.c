@@ -64,7 +64,9 @@ on_stage(void *context, enum transfer_stage stage)
     struct request *r = context;
 
     if (stage >= TRANSFER_ANSWERING)
-        queue_answered(r->loop->queue, &r->item);
+        queue_stream(r->loop->queue, &r->item);
+    else if (stage == TRANSFER_ASKED)
+        queue_reopen(r->loop->queue, &r->item);
     request_enter_stage(r, REQUEST_TRANSFER);
 }
 
@@ -82,11 +84,13 @@ on_hold(void *context)
 {
     struct request *r = context;
 
+    /* A client that is slow to send takes no slot of the fetches that wait for their servers. */
+    queue_stream(r->loop->queue, &r->item);
     if (r->held)
         return;
     r->held = true;
     r->held_since_us = clock_monotonic_us();
-    queue_pause(r->loop->queue, &r->item);
+    memory_charge_anyway(r->loop->settings.config.memory, MEMORY_FETCHES, FETCH_BUFFER_BYTES);
     request_arm_timer(r);
 }
 
@@ -107,6 +111,18 @@ static struct span
 current_url(const struct request *r)
 {
     return r->redirects ? span_str(r->target.text) : r->asked.url;
+}
+
+static bool
+charge(struct request *r)
+{
+    bool supplied = r->asked.body.kind == FETCH_BODY_SUPPLIED;
+    size_t bytes = FETCH_BYTES + (supplied ? FETCH_BUFFER_BYTES : 0);
+
+    if (!memory_charge(r->loop->settings.config.memory, MEMORY_FETCHES, bytes))
+        return false;
+    r->charged = bytes;
+    return true;
 }
 
 static void
@@ -133,11 +149,10 @@ connect_to(struct request *r, struct resolved *addresses)
 
     if (!r->charged && r->sink.begin)
         r->sink.begin(r->context);
-    if (!r->charged && !memory_charge(loop->settings.config.memory, MEMORY_FETCHES, FETCH_BYTES)) {
+    if (!r->charged && !charge(r)) {
         request_finish(r, FETCH_OVERLOADED, "there is no memory for another fetch now; try again");
         return;
     }
-    r->charged = true;
     started = transfer_start(&r->transfer, loop->multi, &loop->settings, &r->target, &r->route,
                              addresses, &r->asked, !r->left_origin, current_url(r), &owner);
     if (!started && memory_reclaim(loop->settings.config.memory, FETCH_BYTES))

@@ -30,6 +30,9 @@ void request_enter_stage(struct request *r, enum request_stage stage);
 /* It does not wait for the next turn any more. */
 void request_leave_paused(struct request *r);
 
+/* The time of a pause by its consumer has ended. Harmless without. */
+void request_end_hold(struct request *r);
+
 /* With its turn, and r->target in place: resolves the name, or begins the transfer. */
 void request_start_hop(struct request *r);
 

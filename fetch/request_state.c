@@ -23,6 +23,16 @@ request_leave_paused(struct request *r)
 }
 
 void
+request_end_hold(struct request *r)
+{
+    if (!r->held)
+        return;
+    r->held = false;
+    r->held_us += clock_monotonic_us() - r->held_since_us;
+    memory_uncharge(r->loop->settings.config.memory, MEMORY_FETCHES, FETCH_BUFFER_BYTES);
+}
+
+void
 request_finish(struct request *r, enum fetch_error error, const char *sentence)
 {
     struct fetch_loop *loop = r->loop;
@@ -44,8 +54,9 @@ request_finish(struct request *r, enum fetch_error error, const char *sentence)
     r->sink.done(r->context, error, error ? sentence : "", clock_monotonic_us() - r->submitted_us);
     transfer_clear(&r->transfer, loop->multi);
     target_free(&r->target);
+    request_end_hold(r);
     if (r->charged)
-        memory_uncharge(loop->settings.config.memory, MEMORY_FETCHES, FETCH_BYTES);
+        memory_uncharge(loop->settings.config.memory, MEMORY_FETCHES, r->charged);
     for (unsigned i = 0; i < r->redirects; i++)
         free(r->visited[i]);
     free(r->visited);

@@ -286,10 +286,8 @@ resolver_create(const struct resolver_config *config)
     struct resolver *resolver = calloc(1, sizeof(*resolver));
     struct pool *pool = calloc(1, sizeof(*pool) + config->threads * sizeof(struct worker));
     const struct queue_limits limits = {
-        .active = config->threads,
         .opening = config->threads,
-        .per_origin = config->threads,
-        .per_client = config->per_client,
+        .client_opening = config->per_client,
     };
 
     if (!resolver || !pool)

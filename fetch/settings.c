@@ -18,9 +18,9 @@ fetch_config_default(struct fetch_config *config)
     const int64_t second = 1000000;
 
     *config = (struct fetch_config){
-        .max_active = 1024,
-        .max_active_per_origin = 16,
-        .max_active_per_client = 128,
+        .max_active = 4096,
+        .max_active_per_origin = 512,
+        .max_active_per_client = 256,
         .max_idle_per_origin = 32,
         .max_queued = 4096,
         .max_redirects = 10,
@@ -41,7 +41,38 @@ fetch_config_default(struct fetch_config *config)
 unsigned
 settings_max_waiting(const struct fetch_config *config)
 {
-    return config->max_waiting ? config->max_waiting : config->max_active - config->max_active / 4;
+    return config->max_waiting ? config->max_waiting : config->max_active - config->max_active / 2;
+}
+
+/*
+ * A body can take any time, and a fetch without a slot of that kind still has its own. So a client
+ * may have several times as many fetches with bodies under way as fetches that wait, and half of
+ * the slots.
+ */
+#define STREAMING_PER_WAITING 4u
+
+static unsigned
+client_streaming(const struct fetch_config *config, unsigned streaming)
+{
+    uint64_t wanted = (uint64_t)config->max_active_per_client * STREAMING_PER_WAITING;
+    unsigned half = streaming - streaming / 2;
+
+    return wanted < half ? (unsigned)wanted : half;
+}
+
+struct queue_limits
+settings_queue_limits(const struct fetch_config *config)
+{
+    unsigned opening = settings_max_waiting(config);
+    unsigned streaming = config->max_active > opening ? config->max_active - opening : 0;
+
+    return (struct queue_limits){
+        .opening = opening,
+        .streaming = streaming,
+        .per_origin = config->max_active_per_origin,
+        .client_opening = config->max_active_per_client,
+        .client_streaming = client_streaming(config, streaming),
+    };
 }
 
 static bool

@@ -5,6 +5,7 @@
 #define SUNPROXY_FETCH_SETTINGS_H
 
 #include "base/buf.h"
+#include "fetch/queue.h"
 #include "fetch/url.h"
 
 /* "HOST:PORT:TARGET-HOST:TARGET-PORT": what is for the former goes to the latter. */
@@ -47,6 +48,9 @@ void settings_free(struct settings *settings);
 
 /* config->max_waiting, or what its zero stands for; 1 to max_active. */
 unsigned settings_max_waiting(const struct fetch_config *config);
+
+/* The bounds of the queue. */
+struct queue_limits settings_queue_limits(const struct fetch_config *config);
 
 struct route settings_route(const struct settings *settings, const struct target *target);
 

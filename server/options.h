@@ -98,7 +98,7 @@ struct options {
     char *user_agent;
     uint64_t max_page;
     uint64_t max_fetches;
-    uint64_t max_fetches_waiting;    /* 0: three quarters of max_fetches */
+    uint64_t max_fetches_waiting;    /* 0: half of max_fetches */
     uint64_t max_fetches_per_client; /* 0: not bounded */
     uint64_t max_fetches_per_origin;
     uint64_t max_idle_per_origin;

@@ -232,11 +232,15 @@ parse_arguments(struct options *options, int argc, char **argv, const struct opt
     return ok;
 }
 
-/* An eighth, so that one client cannot take all slots. */
+/* An eighth, so that one client cannot take all slots of the fetches that wait. */
 static uint64_t
-share_of_fetches(uint64_t max_fetches)
+share_of_fetches(const struct options *options)
 {
-    return max_fetches < 32 ? 4 : max_fetches / 8;
+    uint64_t waiting = options->max_fetches_waiting;
+
+    if (waiting == 0)
+        waiting = options->max_fetches - options->max_fetches / 2;
+    return waiting < 32 ? 4 : waiting / 8;
 }
 
 int
@@ -255,7 +259,7 @@ options_parse(struct options *options, int argc, char **argv, struct buf *why)
     if (options->capacity_urls == 0 && options->capacity_bytes == 0)
         options->capacity_bytes = (uint64_t)256 << 20;
     if (options->max_fetches_per_client == OPTION_NOT_GIVEN)
-        options->max_fetches_per_client = share_of_fetches(options->max_fetches);
+        options->max_fetches_per_client = share_of_fetches(options);
     buf_unend_line(why);
     return status;
 }

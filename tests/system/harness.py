@@ -331,6 +331,7 @@ class PythonOrigin(http.server.ThreadingHTTPServer):
     """An origin written in Python, with a port of its own, until the test ends."""
 
     daemon_threads = True
+    request_queue_size = 1024  # connections that arrive together
 
     def __init__(self, test, handler):
         super().__init__(("127.0.0.1", 0), handler)

@@ -6,6 +6,7 @@ import socket
 
 import harness
 import rpc
+import test_http
 
 CALLS = 256  # that a connection may have in flight
 HONEST = "127.0.0.200"
@@ -69,24 +70,25 @@ class HangingTest(FairnessTest):
 
     def test_before_the_headers(self):
         self.start(origin=self.origin())
-        flood = self.flood("http://h{}.test/fault/hang-silent")
+        flood = self.flood("http://h{}.test/fault/hang-silent", connections=2)
         self.honest_is_served("http://good.test/{}", flood)
         s = self.admin.stat()
-        # Its share of the slots, three quarters of which are for those that wait.
-        self.assertEqual((s.fetches_active, s.fetches_waiting, s.fetches_queued), (96, 96, 160))
+        # Its share of the slots of those that wait.
+        self.assertEqual((s.fetches_active, s.fetches_waiting, s.fetches_queued), (256, 256, 256))
 
     def test_in_the_headers(self):
         self.start(origin=self.origin())
-        flood = self.flood("http://h{}.test/fault/hang")
-        harness.wait_until(lambda: self.admin.stat().fetches_active == 128, what="its share")
-        self.assertEqual(self.admin.stat().fetches_waiting, 96)
+        flood = self.flood("http://h{}.test/fault/hang", connections=2)
+        harness.wait_until(lambda: self.admin.stat().fetches_active == 512, what="all")
+        harness.wait_until(lambda: self.admin.stat().fetches_waiting == 0, what="their heads")
         self.honest_is_served("http://good.test/{}", flood)
 
     def test_in_the_body(self):
         self.start(origin=self.origin())
-        flood = self.flood("http://h{}.test/fault/hang-body:10")
-        harness.wait_until(lambda: self.admin.stat().fetches_active == 128, what="its share")
-        self.honest_is_served("http://good.test/{}", flood)
+        self.flood("http://h{}.test/fault/hang-body:10", connections=2)
+        harness.wait_until(lambda: self.admin.stat().fetches_active == 512, what="all")
+        # After a second they get what has come.
+        self.honest_is_served("http://good.test/{}", ())
 
     def test_after_a_redirect(self):
         self.start(origin=self.origin())
@@ -121,13 +123,31 @@ class HangingTest(FairnessTest):
         self.honest_is_served(f"http://localhost:{o.http_port}/{{}}", flood, namespace=ns)
 
 
+class OneOriginTest(FairnessTest):
+    """Clients of one origin, which has a bound of its own."""
+
+    def test_one_client_leaves_others_half(self):
+        self.start("--max-fetches-per-origin", "16", origin=self.origin())
+        flood = self.flood("http://one.test/fault/hang-silent?{}")
+        self.honest_is_served("http://one.test/{}", flood)
+        self.assertEqual(self.admin.stat().fetches_active, 8)
+
+    def test_streams_hold_up_nothing(self):
+        self.start("--max-fetches-per-origin", "2", origin=self.origin())
+        self.flood("http://one.test/fault/hang-body:10?{}")
+        harness.wait_until(lambda: self.admin.stat().fetches_active == CALLS, what="the streams")
+        self.honest_is_served("http://one.test/{}", ())
+        own = self.connect("127.0.0.2")
+        self.assertEqual(own.get("http://one.test/own").status, "ok")
+
+
 class FloodTest(FairnessTest):
     def test_more_calls_than_the_queue_takes(self):
         self.start(origin=self.origin())
         flood = self.flood("http://h{}.test/fault/hang-silent", connections=18)
         s = self.admin.stat()
         self.assertEqual(s.fetches_queued, 4096)
-        self.assertEqual(s.fetches_displaced, 18 * CALLS - 4096 - 96)
+        self.assertEqual(s.fetches_displaced, 18 * CALLS - 4096 - 256)
         c = self.connect(HONEST)
         for n in range(20):
             page = c.get(f"http://good.test/{n}")
@@ -151,15 +171,50 @@ class FloodTest(FairnessTest):
 
     def test_sixteen_greedy_clients_in_the_body(self):
         self.start(origin=self.origin())
-        flood = self.flood("http://h{}.test/fault/hang-body:10", clients=16)
-        harness.wait_until(lambda: self.admin.stat().fetches_active > 700, what="their shares")
-        self.honest_is_served("http://good.test/{}", flood)
+        self.flood("http://h{}.test/fault/hang-body:10", clients=16)
+        harness.wait_until(lambda: self.admin.stat().fetches_active > 3000, what="their shares")
+        # After a second they get what has come.
+        self.honest_is_served("http://good.test/{}", ())
+
+
+class OneAddressTest(test_http.HttpTest):
+    """All clients have one address over HTTP, as behind a terminator of TLS."""
+
+    UPLOADS = 300  # more than the fetches that may wait for one client, at an origin and in all
+
+    def fetches(self):
+        with rpc.Connection(self.d.socket) as admin:
+            s = admin.stat()
+            return s.fetches_active, s.fetches_waiting
+
+    def test_uploads_that_do_not_arrive_hold_up_no_miss(self):
+        echo = test_http.EchoOrigin(self)
+        uploads = [self.connect() for _ in range(self.UPLOADS)]
+        for n, c in enumerate(uploads):
+            c.send(f"POST {echo.url}/{n} HTTP/1.1\r\nHost: one.test\r\n"
+                   "Content-Length: 3\r\n\r\na")
+        harness.wait_until(lambda: self.fetches() == (self.UPLOADS, 0), what="the uploads")
+        for n in range(5):
+            self.assertEqual(self.c.get(f"{echo.url}/{n}").status, 200)
+        self.assertEqual(self.fetches(), (self.UPLOADS, 0))
+        for c in uploads:
+            c.send("bc")
+        self.assertEqual({c.receive().status for c in uploads}, {200})
+
+    def test_streams_hold_up_no_miss(self):
+        streams = [self.connect() for _ in range(self.UPLOADS)]
+        for n, c in enumerate(streams):
+            c.send(f"GET http://one.test/fault/hang-body:10?{n} HTTP/1.1\r\n"
+                   "Host: one.test\r\n\r\n")
+        harness.wait_until(lambda: self.fetches() == (self.UPLOADS, 0), what="the streams")
+        for n in range(5):
+            self.assertEqual(self.c.get(f"http://one.test/{n}").status, 200)
 
 
 class JoinedTest(FairnessTest):
     """A request that has joined another client's fetch does not share its displacement."""
 
-    queue = ("--max-fetches", "2", "--max-fetches-per-client", "0", "--max-fetches-queued", "4")
+    queue = ("--max-fetches", "2", "--max-fetches-waiting", "2", "--max-fetches-per-client", "0", "--max-fetches-queued", "4")
 
     def send_gets(self, connection, urls):
         connection.send(b"".join(
@@ -289,7 +344,7 @@ class BoundTest(FairnessTest):
         self.start("--max-fetches", "40", "--max-fetches-waiting", "30",
                    "--max-fetches-per-client", "8", origin=self.origin())
         self.flood("http://h{}.test/fault/hang-silent")
-        self.assertEqual(self.admin.stat().fetches_active, 6)
+        self.assertEqual(self.admin.stat().fetches_active, 8)
 
     def test_bounds_that_cannot_be(self):
         d = self.daemon("--max-fetches", "4", "--max-fetches-waiting", "5", ready=False, expect=78)

@@ -65,7 +65,7 @@ class StreamHandler(http.server.BaseHTTPRequestHandler):
 
 
 class LeavingTest(test_http.HttpTest):
-    options = ("--max-fetches-per-origin", str(FETCHES), "--stall-timeout", "10m",
+    options = ("--max-fetches-per-origin", str(2 * FETCHES), "--stall-timeout", "10m",
                "--first-byte-timeout", "10m", "--fetch-timeout", "10m")
 
     def setUp(self):

@@ -142,7 +142,7 @@ class DescriptorsTest(LimitsTest):
 
     def test_fetches_and_administrators_have_descriptors_left(self):
         self.start("--max-connections-per-client", "0", "--max-fetches-per-client", "0",
-                   "--max-fetches-waiting", "1024", preexec=self.bounded)
+                   "--max-fetches-waiting", "4096", preexec=self.bounded)
         connections, _, fetches = self.lowered(self.d)
         self.assertGreater(connections, 40)
         self.assertGreater(fetches, 10)

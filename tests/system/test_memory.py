@@ -246,14 +246,14 @@ class StallTest(MemoryTest):
         numbers = self.stat(self.d)
         self.assertEqual(numbers["memory_limit"], LIMIT)
         self.assertGreater(numbers["memory_pages"], MEBI)
-        self.assertEqual(numbers["memory_fetches"], 256 * 1024)
+        self.assertEqual(numbers["memory_fetches"], 160 * 1024)
         self.assertEqual(numbers["memory_records"], 0)
         self.assertGreater(numbers["memory_requests"], 1000)
         self.assertEqual(numbers["memory_refusals"], 0)
         self.assertEqual(numbers["memory_reclaimed"], 0)
         table = self.sunproxy("stat", daemon=self.d).stdout.decode()
         self.assertRegex(table, r"(?m)^memory limit +32\.0 MiB\n- pages outside +1\.\d MiB\n"
-                                r"- fetches +256 KiB$")
+                                r"- fetches +160 KiB$")
 
     def test_pages_are_fetched_all_the_while(self):
         self.stall(0, 19 * MEBI)

@@ -114,7 +114,8 @@ static struct fetcher *
 start_small(void)
 {
     config.max_active = 64;
-    config.max_active_per_client = 8;
+    config.max_waiting = 48;
+    config.max_active_per_client = 6;
     config.max_active_per_origin = 64;
     config.resolver_threads = 64;
     config.resolve_timeout_us = config.connect_timeout_us = 60000000;
@@ -185,7 +186,6 @@ START_TEST(the_bound_of_a_client_holds)
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/silent", origin->port);
     for (unsigned i = 0; i < EACH; i++)
         submit_for(fetcher, 0, &outcomes[i], url);
-    /* Of eight slots three quarters are for those that wait for an answer. */
     wait_for_stats(fetcher, 6, 6, EACH - 6);
     fetcher_destroy(fetcher);
     free_outcomes(outcomes, EACH);
@@ -234,6 +234,7 @@ START_TEST(a_full_queue_displaces_the_greedy)
     char url[64];
 
     config.max_active_per_origin = 2;
+    config.max_active_per_client = 0;
     config.max_queued = 3;
     fetcher = start_fetcher(&config);
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/silent", origin->port);

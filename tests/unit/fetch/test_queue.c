@@ -16,10 +16,13 @@ client_number(unsigned number)
 }
 
 static struct queue *
-create(unsigned active, unsigned opening, unsigned per_origin, unsigned per_client)
+create(unsigned opening, unsigned streaming, unsigned per_origin, unsigned per_client)
 {
-    struct queue *queue = queue_create(&(struct queue_limits){
-        .active = active, .opening = opening, .per_origin = per_origin, .per_client = per_client});
+    struct queue *queue = queue_create(&(struct queue_limits){.opening = opening,
+                                                              .streaming = streaming,
+                                                              .per_origin = per_origin,
+                                                              .client_opening = per_client,
+                                                              .client_streaming = per_client});
 
     ck_assert_ptr_nonnull(queue);
     return queue;
@@ -53,7 +56,7 @@ leave_all(struct queue *queue, struct queue_item *items, unsigned count)
 
 START_TEST(bounds_in_all_and_per_origin)
 {
-    struct queue *queue = create(3, 3, 2, 0);
+    struct queue *queue = create(3, 0, 2, 0);
     struct queue_item a[3] = {0}, b[2] = {0};
 
     for (unsigned i = 0; i < 3; i++)
@@ -84,46 +87,102 @@ START_TEST(bounds_in_all_and_per_origin)
 }
 END_TEST
 
-/* A paused item makes a place at its origin, and takes it back even when there is none. */
-START_TEST(paused_entries)
+/* One that streams makes a place at its origin, and takes it back only where there is one. */
+START_TEST(streaming_ones_leave_their_origin)
 {
     struct queue *queue = create(8, 8, 2, 0);
     struct queue_item e[6] = {0}, to = {0};
 
-    queue_pause(queue, &e[0]);
+    queue_stream(queue, &e[0]);
     for (unsigned i = 0; i < 6; i++)
         enter(queue, &e[i], i % 2, "http://a:80");
-    queue_pause(queue, &e[5]); /* queued: nothing changes */
+    queue_stream(queue, &e[5]); /* queued: nothing changes */
+    queue_reopen(queue, &e[5]);
     ck_assert_uint_eq(start_all(queue), 2);
-    queue_pause(queue, &e[0]);
-    queue_pause(queue, &e[0]);
+    queue_stream(queue, &e[0]);
+    queue_stream(queue, &e[0]);
+    ck_assert_uint_eq(queue_opening(queue), 1);
     ck_assert_uint_eq(start_all(queue), 1);
     ck_assert_uint_eq(queue_active(queue), 3);
-    queue_unpause(queue, &e[0]);
-    queue_unpause(queue, &e[0]);
-    ck_assert_uint_eq(start_all(queue), 0);
-    /* Three are active where two may be: one has to end before a place is free, and another. */
+    queue_reopen(queue, &e[0]); /* there is no place: it stays as it is */
+    ck_assert_uint_eq(queue_opening(queue), 2);
     queue_remove(queue, &e[1]);
+    queue_reopen(queue, &e[0]);
+    queue_reopen(queue, &e[0]);
+    ck_assert_uint_eq(queue_opening(queue), 2);
     ck_assert_uint_eq(start_all(queue), 0);
-    queue_pause(queue, &e[0]);
+    queue_stream(queue, &e[0]);
     ck_assert_uint_eq(start_all(queue), 1);
     queue_hand_over(&e[0], &to);
-    queue_remove(queue, &to); /* paused: its place was free already */
+    queue_remove(queue, &to);
     ck_assert_uint_eq(start_all(queue), 0);
     leave_all(queue, e, 6);
     ck_assert_uint_eq(queue_active(queue) + queue_queued(queue), 0);
-    enter(queue, &e[0], 1, "http://a:80");
-    enter(queue, &e[1], 1, "http://a:80");
-    enter(queue, &e[2], 1, "http://a:80");
+    queue_destroy(queue);
+}
+END_TEST
+
+/* A client has half of the places at an origin that the others leave. */
+START_TEST(a_share_of_an_origin)
+{
+    enum { PLACES = 16, EACH = 20, CLIENTS = 5 };
+    static const unsigned shares[CLIENTS] = {8, 4, 2, 1, 1};
+    static struct queue_item items[CLIENTS][EACH];
+    struct queue *queue = create(1000, 0, PLACES, 200);
+
+    memset(items, 0, sizeof(items));
+    for (unsigned c = 0; c < CLIENTS; c++) {
+        for (unsigned i = 0; i < EACH; i++)
+            enter(queue, &items[c][i], c, "a");
+        ck_assert_uint_eq(start_all(queue), shares[c]);
+    }
+    /* What is given back goes to those with the fewest. */
+    for (unsigned i = 0; i < 3; i++)
+        queue_remove(queue, &items[0][i]);
     ck_assert_uint_eq(start_all(queue), 2);
-    leave_all(queue, e, 3);
+    ck_assert_int_eq(items[3][1].state, ITEM_OPENING);
+    ck_assert_int_eq(items[4][1].state, ITEM_OPENING);
+    for (unsigned c = 0; c < CLIENTS; c++)
+        leave_all(queue, items[c], EACH);
+    ck_assert_uint_eq(queue_active(queue), 0);
+    queue_destroy(queue);
+}
+END_TEST
+
+START_TEST(what_a_queued_one_waits_for)
+{
+    struct queue *queue = create(8, 0, 4, 4);
+    struct queue_item a[6] = {0}, b[4] = {0}, c[2] = {0};
+
+    for (unsigned i = 0; i < 3; i++)
+        enter(queue, &a[i], 1, "a");
+    ck_assert_int_eq(queue_find_wait(queue, &a[0]), QUEUE_TURN);
+    ck_assert_uint_eq(start_all(queue), 2);
+    ck_assert_int_eq(queue_find_wait(queue, &a[2]), QUEUE_ORIGIN);
+    for (unsigned i = 3; i < 6; i++)
+        enter(queue, &a[i], 1, "b");
+    ck_assert_uint_eq(start_all(queue), 2);
+    ck_assert_int_eq(queue_find_wait(queue, &a[5]), QUEUE_ORIGIN);
+    enter(queue, &b[0], 1, "c");
+    ck_assert_uint_eq(start_all(queue), 0);
+    ck_assert_int_eq(queue_find_wait(queue, &b[0]), QUEUE_CLIENT);
+    for (unsigned i = 1; i < 4; i++)
+        enter(queue, &b[i], 1 + i, i == 3 ? "c" : "d");
+    enter(queue, &c[0], 5, "e");
+    ck_assert_uint_eq(start_all(queue), 4);
+    enter(queue, &c[1], 6, "f");
+    ck_assert_uint_eq(start_all(queue), 0);
+    ck_assert_int_eq(queue_find_wait(queue, &c[1]), QUEUE_SLOT);
+    leave_all(queue, a, 6);
+    leave_all(queue, b, 4);
+    leave_all(queue, c, 2);
     queue_destroy(queue);
 }
 END_TEST
 
 START_TEST(origins_take_turns)
 {
-    struct queue *queue = create(1, 1, 1, 0);
+    struct queue *queue = create(1, 0, 1, 0);
     struct queue_item a[4] = {0}, b = {0}, *next;
 
     for (unsigned i = 0; i < 4; i++)
@@ -150,7 +209,7 @@ END_TEST
 START_TEST(clients_take_turns)
 {
     static const unsigned order[] = {1, 2, 3, 1, 2, 1, 1};
-    struct queue *queue = create(1, 1, 1, 0);
+    struct queue *queue = create(1, 0, 1, 0);
     struct queue_item items[7] = {0}, *next;
     const unsigned clients[7] = {1, 1, 1, 1, 2, 2, 3};
 
@@ -170,7 +229,7 @@ END_TEST
 /* A client that comes and goes does not starve one that stays. */
 START_TEST(a_client_that_returns_waits_again)
 {
-    struct queue *queue = create(1, 1, 1, 0);
+    struct queue *queue = create(1, 0, 1, 0);
     struct queue_item stays[2] = {0}, returns = {0};
 
     enter(queue, &stays[0], 1, "a");
@@ -216,7 +275,7 @@ START_TEST(a_share_of_what_others_do_not_use)
     enum { SLOTS = 1024, CLIENTS = 40, EACH = 200 };
     static struct queue_item items[CLIENTS][EACH];
     struct queue_item late = {0};
-    struct queue *queue = create(SLOTS, SLOTS, SLOTS, SLOTS / 8);
+    struct queue *queue = create(SLOTS, 0, 0, SLOTS / 8);
     unsigned left = SLOTS;
 
     memset(items, 0, sizeof(items));
@@ -248,7 +307,7 @@ START_TEST(an_origins_place_goes_to_a_flow_that_may_use_it)
     enum { GREEDY = 100 };
     static struct queue_item opening[GREEDY], parked[GREEDY];
     struct queue_item busy = {0}, modest = {0};
-    struct queue *queue = create(1000, 1000, 1, 1);
+    struct queue *queue = create(1000, 0, 1, 1);
     char origin[16];
 
     memset(opening, 0, sizeof(opening));
@@ -284,49 +343,58 @@ START_TEST(an_origins_place_goes_to_a_flow_that_may_use_it)
 }
 END_TEST
 
-START_TEST(answered_ones_free_their_slots)
+START_TEST(streaming_ones_free_their_slots)
 {
-    struct queue *queue = create(8, 4, 8, 0);
+    struct queue *queue = create(4, 4, 4, 0);
     struct queue_item a[10] = {0};
 
     for (unsigned i = 0; i < 10; i++)
         enter(queue, &a[i], 1, "a");
     ck_assert_uint_eq(start_all(queue), 4);
-    queue_answered(queue, &a[0]);
-    queue_answered(queue, &a[0]);
-    queue_answered(queue, &a[9]);
+    queue_stream(queue, &a[0]);
+    queue_stream(queue, &a[9]);
     ck_assert_uint_eq(queue_opening(queue), 3);
     ck_assert_uint_eq(start_all(queue), 1);
     for (unsigned i = 1; i < 4; i++)
-        queue_answered(queue, &a[i]);
+        queue_stream(queue, &a[i]);
     ck_assert_uint_eq(start_all(queue), 3);
     ck_assert_uint_eq(queue_active(queue), 8);
-    /* No slot is left: it keeps the one it has. */
-    queue_answered(queue, &a[4]);
+    /* No slot is left: it keeps the one it has, but no place at its origin. */
+    queue_stream(queue, &a[4]);
+    ck_assert_int_eq(a[4].state, ITEM_OVERFLOWING);
     ck_assert_uint_eq(queue_opening(queue), 4);
     ck_assert_uint_eq(start_all(queue), 0);
+    ck_assert_int_eq(queue_find_wait(queue, &a[8]), QUEUE_SLOT);
+    queue_reopen(queue, &a[4]);
+    ck_assert_int_eq(a[4].state, ITEM_OPENING);
     leave_all(queue, a, 10);
-    ck_assert_uint_eq(queue_opening(queue), 0);
+    ck_assert_uint_eq(queue_active(queue), 0);
     queue_destroy(queue);
 }
 END_TEST
 
+/* A client's streams take slots of their own; beyond their share they take those of opening ones.
+ */
 START_TEST(the_bound_of_a_client)
 {
-    struct queue *queue = create(9, 6, 9, 3);
+    struct queue *queue = queue_create(&(struct queue_limits){
+        .opening = 8, .streaming = 8, .client_opening = 2, .client_streaming = 4});
     struct queue_item a[9] = {0};
 
     for (unsigned i = 0; i < 9; i++)
         enter(queue, &a[i], 1, "a");
     ck_assert_uint_eq(start_all(queue), 2);
-    queue_answered(queue, &a[0]);
-    ck_assert_uint_eq(start_all(queue), 1);
-    queue_answered(queue, &a[1]);
-    ck_assert_uint_eq(queue_opening(queue), 2);
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_int_eq(queue_find_wait(queue, &a[i + 2]), QUEUE_CLIENT);
+        queue_stream(queue, &a[i]);
+        ck_assert_uint_eq(start_all(queue), 1);
+    }
+    queue_stream(queue, &a[4]);
     ck_assert_uint_eq(start_all(queue), 0);
+    /* A slot of its own does not come back while it streams. */
     queue_remove(queue, &a[0]);
     ck_assert_uint_eq(start_all(queue), 0);
-    queue_answered(queue, &a[1]);
+    queue_stream(queue, &a[5]);
     ck_assert_uint_eq(start_all(queue), 1);
     leave_all(queue, a, 9);
     queue_destroy(queue);
@@ -335,7 +403,7 @@ END_TEST
 
 START_TEST(the_longest_queue_gives_way)
 {
-    struct queue *queue = create(1, 1, 1, 0);
+    struct queue *queue = create(1, 0, 1, 0);
     struct queue_item a[3] = {0}, b[3] = {0};
 
     ck_assert_ptr_null(queue_last_of_longest(queue));
@@ -364,7 +432,7 @@ END_TEST
 
 START_TEST(a_turn_is_handed_over)
 {
-    struct queue *queue = create(1, 1, 1, 0);
+    struct queue *queue = create(1, 0, 1, 0);
     struct queue_item a = {0}, b = {0}, heir = {0};
 
     enter(queue, &a, 1, "a");
@@ -384,7 +452,7 @@ END_TEST
 
 enum { ENTRIES = 120, CLIENTS = 9, ORIGINS = 5, STEPS = 6000 };
 
-enum state { OUT, QUEUED, OPENING, ANSWERED };
+enum state { OUT, QUEUED, OPENING, STREAMING, OVERFLOWING };
 
 struct model_entry {
     struct queue_item item; /* the queue's */
@@ -412,34 +480,50 @@ count(const struct model *m, enum state state, unsigned client, unsigned origin)
     return found;
 }
 
-/* The rule of the shares in whole numbers: own / (slots that others leave) < per_client / active */
-static bool
-may_have_one_more(const struct model *m, enum state state, unsigned client, unsigned slots)
+static unsigned
+count_slots(const struct model *m, enum state kind, unsigned client)
 {
-    unsigned own = count(m, state, client, ORIGINS);
-    unsigned used = count(m, state, CLIENTS, ORIGINS);
+    return count(m, kind, client, ORIGINS) +
+           (kind == OPENING ? count(m, OVERFLOWING, client, ORIGINS) : 0);
+}
+
+static bool
+has_shares(const struct model *m)
+{
+    return m->limits.client_opening && m->limits.client_opening < m->limits.opening;
+}
+
+/* The rule of the shares in whole numbers: own / (slots that others leave) < share / slots */
+static bool
+may_have_one_more(const struct model *m, enum state kind, unsigned client)
+{
+    unsigned slots = kind == OPENING ? m->limits.opening : m->limits.streaming;
+    unsigned share = kind == OPENING ? m->limits.client_opening : m->limits.client_streaming;
+    unsigned own = count_slots(m, kind, client);
+    unsigned used = count_slots(m, kind, CLIENTS);
 
     if (used >= slots)
         return false;
-    if (m->limits.per_client == 0 || m->limits.per_client >= m->limits.active)
+    return !has_shares(m) || own * slots < share * (slots - used + own);
+}
+
+static bool
+has_place(const struct model *m, const struct model_entry *e)
+{
+    unsigned own = count(m, OPENING, e->client, e->origin);
+    unsigned used = count(m, OPENING, CLIENTS, e->origin);
+
+    if (m->limits.per_origin == 0)
         return true;
-    return own * m->limits.active < m->limits.per_client * (slots - used + own);
+    if (used >= m->limits.per_origin)
+        return false;
+    return !has_shares(m) || 2 * own < m->limits.per_origin - used + own;
 }
 
 static bool
 may_start(const struct model *m, const struct model_entry *e)
 {
-    unsigned active =
-        count(m, OPENING, e->client, ORIGINS) + count(m, ANSWERED, e->client, ORIGINS);
-    unsigned at_origin =
-        count(m, OPENING, CLIENTS, e->origin) + count(m, ANSWERED, CLIENTS, e->origin);
-
-    if (e->state != QUEUED || at_origin >= m->limits.per_origin)
-        return false;
-    if (m->limits.per_client && m->limits.per_client < m->limits.active &&
-        active >= m->limits.per_client)
-        return false;
-    return may_have_one_more(m, OPENING, e->client, m->limits.opening);
+    return e->state == QUEUED && has_place(m, e) && may_have_one_more(m, OPENING, e->client);
 }
 
 /* Compares what comes next with what the rules allow; true if something came. */
@@ -452,7 +536,7 @@ check_next(struct model *m, struct queue *queue)
 
     if (next) {
         ck_assert(may_start(m, taken));
-        taken_opening = count(m, OPENING, taken->client, ORIGINS);
+        taken_opening = count_slots(m, OPENING, taken->client);
     }
     for (unsigned i = 0; i < ENTRIES; i++) {
         const struct model_entry *e = &m->items[i];
@@ -461,7 +545,7 @@ check_next(struct model *m, struct queue *queue)
         if (!may_start(m, e))
             continue;
         ck_assert_ptr_nonnull(next);
-        opening = count(m, OPENING, e->client, ORIGINS);
+        opening = count_slots(m, OPENING, e->client);
         ck_assert_uint_ge(opening, taken_opening);
         if (opening == taken_opening)
             ck_assert_uint_ge(m->served[e->client], m->served[taken->client]);
@@ -509,14 +593,33 @@ enter_model(struct model *m, struct queue *queue, struct model_entry *e)
     /* Client 0 has half of all, client 1 stays with one origin. */
     e->client = rand() % 2 ? 0 : (unsigned)rand() % CLIENTS;
     e->origin = e->client == 1 ? 0 : (unsigned)rand() % ORIGINS;
-    if (count(m, QUEUED, e->client, ORIGINS) + count(m, OPENING, e->client, ORIGINS) +
-            count(m, ANSWERED, e->client, ORIGINS) ==
+    if (count(m, QUEUED, e->client, ORIGINS) + count_slots(m, OPENING, e->client) +
+            count_slots(m, STREAMING, e->client) ==
         0)
         m->served[e->client] = ++m->clock;
     e->arrival = m->arrived[e->client] = ++m->clock;
     e->state = QUEUED;
     snprintf(origin, sizeof(origin), "origin-%u", e->origin);
     enter(queue, &e->item, e->client, origin);
+}
+
+static void
+stream(struct model *m, struct queue *queue, struct model_entry *e)
+{
+    bool moves = may_have_one_more(m, STREAMING, e->client);
+
+    queue_stream(queue, &e->item);
+    e->state = moves ? STREAMING : OVERFLOWING;
+}
+
+static void
+reopen(struct model *m, struct queue *queue, struct model_entry *e)
+{
+    bool may =
+        has_place(m, e) && (e->state == OVERFLOWING || may_have_one_more(m, OPENING, e->client));
+
+    queue_reopen(queue, &e->item);
+    e->state = may ? OPENING : e->state;
 }
 
 static void
@@ -527,11 +630,9 @@ step(struct model *m, struct queue *queue)
     if (e->state == OUT) {
         enter_model(m, queue, e);
     } else if (e->state == OPENING && rand() % 2) {
-        bool moves =
-            may_have_one_more(m, ANSWERED, e->client, m->limits.active - m->limits.opening);
-
-        queue_answered(queue, &e->item);
-        e->state = moves ? ANSWERED : OPENING;
+        stream(m, queue, e);
+    } else if (e->state > OPENING && rand() % 4 == 0) {
+        reopen(m, queue, e);
     } else if (e->state != QUEUED || rand() % 8 == 0) {
         queue_remove(queue, &e->item);
         e->state = OUT;
@@ -540,20 +641,33 @@ step(struct model *m, struct queue *queue)
         continue;
     check_longest(m, queue);
     ck_assert_uint_eq(queue_queued(queue), count(m, QUEUED, CLIENTS, ORIGINS));
-    ck_assert_uint_eq(queue_opening(queue), count(m, OPENING, CLIENTS, ORIGINS));
+    ck_assert_uint_eq(queue_opening(queue), count_slots(m, OPENING, CLIENTS));
     ck_assert_uint_eq(queue_active(queue),
-                      count(m, OPENING, CLIENTS, ORIGINS) + count(m, ANSWERED, CLIENTS, ORIGINS));
+                      count_slots(m, OPENING, CLIENTS) + count_slots(m, STREAMING, CLIENTS));
 }
 
 START_TEST(random_sequences)
 {
     static const struct queue_limits limits[] = {
-        {.active = 16, .opening = 12, .per_origin = 4, .per_client = 4},
-        {.active = 40, .opening = 30, .per_origin = 40, .per_client = 5},
-        {.active = 40, .opening = 40, .per_origin = 3, .per_client = 0},
-        {.active = 7, .opening = 1, .per_origin = 1, .per_client = 7},
-        {.active = 30, .opening = 20, .per_origin = 8, .per_client = 29},
-        {.active = 1, .opening = 1, .per_origin = 1, .per_client = 1},
+        {.opening = 12,
+         .streaming = 4,
+         .per_origin = 4,
+         .client_opening = 4,
+         .client_streaming = 2},
+        {.opening = 30,
+         .streaming = 10,
+         .per_origin = 40,
+         .client_opening = 5,
+         .client_streaming = 5},
+        {.opening = 40, .per_origin = 3},
+        {.opening = 1, .streaming = 6, .per_origin = 1, .client_opening = 7},
+        {.opening = 20,
+         .streaming = 10,
+         .per_origin = 8,
+         .client_opening = 19,
+         .client_streaming = 10},
+        {.opening = 1, .per_origin = 1, .client_opening = 1},
+        {.opening = 16, .streaming = 3, .client_opening = 3, .client_streaming = 1},
     };
     static struct model m;
     struct queue *queue = queue_create(&limits[_i]);
@@ -570,7 +684,7 @@ START_TEST(random_sequences)
         while (check_next(&m, queue))
             started++;
         for (unsigned i = 0; i < ENTRIES; i++) {
-            if (m.items[i].state != OPENING && m.items[i].state != ANSWERED)
+            if (m.items[i].state < OPENING)
                 continue;
             queue_remove(queue, &m.items[i].item);
             m.items[i].state = OUT;
@@ -616,18 +730,20 @@ unit_suite(void)
     TCase *tc = tcase_create("queue");
 
     tcase_add_test(tc, bounds_in_all_and_per_origin);
-    tcase_add_test(tc, paused_entries);
+    tcase_add_test(tc, streaming_ones_leave_their_origin);
+    tcase_add_test(tc, a_share_of_an_origin);
+    tcase_add_test(tc, what_a_queued_one_waits_for);
     tcase_add_test(tc, origins_take_turns);
     tcase_add_test(tc, clients_take_turns);
     tcase_add_test(tc, a_client_that_returns_waits_again);
     tcase_add_test(tc, fewest_opening_first);
     tcase_add_test(tc, a_share_of_what_others_do_not_use);
     tcase_add_test(tc, an_origins_place_goes_to_a_flow_that_may_use_it);
-    tcase_add_test(tc, answered_ones_free_their_slots);
+    tcase_add_test(tc, streaming_ones_free_their_slots);
     tcase_add_test(tc, the_bound_of_a_client);
     tcase_add_test(tc, the_longest_queue_gives_way);
     tcase_add_test(tc, a_turn_is_handed_over);
-    tcase_add_loop_test(tc, random_sequences, 0, 6);
+    tcase_add_loop_test(tc, random_sequences, 0, 7);
     tcase_add_test(tc, deadlines_in_order);
     tcase_set_timeout(tc, 120);
     suite_add_tcase(suite, tc);

@@ -100,10 +100,10 @@ START_TEST(fetches_per_client_follow_those_in_all)
     struct buf why;
 
     ck_assert_int_eq(PARSE(&options, &why, "--max-fetches", "400", NULL), EX_OK);
-    ck_assert_uint_eq(options.max_fetches_per_client, 50);
+    ck_assert_uint_eq(options.max_fetches_per_client, 25);
     done(&options, &why);
     ck_assert_int_eq(PARSE(&options, &why, "--max-fetches", "10000", NULL), EX_OK);
-    ck_assert_uint_eq(options.max_fetches_per_client, 1250);
+    ck_assert_uint_eq(options.max_fetches_per_client, 625);
     done(&options, &why);
     ck_assert_int_eq(PARSE(&options, &why, "--max-fetches", "65537", NULL), EX_USAGE);
     done(&options, &why);
