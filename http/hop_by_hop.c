@@ -9,29 +9,20 @@ static const char *const hop_by_hop[] = {
     "Connection", "Keep-Alive", "TE", "Trailer", "Transfer-Encoding", "Upgrade", NULL,
 };
 
-/* Kept although Connection may list them. */
+/* Of a response; kept although Connection may list them. */
 static const char *const always_needed[] = {
     "Age",
-    "Authorization",
     "CDN-Cache-Control",
     "Cache-Control",
     "Content-Encoding",
     "Content-Length",
     "Content-Range",
     "Content-Type",
-    "Cookie",
     "Date",
     "ETag",
     "Expires",
-    "Host",
-    "If-Match",
-    "If-Modified-Since",
-    "If-None-Match",
-    "If-Range",
-    "If-Unmodified-Since",
     "Last-Modified",
     "Pragma",
-    "Range",
     "Set-Cookie",
     "Vary",
     "Via",
@@ -39,9 +30,25 @@ static const char *const always_needed[] = {
     NULL,
 };
 
-/* Set by the fetcher, or by http_forward_fields(). */
+/* Of a request; likewise. */
+static const char *const needed_in_requests[] = {
+    "Connection",       "Content-Encoding", "Content-Length", "Content-Range",     "Content-Type",
+    "Expect",           "Forwarded",        "Host",           "Transfer-Encoding", "Via",
+    "Max-Forwards",     NULL,
+};
+
+/* Set by the fetcher, or by http_forward_fields(). "Proxy" would be HTTP_PROXY for CGI. */
 static const char *const replaced[] = {
-    "Host", "Content-Length", "Expect", "HTTP2-Settings", "Forwarded", "X-Real-IP", NULL,
+    "Host", "Content-Length", "Expect", "HTTP2-Settings", "Forwarded", "X-Real-IP", "Proxy", NULL,
+};
+
+/* On which caching depends: in another spelling an origin behind CGI would obey what the proxy has
+ * not seen. */
+static const char *const spelled_once[] = {
+    "Accept-Encoding", "Accept-Language", "Cache-Control", "Content-Encoding",
+    "Content-Type",    "If-Match",        "If-Range",      "If-Modified-Since",
+    "If-None-Match",   "User-Agent",      "X-HTTP-Method", "If-Unmodified-Since",
+    NULL,
 };
 
 static const char *const overrides[] = {
@@ -78,21 +85,6 @@ http_is_hop_by_hop(struct span name, const struct http_connection_options *optio
            (is_listed(name, options) && !http_name_is_one_of(name, always_needed));
 }
 
-/* ---- requests ------------------------------------------------------------------------ */
-
-#define LONGEST_NAME 32u /* of those that are left out, by far */
-
-/* The name with "-" for "_". One that is longer than any that matters stays as it is. */
-static struct span
-without_underscores(struct span name, char *copy)
-{
-    if (name.len > LONGEST_NAME || !memchr(name.ptr, '_', name.len))
-        return name;
-    for (size_t i = 0; i < name.len; i++)
-        copy[i] = name.ptr[i] == '_' ? '-' : name.ptr[i];
-    return span_of(copy, name.len);
-}
-
 static bool
 has_prefix(struct span name, const char *prefix)
 {
@@ -101,24 +93,79 @@ has_prefix(struct span name, const char *prefix)
     return name.len >= len && http_same_name(span_of(name.ptr, len), span_str(prefix));
 }
 
+/* ---- requests ------------------------------------------------------------------------ */
+
+#define LONGEST_NAME 32u /* of those that are left out, by far */
+
 static bool
-goes_on(struct span name, const struct http_connection_options *options,
-        const struct http_forwarding *forwarding)
+is_punctuation(char c)
+{
+    return c != '-' && !(c >= '0' && c <= '9') && !((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+}
+
+/*
+ * The name with "-" for any other punctuation, as CGI reads it. One that is longer than any that
+ * matters stays as it is.
+ */
+static struct span
+as_cgi_reads(struct span name, char *copy)
+{
+    size_t first = 0;
+
+    while (first < name.len && !is_punctuation(name.ptr[first]))
+        first++;
+    if (first == name.len || name.len > LONGEST_NAME)
+        return name;
+    for (size_t i = 0; i < name.len; i++)
+        copy[i] = is_punctuation(name.ptr[i]) ? '-' : name.ptr[i];
+    return span_of(copy, name.len);
+}
+
+static bool
+is_removed(struct span name, const struct http_connection_options *options)
+{
+    char copy[LONGEST_NAME];
+    struct span read = as_cgi_reads(name, copy);
+
+    return (is_listed(name, options) || is_listed(read, options)) &&
+           !http_name_is_one_of(read, needed_in_requests) && !has_prefix(read, "X-Forwarded-");
+}
+
+size_t
+http_remove_listed(struct span fields, char *out)
+{
+    struct http_connection_options options = {.count = 0};
+    struct span rest = fields, before, line, name, value;
+    char *at = out;
+
+    while (http_next_line(&rest, &line))
+        if (http_split_field(line, &name, &value) && http_name_is(name, "Connection") &&
+            !http_connection_options_add(&options, value))
+            return (size_t)(span_put(at, fields) - out);
+    rest = fields;
+    for (before = rest; http_next_line(&rest, &line); before = rest)
+        if (!http_split_field(line, &name, &value) || !is_removed(name, &options))
+            at = span_put(at, span_of(before.ptr, before.len - rest.len));
+    return (size_t)(at - out);
+}
+
+static bool
+goes_on(struct span name, const struct http_forwarding *forwarding)
 {
     bool safe = forwarding->method == HTTP_GET || forwarding->method == HTTP_HEAD;
     char copy[LONGEST_NAME];
+    struct span read = as_cgi_reads(name, copy);
 
-    if (http_is_hop_by_hop(name, options))
+    if (http_name_is_one_of(read, hop_by_hop) || http_name_is_one_of(read, replaced) ||
+        has_prefix(read, "Proxy-") || has_prefix(read, "X-Forwarded-"))
         return false;
-    name = without_underscores(name, copy);
-    if (http_is_hop_by_hop(name, options) || http_name_is_one_of(name, replaced) ||
-        has_prefix(name, "Proxy-") || has_prefix(name, "X-Forwarded-"))
+    if (read.ptr != name.ptr && http_name_is_one_of(read, spelled_once))
         return false;
-    if (http_name_is(name, "Content-Encoding"))
+    if (http_name_is(read, "Content-Encoding"))
         return forwarding->has_body;
-    if (http_name_is(name, "Max-Forwards"))
+    if (http_name_is(read, "Max-Forwards"))
         return forwarding->max_forwards < 0;
-    return !safe || !http_name_is_one_of(name, overrides);
+    return !safe || !http_name_is_one_of(read, overrides);
 }
 
 static void
@@ -190,16 +237,10 @@ append_forwarded(struct buf *out, struct span fields, const struct http_forwardi
 bool
 http_forward_fields(struct buf *out, struct span fields, const struct http_forwarding *forwarding)
 {
-    struct http_connection_options options = {.count = 0};
     struct span rest = fields, line, name, value;
 
-    while (http_next_line(&rest, &line))
-        if (http_split_field(line, &name, &value) && http_name_is(name, "Connection") &&
-            !http_connection_options_add(&options, value))
-            return false;
-    rest = fields;
     while (http_next_line(&rest, &line)) {
-        if (!http_split_field(line, &name, &value) || !goes_on(name, &options, forwarding))
+        if (!http_split_field(line, &name, &value) || !goes_on(name, forwarding))
             continue;
         buf_append(out, line.ptr, line.len);
         buf_append(out, "\r\n", 2);

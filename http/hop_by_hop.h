@@ -23,11 +23,24 @@ struct http_connection_options {
 bool http_connection_options_add(struct http_connection_options *options, struct span value);
 
 /*
- * Does a field of this name end at the next recipient, in a request or a response? Those that
- * Connection lists do, unless they are needed beyond it: framing, Host, credentials, and what
- * controls caches, so that no peer can have them removed.
+ * Does a field of this name of a response end at the next recipient? Those that Connection lists
+ * do, unless they are needed beyond it: framing, what describes the body, and what controls caches.
+ * Without Cache-Control, Vary or Set-Cookie a response for one client would be stored for all.
  */
 bool http_is_hop_by_hop(struct span name, const struct http_connection_options *options);
+
+/*
+ * Writes the field lines of a request without those that its Connection fields list (RFC 9110
+ * section 7.6.1) to `out`, which has at least as many bytes and is no part of them; returns their
+ * length. Nothing that is done with the request may see the others: neither the origin nor what
+ * selects a stored response. So a field that the client lists is as good as not sent.
+ *
+ * Kept are those whose removal would make it another message for the origin than for a proxy that
+ * has checked it (framing, Host, what describes the body), Via and Max-Forwards, which end loops,
+ * and what trusted proxies state about the client (Forwarded, X-Forwarded-*), which a client could
+ * otherwise have removed. Nothing is removed if Connection lists too many.
+ */
+size_t http_remove_listed(struct span fields, char *out);
 
 /* What a proxy says about the way of a request. Empty spans: not added. */
 struct http_forwarding {
@@ -45,13 +58,15 @@ struct http_forwarding {
 
 /*
  * Appends to `out` the lines of a request that go on to the origin, each ended by CR LF; the
- * fetcher accepts all of them. Left out: hop-by-hop fields; Host, Content-Length and Expect, which
- * the fetcher sets; Proxy-*; what the client says about its way and address (X-Forwarded-*,
+ * fetcher accepts all of them, and those that Connection lists have been removed
+ * (http_remove_listed()). Left out: hop-by-hop fields; Host, Content-Length and Expect, which the
+ * fetcher sets; Proxy and Proxy-*, which libraries of CGI programs obey; what the client says about its way and address (X-Forwarded-*,
  * Forwarded, X-Real-IP), for which `forwarding` has the truth, but for `chain`; and with GET and HEAD, fields that
- * make some origins answer for another method or URL than the one that is cached. A name with "_"
- * is treated as the one with "-", which CGI does not tell apart.
+ * make some origins answer for another method or URL than the one that is cached. A name with
+ * other punctuation than "-" is treated as the one with "-", which CGI does not tell apart, and so
+ * is left out where caching depends on the field.
  *
- * False if Connection lists too many fields, with out->failed unset, or if there is no memory.
+ * False if there is no memory.
  */
 bool http_forward_fields(struct buf *out, struct span fields,
                          const struct http_forwarding *forwarding);

@@ -92,6 +92,8 @@ read_transfer_encoding(struct reader *r, struct span value)
 static enum http_read
 read_connection(struct reader *r, struct span value)
 {
+    static const char *const end_here[] = {"TE", "Trailer", "Transfer-Encoding", "HTTP2-Settings",
+                                           "Proxy-Connection", NULL};
     struct span member;
 
     while (http_next_member(&value, &member)) {
@@ -102,6 +104,8 @@ read_connection(struct reader *r, struct span value)
             r->keeps = true;
         else if (http_name_is(member, "upgrade"))
             r->upgrades = true;
+        else if (!http_name_is_one_of(member, end_here))
+            r->request->listed_fields++;
     }
     return HTTP_READ_DONE;
 }
@@ -382,6 +386,7 @@ clear(struct http_request *request)
     request->https = request->chunked = request->persistent = request->expects_continue = false;
     request->port = request->minor = 0;
     request->has = request->field_count = request->connection_options = 0;
+    request->listed_fields = 0;
     request->content_length = -1;
 }
 

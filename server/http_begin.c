@@ -18,6 +18,24 @@ can_forward(struct http_exchange *x)
     return false;
 }
 
+/* Removes the fields that the request's Connection lists, in a copy of its head. False without
+ * memory. */
+static bool
+remove_listed(struct http_exchange *x, struct span head_bytes)
+{
+    const struct span fields = x->request.fields;
+    size_t searched = 0, len = (size_t)(fields.ptr - head_bytes.ptr);
+    struct http_refusal refusal;
+
+    if (!http_exchange_keep_head(x, head_bytes))
+        return false;
+    len += http_remove_listed(fields, x->kept_head.bytes + len);
+    memcpy(x->kept_head.bytes + len, "\r\n", 2);
+    (void)http_request_head_read(&x->request, span_of(x->kept_head.bytes, len + 2), &searched,
+                                 &http_service_of(x)->limits, &refusal);
+    return true;
+}
+
 /* A request for this URL. False without memory. */
 static bool
 begin_exchange(struct http_exchange *x, struct span url, struct span head_bytes)
@@ -116,7 +134,8 @@ begin_request(struct http_connection *c, const struct http_request *request, str
     x->persistent = request->persistent && !c->net.set->draining;
     x->over = true;
     x->logged = c->worker->http->service->logs;
-    if (x->logged && !keep_for_logs(x, head_bytes)) {
+    if ((request->listed_fields && !remove_listed(x, head_bytes)) ||
+        (x->logged && !keep_for_logs(x, head_bytes))) {
         http_exchange_finish(x);
         return false;
     }
@@ -145,7 +164,7 @@ begin_request(struct http_connection *c, const struct http_request *request, str
         return true;
     }
     x->origin = route.origin;
-    if (request->method_id == HTTP_CONNECT || (x->origin && http_upgrade_is_wanted(request)))
+    if (request->method_id == HTTP_CONNECT || (x->origin && http_upgrade_is_wanted(&x->request)))
         return begin_tunnel(x, route.url, head_bytes);
     x->over = false;
     return begin_exchange(x, route.url, head_bytes);
