@@ -132,7 +132,8 @@ shows_tls(void)
 
 /*
  * A body that the end of the connection ends may have been cut off on the way, unless TLS has ended
- * before: RFC 9112 sections 8 and 9.8. libcurl 7.88 takes either end for the body's. To an upstream
+ * before: RFC 9112 sections 8 and 9.8. libcurl 7.88 takes either end for the body's, 8.14 fails to
+ * receive at an end of the connection alone, with "errno 0" for a reason. To an upstream
  * proxy over TLS there are two layers, whose ends are not told apart: either counts.
  */
 static void
@@ -162,6 +163,8 @@ transfer_evaluate(struct transfer *t, CURLcode code)
         check_tls_end(t);
         return t->error;
     }
+    if (code == CURLE_RECV_ERROR && answer_has_head(t->answer))
+        check_tls_end(t);
     if (t->stage == TRANSFER_CONNECTING && code != CURLE_OK)
         fail_connecting(t, code);
     else if (is_tls_failure(code) || code == CURLE_SSL_CLIENTCERT)

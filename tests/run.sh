@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 jobs=${JOBS:-2} # of make; more tests than that run at once, since many of them wait
 main=${MAIN:-asan}
-unit_seconds=${UNIT_SECONDS:-180}
+unit_seconds=${UNIT_SECONDS:-600}
 logs=build/test-logs
 threaded="base net rpc cache fetch proxy sim server cli client study"
 # Of these folders, the programs that take long and start no thread.

@@ -34,7 +34,7 @@ RELEASE_SUNPROXY = TOP / "build/release/sunproxy"
 SUNPROXY = BUILD / "sunproxy"
 RELEASE_ORIGIN = TOP / "build/release/tests/origin/origin"
 PEERS = BUILD / "tests/system/peers"
-TEST_SECONDS = int(os.environ.get("TEST_SECONDS", "120"))
+TEST_SECONDS = int(os.environ.get("TEST_SECONDS", "600"))
 TSAN = "tsan" in BUILD.name
 # A program that counts its lines writes the counts where it was built, which the sandbox forbids.
 COVERAGE = "coverage" in BUILD.name
@@ -73,7 +73,7 @@ def open_pty():
         raise unittest.SkipTest(f"no terminal can be had here: {error}") from error
 
 
-def wait_until(condition, seconds=20, what="the condition"):
+def wait_until(condition, seconds=60, what="the condition"):
     """Polls until condition() is true and returns its value; fails the test after `seconds`."""
     end = time.monotonic() + seconds
     while True:
@@ -177,7 +177,7 @@ class Process:
     def signal(self, number):
         self.popen.send_signal(number)
 
-    def wait(self, seconds=60):
+    def wait(self, seconds=300):
         return self.popen.wait(seconds)
 
     def kill(self):
@@ -187,7 +187,7 @@ class Process:
             self.popen.wait()
         self.expect = None
 
-    def stop(self, seconds=60):
+    def stop(self, seconds=300):
         """SIGTERM, and its exit status."""
         if self.running():
             self.popen.terminate()
@@ -265,7 +265,7 @@ class Namespace:
         thread.join()
         return results[0]
 
-    def run(self, argv, seconds=60):
+    def run(self, argv, seconds=300):
         return subprocess.run(
             self.enter(argv),
             capture_output=True,
@@ -449,7 +449,7 @@ class SystemTest(unittest.TestCase):
         raise AssertionError(f"the test did not end within {TEST_SECONDS} s")
 
     def _clean(self):
-        signal.alarm(60)
+        signal.alarm(300)
         try:
             problems = []
             for process in reversed(self.processes):
@@ -457,7 +457,7 @@ class SystemTest(unittest.TestCase):
                     if process.expect is None:
                         process.kill()
                         continue
-                    status = process.stop(30)
+                    status = process.stop(120)
                     if status != process.expect:
                         problems.append(
                             f"{process.name} ended with {status} instead of {process.expect}: "
@@ -499,7 +499,7 @@ class SystemTest(unittest.TestCase):
     def daemon(self, *options, **more):
         return Daemon(self, *options, **more)
 
-    def run_program(self, argv, namespace=None, seconds=60, stdin=None, env=None):
+    def run_program(self, argv, namespace=None, seconds=300, stdin=None, env=None):
         """Runs a program to its end; its output is bytes."""
         argv = [str(a) for a in argv]
         if namespace:

@@ -21,7 +21,7 @@ import time
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
-CLASS_SECONDS = int(os.environ.get("CLASS_SECONDS", "400"))
+CLASS_SECONDS = int(os.environ.get("CLASS_SECONDS", "1800"))
 sys.path.insert(0, str(HERE))
 
 

@@ -142,7 +142,7 @@ class CurlOptionsTest(ClientTest):
             done = subprocess.run(
                 [str(a) for a in (harness.SUNPROXY, "get", "--socket", self.d.socket, "-o", self.dir / "x",
                                   "-w", "%{url}", "http://a.test/")], stdout=full, stderr=subprocess.PIPE,
-                stdin=subprocess.DEVNULL, timeout=60,
+                stdin=subprocess.DEVNULL, timeout=300,
                 env=harness.sanitizer_environment(self.dir / "sanitizer.full"))
         self.assertEqual(done.returncode, 74, done.stderr)
 
@@ -239,7 +239,7 @@ class GetTest(ClientTest):
         folder = os.open(self.dir, os.O_RDONLY)
         self.addCleanup(os.close, folder)
         done = subprocess.run([harness.SUNPROXY, "get", "--socket", self.d.socket, "-"], stdin=folder,
-                              capture_output=True, timeout=60,
+                              capture_output=True, timeout=300,
                               env=harness.sanitizer_environment(self.dir / "sanitizer.list"))
         self.assertEqual(done.returncode, 66, done.stderr)
         self.assertIn(b"cannot read standard input: Is a directory", done.stderr)
@@ -461,7 +461,7 @@ class StatusTest(ClientTest):
         with rpc.Connection(self.d.socket) as c:
             harness.wait_until(lambda: c.stat().fetches_active, what="the fetch")
         self.d.kill()
-        out, err = p.communicate(timeout=30)
+        out, err = p.communicate(timeout=300)
         self.assertEqual((p.returncode, out), (69, b""), err)
 
     def test_interrupted(self):
@@ -473,7 +473,7 @@ class StatusTest(ClientTest):
         with rpc.Connection(self.d.socket) as c:
             harness.wait_until(lambda: c.stat().fetches_active, what="the fetch")
         p.send_signal(signal.SIGINT)
-        self.assertNotEqual(p.wait(30), 0)
+        self.assertNotEqual(p.wait(300), 0)
         self.assertEqual([f.name for f in self.dir.iterdir() if "page" in f.name], [])
 
 

@@ -257,7 +257,7 @@ class UploadTest(BodyTest):
                                os.readlink(f"/proc/{run.pid}/fd/{fd}") == str(path)
                                for fd in os.listdir(f"/proc/{run.pid}/fd")), what="the upload")
         os.truncate(path, 1000)
-        self.assertEqual(run.wait(60), 66)
+        self.assertEqual(run.wait(300), 66)
         self.assertIn(b"changed while it was sent", run.stderr.read())
         run.stderr.close()
 
@@ -288,7 +288,7 @@ class DownloadTest(BodyTest):
         most = peak(run.pid)
         self.assertFalse(path.exists())  # it is complete or not there
         self.server.gate.set()
-        self.assertEqual(run.wait(60), 0)
+        self.assertEqual(run.wait(300), 0)
         self.assertGreater(most, 0)
         self.assertLess(most, 24 << 20)
         digest = hashlib.sha256()
@@ -315,7 +315,7 @@ class DownloadTest(BodyTest):
                 self.server.gate.set()
                 seen += run.stdout.read()
                 run.stdout.close()
-                self.assertEqual((run.wait(60), seen), (0, BLOCK * 4))
+                self.assertEqual((run.wait(300), seen), (0, BLOCK * 4))
 
     def test_a_head_over_rpc_takes_no_more_than_the_head(self):
         self.server.gate.clear()
@@ -383,7 +383,7 @@ class DownloadTest(BodyTest):
         run = self.start("http://a.test/fault/hang-silent", stderr=subprocess.PIPE)
         harness.wait_until(lambda: self.o.requests(), what="the request")
         self.d.kill()
-        self.assertEqual(run.wait(60), 69)
+        self.assertEqual(run.wait(300), 69)
         self.assertIn(b"the server was lost", run.stderr.read())
         run.stderr.close()
 
@@ -392,7 +392,7 @@ class DownloadTest(BodyTest):
         harness.wait_until(lambda: [p for p in self.dir.iterdir() if "page" in p.name
                                     and p.stat().st_size], what="a part of the page")
         run.send_signal(signal.SIGINT)
-        self.assertEqual(run.wait(60), -signal.SIGINT)
+        self.assertEqual(run.wait(300), -signal.SIGINT)
         self.assertEqual([p.name for p in self.dir.iterdir() if "page" in p.name], [])
 
 
@@ -406,7 +406,7 @@ class PausedTest(BodyTest):
         time.sleep(10)  # of the time limits, twice
         while piece := os.read(output, 1 << 20):
             seen += piece
-        self.assertEqual(run.wait(60), 0)
+        self.assertEqual(run.wait(300), 0)
         return seen
 
     def test_a_page_is_held_while_its_reader_pauses(self):
@@ -430,7 +430,7 @@ class PausedTest(BodyTest):
         self.assertLess(len(seen), len(BLOCK) // 2)
         seen += run.stdout.read()
         run.stdout.close()
-        self.assertEqual((run.wait(60), seen == BLOCK * 4, self.server.gets), (0, True, 1))
+        self.assertEqual((run.wait(300), seen == BLOCK * 4, self.server.gets), (0, True, 1))
 
     def test_a_reader_behind_a_socket_pauses(self):
         self.server.gate.set()
@@ -461,7 +461,7 @@ class ProgressTest(BodyTest):
             if until and re.search(until, seen):
                 self.server.gate.set()
         os.close(master)
-        self.assertEqual(run.wait(60), 0, seen)
+        self.assertEqual(run.wait(300), 0, seen)
         return seen
 
     def test_a_download(self):
@@ -496,6 +496,6 @@ class ProgressTest(BodyTest):
         master, slave = harness.open_pty()
         run = self.start(slow, stdout=slave, stderr=slave)
         os.close(slave)
-        self.assertEqual(run.wait(60), 0)
+        self.assertEqual(run.wait(300), 0)
         self.assertNotIn(b"%", os.read(master, 65536))
         os.close(master)

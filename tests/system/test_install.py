@@ -40,7 +40,7 @@ class InstalledTest(harness.SystemTest):
         argv = ["make", "-C", str(harness.TOP), f"VARIANT={harness.BUILD.name}", target,
                 f"DESTDIR={self.root}", *(variables or ("PREFIX=/usr",))]
         env = harness.sanitizer_environment(self.dir / "sanitizer.make")
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=100, env=env)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=500, env=env)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 

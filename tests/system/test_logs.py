@@ -231,7 +231,7 @@ class AccessLogTest(harness.SystemTest):
             self.assertEqual(self.c.get(url).status, "ok")
         harness.wait_until(lambda: self.writable(ends[1]) == 0, what="a full pipe")
         d.signal(signal.SIGTERM)
-        self.assertEqual(d.wait(30), 0)
+        self.assertEqual(d.wait(300), 0)
         self.assertIn("its reader does not read", d.err)
 
     def start_with_output(self, fd, *options):

@@ -78,7 +78,7 @@ class PythonTest(harness.SystemTest):
     def make(self, *argv):
         """Runs a step of the installation; skips the test where it fails."""
         try:
-            made = subprocess.run(argv, capture_output=True, text=True, timeout=90)
+            made = subprocess.run(argv, capture_output=True, text=True, timeout=500)
         except (OSError, subprocess.TimeoutExpired) as e:
             self.skipTest(f"{argv[-1]} cannot be had: {e}")
         if made.returncode:
@@ -149,7 +149,7 @@ class GoTest(harness.SystemTest):
         def go_runs(*arguments):
             try:
                 return subprocess.run([go, *arguments], cwd=folder, env=env, capture_output=True,
-                                      text=True, timeout=200)
+                                      text=True, timeout=500)
             except subprocess.TimeoutExpired as e:
                 self.skipTest(f"goxdr cannot be had: {e}")
 

@@ -184,7 +184,7 @@ class LogTest(RootTest):
         self.log.touch(0o640)
         os.chown(self.log, UID, GID)
         d.signal(signal.SIGHUP)
-        harness.wait_until(lambda: "opened again" in d.err, what="the new log")
+        harness.wait_until(lambda: f"{self.log} opened again" in d.err, what="the new log")
         self.ask("http://a.test/2")
 
     def test_links_of_the_users_lead_nowhere(self):

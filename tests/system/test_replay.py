@@ -247,7 +247,7 @@ class ReplayStatusTest(ReplayCase):
     def test_interrupted_it_sums_up(self):
         p = self.begin("--json")
         p.send_signal(signal.SIGINT)
-        out, err = p.communicate(timeout=30)
+        out, err = p.communicate(timeout=300)
         self.assertEqual(p.returncode, 130, err)
         s = json.loads(out)
         self.assertTrue(s["interrupted"])
@@ -269,7 +269,7 @@ class ReplayStatusTest(ReplayCase):
     def test_the_server_goes(self):
         p = self.begin()
         self.d.kill()
-        out, err = p.communicate(timeout=60)
+        out, err = p.communicate(timeout=300)
         self.assertEqual(p.returncode, 69, err)
 
 
@@ -295,7 +295,7 @@ class OpenLoopTest(ReplayCase):
         with rpc.Connection(self.d.socket) as c:
             harness.wait_until(lambda: c.stat().fetches_active + c.stat().fetches_queued == 40,
                                what="40 fetches under way")
-        out, err = p.communicate(timeout=60)
+        out, err = p.communicate(timeout=300)
         self.assertEqual(p.returncode, 0, err)
         s = json.loads(out)
         run = s["runs"][0]
@@ -351,7 +351,7 @@ class OpenLoopTest(ReplayCase):
             with rpc.Connection(self.d.socket) as c:
                 harness.wait_until(lambda: c.stat().fetches_active > 3, what="fetches")
             end(p)
-            _, err = p.communicate(timeout=60)
+            _, err = p.communicate(timeout=300)
             self.assertEqual(p.returncode, status, err)
 
 
@@ -406,14 +406,14 @@ class RestoreTest(ReplayCase):
             with self.subTest(number=number):
                 p = self.begin()
                 p.send_signal(number)
-                p.communicate(timeout=30)
+                p.communicate(timeout=300)
                 self.assertEqual(p.returncode, 130)
                 self.assertEqual(self.state(), self.BEFORE)
 
     def test_after_signals_between_runs(self):
         p = self.begin("--limit", "3", "--repeat", "1000")
         p.send_signal(signal.SIGINT)
-        p.communicate(timeout=30)
+        p.communicate(timeout=300)
         self.assertEqual(p.returncode, 130)
         self.assertEqual(self.state(), self.BEFORE)
 
@@ -433,7 +433,7 @@ class RestoreTest(ReplayCase):
     def test_a_server_that_cannot_be_restored_is_named(self):
         p = self.begin()
         self.d.kill()
-        _, err = p.communicate(timeout=60)
+        _, err = p.communicate(timeout=300)
         self.assertEqual(p.returncode, 69)
         self.assertRegex(err.decode(), r"was not restored: it had policy slru.*, 50 URLs and 1\.0 MiB, shards: 3")
 

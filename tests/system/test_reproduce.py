@@ -62,7 +62,7 @@ class ReproduceTest(harness.SystemTest):
 
     def test_smoke(self):
         done = self.run_program([SCRIPT, "--study", "rpc", "--smoke", "--at-once", "2", "--out", self.out],
-                                seconds=110, env=self.env)
+                                seconds=500, env=self.env)
         text = done.stdout.decode()
         self.assertEqual(done.returncode, 0, done.stderr.decode() + text)
         self.assertEqual(self.running(), [])
@@ -142,7 +142,7 @@ class ReproduceTest(harness.SystemTest):
         harness.wait_until(lambda: any("sunproxyd" in name for name in self.running()), 60,
                            "a daemon")
         process.signal(signal.SIGINT)
-        self.assertEqual(process.wait(60), 130, process.err)
+        self.assertEqual(process.wait(300), 130, process.err)
         self.assertEqual(self.running(), [])
         self.assertIn("interrupted", process.err)
         self.assertNotIn("is killed", process.err)

@@ -25,7 +25,7 @@ class LeidenTest(harness.SystemTest):
 
     def test_smoke(self):
         out = self.dir / "reproduce"
-        done = self.run_program([SCRIPT, "--study", "leiden", "--smoke", "--out", out], seconds=110,
+        done = self.run_program([SCRIPT, "--study", "leiden", "--smoke", "--out", out], seconds=500,
                                 env=harness.study_environment())
         text = done.stdout.decode()
         self.assertEqual(done.returncode, 0, done.stderr.decode() + text)

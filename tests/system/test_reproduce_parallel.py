@@ -27,7 +27,7 @@ class ParallelTest(harness.SystemTest):
     def test_smoke(self):
         out = self.dir / "reproduce"
         env = {"SUNPROXY_BUILD": str(harness.BUILD), "SUNPROXY_ORIGIN": str(harness.ORIGIN)}
-        done = self.run_program([SCRIPT, "--study", "parallel", "--smoke", "--out", out], seconds=170, env=env)
+        done = self.run_program([SCRIPT, "--study", "parallel", "--smoke", "--out", out], seconds=500, env=env)
         text = done.stdout.decode()
         self.assertEqual(done.returncode, 0, done.stderr.decode() + text)
         data = json.loads((out / "reproduce.json").read_text())
@@ -70,7 +70,7 @@ class ParallelTest(harness.SystemTest):
     def test_misses_in_flight(self):
         """The benchmark works, with and without what it compares with."""
         done = self.run_program([harness.TOP / "tests/bench/misses.py", "--build", harness.BUILD, "--smoke", "--json",
-                                 self.dir / "misses.json"], seconds=170)
+                                 self.dir / "misses.json"], seconds=500)
         text = done.stdout.decode()
         self.assertEqual(done.returncode, 0, done.stderr.decode() + text)
         results = json.loads((self.dir / "misses.json").read_text())
@@ -90,7 +90,7 @@ class ParallelTest(harness.SystemTest):
                            origin=origin, preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1700, 1700)))
         done = self.run_program([BENCH / "load", "--protocol", "rpc2", "--port", str(d.port), "--bytes", "10", "--prefix",
                                  "http://origin.test/fault/size:10?fault=delay:2s&", "--fill", "--keys", "1000",
-                                 "--connections", "4", "--depth", "250"], seconds=100)
+                                 "--connections", "4", "--depth", "250"], seconds=500)
         self.assertEqual(json.loads(done.stdout)["errors"], 0, done.stdout)
         self.assertNotIn("open files", d.err)
 

@@ -339,7 +339,7 @@ class CrashTest(RequestDatabaseTest):
             harness.wait_until(lambda: self.stat(d)["request_db_written"] == 5 * times, what="rows")
             os.rename(self.path, old)
             d.signal(number)
-            harness.wait_until(lambda: d.err.count("opened again") == times, what="a new file")
+            harness.wait_until(lambda: d.err.count(f"{self.path} opened again") == times, what="a new file")
             self.assertEqual(self.count(old), 5)
             self.assertEqual(self.ask("PRAGMA integrity_check", old), [("ok",)])
             for n in range(5):
@@ -393,7 +393,7 @@ class CrashTest(RequestDatabaseTest):
             self.assertEqual(reader.stdout.readline(), "5\n")
             reader.stdin.close()
             reader.wait()
-        harness.wait_until(lambda: "opened again" in d.err, what="a new file")
+        harness.wait_until(lambda: f"{self.path} opened again" in d.err, what="a new file")
         had = 306 if in_transaction else 305
         self.assertEqual(self.count(old), had)
         for n in range(7):

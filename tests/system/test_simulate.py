@@ -698,7 +698,7 @@ class TroubleTest(SimulateCase):
                     seen += os.read(terminal, 4096)
                 except OSError:
                     break
-        status = run.wait(timeout=60)
+        status = run.wait(timeout=300)
         os.close(terminal)
         self.assertEqual(status, 130, seen)
         return seen, out.read_text()
@@ -751,7 +751,7 @@ class TroubleTest(SimulateCase):
             self.fail(err.read_text())
         os.write(writer, send)
         run.send_signal(signal.SIGINT)
-        status = run.wait(timeout=60)
+        status = run.wait(timeout=300)
         os.close(writer)
         return status, out.read_text(), err.read_text()
 

@@ -38,7 +38,7 @@ class TerminalCase(harness.SystemTest):
                     break
                 seen += piece
         os.close(master)
-        self.assertEqual(run.wait(60), expect, seen)
+        self.assertEqual(run.wait(300), expect, seen)
         return seen
 
     def check(self, seen):

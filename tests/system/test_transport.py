@@ -526,7 +526,7 @@ class TermTest(harness.SystemTest):
             c.start()
         harness.wait_until(lambda: all(n > 5 for n in served) or broken, what="load")
         d.signal(signal.SIGTERM)
-        self.assertEqual(d.wait(60), 0, d.err)
+        self.assertEqual(d.wait(300), 0, d.err)
         for c in clients:
             c.join()
         self.assertEqual(broken, [])
@@ -540,12 +540,12 @@ class TermTest(harness.SystemTest):
             d.signal(signal.SIGTERM)
             page = rpc.Page(c.receive().results)
             self.assertEqual((page.status, page.http_status), ("ok", 200), page.sentence)
-        self.assertEqual(d.wait(60), 0, d.err)
+        self.assertEqual(d.wait(300), 0, d.err)
 
     def test_sigint_is_as_good(self):
         d = self.daemon()
         d.signal(signal.SIGINT)
-        self.assertEqual(d.wait(60), 0, d.err)
+        self.assertEqual(d.wait(300), 0, d.err)
 
     def test_nobody_new_is_let_in_while_it_stops(self):
         d = self.daemon(origin=self.origin())
@@ -565,7 +565,7 @@ class TermTest(harness.SystemTest):
 
             harness.wait_until(refused, what="the doors to close")
             c.receive()
-        self.assertEqual(d.wait(60), 0, d.err)
+        self.assertEqual(d.wait(300), 0, d.err)
 
     def test_kill_and_restart_on_the_same_port_and_socket(self):
         o = self.origin()

@@ -45,7 +45,7 @@ class WatchTest(harness.SystemTest):
         return seen
 
     def ended(self, run, status, words):
-        self.assertEqual(run.wait(60), status)
+        self.assertEqual(run.wait(300), status)
         self.assertRegex(run.stderr.read(), words)
 
     def test_lines_in_a_pipe(self):
@@ -160,5 +160,5 @@ class WatchTest(harness.SystemTest):
         run = self.watch("--watch")
         self.lines(run, lambda seen: len(seen) == 2)
         run.send_signal(signal.SIGINT)
-        self.assertEqual(run.wait(60), -signal.SIGINT)
+        self.assertEqual(run.wait(300), -signal.SIGINT)
         run.stdout.close()
