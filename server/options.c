@@ -30,7 +30,8 @@ const struct option_row option_rows[] = {
      "serve HTTP there, or on an AF_UNIX socket with unix:PATH; may be repeated"},
     {"origin", 0, false, OPTION_LIST, AT(origin), "[HOST]/PREFIX=URL[,URL...]", NULL, 0, 0,
      "reverse proxy: fetch from URL what is requested of HOST (any, if empty) below /PREFIX; of "
-     "several URLs, the next one if a connection fails; may be repeated, the longest match counts"},
+     "several URLs, the next one while one fails; host=origin or host=NAME behind them: what the "
+     "origin gets as Host (default: the client's); may be repeated, the longest match counts"},
     {"http-proxied", 0, false, OPTION_LIST, AT(http_proxied), "ADDRESS:PORT", NULL, 0, 0,
      "serve HTTP there, too, to a load balancer: each connection begins with a header of the PROXY "
      "protocol; may be repeated"},
