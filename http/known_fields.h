@@ -22,10 +22,11 @@ enum http_known_field {
     HTTP_KNOWN_LOCATION = 128,    /* or Content-Location */
     HTTP_KNOWN = 256,             /* set by http_known_fields(): the other bits say what there is */
     /* No fields, and never set by http_known_fields(): */
-    HTTP_KNOWN_VERSION_1_0 = 512,       /* the response came in HTTP/1.0, as its Via says */
-    HTTP_KNOWN_FOR_COOKIE = 1024,       /* it was made for a request with Cookie */
+    HTTP_KNOWN_VERSION_1_0 = 512,        /* the response came in HTTP/1.0, as its Via says */
+    HTTP_KNOWN_FOR_COOKIE = 1024,        /* it was made for a request with Cookie */
     HTTP_KNOWN_FOR_AUTHORIZATION = 2048, /* it was made for a request with Authorization */
-    HTTP_KNOWN_HEURISTIC = 4096,        /* it is fresh by a heuristic only: http/storing.h */
+    HTTP_KNOWN_HEURISTIC = 4096,         /* it is fresh by a heuristic only: http/storing.h */
+    HTTP_KNOWN_PASSING = 8192,           /* it is not stored: no condition is evaluated on it */
 };
 
 #define HTTP_KNOWN_OF_FIELDS 511u /* the bits that http_known_fields() may set */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/container_of.h"
+#include "http/conditional.h"
 #include "proxy/exchange_parts.h"
 
 /* ---- a request's life ------------------------------------------------------------------------ */
@@ -71,6 +72,7 @@ set_outcome(struct exchange *x)
 
     if (waiter->outcome == CACHE_FELL_BACK) {
         x->outcome = OUTCOME_STALE;
+        x->evaluated = EVALUATED_NOTHING;
         x->origin_status = waiter->passed_over >= LEAST_STATUS ? waiter->passed_over : 0;
         /* Without a response from there it is a hit: RFC 9211 section 2.1. */
         if (!x->origin_status)
@@ -125,8 +127,10 @@ take_events(struct exchange *x)
         exchange_fail(x, waiter->failure->status, object_failure(waiter->failure));
     } else if (events & WAITER_RETRY) {
         assert(!x->has_head);
-        /* Those of users would wait for each other in turn. */
-        x->alone = x->alone || (waiter->sent_back && exchange_is_of_user(x));
+        /* Those of users, and those with conditions, would wait for each other in turn. */
+        x->alone = x->alone || (waiter->sent_back &&
+                                (exchange_is_of_user(x) ||
+                                 (x->raw && http_has_condition(exchange_fields(x)))));
         look_up_again(x);
     } else if (!x->has_head && !is_for_request(x)) {
         x->alone = true;

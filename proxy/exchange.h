@@ -65,6 +65,14 @@ struct front {
     void (*space)(struct exchange *exchange);
 };
 
+/* What of a request the origin has evaluated to make the response. The rest is for the front, which
+ * evaluates it on the object. */
+enum exchange_evaluated {
+    EVALUATED_NOTHING,
+    EVALUATED_CONDITIONS, /* its conditions, but not its range */
+    EVALUATED_ALL,        /* the response is to this very request: it is passed on as it is */
+};
+
 struct exchange {
     /* ---- set by the front before exchange_start() */
     struct proxy *proxy;
@@ -124,11 +132,7 @@ struct exchange {
     /* ---- the response: from head() until exchange_end() */
     struct object *object;
     enum outcome outcome;
-    /*
-     * The response is to this very request, whose conditions and range the origin has evaluated:
-     * the front passes it on as it is. Otherwise conditions and range are the front's to evaluate.
-     */
-    bool as_is;
+    enum exchange_evaluated evaluated;
     enum http_forwarded forwarded; /* why the origin was asked for it (RFC 9211 section 2.2); also
                                       of a failure */
     unsigned origin_status; /* of the origin's response, if the object is an earlier one; or 0 */
@@ -145,7 +149,8 @@ struct exchange {
     struct object *own;     /* a reference: a response that is not the waiter's; or NULL */
     bool has_head;          /* head() has been called */
     bool again;             /* it has left the object, and looks up again */
-    bool alone;             /* it is a user's, and fetches for itself: proxy/user_rules.h */
+    bool alone;             /* it fetches for itself: it is a user's (proxy/user_rules.h), or has
+                               waited for what answered another request's conditions */
     bool led;               /* it has led to a fetch */
     bool counted;           /* waiting_bytes, in the client's tally */
     uint8_t retries;

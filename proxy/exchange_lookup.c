@@ -186,14 +186,17 @@ begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rul
     request.has_body = x->has_body;
     request.body_length = x->body_length;
     request.bypass = rules->way == REQUEST_PASSES;
-    request.as_is = x->as_is;
+    request.as_is = x->evaluated == EVALUATED_ALL;
     request.alone = x->alone;
     request.whole_server = x->whole_server;
     request.unsafe = rules->unsafe;
     request.stored = stored;
     x->led = true;
-    if (origin_fill_start(x->proxy, fill, &request))
+    if (origin_fill_start(x->proxy, fill, &request)) {
+        if (x->waiter.sends_conditions)
+            x->evaluated = EVALUATED_CONDITIONS;
         return false;
+    }
     object_waiter_take(waiter);
     relay_leave(&x->relay);
     x->url = object_url(waiter->object);
@@ -366,7 +369,8 @@ fetch(struct exchange *x, const struct request_rules *rules, struct object *stor
     case CACHE_BUSY:
         x->url = object_url(x->waiter.base.object);
         object_release(&previous);
-        x->as_is = x->raw && (answer == CACHE_PASS || x->alone);
+        x->evaluated = x->raw && (answer == CACHE_PASS || x->alone) ? EVALUATED_ALL
+                                                                    : EVALUATED_NOTHING;
         if (found.object && may_refresh_later(x, rules, found.object)) {
             if (answer == CACHE_STALE)
                 return refresh_in_background(x, found.fill, found.object);
@@ -404,6 +408,7 @@ exchange_look_up(struct exchange *x)
     if ((x->lacks & REQUEST_RULES_FIELDS) != REQUEST_RULES_FIELDS)
         (void)exchange_fields(x);
     request_rules_read(&rules, x);
+    x->evaluated = EVALUATED_NOTHING;
     x->forwarded = HTTP_FORWARDED_MISS;
     heads = x->proxy->config.follows_http && span_equal(x->method, span_str("HEAD"));
     if (rules.way == REQUEST_PASSES) {

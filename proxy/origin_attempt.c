@@ -171,8 +171,9 @@ bool
 origin_attempt_go_on(struct origin_fill *fill)
 {
     struct origin_route_text text;
-    struct fetch_request fetch = origin_fill_fetch_request(
-        fill, span_of(fill->lines.data, fill->conditional ? fill->sent : fill->plain), &text);
+    size_t len = fill->conditional || fill->forwards ? fill->sent : fill->plain;
+    struct fetch_request fetch =
+        origin_fill_fetch_request(fill, span_of(fill->lines.data, len), &text);
 
     fetch.method = method_of(fill);
     fetch.body = origin_fill_request_body(fill);

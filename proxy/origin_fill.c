@@ -109,6 +109,14 @@ may_store(const struct origin_fill *fill, unsigned status)
     return storable && !fill->bypass && !fill->no_store && !fill->sharing.unshared;
 }
 
+/* Of the object of a raw response. */
+static unsigned
+notes_of(const struct origin_fill *fill, const struct fetch_head *head, struct span fields)
+{
+    return origin_raw_notes(head, fields, &fill->sharing) |
+           (atomic_load(&fill->may_keep) ? 0u : HTTP_KNOWN_PASSING);
+}
+
 /* The object begins: 0 or an errno. */
 static int
 begin_object(struct origin_fill *fill, const struct fetch_head *head,
@@ -127,8 +135,7 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
         &fill->base,
         &(struct object_head){
             .status = head->status,
-            .notes = fill->raw ? origin_raw_notes(head, buf_span(&parts->fields), &fill->sharing)
-                               : 0,
+            .notes = fill->raw ? notes_of(fill, head, buf_span(&parts->fields)) : 0,
             .final_url = span_equal(head->final_url, url) ? span_of(NULL, 0) : head->final_url,
             .fields = fill->raw ? buf_span(&parts->fields) : head->headers,
             .tags = buf_span(&parts->tags),

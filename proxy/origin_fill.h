@@ -11,6 +11,8 @@
  * stored, or that is not stored for another reason, has a window (cache/fill.h): its memory is
  * bounded, and its only reader slows the origin down. Otherwise max_body bounds the body, which is
  * whole; requests of fronts that stream look up again if it is larger.
+ * - The conditions of the leader's request are forwarded unless the object that is replaced is
+ *   validated by its own. A 304 or 412 to them is the leader's alone; the others look up again.
  * - When the last request that waits is cancelled, the fetch ends, unless its object is to be
  * stored and little of it is missing, or may be: ORIGIN_FILL_LITTLE.
  */
@@ -48,6 +50,8 @@
 struct origin_waiter {
     struct object_waiter base;
     struct client_key client;
+    /* Of a leader, once origin_fill_start() has returned: the origin evaluates its conditions. */
+    bool sends_conditions;
 };
 
 /* The first bytes of the variants of raw objects; those of other objects are empty. */

@@ -61,11 +61,12 @@ struct origin_fill {
     struct sharing own_sharing;
     bool background;   /* no request waited for it at its beginning */
     bool conditional;  /* the previous object is being validated */
+    bool forwards;     /* or else: conditions of the leader's are sent */
     bool again;        /* the fetch is to be repeated without conditions */
     struct buf lines;  /* of the request, for the origin and for what its response is
-                          selected by; with the conditions behind the first. With a route the
+                          selected by; with conditions behind the first. With a route the
                           method follows; then it is there also of a request that is not raw */
-    size_t plain;      /* bytes of the lines that are not conditions of our own */
+    size_t plain;      /* bytes of the lines that select the response: without those conditions */
     size_t sent;       /* bytes of all lines */
     int64_t waited_us; /* for the head */
 };
@@ -112,7 +113,7 @@ int origin_fill_check_wanted(struct origin_fill *fill);
 
 /*
  * Makes fill->lines of the request for a raw fetch: with conditions if the object that it replaces
- * can be validated. False without memory.
+ * can be validated, or else with those of the request. False without memory.
  */
 bool origin_raw_request(struct origin_fill *fill, struct span fields);
 

@@ -25,20 +25,40 @@ request_lines(const struct origin_fill *fill)
     return span_of(fill->lines.data, fill->plain);
 }
 
-/* The fields of a request whose response is for the cache: without the client's conditions and
- * range, which concern what the client has. */
-static void
-strip(struct span lines, struct buf *out)
+/* Does a line concern what its client has? */
+enum line_kind {
+    LINE_FOR_ALL,
+    LINE_CONDITION, /* which selects between the whole response and one without content */
+    LINE_PART,      /* or a part of it */
+};
+
+static enum line_kind
+line_kind(struct span line)
 {
-    struct span line, name, value;
+    struct span name, value;
+
+    if (!http_split_field(line, &name, &value))
+        return LINE_FOR_ALL;
+    if (http_name_is(name, "Range") || http_name_is(name, "If-Range"))
+        return LINE_PART;
+    return http_is_condition(name) ? LINE_CONDITION : LINE_FOR_ALL;
+}
+
+/* Appends the lines of a request that are of this kind; false if there are none. */
+static bool
+append_lines(struct span lines, enum line_kind kind, struct buf *out)
+{
+    struct span line;
+    bool any = false;
 
     while (http_next_line(&lines, &line)) {
-        if (http_split_field(line, &name, &value) &&
-            (http_is_condition(name) || http_name_is(name, "Range")))
+        if (line_kind(line) != kind)
             continue;
         buf_append(out, line.ptr, line.len);
         buf_append(out, "\r\n", 2);
+        any = true;
     }
+    return any;
 }
 
 bool
@@ -50,10 +70,14 @@ origin_raw_request(struct origin_fill *fill, struct span fields)
     if (fill->as_is)
         buf_append(&fill->lines, fields.ptr, fields.len);
     else
-        strip(fields, &fill->lines);
+        (void)append_lines(fields, LINE_FOR_ALL, &fill->lines);
     fill->plain = fill->lines.len;
-    fill->conditional = !fill->as_is && previous &&
-                        http_write_validation(object_fields(previous), wall_s(fill), &fill->lines);
+    if (!fill->as_is) {
+        fill->conditional = previous && http_write_validation(object_fields(previous), wall_s(fill),
+                                                              &fill->lines);
+        fill->forwards = !fill->conditional && !fill->background &&
+                         append_lines(fields, LINE_CONDITION, &fill->lines);
+    }
     return !buf_failed(&fill->lines);
 }
 
@@ -311,12 +335,20 @@ confirmed(struct origin_fill *fill, const struct fetch_head *head, struct origin
     return ORIGIN_RAW_TAKEN;
 }
 
+/* Is it the result of a condition, instead of the response? */
+static bool
+answers_conditions(unsigned status)
+{
+    return status == 304 || status == 412;
+}
+
 enum origin_raw
 origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
                 struct origin_raw_parts *parts, int *error)
 {
     struct proxy *proxy = fill->proxy;
-    bool is_ours = !fill->bypass && !fill->as_is; /* no condition of the client's was sent */
+    /* No condition of the client's was sent. */
+    bool is_ours = !fill->bypass && !fill->as_is && !fill->forwards;
 
     *error = 0;
     if (fill->unsafe)
@@ -334,9 +366,13 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
         if (fill->sharing.unshared)
             origin_fill_isolate(fill);
     }
-    if (is_ours && !is_error(head->status))
+    if (!fill->bypass && !fill->as_is && !is_error(head->status))
         backoff_clear(&proxy->backoff, fill->base.key);
-    if (!fill->bypass && !*error) {
+    if (fill->forwards && answers_conditions(head->status)) {
+        /* It says nothing about what others are to get, or what is stored. */
+        atomic_store(&fill->may_keep, false);
+        cache_fill_isolate(&fill->base, 0);
+    } else if (!fill->bypass && !*error) {
         select_variant(fill, head->headers);
         /* An object may outlast errors of the origin, and what a user's request was answered. */
         keep_apart(fill, !fill->alone &&

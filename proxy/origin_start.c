@@ -114,6 +114,7 @@ submit(struct origin_fill *fill, const struct origin_fill_request *request, char
     *sentence = origin_fill_out_of_memory;
     if (fill->raw && !origin_raw_request(fill, request->fields))
         return false;
+    request->leader->sends_conditions = fill->forwards;
     if (!origin_attempt_begin(fill, request))
         return false;
     fetch = origin_fill_fetch_request(

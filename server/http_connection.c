@@ -275,8 +275,8 @@ waits_for_origin(const struct http_connection *c)
 /*
  * A client that has ended its side has left, as far as a response depends on an origin: it is not
  * known from one that has gone until something is sent to it, which an origin that is silent delays
- * without a bound. A body of the request is passed on to its end before that is seen, and so is what
- * has been sent to a tunnel.
+ * without a bound. A body of the request is passed on to its end before that is seen, and so are
+ * the bytes that a tunnel has got.
  */
 static bool
 left(struct net_connection *net)

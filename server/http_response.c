@@ -249,7 +249,7 @@ find_ranges(const struct http_exchange *x, struct http_ranges *ranges, int64_t *
     uint64_t whole;
 
     if (!(request->has & HTTP_HAS_RANGE) || request->method_id != HTTP_GET || x->status != 200 ||
-        exchange->as_is || !http_ranges_read(&requested, request->fields) ||
+        exchange->evaluated == EVALUATED_ALL || !http_ranges_read(&requested, request->fields) ||
         ((request->has & HTTP_HAS_IF_RANGE) && !http_if_range(request->fields, fields, wall_s(x))))
         return HTTP_RANGE_WHOLE;
     if (exchange->complete)
@@ -268,7 +268,8 @@ evaluate_conditions(const struct http_exchange *x)
 {
     const struct http_request *request = &x->request;
 
-    if (!(request->has & HTTP_HAS_CONDITION) || x->exchange.as_is ||
+    if (!(request->has & HTTP_HAS_CONDITION) || x->exchange.evaluated != EVALUATED_NOTHING ||
+        x->exchange.object->notes & HTTP_KNOWN_PASSING ||
         (request->method_id != HTTP_GET && request->method_id != HTTP_HEAD) || x->status / 100 != 2)
         return HTTP_CONDITION_PROCEED;
     return http_evaluate_conditions(request->fields, object_fields(x->exchange.object), wall_s(x));

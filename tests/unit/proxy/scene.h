@@ -166,6 +166,7 @@ struct visit {
     char tags[512];
     int64_t age_us, as_of_us;
     bool stored, as_is;
+    enum exchange_evaluated evaluated;
     unsigned origin_status;
     size_t evicted, victims, got; /* got: bytes of the body, as it should be */
     char ended_url[256];

@@ -76,7 +76,8 @@ read_body(struct visit *visit)
              object_tags(exchange->object).ptr);
     visit->age_us = object_age(exchange->object, scene.now_us);
     visit->as_of_us = exchange->as_of_us;
-    visit->as_is = exchange->as_is;
+    visit->evaluated = exchange->evaluated;
+    visit->as_is = exchange->evaluated == EVALUATED_ALL;
     visit->origin_status = exchange->origin_status;
     visit->stored = exchange->stored;
     visit->evicted = exchange->evicted;

@@ -7,6 +7,22 @@
 
 static struct http_answer answer;
 
+/* A response to the fetch that is under way. */
+static void
+origin_answers(unsigned status, const char *lines, const char *body)
+{
+    struct scene_fetch *fetch = await_fetch(URL);
+    size_t len = strlen(body);
+
+    fetch->sink->begin(fetch->context);
+    fetch->sink->hop(
+        fetch->context,
+        &(struct fetch_hop){.status = status, .lines = span_str(lines), .waited_us = 1000});
+    if (scene_head(fetch, status, lines, (int64_t)len) == FETCH_CONTINUE && len)
+        (void)fetch->sink->body(fetch->context, body, len);
+    scene_done(fetch, FETCH_OK, "");
+}
+
 START_TEST(conditions_are_evaluated_on_what_is_stored)
 {
     static const struct {
@@ -42,6 +58,47 @@ START_TEST(conditions_are_evaluated_on_what_is_stored)
     }
     close(fd);
     front_server_stop();
+}
+END_TEST
+
+/* What is fetched is no stored response: the origin's answer to a condition is the client's. */
+START_TEST(conditions_of_a_miss_are_the_origins)
+{
+    static const struct {
+        const char *line;    /* of the request */
+        unsigned status;     /* of the origin's response, */
+        const char *headers; /* and its lines */
+        bool stored;
+    } cases[] = {
+        /* Its Date is not later, but says nothing about a response without Last-Modified. */
+        {"If-Modified-Since: Fri, 31 Dec 2100 23:59:59 GMT\r\n", 200,
+         "Cache-Control: no-store\r\nContent-Length: 4\r\n", false},
+        {"If-None-Match: \"one\"\r\n", 200, "Cache-Control: no-store\r\n" ETAG
+         "Content-Length: 4\r\n", false},
+        {"If-None-Match: \"one\"\r\n", 200, MAX_AGE ETAG "Content-Length: 4\r\n", true},
+        {"If-None-Match: \"one\"\r\n", 304, MAX_AGE ETAG, false},
+        {"If-None-Match: \"one\"\r\n", 412, "Content-Length: 0\r\n", false},
+    };
+    char request[512];
+    int fd;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        bool is_200 = cases[i].status == 200;
+
+        http_begin();
+        fd = http_connect();
+        snprintf(request, sizeof(request), REQUEST("GET", "%s"), cases[i].line);
+        ck_assert(http_send(fd, request));
+        ck_assert_ptr_nonnull(strstr(await_fetch(URL)->fields, cases[i].line));
+        origin_answers(cases[i].status, cases[i].headers, is_200 ? "page" : "");
+        ck_assert(http_receive(fd, &answer, false));
+        ck_assert_uint_eq(answer.status, cases[i].status);
+        ck_assert_str_eq(answer.body, is_200 ? "page" : "");
+        if (cases[i].stored)
+            http_expect(fd, request, &answer, 304);
+        close(fd);
+        front_server_stop();
+    }
 }
 END_TEST
 
@@ -231,6 +288,7 @@ unit_suite(void)
 
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, conditions_are_evaluated_on_what_is_stored);
+    tcase_add_test(tcase, conditions_of_a_miss_are_the_origins);
     tcase_add_test(tcase, no_field_is_lost);
     tcase_add_test(tcase, ranges_of_a_stored_object);
     tcase_add_test(tcase, several_ranges_are_a_multipart);
