@@ -14,6 +14,7 @@
 #include "proxy.h"
 #include "server/daemon_parts.h"
 #include "server/log.h"
+#include "server/memory_return.h"
 #include "server/metrics_http.h"
 #include "server/notify.h"
 
@@ -272,9 +273,13 @@ log_start(const struct daemon_parts *parts)
 static void
 serve_until_stopped(struct daemon_parts *parts, const sigset_t *signals)
 {
-    for (;;) {
-        int signal = sigwaitinfo(signals, NULL);
+    const struct timespec until_next_look = {.tv_sec = MEMORY_RETURN_SECONDS};
+    struct memory_return memory = {0};
 
+    for (;;) {
+        int signal = sigtimedwait(signals, NULL, &until_next_look);
+
+        memory_return_look(&memory, &parts->service);
         if (signal == SIGHUP || signal == SIGUSR1) {
             if (signal == SIGHUP)
                 log_info("SIGHUP: the logs are opened again; the options are those of the start "

@@ -296,3 +296,31 @@ class NoMemoryTest(MemoryTest):
         self.assertEqual(self.good.get("http://good.test/1199?fault=size:512K").source, "hit")
         self.good.get("http://good.test/")
 
+
+class PeakTest(MemoryTest):
+    """The pages that stay are the newest, which lie behind what has been freed."""
+
+    program = harness.RELEASE_SUNPROXYD
+    options = ("--capacity-bytes", "200M", "--workers", "1", "--shards", "1")
+
+    def resident(self):
+        with open(f"/proc/{self.d.pid}/statm") as f:
+            return int(f.read().split()[1]) * resource.getpagesize()
+
+    def looks(self):
+        with open(f"/proc/{self.d.pid}/task/{self.d.pid}/status") as f:
+            return next(int(line.split()[1]) for line in f if line.startswith("voluntary"))
+
+    def test_what_a_peak_has_taken_is_returned(self):
+        small = self.resident()
+        for n in range(3000):
+            self.good.get(f"http://good.test/{n}?fault=size:40K")
+        peak = self.resident()
+        self.assertGreater(peak, small + 110 * MEBI)
+        # The main thread does nothing but look every two seconds.
+        looked = self.looks()
+        harness.wait_until(lambda: self.looks() > looked + 1, what="a look at the peak")
+        with rpc.Connection(self.d.socket) as admin:
+            self.assertEqual(admin.set(set_capacity=True, size=10 * MEBI)[0], "ok")
+        harness.wait_until(lambda: self.resident() < small + 40 * MEBI, what="less resident memory")
+        self.good.get("http://good.test/")
