@@ -460,6 +460,9 @@ REQUESTS ?= 10000000
 SECONDS_HTTP ?= 600
 soak: setup
 	$(Q)$(MAKE) VARIANT=release programs soak-programs origin
+	$(Q)SUNPROXY_LONG_TESTS=1 SUNPROXY_BUILD=build/release \
+		SUNPROXY_ORIGIN=build/release/tests/origin/origin \
+		python3 tests/system/run.py LiveTest
 	$(Q)tests/soak/soak.py $(REQUESTS)
 	$(Q)tests/soak/http_soak.py --seconds $(SECONDS_HTTP)
 

@@ -153,7 +153,7 @@ run_system() { # variant, arguments of tests/system/run.py
     shift
     printf 'system tests, %s\n' "$variant"
     rm -f "$results"
-    SUNPROXY_BUILD=build/$variant python3 tests/system/run.py --jobs $((2 * jobs)) \
+    SUNPROXY_BUILD=build/$variant python3 tests/system/run.py --jobs $((jobs + 1)) \
         --results "$results" --logs "$logs/system-$variant" "$@" ||
         [ -s "$results" ] || fail "system tests, $variant: the runner failed"
     [ -f "$results" ] || return

@@ -35,6 +35,8 @@ SUNPROXY = BUILD / "sunproxy"
 RELEASE_ORIGIN = TOP / "build/release/tests/origin/origin"
 PEERS = BUILD / "tests/system/peers"
 TEST_SECONDS = int(os.environ.get("TEST_SECONDS", "600"))
+# `make soak` asks for tests in their long form.
+LONG = "SUNPROXY_LONG_TESTS" in os.environ
 TSAN = "tsan" in BUILD.name
 # A program that counts its lines writes the counts where it was built, which the sandbox forbids.
 COVERAGE = "coverage" in BUILD.name
@@ -413,7 +415,6 @@ class SystemTest(unittest.TestCase):
     needs = (ORIGIN, SUNPROXYD)
     client = SUNPROXY  # the program that sunproxy() runs
     seconds = 0  # what a class takes, if over 8 s: the runner begins with the longest
-    waits = False  # it mostly sleeps: the runner runs it beside those that compute
     sandboxed = False  # its daemons are in the sandbox also where COVERAGE keeps others out of it
 
     def setUp(self):

@@ -3,9 +3,9 @@
   run.py [--jobs N] [--threads] [--results FILE] [--logs DIR] [PATTERN]...
 
 A PATTERN is part of a test's name (module.Class.method). --threads takes only classes that have
-`threads = True`. Classes with larger `seconds` begin first; beside N classes, half as many run of
-those with `waits = True`. FILE gets a line a test: passed, failed or skipped, the name, and why,
-tabs between.
+`threads = True`. Classes with larger `seconds` begin first. N classes run at a time, and up to four
+times as many while processors are idle, since most tests wait more than they compute. FILE gets a
+line a test: passed, failed or skipped, the name, and why, tabs between.
 """
 
 import argparse
@@ -145,40 +145,47 @@ class Group:
         return lines
 
 
-class Lane:
-    """Classes that run in their order, a number of them at a time."""
+class Idleness:
+    """The share of this machine's processors that was idle since it was last looked at."""
 
-    def __init__(self, classes, most):
-        self.todo = list(reversed(classes))
-        self.most = most
-        self.running = []
+    SECONDS = 0.5  # the least time between two looks
 
-    def fill(self, logs):
-        while self.todo and len(self.running) < self.most:
-            self.running.append(Group(self.todo.pop(), logs))
+    def __init__(self):
+        self.seen = self._count()
+        self.at = time.monotonic()
 
-    def take_ended(self):
-        ended = [g for g in self.running
-                 if not g.process.is_alive() or time.monotonic() >= g.end]
-        self.running = [g for g in self.running if g not in ended]
-        return ended
+    @staticmethod
+    def _count():
+        with open("/proc/stat", encoding="ascii") as f:
+            ticks = [int(word) for word in f.readline().split()[1:9]]
+        return ticks[3] + ticks[4], sum(ticks)  # idle and waiting for a disk, of all
+
+    def look(self):
+        """None too soon after the last look."""
+        if time.monotonic() - self.at < self.SECONDS:
+            return None
+        before, self.seen, self.at = self.seen, self._count(), time.monotonic()
+        return (self.seen[0] - before[0]) / max(1, self.seen[1] - before[1])
 
 
 def run_classes(classes, jobs, logs):
-    """Runs `jobs` classes at a time that compute, and half as many that wait; yields result lines."""
-    lanes = [Lane([c for c in classes if not getattr(type(c[0]), "waits", False)], jobs),
-             Lane([c for c in classes if getattr(type(c[0]), "waits", False)], (jobs + 1) // 2)]
-    while True:
-        for lane in lanes:
-            lane.fill(logs)
-        running = [group for lane in lanes for group in lane.running]
-        if not running:
-            return
-        left = min(group.end for group in running) - time.monotonic()
-        multiprocessing.connection.wait([g.process.sentinel for g in running], max(0, left))
-        for lane in lanes:
-            for group in lane.take_ended():
-                yield from group.finish()
+    """Runs `jobs` classes at a time, and more while processors are idle; yields result lines."""
+    todo = list(reversed(classes))
+    running = []
+    idleness = Idleness()
+    while todo or running:
+        while todo and len(running) < jobs:
+            running.append(Group(todo.pop(), logs))
+        # One more at a time: what the last one takes shows at the next look.
+        if todo and len(running) < 4 * jobs and (idleness.look() or 0) >= 0.3:
+            running.append(Group(todo.pop(), logs))
+        left = max(0, min(group.end for group in running) - time.monotonic())
+        multiprocessing.connection.wait([g.process.sentinel for g in running],
+                                        min(left, Idleness.SECONDS) if todo else left)
+        for group in [g for g in running
+                      if not g.process.is_alive() or time.monotonic() >= g.end]:
+            running.remove(group)
+            yield from group.finish()
 
 
 def main():

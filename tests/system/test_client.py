@@ -88,7 +88,6 @@ class CurlOptionsTest(ClientTest):
     """Options that are named as in curl do as curl does."""
 
     seconds = 8
-    waits = True
 
     def test_head(self):
         url = "http://a.test/fault/header:X-Mine:%201"

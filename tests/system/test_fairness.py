@@ -66,7 +66,6 @@ class FairnessTest(harness.SystemTest):
 
 class HangingTest(FairnessTest):
     seconds = 8
-    waits = True
 
     def test_before_the_headers(self):
         self.start(origin=self.origin())
@@ -266,7 +265,6 @@ class WaitingShareTest(FairnessTest):
     """What waits for a fetch takes memory, of which one client has a part only."""
 
     seconds = 6
-    waits = True
     LIMIT = 32 << 20
     SHARE = LIMIT // 8
 

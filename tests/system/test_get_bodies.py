@@ -275,7 +275,6 @@ def peak(pid):
 class DownloadTest(BodyTest):
     options = ("--first-byte-timeout", "3s", "--stall-timeout", "3s")
     seconds = 20
-    waits = True
 
     def download(self, rpc):
         """300 MiB by the client, of which the last one comes when its memory was measured."""
@@ -399,7 +398,6 @@ class DownloadTest(BodyTest):
 class PausedTest(BodyTest):
     options = ("--hold-timeout", "4s", "--idle-timeout", "6s")
     seconds = 30
-    waits = True
 
     def read_late(self, run, output):
         seen = os.read(output, 1000)
@@ -444,7 +442,6 @@ class PausedTest(BodyTest):
 
 class ProgressTest(BodyTest):
     seconds = 10
-    waits = True
 
     def on_a_terminal(self, *arguments, until=None, **more):
         """What it writes to standard error, a terminal, until that matches, and its exit status."""

@@ -40,7 +40,6 @@ class GetHttpTest(harness.SystemTest):
 
 class ProtocolTest(GetHttpTest):
     seconds = 20
-    waits = True
 
     def test_a_miss_and_hits_over_each_way_to_the_server(self):
         url = f"https://a.test/page?fault=size:3000&{FRESH}"

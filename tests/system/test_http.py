@@ -398,7 +398,6 @@ class EchoHandler(http.server.BaseHTTPRequestHandler):
 
 class ReverseTest(HttpTest):
     seconds = 11
-    waits = True
 
     def setUp(self):
         super().setUp()

@@ -13,7 +13,6 @@ import test_http as http
 
 class AccessLogTest(harness.SystemTest):
     seconds = 11
-    waits = True
 
     def setUp(self):
         super().setUp()

@@ -98,7 +98,6 @@ class PathTest(harness.SystemTest):
 
 class CoalesceTest(harness.SystemTest):
     seconds = 7
-    waits = True
     threads = True
 
     def test_many_ask_and_one_is_fetched(self):

@@ -277,7 +277,6 @@ class OpenLoopTest(ReplayCase):
     """Requests leave on a schedule, whether or not earlier ones were answered."""
 
     seconds = 9
-    waits = True
     threads = True
 
     def run_of(self, trace, *arguments, **more):

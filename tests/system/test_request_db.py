@@ -282,7 +282,6 @@ class StatTest(RequestDatabaseTest):
 
 class CrashTest(RequestDatabaseTest):
     seconds = 25
-    waits = True
 
     def test_rows_that_were_committed_survive_a_kill(self):
         seen = 0

@@ -71,7 +71,6 @@ class RowTest(harness.SystemTest):
 
 class ReverseTest(RowTest):
     seconds = 10
-    waits = True
 
     def test_the_host_of_the_client(self):
         named, own = Member(self), Member(self)
@@ -179,7 +178,6 @@ class ReverseTest(RowTest):
 
 class RecoveryTest(RowTest):
     seconds = 12
-    waits = True
 
     def test_the_first_member_is_returned_to(self):
         self.first.status = 503

@@ -11,7 +11,6 @@ WANTED = {("1", "tcp"), ("1", "tcp6"), ("1", "local"), ("2", "tcp"), ("2", "tcp6
 
 class RpcbindTest(harness.SystemTest):
     seconds = 10
-    waits = True
 
     def setUp(self):
         super().setUp()

@@ -140,7 +140,6 @@ class StoringTest(SharingCase):
 
 class LifetimeTest(SharingCase):
     seconds = 10
-    waits = True
 
     def wait_for_miss(self, url):
         return harness.wait_until(lambda: (p := self.get(url)).source == "miss" and p, 20,
@@ -177,7 +176,6 @@ class LifetimeTest(SharingCase):
 
 class CoalescingTest(SharingCase):
     seconds = 26
-    waits = True
     options = ("--stop-timeout", "100ms")  # some origins here never answer
 
     def test_no_cookie_reaches_another_client_that_asks_at_the_same_moment(self):
@@ -323,7 +321,6 @@ class MaxAgeTest(SharingCase):
     """--max-age, over RPC and HTTP: with and without a lifetime that the origin states."""
 
     seconds = 8
-    waits = True
 
     def setUp(self):
         super().setUp()

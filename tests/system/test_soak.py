@@ -11,7 +11,6 @@ RELEASE = harness.TOP / "build/release"
 
 class SoakTest(harness.SystemTest):
     seconds = 30
-    waits = True
 
     def environment(self, build):
         for program in ("sunproxyd", "tests/soak/soak"):
