@@ -197,16 +197,23 @@ def check_uploads(run, alice, stranger):
 
 def check_changes(run, alice, stranger):
     """A new post is on the pages that were fetched before it was written."""
-    paths = ["/", "/feed/", "/author/alice/", "/author/alice/feed/"]
-    for path in paths:
+    pages = ["/", "/author/alice/"]
+    # They have Last-Modified and no lifetime: RFC 9111 section 4.2.2 lets a cache choose one.
+    feeds = ["/feed/", "/author/alice/feed/"]
+    for path in pages + feeds:
         stranger.get(path)
     nonce = alice.get("/wp-admin/admin-ajax.php?action=rest-nonce").text
     answer = alice.request("POST", "/wp-json/wp/v2/posts",
                            b'{"title": "Just now", "content": "written-just-now", "status": "publish"}',
                            {"Content-Type": "application/json", "X-WP-Nonce": nonce})
     run.expect("alice publishes a post", answer.status == 201, f"{answer.status} {answer.text[:200]}")
-    old = [path for path in paths if "Just now" not in stranger.get(path).text]
+    old = [path for path in pages if "Just now" not in stranger.get(path).text]
     run.check("the new post is on every page at once", " ".join(old))
+    old = [path for path in feeds
+           if "Just now" not in stranger.get(path, Cache_Control="no-cache").text]
+    run.check("the new post is in every feed for a reader who reloads", " ".join(old))
+    old = [path for path in feeds if "Just now" not in alice.get(path).text]
+    run.check("the new post is in every feed for alice at once", " ".join(old))
 
 
 def check_logout(run, alice):
