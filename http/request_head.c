@@ -386,7 +386,7 @@ clear(struct http_request *request)
     request->https = request->chunked = request->persistent = request->expects_continue = false;
     request->port = request->minor = 0;
     request->has = request->field_count = request->connection_options = 0;
-    request->listed_fields = 0;
+    request->listed_fields = request->raw_octets = 0;
     request->content_length = -1;
 }
 

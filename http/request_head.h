@@ -75,6 +75,7 @@ struct http_request {
     uint16_t port;      /* stated by the target or Host; 0: none */
     uint16_t minor;     /* of the version: 0 or 1. Higher ones are treated as 1 */
     struct span target; /* as sent */
+    uint32_t raw_octets; /* bytes over 127 in it, which http_request_rewrite() encodes */
     /*
      * Without the port, as sent (compare without regard to case); "[...]" for IPv6. From the target
      * in absolute and authority form, else from Host; empty only in HTTP/1.0 without Host.

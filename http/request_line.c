@@ -73,8 +73,12 @@ read_target(struct line *r)
 {
     const char *start = r->at, *p = start;
 
-    while (p < r->end && http_octet_is(*p, HTTP_OCTET_TARGET))
-        p++;
+    for (; p < r->end; p++) {
+        if ((unsigned char)*p >= 0x80)
+            r->request->raw_octets++;
+        else if (!http_octet_is(*p, HTTP_OCTET_TARGET))
+            break;
+    }
     if (p == r->end)
         return HTTP_READ_MORE;
     if (p > start && (*p == '\r' || *p == '\n'))

@@ -4,6 +4,7 @@
  */
 #include "base/container_of.h"
 #include "http/hop_by_hop.h"
+#include "http/request_rewrite.h"
 #include "server/http_front.h"
 #include "server/http_upgrade.h"
 
@@ -18,22 +19,26 @@ can_forward(struct http_exchange *x)
     return false;
 }
 
-/* Removes the fields that the request's Connection lists, in a copy of its head. False without
- * memory. */
-static bool
-remove_listed(struct http_exchange *x, struct span head_bytes)
+/*
+ * The request is the one in a rewritten copy of its head. 0; or the status of a refusal: without
+ * memory, or because it is too long with its bytes encoded.
+ */
+static unsigned
+rewrite(struct http_exchange *x, const char **reason)
 {
-    const struct span fields = x->request.fields;
-    size_t searched = 0, len = (size_t)(fields.ptr - head_bytes.ptr);
+    size_t size = http_request_rewritten_size(&x->request), searched = 0;
     struct http_refusal refusal;
+    struct span head;
 
-    if (!http_exchange_keep_head(x, head_bytes))
-        return false;
-    len += http_remove_listed(fields, x->kept_head.bytes + len);
-    memcpy(x->kept_head.bytes + len, "\r\n", 2);
-    (void)http_request_head_read(&x->request, span_of(x->kept_head.bytes, len + 2), &searched,
-                                 &http_service_of(x)->limits, &refusal);
-    return true;
+    *reason = "the proxy has no memory for the request; try again";
+    if (!http_exchange_allocate(x, &x->kept_head, size))
+        return 503;
+    head = span_of(x->kept_head.bytes, http_request_rewrite(&x->request, x->kept_head.bytes));
+    if (http_request_head_read(&x->request, head, &searched, &http_service_of(x)->limits,
+                               &refusal) == HTTP_HEAD_COMPLETE)
+        return 0;
+    *reason = refusal.reason;
+    return refusal.status;
 }
 
 /* A request for this URL. False without memory. */
@@ -134,8 +139,8 @@ begin_request(struct http_connection *c, const struct http_request *request, str
     x->persistent = request->persistent && !c->net.set->draining;
     x->over = true;
     x->logged = c->worker->http->service->logs;
-    if ((request->listed_fields && !remove_listed(x, head_bytes)) ||
-        (x->logged && !keep_for_logs(x, head_bytes))) {
+    status = http_request_is_rewritten(request) ? rewrite(x, &reason) : 0;
+    if (x->logged && !keep_for_logs(x, head_bytes)) {
         http_exchange_finish(x);
         return false;
     }
@@ -143,7 +148,8 @@ begin_request(struct http_connection *c, const struct http_request *request, str
         x->persistent = false;
     if (c->in_body && (for_proxy || request->method_id == HTTP_PURGE))
         x->persistent = false;
-    status = http_forwarded_take(x, &reason);
+    if (!status)
+        status = http_forwarded_take(x, &reason);
     if (!status && for_proxy && !is_routed(c, request)) {
         send_no_content(x);
         return true;

@@ -9,6 +9,7 @@
 #include "fetch/fetch.h"
 #include "http/field.h"
 #include "http/hop_by_hop.h"
+#include "http/request_rewrite.h"
 #include "http/target.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -102,6 +103,30 @@ check_forwarded(const struct http_request *request)
     buf_free(&fields);
 }
 
+/* The head that is written is accepted, with the same framing, and needs no rewriting again but for
+ * what Connection lists. */
+static void
+check_rewritten(const struct http_request *request)
+{
+    static const struct http_head_limits wide = {
+        .max_bytes = 4096, .max_line = 4096, .max_fields = 20};
+    char head[4096];
+    struct http_request again;
+    struct http_refusal refusal;
+    size_t searched = 0, len;
+
+    FUZZ_CHECK(http_request_rewritten_size(request) <= sizeof(head));
+    len = http_request_rewrite(request, head);
+    FUZZ_CHECK(len <= http_request_rewritten_size(request));
+    FUZZ_CHECK(http_request_head_read(&again, span_of(head, len), &searched, &wide, &refusal) ==
+               HTTP_HEAD_COMPLETE);
+    FUZZ_CHECK(again.head_len == len && again.raw_octets == 0);
+    FUZZ_CHECK(again.method_id == request->method_id && again.form == request->form);
+    FUZZ_CHECK(span_equal(again.host, request->host) && again.port == request->port);
+    FUZZ_CHECK(again.content_length == request->content_length);
+    FUZZ_CHECK(again.chunked == request->chunked && again.persistent == request->persistent);
+}
+
 static struct verdict
 read_whole(struct span input)
 {
@@ -117,6 +142,7 @@ read_whole(struct span input)
     check_fields(&v.request, input);
     check_target(&v.request, input);
     check_forwarded(&v.request);
+    check_rewritten(&v.request);
     return v;
 }
 

@@ -296,6 +296,8 @@ REQUEST_HEADS = {
     "upgrade": b"\0GET / HTTP/1.1\r\n" + HOST + b"Connection: upgrade, x\r\nUpgrade: websocket\r\nX: y\r\n\r\n",
     "both": b"\0POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
     "two": b"\7\r\nGET / HTTP/1.1\r\n" + HOST + b"\r\nGET /b HTTP/1.1\r\n" + HOST + b"\r\n",
+    "raw-octets": b"\20GET /\xc3\xa4?\xff HTTP/1.1\r\n" + HOST + b"\r\n",
+    "listed": b"\20GET / HTTP/1.1\r\n" + HOST + b"Connection: a, B.c, Host\r\nA: 1\r\nB.C: 2\r\nb_c: 3\r\n\r\n",
     "long": b"\20GET /" + b"a" * 600 + b" HTTP/1.1\r\n" + HOST + b"\r\n",
 }
 

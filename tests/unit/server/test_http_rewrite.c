@@ -1,4 +1,5 @@
-/* Fields that the Connection of a request lists: they are as good as not sent. */
+/* Requests that are served otherwise than they came: without the fields that Connection lists, and
+ * with the bytes over 127 of their target encoded. */
 #include "tests/unit/server/http_scene.h"
 
 static struct http_answer answer;
@@ -107,10 +108,51 @@ START_TEST(a_body_and_the_next_request_follow)
 }
 END_TEST
 
+/* One page under its encoded URL, whoever encodes it. */
+START_TEST(bytes_over_127_in_a_target_are_encoded)
+{
+    static const char encoded[] = "http://origin.test/%C3%A4?%FF=%e4";
+    int fd;
+
+    http_begin();
+    fd = http_connect();
+    ck_assert(http_send(fd, "GET http://origin.test/\xc3\xa4?\xff=%e4 HTTP/1.1\r\nHost: x\r\n\r\n"));
+    origin_responds(encoded, MAX_AGE, BODY_INLINE, "page", 4);
+    expect_page(fd, "page");
+    http_expect_hit(fd, encoded, "page", 4);
+    http_expect_hit(fd, "http://origin.test/\xc3\xa4?\xff=%e4", "page", 4);
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+START_TEST(a_target_that_is_too_long_encoded_is_refused)
+{
+    static char request[9000];
+    int fd, len = snprintf(request, sizeof(request), "GET http://origin.test/");
+
+    memset(request + len, '\xff', 6000);
+    snprintf(request + len + 6000, sizeof(request) - (size_t)len - 6000,
+             " HTTP/1.1\r\nHost: x\r\n\r\n");
+    http_begin();
+    fd = http_connect();
+    ck_assert(http_send(fd, request));
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 414);
+    /* By the bound on URLs: the connection persists. */
+    memset(request + len + 3000, 'a', 3000);
+    ck_assert(http_send(fd, request));
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 414);
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
-    Suite *suite = suite_create("server: fields that Connection lists");
+    Suite *suite = suite_create("server: rewritten requests");
     TCase *tests = tcase_create("all");
 
     tcase_set_timeout(tests, 120);
@@ -118,6 +160,8 @@ unit_suite(void)
     tcase_add_test(tests, they_select_no_variant);
     tcase_add_test(tests, a_cookie_that_is_listed_is_nobodys);
     tcase_add_test(tests, a_body_and_the_next_request_follow);
+    tcase_add_test(tests, bytes_over_127_in_a_target_are_encoded);
+    tcase_add_test(tests, a_target_that_is_too_long_encoded_is_refused);
     suite_add_tcase(suite, tests);
     return suite;
 }
