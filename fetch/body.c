@@ -54,6 +54,7 @@ decode(struct body *body, struct span *input, size_t *allowance, body_taker *tak
         step = decoder_step(body->decoder, input, piece, sizeof(piece), &made, &body->reason);
         if (step == CODING_BROKEN)
             return BODY_BROKEN;
+        body->coded += before - input->len;
         spend(allowance, made + (before - input->len));
         body->unfinished = step == CODING_MADE;
         if (made > 0) {

@@ -29,6 +29,7 @@ struct body {
     struct chunked chunks;
     enum coding coding;
     struct decoder *decoder; /* owned; NULL: nothing is decoded */
+    uint64_t coded;          /* bytes that the decoder has used */
     bool unfinished;         /* the decoder may make more of the input that it has */
     const char *reason;      /* static */
 };

@@ -69,6 +69,9 @@ struct fetch_queued {
     const char *origin; /* "https://example.com:443" */
 };
 
+/* More than gzip and deflate can make of a byte (1,032); br and zstd make any number. */
+#define FETCH_MAX_RATIO 1100u
+
 /*
  * Only max_waiting, max_active_per_client, max_idle_per_origin, max_queued, max_redirects,
  * reserved_descriptors, max_body, pause_timeout_us and dns_ttl_us may be zero; no time is over a
@@ -177,8 +180,9 @@ enum fetch_flags {
      */
     FETCH_CONNECT_ONLY = 1u << 3,
     /*
-     * The consumer bounds a body that is not decoded: max_body does not, and total_timeout_us ends
-     * with the head, so that stall_timeout_us is its only time limit.
+     * The consumer bounds the body: max_body does not, and total_timeout_us ends with the head, so
+     * that stall_timeout_us is its only time limit. A body that is decoded and larger than max_body
+     * may have FETCH_MAX_RATIO bytes for each that came; over HTTP/2 max_body bounds it.
      */
     FETCH_ANY_LENGTH = 1u << 4,
     /*

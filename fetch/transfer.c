@@ -20,9 +20,14 @@ transfer_enter(struct transfer *t, enum transfer_stage stage)
 uint64_t
 transfer_max_body(const struct transfer *t)
 {
-    bool any_length = t->request->flags & FETCH_ANY_LENGTH && !t->body.decoder;
+    uint64_t max = t->settings->config.max_body, by_ratio = t->body.coded * FETCH_MAX_RATIO;
 
-    return any_length ? UINT64_MAX : t->settings->config.max_body;
+    if (!(t->request->flags & FETCH_ANY_LENGTH))
+        return max;
+    if (!t->body.decoder)
+        return UINT64_MAX;
+    /* The work for a stream of HTTP/2 is not divided among turns. */
+    return t->status.version >= 20 || by_ratio < max ? max : by_ratio;
 }
 
 enum fetch_flow
@@ -92,7 +97,10 @@ take_piece(void *context, const void *bytes, size_t len)
         return t->body_bytes <= REDIRECT_BODY_MAX ? FETCH_CONTINUE : FETCH_ABORT;
     }
     if (len > max - t->body_bytes) {
-        transfer_fail(t, FETCH_TOO_LARGE, "the body from %s is over the bound of %llu bytes",
+        transfer_fail(t, FETCH_TOO_LARGE,
+                      t->body.decoder
+                          ? "the body from %s is decoded to more than the bound of %llu bytes"
+                          : "the body from %s is over the bound of %llu bytes",
                       t->target->host, (unsigned long long)max);
         return FETCH_ABORT;
     }

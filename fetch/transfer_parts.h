@@ -12,7 +12,7 @@
 /* Notes what the consumer has answered; FETCH_ABORT if that ends the transfer. */
 enum fetch_flow transfer_take_flow(struct transfer *transfer, enum fetch_flow flow);
 
-/* The bound on the decoded body. Few bytes of a coded one can become any number. */
+/* The bound on the decoded body, by what has been read of it. */
 uint64_t transfer_max_body(const struct transfer *transfer);
 
 /*

@@ -417,9 +417,10 @@ class StatusTest(ClientTest):
                                   daemon=None), (69, 75, 76))
 
     def test_what_origins_do(self):
-        for fault, status in (("short", 76), ("bad-chunk", 76), ("gzip-bomb", 76), ("loop", 76),
-                              ("status:404", 0), ("garbage", 76)):
+        for fault, status in (("short", 76), ("bad-chunk", 76), ("loop", 76), ("status:404", 0),
+                              ("garbage", 76)):
             self.assertEqual(self.status(f"http://a.test/fault/{fault}"), status, fault)
+        self.assertEqual(self.status("--api", "1", "http://a.test/fault/gzip-bomb"), 76)
         self.assertEqual(self.status("--fail", "http://a.test/fault/status:404"), 22)
         self.assertEqual(self.status("--fail", "http://a.test/fault/status:500"), 22)
         self.assertEqual(self.status("--fail", "http://a.test/"), 0)

@@ -1,5 +1,7 @@
 """Origins that send bytes which no server would: the daemon answers 502, and the next request."""
 
+import gzip
+
 import harness
 import rpc
 from raw_origin import RawOrigin
@@ -124,3 +126,43 @@ class WriteTest(harness.SystemTest):
             self.assertEqual(self.o.arrivals.count((method, "/closing")), 1)
             self.assertEqual(self.o.connections, kept, "it was sent on the kept connection")
             self.assertEqual(len(self.o.arrivals), 2 * n + 2)
+
+
+def zstd_of_zeros(blocks):
+    """RFC 8878: blocks that repeat a byte 131,072 times, of 4 bytes each."""
+    repeat = (131072 << 3) | (1 << 1)
+    last = repeat | 1
+    return (b"\x28\xb5\x2f\xfd\x00\x50" + (repeat.to_bytes(3, "little") + b"\0") * (blocks - 1)
+            + last.to_bytes(3, "little") + b"\0")
+
+
+class CodedTest(harness.SystemTest):
+    """Bodies that decode to more than version 1 of RPC carries."""
+
+    needs = (harness.SUNPROXYD,)
+    decoded = 22 << 20
+
+    def test_any_length_over_version_2(self):
+        def answer(coding, body):
+            return (f"HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\nContent-Length: {len(body)}"
+                    "\r\n\r\n").encode() + body
+
+        text = b"".join(b"%d," % n for n in range(self.decoded // 7))
+        o = RawOrigin(self, {
+            "/zeros": answer("gzip", gzip.compress(bytes(self.decoded))),
+            "/text": answer("gzip", gzip.compress(text, 1)),
+            "/bomb": answer("zstd", zstd_of_zeros(320)),
+            "/small": answer("zstd", zstd_of_zeros(2)),
+        })
+        d = serve(self, o)
+        with rpc.Connection(d.socket) as c:
+            for path, body in (("/zeros", bytes(self.decoded)), ("/text", text),
+                               ("/small", bytes(262144))):
+                page = c.get(o.url + path)
+                self.assertEqual(page.status, "ok", page.sentence)
+                self.assertTrue(page.body == body, path)
+            # More than 1,100 bytes of each, and more than 20 MiB.
+            page = c.get(o.url + "/bomb")
+            self.assertEqual(page.status, "too_large")
+            self.assertLessEqual(len(page.body), 20 << 20)
+            self.assertEqual(c.fetch_v1(o.url + "/bomb"), "SYSTEM_ERR")
