@@ -118,7 +118,7 @@ class Run:
             self.port = backend_port
             return
         self.port = self.proxy_port
-        self.start_daemon("sunproxyd", self.port, "--allow-net", "127.0.0.1", "--origin",
+        self.start_daemon("sunproxyd", self.port, "--origin",
                           f"/=http://127.0.0.1:{backend_port}", *options)
 
     def start_daemon(self, name, port, *options):
