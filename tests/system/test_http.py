@@ -307,8 +307,17 @@ class ProxyProtocolTest(harness.SystemTest):
         self.assertEqual(c.get("/a").status, 200)
         self.assertEqual(self.echo.heads[0][2]["X-Forwarded-For"], "127.0.0.1")
 
+    def test_version_1_and_tls(self):
+        c = self.connect(b"PROXY TCP6 2001:db8::1 2001:db8::2 54321 443\r\n")
+        self.assertEqual(c.get("/v1").status, 200)
+        plain = proxy_header("203.0.113.7")
+        tls = plain[:14] + (12 + 8).to_bytes(2, "big") + plain[16:] + b"\x20\0\x05\1\0\0\0\0"
+        self.assertEqual(self.connect(tls).get("/tls").status, 200)
+        told = [(h[2]["X-Forwarded-For"], h[2]["X-Forwarded-Proto"]) for h in self.echo.heads]
+        self.assertEqual(told, [("2001:db8::1", "http"), ("203.0.113.7", "https")])
+
     def test_connections_without_a_whole_header(self):
-        for beginning in (b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n", b"PROXY TCP4 1.2.3.4 5.6.7.8 9 80\r\n",
+        for beginning in (b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n", b"PROXY TCP4 1.2.3.4 5.6.7.8 9\r\n",
                           proxy_header("203.0.113.7")[:20], b""):
             self.assertTrue(self.connect(beginning).is_closed(), beginning)
         self.assertEqual(self.echo.heads, [])
