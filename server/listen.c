@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/units.h"
 #include "server/holder.h"
+#include "server/listen_address.h"
 #include "server/passed_sockets.h"
 
 #define PORT_TRIES 20 /* for a port that is free on every address */
@@ -37,41 +37,6 @@ too_many_addresses(struct buf *why, const struct option_list *list, const char *
 
 /* ---- TCP ---------------------------------------------------------------------------------- */
 
-static int
-open_tcp(const struct sockaddr *address, socklen_t len)
-{
-    int on = 1, error;
-    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    if (fd < 0)
-        return -1;
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
-        (address->sa_family != AF_INET6 ||
-         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) == 0) &&
-        bind(fd, address, len) == 0 && listen(fd, LISTEN_BACKLOG) == 0)
-        return fd;
-    error = errno;
-    close(fd);
-    errno = error;
-    return -1;
-}
-
-static uint16_t
-port_in(const struct sockaddr_storage *address)
-{
-    return ntohs(address->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)address)->sin6_port
-                                                : ((const struct sockaddr_in *)address)->sin_port);
-}
-
-static uint16_t
-port_of(int fd)
-{
-    struct sockaddr_storage address;
-    socklen_t len = sizeof(address);
-
-    return getsockname(fd, (struct sockaddr *)&address, &len) == 0 ? port_in(&address) : 0;
-}
-
 static void
 close_tcp(struct listening *listening)
 {
@@ -81,30 +46,6 @@ close_tcp(struct listening *listening)
     listening->tcp_count = 0;
     listening->port = 0;
     listening->ipv4.ss_family = listening->ipv6.ss_family = AF_UNSPEC;
-}
-
-/* Numeric addresses only: a name may resolve to another machine's address. */
-static bool
-parse_address(const char *text, struct sockaddr_storage *address, socklen_t *len)
-{
-    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_PASSIVE, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *found;
-
-    if (getaddrinfo(text, "0", &hints, &found) != 0)
-        return false;
-    memcpy(address, found->ai_addr, found->ai_addrlen);
-    *len = found->ai_addrlen;
-    freeaddrinfo(found);
-    return true;
-}
-
-static void
-set_port(struct sockaddr_storage *address, uint16_t port)
-{
-    if (address->ss_family == AF_INET6)
-        ((struct sockaddr_in6 *)address)->sin6_port = htons(port);
-    else
-        ((struct sockaddr_in *)address)->sin_port = htons(port);
 }
 
 void
@@ -119,26 +60,6 @@ listen_note_address(struct listening *listening, const struct sockaddr_storage *
         ((struct sockaddr_in6 *)known)->sin6_addr = in6addr_any;
     else
         ((struct sockaddr_in *)known)->sin_addr.s_addr = INADDR_ANY;
-}
-
-const char *
-listen_address_text(const struct sockaddr_storage *address, char text[INET6_ADDRSTRLEN])
-{
-    *text = '\0';
-    if (address->ss_family == AF_INET)
-        inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, text,
-                  INET6_ADDRSTRLEN);
-    else if (address->ss_family == AF_INET6)
-        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)address)->sin6_addr, text,
-                  INET6_ADDRSTRLEN);
-    return text;
-}
-
-/* True if the machine lacks the family; false if the address is wrong or in use. */
-static bool
-family_is_missing(int error)
-{
-    return error == EAFNOSUPPORT || error == EPROTONOSUPPORT;
 }
 
 /*
@@ -157,17 +78,18 @@ open_all(struct listening *listening, char *const *addresses, bool optional, uin
 
         if (listening->tcp_count == LISTEN_MOST_TCP)
             return E2BIG;
-        if (!parse_address(addresses[*at], &address, &len))
+        if (!listen_address_parse(addresses[*at], &address, &len))
             return EINVAL;
-        set_port(&address, port ? port : listening->port);
-        fd = open_tcp((struct sockaddr *)&address, len);
+        listen_address_set_port(&address, port ? port : listening->port);
+        fd = listen_address_open((struct sockaddr *)&address, len);
         if (fd < 0 && optional &&
-            (family_is_missing(errno) || (errno == EADDRNOTAVAIL && address.ss_family == AF_INET6)))
+            (listen_address_family_is_missing(errno) ||
+             (errno == EADDRNOTAVAIL && address.ss_family == AF_INET6)))
             continue;
         if (fd < 0)
             return errno;
         listening->tcp[listening->tcp_count++] = fd;
-        listening->port = port_of(fd);
+        listening->port = listen_address_port_of(fd);
         listen_note_address(listening, &address);
     }
     return listening->tcp_count ? 0 : EAFNOSUPPORT;
@@ -239,75 +161,77 @@ open_local(struct listening *listening, const struct options *options, struct bu
 
 /* ---- HTTP ---------------------------------------------------------------------------------- */
 
-bool
-listen_parse_http(const char *option, const char *text, struct listen_http_address *http,
-                  struct buf *why)
+/*
+ * Opens every address of a value; the second one only where the machine has its family. Without a
+ * port of its own it gets that of the first. 0, or the errno of the address *at.
+ */
+static int
+open_addresses(struct local_socket *sockets, unsigned *count, const struct listen_http *http,
+               unsigned *at)
 {
-    const char *colon = strrchr(text, ':');
-    size_t len = colon ? (size_t)(colon - text) : 0;
-    bool brackets = len > 2 && text[0] == '[' && text[len - 1] == ']';
-    char address[INET6_ADDRSTRLEN + 2];
-    uint64_t port;
+    unsigned opened = 0;
 
-    *http = (struct listen_http_address){0};
-    if (strncmp(text, "unix:", 5) == 0) {
-        http->path = text + 5;
-        if (*http->path)
-            return local_socket_check(http->path, why) == LISTEN_OK;
-    } else if (len && len < sizeof(address) && units_parse_uint(colon + 1, 0, UINT16_MAX, &port)) {
-        memcpy(address, text, len);
-        address[len - brackets] = '\0';
-        if (parse_address(address + brackets, &http->address, &http->len) &&
-            brackets == (http->address.ss_family == AF_INET6)) {
-            set_port(&http->address, (uint16_t)port);
-            return true;
+    for (*at = 0; *at < http->count; ++*at) {
+        struct sockaddr_storage address = http->addresses[*at];
+        struct local_socket *socket = &sockets[*count + opened];
+
+        if (*at && listen_address_port(&address) == 0)
+            listen_address_set_port(&address, listen_address_port_of(sockets[*count].fd));
+        *socket = LOCAL_SOCKET_NONE;
+        socket->fd = listen_address_open((const struct sockaddr *)&address, http->lens[*at]);
+        if (socket->fd >= 0) {
+            opened++;
+        } else if (!*at || (!listen_address_family_is_missing(errno) && errno != EADDRNOTAVAIL)) {
+            int error = errno;
+
+            while (opened)
+                local_socket_close(&sockets[*count + --opened]);
+            return error;
         }
     }
-    buf_printf(why, "%s: \"%s\" is not ADDRESS:PORT, [ADDRESS]:PORT for IPv6, or unix:PATH", option,
-               text);
-    return false;
+    *count += opened;
+    return 0;
 }
 
-const char *
-listen_describe(int fd, char *name, size_t size)
+static enum listen_error
+open_tcp(struct local_socket *sockets, unsigned *count, const char *name,
+         const struct listen_http *http, struct buf *why)
 {
-    struct sockaddr_storage address = {0};
-    socklen_t len = sizeof(address);
-    char text[INET6_ADDRSTRLEN];
+    bool chosen = listen_address_port(&http->addresses[0]) == 0;
+    int error = EADDRINUSE;
+    unsigned at = 0;
 
-    (void)getsockname(fd, (struct sockaddr *)&address, &len);
-    if (address.ss_family == AF_UNIX) {
-        snprintf(name, size, "unix:%.*s", (int)sizeof(((struct sockaddr_un *)NULL)->sun_path),
-                 ((const struct sockaddr_un *)&address)->sun_path);
-    } else if (address.ss_family == AF_INET6) {
-        snprintf(name, size, "[%s]:%u", listen_address_text(&address, text),
-                 (unsigned)port_in(&address));
-    } else {
-        snprintf(name, size, "%s:%u", listen_address_text(&address, text),
-                 (unsigned)port_in(&address));
-    }
-    return name;
+    /* A port that the system has chosen for the first address may be in use at the second. */
+    for (int i = 0; error == EADDRINUSE && i < (chosen ? PORT_TRIES : 1); i++)
+        error = open_addresses(sockets, count, http, &at);
+    if (error == 0)
+        return LISTEN_OK;
+    if (error == EADDRINUSE)
+        return refuse_port(listen_address_port(&http->addresses[at]), why);
+    buf_printf(why, "%s: %s", name, strerror(error));
+    return error == EADDRNOTAVAIL ? LISTEN_BAD_ADDRESS : LISTEN_FAILED;
 }
 
 /* After check_http(). */
 static enum listen_error
-open_http(struct local_socket *socket, const struct option_list *list, size_t i, const char *option,
-          uint64_t mode, struct buf *why)
+open_http(struct local_socket *sockets, unsigned *count, const struct option_list *list, size_t i,
+          const char *option, uint64_t mode, struct buf *why)
 {
-    struct listen_http_address http;
+    struct listen_http http;
+    enum listen_error error;
+    struct buf name;
 
-    *socket = LOCAL_SOCKET_NONE;
-    if (!listen_parse_http(option, list->items[i], &http, why))
+    if (!listen_http_parse(option, list->items[i], &http, why))
         return LISTEN_BAD_ADDRESS;
-    if (http.path)
-        return local_socket_open(socket, http.path, mode, why);
-    socket->fd = open_tcp((const struct sockaddr *)&http.address, http.len);
-    if (socket->fd >= 0)
-        return LISTEN_OK;
-    if (errno == EADDRINUSE)
-        return refuse_port(port_in(&http.address), why);
-    buf_printf(why, "%s%s: %s: %s", option_place(list, i), option, list->items[i], strerror(errno));
-    return errno == EADDRNOTAVAIL ? LISTEN_BAD_ADDRESS : LISTEN_FAILED;
+    if (http.path) {
+        sockets[*count] = LOCAL_SOCKET_NONE;
+        return local_socket_open(&sockets[(*count)++], http.path, mode, why);
+    }
+    buf_init(&name, 8192);
+    buf_printf(&name, "%s%s: %s", option_place(list, i), option, list->items[i]);
+    error = open_tcp(sockets, count, buf_str(&name), &http, why);
+    buf_free(&name);
+    return error;
 }
 
 /* A line in `why` for each value that is no address. */
@@ -315,7 +239,7 @@ static enum listen_error
 check_http(const struct option_list *list, const char *option, struct buf *why)
 {
     enum listen_error error = LISTEN_OK;
-    struct listen_http_address http;
+    struct listen_http http;
 
     if (list->count > LISTEN_MOST_HTTP) {
         buf_end_line(why);
@@ -328,7 +252,7 @@ check_http(const struct option_list *list, const char *option, struct buf *why)
         buf_end_line(why);
         buf_init(&name, 8192);
         buf_printf(&name, "%s%s", option_place(list, i), option);
-        if (!listen_parse_http(buf_str(&name), list->items[i], &http, why))
+        if (!listen_http_parse(buf_str(&name), list->items[i], &http, why))
             error = LISTEN_BAD_ADDRESS;
         buf_free(&name);
     }
@@ -342,7 +266,7 @@ open_every_http(const struct option_list *list, const char *option, uint64_t mod
     enum listen_error error = check_http(list, option, why);
 
     for (size_t i = 0; error == LISTEN_OK && i < list->count; i++)
-        error = open_http(&sockets[(*count)++], list, i, option, mode, why);
+        error = open_http(sockets, count, list, i, option, mode, why);
     return error;
 }
 
@@ -356,7 +280,7 @@ check_tcp(const struct option_list *list, struct buf *why)
     bool ok = true;
 
     for (size_t i = 0; i < list->count; i++) {
-        if (parse_address(list->items[i], &address, &len))
+        if (listen_address_parse(list->items[i], &address, &len))
             continue;
         buf_end_line(why);
         bad_address(why, list, i);

@@ -15,11 +15,13 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "server/listen_address.h"
 #include "server/local_socket.h"
 #include "server/options.h"
 
 #define LISTEN_MOST_TCP 16
-#define LISTEN_MOST_HTTP 16
+#define LISTEN_MOST_HTTP 16 /* values of an option */
+#define LISTEN_HTTP_SOCKETS (LISTEN_MOST_HTTP * LISTEN_HTTP_ADDRESSES)
 
 struct listening {
     int tcp[LISTEN_MOST_TCP]; /* owned until rpc_server_listen() takes them */
@@ -30,39 +32,19 @@ struct listening {
     struct sockaddr_storage ipv4, ipv6;
     bool tcp_passed, local_passed; /* by a service manager; its name is not removed */
     struct local_socket local;
-    struct local_socket http[LISTEN_MOST_HTTP]; /* of TCP only `fd`; owned until it is -1 */
+    struct local_socket http[LISTEN_HTTP_SOCKETS]; /* of TCP only `fd`; owned until it is -1 */
     unsigned http_count;
     bool http_passed;
-    struct local_socket http_proxied[LISTEN_MOST_HTTP]; /* likewise */
+    struct local_socket http_proxied[LISTEN_HTTP_SOCKETS]; /* likewise */
     unsigned http_proxied_count;
-    struct local_socket metrics[LISTEN_MOST_HTTP]; /* likewise */
+    struct local_socket metrics[LISTEN_HTTP_SOCKETS]; /* likewise */
     unsigned metrics_count;
 };
 
 #define LISTENING_NONE ((struct listening){.local = {.fd = -1, .lock = -1}})
 
-/*
- * An address of HTTP, the value of `option`: "ADDRESS:PORT", with an IPv6 address in brackets, or
- * "unix:PATH". False with a sentence in `why` for anything else.
- */
-struct listen_http_address {
-    struct sockaddr_storage address;
-    socklen_t len;
-    const char *path; /* in the text; NULL: TCP */
-};
-bool listen_parse_http(const char *option, const char *text, struct listen_http_address *http,
-                       struct buf *why);
-
-/* Writes the name of a listening socket as --http has it; returns `name`. */
-#define LISTEN_NAME 128
-const char *listen_describe(int fd, char *name, size_t size);
-
 /* A TCP socket for RPC has this address: adds it to those of its family. */
 void listen_note_address(struct listening *listening, const struct sockaddr_storage *address);
-
-/* Writes an address without its port, nothing for AF_UNSPEC; returns `text`. */
-const char *listen_address_text(const struct sockaddr_storage *address,
-                                char text[INET6_ADDRSTRLEN]);
 
 /* Checks the addresses and the path of the socket: a line in `why` for each error. Opens nothing.
  */

@@ -144,9 +144,9 @@ adopt_local(struct listening *listening, int fd, const struct sockaddr_un *addre
 static bool
 adopt_http(struct listening *listening, int fd, struct buf *why)
 {
-    if (listening->http_count == LISTEN_MOST_HTTP) {
+    if (listening->http_count == LISTEN_HTTP_SOCKETS) {
         buf_printf(why, " is one more than the %d sockets for HTTP that can be served",
-                   LISTEN_MOST_HTTP);
+                   LISTEN_HTTP_SOCKETS);
         return false;
     }
     listening->http[listening->http_count] = LOCAL_SOCKET_NONE;

@@ -288,6 +288,65 @@ START_TEST(addresses_that_cannot_be)
 }
 END_TEST
 
+/* Values of --http, and the names of the sockets that they open, by families that there are. */
+START_TEST(addresses_of_http)
+{
+    static const struct {
+        char *value;
+        const char *names[2];
+    } rows[] = {
+        {"127.0.0.1:", {"127.0.0.1:", NULL}},
+        {"[::1]:", {"[::1]:", NULL}},
+        {"localhost:", {"127.0.0.1:", "[::1]:"}},
+        {"LocalHost:", {"127.0.0.1:", "[::1]:"}},
+        {":", {"0.0.0.0:", "[::]:"}},
+        {"*:", {"0.0.0.0:", "[::]:"}},
+        {"[::]:", {"[::]:", NULL}},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char value[32], *items[] = {value, NULL}, name[LISTEN_NAME];
+        struct listening listening;
+        struct buf why;
+        uint16_t port;
+
+        buf_init(&why, 1024);
+        snprintf(value, sizeof(value), "%s0", rows[i].value);
+        options.http = (struct option_list){.items = items, .count = 1};
+        ck_assert_msg(listen_open(&listening, &options, &why) == LISTEN_OK, "%s", buf_str(&why));
+        options.http = (struct option_list){0};
+        ck_assert_uint_eq(listening.http_count, rows[i].names[1] ? 2 : 1);
+        port = listen_address_port_of(listening.http[0].fd);
+        for (unsigned n = 0; n < listening.http_count; n++) {
+            char wanted[LISTEN_NAME];
+
+            snprintf(wanted, sizeof(wanted), "%s%u", rows[i].names[n], (unsigned)port);
+            ck_assert_str_eq(listen_describe(listening.http[n].fd, name, sizeof(name)), wanted);
+        }
+        listen_close(&listening);
+        buf_free(&why);
+    }
+}
+END_TEST
+
+START_TEST(values_of_http_that_are_no_addresses)
+{
+    static const char *const values[] = {
+        "8080", "localhost", "host:80", "::1:80", "[127.0.0.1]:80", "127.0.0.1:65536",
+        ":",    "[]:80",     "[::1]",   "unix:",  "127.0.0.1:x",    ""};
+
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        struct listen_http http;
+        struct buf why;
+
+        buf_init(&why, 1024);
+        ck_assert_msg(!listen_http_parse("--http", values[i], &http, &why), "%s", values[i]);
+        ck_assert_ptr_nonnull(strstr(buf_str(&why), "--http: \""));
+        buf_free(&why);
+    }
+}
+END_TEST
+
 START_TEST(a_relative_path_is_reported_whole)
 {
     struct listening listening;
@@ -434,6 +493,8 @@ unit_suite(void)
     tcase_add_test(tc, a_socket_left_behind_is_replaced);
     tcase_add_test(tc, a_file_in_the_sockets_place_is_left_alone);
     tcase_add_test(tc, addresses_that_cannot_be);
+    tcase_add_test(tc, addresses_of_http);
+    tcase_add_test(tc, values_of_http_that_are_no_addresses);
     tcase_add_test(tc, a_relative_path_is_reported_whole);
     tcase_add_test(tc, more_addresses_than_it_takes);
     tcase_add_test(tc, default_paths);
