@@ -581,7 +581,7 @@ help:
 	@echo '                 uninstall format clean distclean'
 
 clean:
-	rm -rf build/release build/asan build/tsan build/debug build/fuzz build/coverage build/gen
+	rm -rf build/release build/asan build/tsan build/debug build/fuzz build/coverage build/cross build/gen
 
 distclean:
 	rm -rf build

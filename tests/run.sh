@@ -5,7 +5,7 @@
 # system tests against the real programs.
 #
 #   tests/run.sh                     everything
-#   tests/run.sh PART...             of: build unit debug tsan system system-tsan
+#   tests/run.sh PART...             of: build unit debug tsan arm64 system system-tsan
 #   MAIN=coverage tests/run.sh PART...   another variant in place of asan, and that one alone
 #
 # The last line is "N passed, N failed" or "N passed, N failed, N skipped". Each single test counts.
@@ -166,6 +166,18 @@ run_system() { # variant, arguments of tests/system/run.py
     done <"$results"
 }
 
+# The simulator on another processor: one test, which needs tools that few machines have.
+run_arm64() {
+    local log=$logs/arm64.log
+    printf 'simulations on arm64\n'
+    tests/cross/arm64.sh >"$log" 2>&1
+    case $? in
+    0) pass ;;
+    77) skip "simulations on arm64: $(sed -n 's/^SKIP: //p' "$log")" ;;
+    *) fail "simulations on arm64 (see $log)" ;;
+    esac
+}
+
 parts=("$@")
 started=$SECONDS
 mkdir -p "$logs"
@@ -250,6 +262,7 @@ fi
 wants unit && add_units "$main" "${fuzz_sources[@]}"
 run_units
 stage "unit tests"
+[ "$main" = asan ] && wants arm64 && run_arm64
 wants system && run_system "$main"
 wants system-tsan && run_system tsan --threads
 stage "system tests"
