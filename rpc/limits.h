@@ -14,9 +14,9 @@ struct rpc_limits {
      * requests in flight and replies, but for RPC_POOLED_REQUESTS requests a worker (transport.h).
      */
     struct net_limits net;
-    uint32_t max_record;    /* bytes of a call, all fragments together */
-    uint32_t max_fragments; /* of a record, empty ones included */
-    size_t request_data;    /* bytes of each request for its procedure: rpc_request_data() */
+    uint32_t max_record; /* bytes of a call, all fragments together: so it bounds those with bytes */
+    uint32_t max_empty_fragments; /* of a record */
+    size_t request_data;          /* bytes of each request for its procedure: rpc_request_data() */
 
     /* May the peer call other procedures than NULL? Asked when it connects, by its worker, with the
        context of rpc_server_create(). A call that may not be made is denied: AUTH_TOOWEAK. NULL:
@@ -24,7 +24,8 @@ struct rpc_limits {
     bool (*may_call)(void *context, const struct net_peer *peer);
 };
 
-#define RPC_LIMITS_DEFAULT \
-    ((struct rpc_limits){.net = NET_LIMITS_DEFAULT, .max_record = 131072, .max_fragments = 64})
+#define RPC_LIMITS_DEFAULT      \
+    ((struct rpc_limits){       \
+        .net = NET_LIMITS_DEFAULT, .max_record = 131072, .max_empty_fragments = 64})
 
 #endif

@@ -40,6 +40,9 @@ received(struct net_connection *net, struct span *input)
         dispatched = rpc_dispatch(c, record);
         rpc_record_reset(&c->record);
         return dispatched ? NET_INPUT_MESSAGE : NET_INPUT_END;
+    case RPC_RECORD_BAD:
+        net_counter_add(&c->worker->calls_bad, 1);
+        return NET_INPUT_END;
     default:
         return NET_INPUT_END;
     }

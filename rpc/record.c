@@ -62,7 +62,8 @@ collect(struct rpc_record *r, const struct rpc_limits *limits, struct span *inpu
                 continue;
             size = mark & ~LAST_FRAGMENT;
             r->last = (mark & LAST_FRAGMENT) != 0;
-            if (++r->fragments > limits->max_fragments || size > limits->max_record - r->len)
+            if (size > limits->max_record - r->len ||
+                (size == 0 && ++r->empty_fragments > limits->max_empty_fragments))
                 return RPC_RECORD_BAD;
             r->remaining = size;
         } else {

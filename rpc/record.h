@@ -17,7 +17,7 @@ struct rpc_record {
     uint32_t len;
     uint32_t capacity;
     uint32_t remaining; /* bytes of the current fragment still to come */
-    uint32_t fragments; /* headers seen */
+    uint32_t empty_fragments;
     unsigned char header[4];
     unsigned char header_len;      /* bytes of a header that came in part */
     bool begun;                    /* a byte of this record has come */

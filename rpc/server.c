@@ -47,7 +47,7 @@ rpc_server_create(const struct rpc_limits *limits, unsigned workers,
 {
     struct rpc_server *server;
 
-    if (!limits->max_record || !limits->max_fragments) {
+    if (!limits->max_record) {
         errno = EINVAL;
         return NULL;
     }

@@ -7,7 +7,7 @@
 
 enum { MOST_RECORDS = 4096 };
 
-static const struct rpc_limits limits = {.max_record = 1024, .max_fragments = 16};
+static const struct rpc_limits limits = {.max_record = 1024, .max_empty_fragments = 16};
 
 struct outcome {
     unsigned count;

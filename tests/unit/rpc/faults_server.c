@@ -10,7 +10,7 @@ static struct tiny tiny;
 
 static const struct rpc_limits small = {
     .max_record = 100000,
-    .max_fragments = 64,
+    .max_empty_fragments = 64,
     .request_data = sizeof(struct tiny_waiting),
     .net.max_requests = 4,
     .net.max_queued_bytes = 1u << 20,

@@ -4,7 +4,7 @@ struct tiny tiny;
 
 const struct rpc_limits small = {
     .max_record = 4096,
-    .max_fragments = 64,
+    .max_empty_fragments = 64,
     .net.max_requests = 4,
     .net.max_queued_bytes = 4u << 20,
     .net.max_connections = 16,

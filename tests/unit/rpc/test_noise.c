@@ -12,7 +12,7 @@ static struct tiny tiny;
 
 static const struct rpc_limits small = {
     .max_record = 2000,
-    .max_fragments = 8,
+    .max_empty_fragments = 8,
     .request_data = sizeof(struct tiny_waiting),
     .net.max_requests = 4,
     .net.max_queued_bytes = 100000,

@@ -3,7 +3,7 @@
 #include "rpc/record.h"
 #include "tests/unit/rpc/peer.h"
 
-static const struct rpc_limits limits = {.max_record = 5000, .max_fragments = 5};
+static const struct rpc_limits limits = {.max_record = 5000, .max_empty_fragments = 5};
 
 static void
 put_fragment(struct buf *b, const char *bytes, uint32_t len, bool last)
@@ -82,7 +82,7 @@ END_TEST
 START_TEST(bounds_hold_in_any_steps)
 {
     static const uint32_t bad[][6] = {
-        {0x80000000u | 5001}, {5001}, {0xffffffffu}, {0x7fffffffu}, {0, 0, 0, 0, 0, 0x80000000u},
+        {0x80000000u | 5001}, {5001}, {0xffffffffu}, {0x7fffffffu}, {0, 0, 0, 0, 0, 0},
     };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -103,11 +103,32 @@ START_TEST(bounds_hold_in_any_steps)
 }
 END_TEST
 
+/* RFC 5531 section 11 sets no bound on the number of fragments: their bytes are bounded. */
+START_TEST(fragments_with_bytes_are_not_counted)
+{
+    static char bytes[5000];
+    struct buf stream, all;
+
+    memset(bytes, 'x', sizeof(bytes));
+    buf_init(&stream, 1u << 20);
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        put_fragment(&stream, bytes + i, 1, i + 1 == sizeof(bytes));
+    for (size_t step = 1; step < 12; step++) {
+        buf_init(&all, 1u << 20);
+        ck_assert_int_eq(feed(buf_span(&stream), step, &all), RPC_RECORD_COMPLETE);
+        ck_assert_uint_eq(all.len, sizeof(bytes) + 1);
+        ck_assert(memcmp(all.data, bytes, sizeof(bytes)) == 0);
+        buf_free(&all);
+    }
+    buf_free(&stream);
+}
+END_TEST
+
 /* Memory follows the bytes that have come, whatever a header announces. */
 START_TEST(an_announcement_takes_no_memory)
 {
     struct rpc_record r = {0};
-    struct rpc_limits wide = {.max_record = 0x7fffffff, .max_fragments = 5};
+    struct rpc_limits wide = {.max_record = 0x7fffffff, .max_empty_fragments = 5};
     static const char bytes[] = {0x7f, 0, 0, 0, 1, 2, 3};
     struct span input = span_of(bytes, sizeof(bytes)), record;
 
@@ -225,6 +246,7 @@ unit_suite(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, records_come_in_any_steps);
     tcase_add_test(tcase, bounds_hold_in_any_steps);
+    tcase_add_test(tcase, fragments_with_bytes_are_not_counted);
     tcase_add_test(tcase, an_announcement_takes_no_memory);
     tcase_add_test(tcase, pieces_are_what_one_buffer_would_hold);
     tcase_add_test(tcase, a_held_body_costs_three_pieces);

@@ -14,7 +14,7 @@ static const struct rpc_limits small = {
     .net.max_connections_per_client = 64,
     .net.rates.calls = {.per_second = 1000000, .burst = 1000000},
     .max_record = 100000,
-    .max_fragments = 64,
+    .max_empty_fragments = 64,
     .request_data = sizeof(struct tiny_waiting),
     .net.max_requests = 4,
     .net.max_queued_bytes = 1u << 20,
