@@ -233,6 +233,23 @@ put_back(struct shard *shard, struct cache_fill *fill)
     fill->entry = entry;
 }
 
+static enum cache_refusal
+refusal_of(enum evictor_outcome outcome)
+{
+    switch (outcome) {
+    case EVICTOR_ENTERED:
+        break;
+    case EVICTOR_TOO_LARGE:
+        return CACHE_REFUSED_SIZE;
+    case EVICTOR_NO_MEMORY:
+        return CACHE_REFUSED_MEMORY;
+    case EVICTOR_PASSED_ON:
+    case EVICTOR_NOT_ADMITTED:
+        return CACHE_REFUSED_POLICY;
+    }
+    return CACHE_REFUSED_NOT;
+}
+
 /*
  * Stores the fill's object, which is in its own entry if it has one, or is the successor of a page.
  * Otherwise there may be a mark in its place, which is replaced, a page, or a busy object. That of
@@ -250,6 +267,7 @@ store(struct shard *shard, struct cache_fill *fill, struct entry *own, bool succ
     struct cache_fill *later = other && fill->displaced ? other->object->fill : NULL;
     enum evictor_outcome outcome;
 
+    fill->refusal = CACHE_REFUSED_PURGED;
     if (other && entry_is_mark(other) && fill->displaced)
         return CACHE_NOT_STORED;
     if (other && entry_is_mark(other))
@@ -265,6 +283,7 @@ store(struct shard *shard, struct cache_fill *fill, struct entry *own, bool succ
         shard_store(shard, &key, own, object, cache_draw_entered(fill->cache), replaced, victims);
     if (later)
         put_back(shard, later);
+    fill->refusal = refusal_of(outcome);
     switch (outcome) {
     case EVICTOR_ENTERED:
         return replaced->count ? CACHE_REPLACED : CACHE_STORED;
@@ -299,6 +318,7 @@ end(struct cache_fill *fill, struct place *place, bool store_it)
     struct cache_victims victims = {0};
     struct shard *shard = &place->shard;
 
+    fill->refusal = store_it && !fill->may_store ? CACHE_REFUSED_PURGED : CACHE_REFUSED_NOT;
     if (fill->may_store) {
         bool succeeds = fill->entry && fill->entry->stored;
         struct entry *own = shard_close_fill(fill);

@@ -49,8 +49,9 @@ struct object_waiter {
     enum cache_outcome outcome;   /* END */
     bool refreshed;               /* END: the origin has confirmed the previous object */
     unsigned passed_over;         /* END, CACHE_FELL_BACK: why, as cache_fill_fall_back() got it */
-    bool sent_back;               /* RETRY: the response concerns its leader's request alone, and says
-                                     nothing about others: cache_fill_isolate() until 0 */
+    enum cache_refusal refusal;   /* END: why the cache has not stored what it was to store */
+    bool sent_back;               /* RETRY: the response concerns its leader's request alone, and
+                                     says nothing about others: cache_fill_isolate() until 0 */
     size_t evicted;               /* END, for the leader: pages evicted for the object */
     struct cache_victims victims; /* those pages; empty without memory for the list */
 
@@ -60,6 +61,7 @@ struct object_waiter {
     uint32_t hash;           /* constant */
     struct object *given;    /* a reference: becomes `object` when the events are taken */
     _Atomic unsigned events; /* not taken yet */
+    _Atomic unsigned unstored; /* object_waiter_unstored() */
     _Atomic uint64_t taken;  /* as reported; written by the waiter's thread */
     struct cache *cache;     /* constant */
     bool lags; /* has FAILED, and is listed still because it may be reading; constant from the
@@ -72,6 +74,13 @@ struct object_waiter {
  * 0 only after cache_leave(). [the waiter's thread]
  */
 unsigned object_waiter_take(struct object_waiter *waiter);
+
+/* From HEAD or END on: what cache_fill_explain() has said; 0: nothing. [the waiter's thread] */
+static inline unsigned
+object_waiter_unstored(const struct object_waiter *waiter)
+{
+    return atomic_load_explicit(&waiter->unstored, memory_order_relaxed);
+}
 
 /*
  * A waiter that streams does not need the body's bytes before `offset` any more, nor any run in
@@ -167,6 +176,8 @@ struct cache_fill {
     bool displaced;              /* it had expired, and a later fill has taken its place */
     bool isolated;
     bool sends_back; /* object_waiter.sent_back */
+    enum cache_refusal refusal;
+    _Atomic unsigned unstored; /* the owner's: cache_fill_explain() */
     bool refreshed;
     unsigned passed_over; /* as in struct object_waiter */
     bool done;            /* finished or failed */
@@ -222,6 +233,16 @@ int cache_fill_append(struct cache_fill *fill, const void *bytes, size_t len);
  * and the window has no failure for it. After an error nothing has changed. Once, after the head.
  */
 int cache_fill_unstore(struct cache_fill *fill, const struct cache_window *window);
+
+/*
+ * Why the owner will not have the object stored, or what waiters get instead, as a number that is
+ * the owner's; for the waiters that are notified of what follows.
+ */
+static inline void
+cache_fill_explain(struct cache_fill *fill, unsigned unstored)
+{
+    atomic_store_explicit(&fill->unstored, unstored, memory_order_relaxed);
+}
 
 /* Does no request wait for it now? One that does may still leave or come, see below. */
 bool cache_fill_is_unwanted(const struct cache_fill *fill);

@@ -75,6 +75,14 @@ give_object(struct object_waiter *waiter, struct object *object)
     waiter->given = object_retain(object);
 }
 
+static void
+explain(struct cache_fill *fill, struct object_waiter *waiter)
+{
+    atomic_store_explicit(&waiter->unstored,
+                          atomic_load_explicit(&fill->unstored, memory_order_relaxed),
+                          memory_order_relaxed);
+}
+
 void
 waiters_add(struct cache_fill *fill, struct object_waiter *waiter, bool leader)
 {
@@ -84,6 +92,8 @@ waiters_add(struct cache_fill *fill, struct object_waiter *waiter, bool leader)
     waiter->outcome = CACHE_NOT_STORED;
     waiter->refreshed = false;
     waiter->sent_back = false;
+    waiter->refusal = CACHE_REFUSED_NOT;
+    explain(fill, waiter);
     waiter->evicted = 0;
     waiter->victims = (struct cache_victims){0};
     waiter->fill = fill;
@@ -151,6 +161,7 @@ waiters_head(struct cache_fill *fill)
         if (!waiter->streams)
             continue;
         give_object(waiter, fill->object);
+        explain(fill, waiter);
         notify(waiter, WAITER_HEAD);
     }
 }
@@ -195,6 +206,8 @@ waiters_end(struct cache_fill *fill, struct object *object, enum cache_outcome o
         if (lags)
             continue;
         waiter->outcome = outcome;
+        waiter->refusal = fill->refusal;
+        explain(fill, waiter);
         waiter->refreshed = fill->refreshed;
         waiter->passed_over = fill->passed_over;
         if (waiter->leader) {

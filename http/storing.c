@@ -316,25 +316,25 @@ is_method_storable(const struct http_received *received, const struct http_stori
 }
 
 /* By method and status: RFC 9111 section 3. */
-static enum http_unstorable
+static enum http_reason
 refuse_status(const struct head *head, const struct http_received *received,
               const struct http_storing_rules *rules, const struct http_storing *storing)
 {
     unsigned status = received->status;
 
     if (!is_method_storable(received, storing))
-        return HTTP_REFUSED_METHOD;
+        return HTTP_REASON_METHOD;
     if (status == 206)
-        return HTTP_REFUSED_PARTIAL;
+        return HTTP_REASON_PARTIAL;
     if (status < 200 || status > 599 || is_of_one_request(status) ||
         is_never_stored(status) ||
         (status != 200 && has_condition_or_range(received->request_lines)) ||
         (is_client_error(status) && !rules->client_errors))
-        return HTTP_REFUSED_STATUS;
+        return HTTP_REASON_STATUS;
     if (storing->lifetime == HTTP_LIFETIME_UNSTATED && !head->control.is_public &&
         !http_status_is_heuristic(status))
-        return HTTP_REFUSED_UNSTATED;
-    return HTTP_STORABLE;
+        return HTTP_REASON_UNSTATED;
+    return HTTP_REASON_NONE;
 }
 
 static bool
@@ -372,7 +372,7 @@ may_be_shared_despite_cookie(const struct head *head, const struct http_storing 
 }
 
 /* By the request. */
-static enum http_unstorable
+static enum http_reason
 refuse_request(const struct head *head, const struct http_received *received,
                const struct http_storing *storing)
 {
@@ -380,58 +380,58 @@ refuse_request(const struct head *head, const struct http_received *received,
 
     http_request_control_read(&control, received->request_lines);
     if (control.no_store)
-        return HTTP_REFUSED_REQUEST_NO_STORE;
+        return HTTP_REASON_REQUEST_NO_STORE;
     if ((storing->made_for & HTTP_FOR_AUTHORIZATION) &&
         !may_be_shared_despite_authorization(head, storing))
-        return HTTP_REFUSED_AUTHORIZATION;
-    return HTTP_STORABLE;
+        return HTTP_REASON_AUTHORIZATION;
+    return HTTP_REASON_NONE;
 }
 
 /* A response that no later request could be answered with, with or without a validation. */
-static enum http_unstorable
+static enum http_reason
 refuse_useless(const struct http_storing_rules *rules, const struct http_storing *storing)
 {
     if (storing->lifetime == HTTP_LIFETIME_UNSTATED) {
         if (!rules->validates || storing->has_validator)
-            return HTTP_STORABLE;
-        return HTTP_REFUSED_UNSTATED;
+            return HTTP_REASON_NONE;
+        return HTTP_REASON_UNSTATED;
     }
     if (storing->lifetime_us > storing->age_us)
-        return HTTP_STORABLE;
+        return HTTP_REASON_NONE;
     if (rules->validates && (storing->has_validator || storing->stale_while_revalidate_us > 0 ||
                              storing->stale_if_error_us > 0))
-        return HTTP_STORABLE;
-    return HTTP_REFUSED_STALE;
+        return HTTP_REASON_NONE;
+    return HTTP_REASON_STALE;
 }
 
-static enum http_unstorable
+static enum http_reason
 refuse(const struct head *head, const struct http_received *received,
        const struct http_storing_rules *rules, const struct http_storing *storing)
 {
     const struct http_cache_control *control = &head->control;
-    enum http_unstorable refusal;
+    enum http_reason refusal;
 
     if (head->malformed)
-        return HTTP_REFUSED_MALFORMED;
+        return HTTP_REASON_MALFORMED;
     if (control->no_store && !(control->must_understand && is_understood(received->status)))
-        return HTTP_REFUSED_NO_STORE;
+        return HTTP_REASON_NO_STORE;
     if (control->is_private || (control->names_private && !rules->drops_named_fields))
-        return HTTP_REFUSED_PRIVATE;
+        return HTTP_REASON_PRIVATE;
     if (head->set_cookie && !(rules->set_cookie && lasts(storing) && !storing->always_validate))
-        return HTTP_REFUSED_SET_COOKIE;
+        return HTTP_REASON_SET_COOKIE;
     if (storing->vary == HTTP_VARY_ANY)
-        return HTTP_REFUSED_VARY_ANY;
+        return HTTP_REASON_VARY_ANY;
     if (storing->always_validate && !rules->validates)
-        return HTTP_REFUSED_NO_CACHE;
+        return HTTP_REASON_NO_CACHE;
     refusal = refuse_request(head, received, storing);
-    if (refusal == HTTP_STORABLE && !rules->any_status)
+    if (refusal == HTTP_REASON_NONE && !rules->any_status)
         refusal = refuse_status(head, received, rules, storing);
-    if (refusal == HTTP_STORABLE)
+    if (refusal == HTTP_REASON_NONE)
         refusal = refuse_useless(rules, storing);
     /* At last: most requests have a cookie, and what is stored for none of them says more. */
-    if (refusal == HTTP_STORABLE && (storing->made_for & HTTP_FOR_COOKIE) &&
+    if (refusal == HTTP_REASON_NONE && (storing->made_for & HTTP_FOR_COOKIE) &&
         !may_be_shared_despite_cookie(head, storing))
-        refusal = HTTP_REFUSED_COOKIE;
+        refusal = HTTP_REASON_COOKIE;
     return refusal;
 }
 
@@ -453,30 +453,4 @@ http_evaluate_response(const struct http_received *received, const struct http_s
     storing->made_for = received->made_for | http_credentials_of(received->request_lines);
     set_times(&head, received, rules, storing);
     storing->refusal = refuse(&head, received, rules, storing);
-    if (storing->refusal != HTTP_STORABLE)
-        storing->reason = http_unstorable_text(storing->refusal);
-}
-
-const char *
-http_unstorable_text(enum http_unstorable refusal)
-{
-    static const char *const texts[] = {
-        [HTTP_STORABLE] = "storable",
-        [HTTP_REFUSED_MALFORMED] = "malformed head",
-        [HTTP_REFUSED_NO_STORE] = "no-store",
-        [HTTP_REFUSED_PRIVATE] = "private",
-        [HTTP_REFUSED_SET_COOKIE] = "sets a cookie",
-        [HTTP_REFUSED_VARY_ANY] = "varies by anything",
-        [HTTP_REFUSED_NO_CACHE] = "no-cache",
-        [HTTP_REFUSED_STALE] = "stale",
-        [HTTP_REFUSED_METHOD] = "method",
-        [HTTP_REFUSED_REQUEST_NO_STORE] = "no-store in the request",
-        [HTTP_REFUSED_AUTHORIZATION] = "authorized request",
-        [HTTP_REFUSED_COOKIE] = "request with a cookie",
-        [HTTP_REFUSED_PARTIAL] = "partial response",
-        [HTTP_REFUSED_STATUS] = "status",
-        [HTTP_REFUSED_UNSTATED] = "no lifetime",
-    };
-
-    return texts[refusal];
 }

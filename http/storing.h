@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/span.h"
+#include "http/reason.h"
 #include "http/variant.h"
 
 #define HTTP_UNLIMITED INT64_MAX
@@ -71,24 +72,6 @@ struct http_storing_rules {
 /* A cache that validates, uses no heuristic, stores no cookies, and limits nothing. */
 void http_storing_rules_init(struct http_storing_rules *rules);
 
-enum http_unstorable {
-    HTTP_STORABLE = 0,
-    HTTP_REFUSED_MALFORMED, /* the head is not what it should be: what it forbids is unknown */
-    HTTP_REFUSED_NO_STORE,
-    HTTP_REFUSED_PRIVATE,
-    HTTP_REFUSED_SET_COOKIE,
-    HTTP_REFUSED_VARY_ANY,
-    HTTP_REFUSED_NO_CACHE, /* only where the caller does not validate */
-    HTTP_REFUSED_STALE,    /* its lifetime had ended before it came, and it has no other use */
-    HTTP_REFUSED_METHOD,   /* neither GET nor such a POST */
-    HTTP_REFUSED_REQUEST_NO_STORE,
-    HTTP_REFUSED_AUTHORIZATION,
-    HTTP_REFUSED_COOKIE,   /* made for a request with Cookie, and nothing says that it is shared */
-    HTTP_REFUSED_PARTIAL,  /* 206 */
-    HTTP_REFUSED_STATUS,   /* is never stored, or not after such a request */
-    HTTP_REFUSED_UNSTATED, /* no lifetime where the status needs one, or no lifetime and no use */
-};
-
 enum http_lifetime {
     HTTP_LIFETIME_UNSTATED, /* the response says nothing; `lifetime_us` is 0 */
     HTTP_LIFETIME_EXPLICIT,
@@ -96,8 +79,7 @@ enum http_lifetime {
 };
 
 struct http_storing {
-    enum http_unstorable refusal;
-    const char *reason; /* of the refusal, a phrase for a person, static; NULL: storable */
+    enum http_reason refusal; /* HTTP_REASON_NONE: it may be stored */
     enum http_lifetime lifetime;
     int64_t age_us;       /* corrected initial age: RFC 9111 section 4.2.3 */
     int64_t lifetime_us;  /* from the age 0 on; never negative */
@@ -134,16 +116,13 @@ void http_evaluate_response(const struct http_received *received,
 
 /* Is the reason what the request had that the response was made for? */
 static inline bool
-http_is_for_credentials(enum http_unstorable refusal)
+http_is_for_credentials(enum http_reason refusal)
 {
-    return refusal == HTTP_REFUSED_AUTHORIZATION || refusal == HTTP_REFUSED_COOKIE;
+    return refusal == HTTP_REASON_AUTHORIZATION || refusal == HTTP_REASON_COOKIE;
 }
 
 /* Of enum http_credentials: what a request with these field lines has. */
 unsigned http_credentials_of(struct span request_lines);
-
-/* The phrase of a refusal, static; "storable" for HTTP_STORABLE. */
-const char *http_unstorable_text(enum http_unstorable refusal);
 
 /* Defined as cacheable without an explicit lifetime: RFC 9110 section 15.1. */
 bool http_status_is_heuristic(unsigned status);

@@ -204,6 +204,61 @@ exchange_cancel(struct exchange *x)
     return over;
 }
 
+/* Why the response is not stored, or the stale one is used that the fetch ended in. */
+static enum http_reason
+why_unstored(const struct exchange *x)
+{
+    static const enum http_reason refusals[] = {
+        [CACHE_REFUSED_NOT] = HTTP_REASON_NONE,
+        [CACHE_REFUSED_PURGED] = HTTP_REASON_PURGED,
+        [CACHE_REFUSED_SIZE] = HTTP_REASON_TOO_LARGE,
+        [CACHE_REFUSED_MEMORY] = HTTP_REASON_MEMORY,
+        [CACHE_REFUSED_POLICY] = HTTP_REASON_POLICY,
+    };
+    unsigned unstored = object_waiter_unstored(&x->waiter.base);
+
+    if (unstored || !x->complete)
+        return (enum http_reason)unstored;
+    return refusals[x->waiter.base.refusal];
+}
+
+static enum http_reason
+why_forwarded(enum http_forwarded forwarded)
+{
+    static const enum http_reason reasons[] = {
+        [HTTP_FORWARDED_NOT] = HTTP_REASON_NONE,
+        [HTTP_FORWARDED_BYPASS] = HTTP_REASON_REQUEST_PASSES,
+        [HTTP_FORWARDED_METHOD] = HTTP_REASON_METHOD,
+        [HTTP_FORWARDED_URI_MISS] = HTTP_REASON_URI_MISS,
+        [HTTP_FORWARDED_VARY_MISS] = HTTP_REASON_VARY_MISS,
+        [HTTP_FORWARDED_MISS] = HTTP_REASON_MISS,
+        [HTTP_FORWARDED_REQUEST] = HTTP_REASON_REQUEST,
+        [HTTP_FORWARDED_STALE] = HTTP_REASON_EXPIRED,
+        [HTTP_FORWARDED_PARTIAL] = HTTP_REASON_REQUEST_RANGE,
+    };
+
+    return reasons[forwarded];
+}
+
+enum http_reason
+exchange_reason(const struct exchange *x)
+{
+    enum http_reason reason;
+
+    if (!x->object || x->outcome == OUTCOME_HIT)
+        return HTTP_REASON_NONE;
+    if (x->own)
+        return x->stale;
+    reason = why_unstored(x);
+    return reason ? reason : why_forwarded(x->forwarded);
+}
+
+bool
+exchange_is_stored(const struct exchange *x)
+{
+    return x->complete ? x->stored : !why_unstored(x);
+}
+
 int64_t
 exchange_fetch_us(const struct exchange *x, int64_t since_us)
 {

@@ -135,6 +135,7 @@ struct exchange {
     enum exchange_evaluated evaluated;
     enum http_forwarded forwarded; /* why the origin was asked for it (RFC 9211 section 2.2); also
                                       of a failure */
+    enum http_reason stale; /* of OUTCOME_STALE without a wait; exchange_reason() */
     unsigned origin_status; /* of the origin's response, if the object is an earlier one; or 0 */
     bool complete;          /* the object is; what follows is set from then on */
     bool stored;            /* the object was stored, or comes from there */
@@ -206,6 +207,16 @@ bool exchange_cancel(struct exchange *exchange);
  * exchange_end().
  */
 int64_t exchange_fetch_us(const struct exchange *exchange, int64_t since_us);
+
+/*
+ * Why the request was not a hit: why the response is not stored, or a stale one is used; else why
+ * the request was forwarded. HTTP_REASON_NONE for a hit. Of a response that is not complete, as far
+ * as its head says. From head() on; after the last call it changes no more.
+ */
+enum http_reason exchange_reason(const struct exchange *exchange);
+
+/* Is the response stored, or going to be, as far as its head says? From head() on. */
+bool exchange_is_stored(const struct exchange *exchange);
 
 /* Releases object and victims. After the last call of the front, or a cancellation. */
 void exchange_end(struct exchange *exchange);

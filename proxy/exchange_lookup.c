@@ -102,11 +102,12 @@ look_up(struct exchange *x, const struct request_rules *rules, bool only_ready,
 
 /* The response is this object, whose reference is the exchange's from now on. */
 static bool
-respond(struct exchange *x, struct object *object, enum outcome outcome)
+respond(struct exchange *x, struct object *object, enum outcome outcome, enum http_reason stale)
 {
     x->own = object;
     x->url = object_url(object); /* that of the front may be gone before the exchange has ended */
     x->outcome = outcome;
+    x->stale = stale;
     x->forwarded = HTTP_FORWARDED_NOT;
     x->stored = true;
     exchange_respond(x, object, true);
@@ -125,7 +126,7 @@ hit(struct exchange *x, struct object *object)
                                                         .route = x->route,
                                                         .arrived_us = x->as_of_us,
                                                         .worker = x->worker});
-    return respond(x, object, OUTCOME_HIT);
+    return respond(x, object, OUTCOME_HIT, HTTP_REASON_NONE);
 }
 
 static bool
@@ -188,6 +189,13 @@ begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rul
     request.bypass = rules->way == REQUEST_PASSES;
     request.as_is = x->evaluated == EVALUATED_ALL;
     request.alone = x->alone;
+    request.passes = rules->reason;
+    if (!request.passes && x->alone)
+        request.passes = HTTP_REASON_REQUEST_USER;
+    else if (!request.passes && x->retries > MAX_RETRIES)
+        request.passes = HTTP_REASON_REQUEST_PASSES;
+    else if (!request.passes && x->forwarded == HTTP_FORWARDED_VARY_MISS)
+        request.passes = HTTP_REASON_FIELDS;
     request.whole_server = x->whole_server;
     request.unsafe = rules->unsafe;
     request.stored = stored;
@@ -229,7 +237,7 @@ refresh_in_background(struct exchange *x, struct cache_fill *fill, struct object
     cache_leave(x->proxy->config.cache, waiter);
     object_waiter_clear(waiter);
     waiter->evicted = 0;
-    return respond(x, object, OUTCOME_STALE);
+    return respond(x, object, OUTCOME_STALE, HTTP_REASON_WHILE_REVALIDATE);
 }
 
 /*
@@ -249,7 +257,7 @@ use_instead(struct exchange *x, struct object *object, bool *answered)
     }
     x->url = object_url(object);
     object_waiter_clear(&x->waiter.base);
-    return respond(x, object, OUTCOME_STALE);
+    return respond(x, object, OUTCOME_STALE, HTTP_REASON_WHILE_REVALIDATE);
 }
 
 /* ---- users ----------------------------------------------------------------------------------- */
@@ -313,7 +321,7 @@ use_ready(struct exchange *x, const struct request_rules *rules, struct object *
     if (answer == CACHE_HIT && suits_fresh(x, found.object))
         return hit(x, found.object);
     if (answer == CACHE_STALE && accepts(x, rules, found.object) && suits_stale(x, found.object))
-        return respond(x, found.object, OUTCOME_STALE);
+        return respond(x, found.object, OUTCOME_STALE, HTTP_REASON_MAX_STALE);
     if (answer == CACHE_BUSY) {
         x->url = object_url(x->waiter.base.object);
         object_release(&previous);

@@ -69,6 +69,8 @@ origin_fill_open_window(struct origin_fill *fill, enum failure why)
     };
 
     atomic_store(&fill->may_keep, false);
+    origin_fill_explain(fill,
+                        why == FAILURE_OVERLOADED ? HTTP_REASON_MEMORY : HTTP_REASON_TOO_LARGE);
     origin_fill_unmark(fill);
     return cache_fill_unstore(&fill->base, &window);
 }

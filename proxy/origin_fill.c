@@ -99,16 +99,6 @@ give_up(struct shedding_body *body)
 
 /* ---- the response ---------------------------------------------------------------------------- */
 
-/* Do the rules permit that it is stored? */
-static bool
-may_store(const struct origin_fill *fill, unsigned status)
-{
-    /* Only 200 of what is not raw: the status is that of the last of several responses. */
-    bool storable = fill->raw ? fill->sharing.storable : status == 200;
-
-    return storable && !fill->bypass && !fill->no_store && !fill->sharing.unshared;
-}
-
 /* Of the object of a raw response. */
 static unsigned
 notes_of(const struct origin_fill *fill, const struct fetch_head *head, struct span fields)
@@ -127,8 +117,10 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
     uint64_t largest = origin_fill_largest(fill);
     int error;
 
-    if (!may_store(fill, head->status) || !cache_fill_may_store(&fill->base) ||
-        (head->content_length > 0 && (uint64_t)head->content_length > largest))
+    origin_fill_explain(fill, origin_fill_why_unstored(fill, head->status));
+    if (head->content_length > 0 && (uint64_t)head->content_length > largest)
+        origin_fill_explain(fill, HTTP_REASON_TOO_LARGE);
+    if (fill->reason)
         atomic_store(&fill->may_keep, false);
     fill->max_whole = atomic_load(&fill->may_keep) ? largest : ORIGIN_FILL_WINDOW;
     error = cache_fill_head(
@@ -243,8 +235,12 @@ finish(struct origin_fill *fill, int64_t total_us)
 {
     int64_t born_us = fill->raw ? fill->sharing.born_us : proxy_now_us(fill->proxy);
     int64_t lifetime_us = sharing_lifetime(&fill->sharing, born_us);
-    bool store = atomic_load(&fill->may_keep) && may_store(fill, fill->base.object->status) &&
-                 object_length(fill->base.object) <= fill->max_whole;
+    bool store;
+
+    origin_fill_explain(fill, origin_fill_why_unstored(fill, fill->base.object->status));
+    if (object_length(fill->base.object) > fill->max_whole)
+        origin_fill_explain(fill, HTTP_REASON_TOO_LARGE);
+    store = atomic_load(&fill->may_keep) && !fill->reason;
 
     shedding_charge_for(&fill->proxy->shedding, &fill->client, NULL);
     /* The response may have become stale while it arrived. */
@@ -335,7 +331,7 @@ report(const struct origin_fill *fill, enum failure failure, const char *sentenc
             .total_us = total_us,
             .failure = failure,
             .sentence = sentence,
-            .unshared = fill->sharing.unshared,
+            .reason = fill->reason,
         });
 }
 

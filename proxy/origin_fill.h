@@ -66,6 +66,7 @@ struct origin_fill_request {
     size_t waiting_bytes;         /* what the request takes beside the fill; counted with it */
     bool streams;                 /* a front does that waits for it, or may */
     bool bypass;                  /* the object is not stored, whatever the origin says */
+    enum http_reason passes;      /* why, or why the leader's lookup passed the cache */
     struct client_entry *limits;  /* whose rate of fetches bounds it; NULL: none */
     struct origin_route *route;   /* to the origin, which must stay; NULL: the URL itself */
     bool late; /* the client has waited already: its rate is charged, and refuses nothing */

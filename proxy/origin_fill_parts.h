@@ -30,6 +30,8 @@ struct origin_fill {
     bool ended;           /* the object has its end before the fetch, and has not failed */
     bool bypass;
     bool no_store; /* the fetch says so */
+    enum http_reason passes; /* why the request is a bypass, or for itself alone */
+    enum http_reason reason; /* why the object is not stored; HTTP_REASON_NONE: none is known */
     bool unmarked; /* the marker of the URL has been removed */
     bool streams;  /* the leader's front does */
     bool heads;    /* the method is HEAD: no body comes */
@@ -204,6 +206,13 @@ void origin_own_end(struct origin_fill *fill, bool complete, int64_t total_us);
 void origin_head_apply(struct origin_fill *fill, const struct fetch_head *head);
 
 /* ---- origin_parts.c -------------------------------------------------------------------------- */
+
+/* Why an object with this status is not stored, as far as its head says. */
+enum http_reason origin_fill_why_unstored(const struct origin_fill *fill, unsigned status);
+
+/* Tells the waiters why the object is not stored, or is one that has expired; the first reason
+ * stays, and HTTP_REASON_NONE does nothing. Before what it explains. */
+void origin_fill_explain(struct origin_fill *fill, enum http_reason reason);
 
 /* The other waiters look up again. A bypass has none, and proves nothing for other requests. */
 void origin_fill_isolate(struct origin_fill *fill);

@@ -33,10 +33,40 @@ origin_fill_tags(const struct origin_fill *fill, struct span lines, struct buf *
 void
 origin_fill_untag(struct origin_fill *fill, struct buf *tags)
 {
-    fill->sharing.unshared = "has tags that cannot be kept";
+    fill->sharing.unshared = HTTP_REASON_TAGS;
     fill->sharing.by_request = false;
     origin_fill_isolate(fill);
     buf_reset(tags);
+}
+
+enum http_reason
+origin_fill_why_unstored(const struct origin_fill *fill, unsigned status)
+{
+    const struct sharing *sharing = &fill->sharing;
+
+    if (fill->bypass)
+        return fill->passes;
+    if (sharing->unshared)
+        return sharing->unshared;
+    if (fill->raw && !sharing->storable)
+        return sharing->refusal;
+    /* The status of what is not raw is that of the last of several responses. */
+    if (!fill->raw && status != 200)
+        return HTTP_REASON_STATUS;
+    if (fill->no_store)
+        return HTTP_REASON_FRAMING;
+    if (!cache_fill_may_store(&fill->base))
+        return fill->passes ? fill->passes : HTTP_REASON_PURGED;
+    return HTTP_REASON_NONE;
+}
+
+void
+origin_fill_explain(struct origin_fill *fill, enum http_reason reason)
+{
+    if (fill->reason || !reason)
+        return;
+    fill->reason = reason;
+    cache_fill_explain(&fill->base, reason);
 }
 
 static void

@@ -127,7 +127,7 @@ origin_raw_hop(struct origin_fill *fill, const struct fetch_hop *hop)
         return;
     evaluate(fill, &(struct http_received){.status = hop->status, .lines = hop->lines});
     if (hop->has_user && !fill->sharing.any) {
-        fill->sharing.unshared = "user information in the URL";
+        fill->sharing.unshared = HTTP_REASON_USER_INFO;
         fill->sharing.by_request = false;
     }
     /* The previous object stays where it may be used instead: origin_raw_head() decides. */
@@ -178,6 +178,7 @@ write_parts(struct origin_fill *fill, struct span lines, struct origin_raw_parts
     if (buf_failed(&parts->fields))
         return false;
     fill->sharing.storable = false;
+    fill->sharing.refusal = HTTP_REASON_FIELDS;
     buf_reset(&parts->fields);
     return buf_append(&parts->fields, lines.ptr, lines.len);
 }
@@ -210,7 +211,7 @@ select_variant(struct origin_fill *fill, struct span lines)
     buf_free(&variant);
     if (selected)
         return;
-    fill->sharing.unshared = "varies by more fields than the cache can distinguish";
+    fill->sharing.unshared = HTTP_REASON_FIELDS;
     origin_fill_isolate(fill);
 }
 
@@ -261,6 +262,7 @@ refresh(struct origin_fill *fill, const struct fetch_head *head, struct origin_r
     /* One that is stored is there at once. */
     keep_apart(fill, !fill->sharing.storable);
     read_tags(fill, buf_span(fields), &parts->tags);
+    origin_fill_explain(fill, origin_fill_why_unstored(fill, previous->status));
     return cache_fill_refresh(
         &fill->base,
         &(struct object_head){.status = previous->status,
@@ -278,6 +280,7 @@ origin_raw_fall_back(struct origin_fill *fill, enum staleness why, unsigned numb
 {
     if (!may_fall_back(fill, why))
         return false;
+    origin_fill_explain(fill, staleness_reason(why));
     cache_fill_fall_back(&fill->base, number);
     fill->ended = true;
     return true;

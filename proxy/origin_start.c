@@ -189,6 +189,7 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     fill->owned = request->owned;
     fill->as_is = request->as_is;
     fill->alone = request->alone;
+    fill->passes = request->passes;
     fill->whole_server = request->whole_server;
     fill->unsafe = request->unsafe;
     if (request->stored)

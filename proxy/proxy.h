@@ -15,6 +15,7 @@
 #include "base/client_tally.h"
 #include "base/memory_account.h"
 #include "cache/cache.h"
+#include "http/reason.h"
 #include "proxy/backoff.h"
 #include "proxy/failure.h"
 #include "proxy/metrics.h"
@@ -37,7 +38,7 @@ struct proxy_fetched {
     int64_t total_us;
     enum failure failure; /* 0: none */
     const char *sentence; /* about the failure */
-    const char *unshared; /* why the response was not shared, as a phrase; NULL: it was */
+    enum http_reason reason; /* why the response is not stored, or an expired one is used */
 };
 
 struct http_storing_rules;

@@ -28,6 +28,15 @@ may_have(const struct exchange *x, uint32_t fields)
     return (x->lacks & fields) != fields;
 }
 
+/* The first reason stays. */
+static void
+set_way(struct request_rules *rules, enum request_way way, enum http_reason reason)
+{
+    rules->way = way;
+    if (!rules->reason)
+        rules->reason = reason;
+}
+
 /* Does a range begin elsewhere than near the beginning of the whole? */
 static bool
 has_far_range(const struct http_ranges *ranges)
@@ -45,7 +54,7 @@ read_ranges(struct request_rules *rules, struct span fields)
 
     if (!http_ranges_read(&ranges, fields) || !has_far_range(&ranges))
         return;
-    rules->way = REQUEST_USES;
+    set_way(rules, REQUEST_USES, HTTP_REASON_REQUEST_RANGE);
     if (ranges.count == 1 && ranges.of[0].first > 0)
         rules->range_from = (uint64_t)ranges.of[0].first;
 }
@@ -63,7 +72,7 @@ read_directives(struct request_rules *rules, const struct exchange *x)
 
     http_request_control_read(&control, x->fields);
     if (control.no_store)
-        rules->way = REQUEST_PASSES;
+        set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_NO_STORE);
     rules->only_cached = control.only_if_cached;
     rules->max_stale_us = microseconds(control.max_stale);
     rules->conditions.no_cache = control.no_cache;
@@ -79,9 +88,9 @@ request_rules_read(struct request_rules *rules, const struct exchange *x)
 {
     *rules = (struct request_rules){.way = REQUEST_SHARES, .conditions.max_age_us = INT64_MAX};
     if (x->method.len && !method_is(x, "GET"))
-        rules->way = method_is(x, "HEAD") ? REQUEST_USES : REQUEST_PASSES;
+        set_way(rules, method_is(x, "HEAD") ? REQUEST_USES : REQUEST_PASSES, HTTP_REASON_METHOD);
     if (!x->raw && x->fields.len)
-        rules->way = REQUEST_PASSES;
+        set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_FIELDS);
     if (x->raw) {
         rules->unsafe = !is_safe(x);
         if (x->proxy->config.follows_http && may_have(x, HTTP_HAS_CACHE_CONTROL | HTTP_HAS_PRAGMA))
@@ -89,10 +98,12 @@ request_rules_read(struct request_rules *rules, const struct exchange *x)
         /* If-Match and If-Unmodified-Since are the origin's to evaluate: RFC 9111 section 4.3.2. */
         if (may_have(x, HTTP_HAS_IF_MATCH | HTTP_HAS_IF_UNMODIFIED_SINCE) &&
             http_has_origin_condition(x->fields))
-            rules->way = REQUEST_PASSES;
+            set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_CONDITION);
         if (rules->way == REQUEST_SHARES && may_have(x, HTTP_HAS_RANGE))
             read_ranges(rules, x->fields);
     }
-    if (x->no_store || x->has_body)
-        rules->way = REQUEST_PASSES;
+    if (x->no_store)
+        set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_NO_STORE);
+    if (x->has_body)
+        set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_BODY);
 }

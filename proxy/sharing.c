@@ -40,10 +40,10 @@ sharing_add_hop(struct sharing *sharing, const struct fetch_hop *hop, int64_t no
         return;
     http_evaluate_response(&received, &rules, &storing);
     fresh_us = storing.lifetime_us - storing.age_us;
-    if (storing.refusal != HTTP_STORABLE)
-        sharing->unshared = storing.reason;
+    if (storing.refusal != HTTP_REASON_NONE)
+        sharing->unshared = storing.refusal;
     else if (hop->has_user)
-        sharing->unshared = "user information in the URL";
+        sharing->unshared = HTTP_REASON_USER_INFO;
     else if (storing.lifetime != HTTP_LIFETIME_UNSTATED &&
              now_us + fresh_us < sharing->fresh_until_us)
         sharing->fresh_until_us = now_us + fresh_us;
@@ -51,16 +51,16 @@ sharing_add_hop(struct sharing *sharing, const struct fetch_hop *hop, int64_t no
 
 /* Does what keeps a response from being stored make it one client's, rather than of no use? */
 static bool
-is_for_one(enum http_unstorable refusal)
+is_for_one(enum http_reason refusal)
 {
-    return refusal != HTTP_STORABLE && refusal != HTTP_REFUSED_STATUS &&
-           refusal != HTTP_REFUSED_UNSTATED && refusal != HTTP_REFUSED_STALE;
+    return refusal != HTTP_REASON_NONE && refusal != HTTP_REASON_STATUS &&
+           refusal != HTTP_REASON_UNSTATED && refusal != HTTP_REASON_STALE;
 }
 
 static bool
-is_by_request(enum http_unstorable refusal)
+is_by_request(enum http_reason refusal)
 {
-    return refusal == HTTP_REFUSED_REQUEST_NO_STORE || refusal == HTTP_REFUSED_PARTIAL ||
+    return refusal == HTTP_REASON_REQUEST_NO_STORE || refusal == HTTP_REASON_PARTIAL ||
            http_is_for_credentials(refusal);
 }
 
@@ -89,15 +89,17 @@ sharing_add_raw(struct sharing *sharing, const struct http_received *received,
     sharing->validates = true;
     sharing->born_us = now_us;
     sharing->storable = received->status == 200;
+    sharing->refusal = sharing->storable ? HTTP_REASON_NONE : HTTP_REASON_STATUS;
     sharing->fresh_until_us = INT64_MAX;
     bound_age(sharing, now_us);
     if (sharing->any)
         return;
     http_evaluate_response(received, rules, &storing);
-    sharing->storable = storing.refusal == HTTP_STORABLE;
+    sharing->storable = storing.refusal == HTTP_REASON_NONE;
     sharing->joinable =
         sharing->storable && !storing.always_validate && storing.lifetime_us > storing.age_us;
-    sharing->unshared = is_for_one(storing.refusal) ? storing.reason : NULL;
+    sharing->unshared = is_for_one(storing.refusal) ? storing.refusal : HTTP_REASON_NONE;
+    sharing->refusal = storing.refusal;
     sharing->by_request = is_by_request(storing.refusal);
     sharing->by_user = http_is_for_credentials(storing.refusal);
     sharing->notes = notes_of(&storing);
@@ -118,6 +120,6 @@ sharing_lifetime(struct sharing *sharing, int64_t fetched_us)
     lifetime_us = sharing->fresh_until_us - fetched_us;
     /* Lifetimes are kept in whole milliseconds (cache_fill_finish()). */
     if (lifetime_us < 1000 && !sharing->unshared && !sharing->validates && !sharing->any)
-        sharing->unshared = http_unstorable_text(HTTP_REFUSED_STALE);
+        sharing->unshared = HTTP_REASON_STALE;
     return lifetime_us > 0 ? lifetime_us : 0;
 }

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "fetch/fetch.h"
+#include "http/reason.h"
 
 struct http_received;
 struct http_storing_rules;
@@ -22,11 +23,12 @@ struct http_storing_rules;
 struct sharing {
     bool any;               /* every response may be shared: --freshness off */
     int64_t max_age_us;     /* of use without a new fetch, whatever a response states; 0 */
-    const char *unshared;   /* why it may not be shared, as a phrase; NULL: no reason so far */
+    enum http_reason unshared; /* why it may not be shared; HTTP_REASON_NONE: it may so far */
     int64_t fresh_until_us; /* of all responses the earliest end; INT64_MAX: unlimited */
     /* Of a raw response (sharing_add_raw()). */
     bool validates; /* a response that is not fresh is of use */
     bool storable;
+    enum http_reason refusal; /* why it is not storable, whether or not it is unshared */
     bool by_request; /* `unshared` is because of what the request has: Authorization, Cookie,
                         no-store, or a range, and not because of the response */
     bool by_user;    /* `unshared` is because of Authorization or Cookie */

@@ -2,6 +2,19 @@
 
 #include "http/storing.h"
 
+enum http_reason
+staleness_reason(enum staleness why)
+{
+    static const enum http_reason reasons[] = {
+        [STALENESS_ACCEPTED] = HTTP_REASON_MAX_STALE,
+        [STALENESS_WHILE_REVALIDATE] = HTTP_REASON_WHILE_REVALIDATE,
+        [STALENESS_IF_ERROR] = HTTP_REASON_IF_ERROR,
+        [STALENESS_DISCONNECTED] = HTTP_REASON_DISCONNECTED,
+    };
+
+    return reasons[why];
+}
+
 /* Is the object used although no fetch has been tried? */
 static bool
 is_hit(enum staleness why)

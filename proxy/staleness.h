@@ -7,6 +7,7 @@
 #define SUNPROXY_PROXY_STALENESS_H
 
 #include "cache/object.h"
+#include "http/reason.h"
 #include "proxy/proxy.h"
 
 /* How long after its lifetime an object is used without its origin, if it states nothing. */
@@ -19,6 +20,8 @@ enum staleness {
     STALENESS_IF_ERROR,         /* the origin fails */
     STALENESS_DISCONNECTED,     /* the origin cannot be reached: RFC 9111 section 4.2.4 */
 };
+
+enum http_reason staleness_reason(enum staleness why);
 
 /*
  * For a ready object, which is raw, at `now_us`; `owned` as in struct exchange. `accepted_us` is

@@ -126,15 +126,19 @@ write_passage(struct http_writer *writer, const struct http_exchange *x)
         .hit = exchange->forwarded == HTTP_FORWARDED_NOT,
         .forwarded = exchange->forwarded,
         .origin_status = exchange->origin_status,
-        .stored = exchange->complete && exchange->stored && exchange->outcome != OUTCOME_STALE,
+        .stored = exchange->outcome != OUTCOME_STALE && exchange_is_stored(exchange),
         .collapsed = exchange->outcome == OUTCOME_COALESCED,
     };
+
+    /* What `fwd` says is not repeated. */
+    if (exchange->outcome == OUTCOME_STALE || !status.stored)
+        status.detail = span_str(http_reason_word(exchange_reason(exchange)));
 
     if (exchange->complete && exchange->stored && object_lifetime(object) != INT64_MAX) {
         status.has_ttl = true;
         status.ttl_s = (object_lifetime(object) - age_of(x)) / 1000000;
     }
-    if (exchange->forwarded == HTTP_FORWARDED_NOT && !is_1_0) {
+    if (exchange->outcome == OUTCOME_HIT && !is_1_0) {
         http_write(writer, http->hit_lines);
         if (status.has_ttl)
             http_write_cache_status_ttl(writer, status.ttl_s);

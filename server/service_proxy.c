@@ -67,7 +67,7 @@ log_fetched(const struct proxy_fetched *fetched)
         "fetched %.*s in %lld us: %s%s%s%s%s", (int)fetched->url.len, fetched->url.ptr,
         (long long)fetched->total_us, fetched->failure ? failure_word(fetched->failure) : "ok",
         fetched->failure ? ", " : "", fetched->failure ? fetched->sentence : "",
-        fetched->unshared ? ", not shared: " : "", fetched->unshared ? fetched->unshared : "");
+        fetched->reason ? ", reason: " : "", http_reason_word(fetched->reason));
 }
 
 /* Warnings of stale hits in a minute; the others are counted (stat) and logged as debug messages.

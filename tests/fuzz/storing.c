@@ -23,7 +23,7 @@ evaluate(struct span lines, const struct http_storing_rules *rules, struct http_
 }
 
 /* The same head with a line of ours, in front or behind. */
-static enum http_unstorable
+static enum http_reason
 evaluate_with(struct span lines, const struct http_storing_rules *rules, const char *line,
               bool in_front)
 {
@@ -54,22 +54,21 @@ check(struct span lines, const struct http_storing_rules *rules)
     struct http_storing storing;
 
     evaluate(lines, rules, &storing);
-    FUZZ_CHECK(http_unstorable_text(storing.refusal)[0]);
-    FUZZ_CHECK((storing.reason == NULL) == (storing.refusal == HTTP_STORABLE));
+    FUZZ_CHECK(http_reason_word(storing.refusal)[0]);
     FUZZ_CHECK(storing.lifetime_us >= 0 && storing.lifetime_us <= LONGEST_US);
     FUZZ_CHECK(storing.age_us >= 1500000 && storing.age_us <= LONGEST_US);
     FUZZ_CHECK(storing.lifetime != HTTP_LIFETIME_UNSTATED || storing.lifetime_us == 0);
     FUZZ_CHECK(storing.may_be_stale ||
                (storing.stale_while_revalidate_us == 0 && storing.stale_if_error_us == 0));
-    if (storing.refusal == HTTP_STORABLE && !rules->validates)
+    if (storing.refusal == HTTP_REASON_NONE && !rules->validates)
         FUZZ_CHECK(storing.lifetime == HTTP_LIFETIME_UNSTATED ||
                    storing.lifetime_us > storing.age_us);
     for (size_t i = 0; i < count; i++) {
         /* CDN-Cache-Control, where it counts, replaces Cache-Control. */
         if (rules->cdn_cache_control && i >= 2)
             continue;
-        FUZZ_CHECK(evaluate_with(lines, rules, never[i], true) != HTTP_STORABLE);
-        FUZZ_CHECK(!whole || evaluate_with(lines, rules, never[i], false) != HTTP_STORABLE);
+        FUZZ_CHECK(evaluate_with(lines, rules, never[i], true) != HTTP_REASON_NONE);
+        FUZZ_CHECK(!whole || evaluate_with(lines, rules, never[i], false) != HTTP_REASON_NONE);
     }
     FUZZ_CHECK(evaluate_with(lines, rules, "X-Unknown: a, b\r\n", true) == storing.refusal);
 }

@@ -6,7 +6,7 @@
 #define FRESH "Cache-Control: max-age=60\r\n"
 #define PUBLIC "Cache-Control: max-age=60, public\r\n"
 
-static enum http_unstorable
+static enum http_reason
 evaluate(const char *request, unsigned status, const char *lines)
 {
     const struct http_received received = {
@@ -29,9 +29,9 @@ START_TEST(results_of_conditions_ranges_and_expectations)
     static const unsigned statuses[] = {304, 412, 416, 417};
 
     for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
-        ck_assert_int_eq(evaluate("", statuses[i], FRESH), HTTP_REFUSED_STATUS);
-        ck_assert_int_eq(evaluate("", statuses[i], PUBLIC), HTTP_REFUSED_STATUS);
-        ck_assert_int_eq(evaluate("Range: bytes=5-\r\n", statuses[i], FRESH), HTTP_REFUSED_STATUS);
+        ck_assert_int_eq(evaluate("", statuses[i], FRESH), HTTP_REASON_STATUS);
+        ck_assert_int_eq(evaluate("", statuses[i], PUBLIC), HTTP_REASON_STATUS);
+        ck_assert_int_eq(evaluate("Range: bytes=5-\r\n", statuses[i], FRESH), HTTP_REASON_STATUS);
     }
 }
 END_TEST
@@ -45,13 +45,13 @@ START_TEST(requests_that_the_origin_may_have_evaluated)
     static const unsigned others[] = {203, 301, 404, 410, 503};
 
     for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
-        ck_assert_int_eq(evaluate(requests[i], 200, FRESH), HTTP_STORABLE);
+        ck_assert_int_eq(evaluate(requests[i], 200, FRESH), HTTP_REASON_NONE);
         for (size_t k = 0; k < sizeof(others) / sizeof(others[0]); k++)
-            ck_assert_msg(evaluate(requests[i], others[k], FRESH) == HTTP_REFUSED_STATUS, "%s %u",
+            ck_assert_msg(evaluate(requests[i], others[k], FRESH) == HTTP_REASON_STATUS, "%s %u",
                           requests[i], others[k]);
     }
     for (size_t k = 0; k < sizeof(others) / sizeof(others[0]); k++)
-        ck_assert_int_eq(evaluate("Accept-Ranges: bytes\r\n", others[k], FRESH), HTTP_STORABLE);
+        ck_assert_int_eq(evaluate("Accept-Ranges: bytes\r\n", others[k], FRESH), HTTP_REASON_NONE);
 }
 END_TEST
 
@@ -66,40 +66,40 @@ START_TEST(responses_to_a_request_with_a_cookie)
 {
     static const struct {
         const char *lines;
-        enum http_unstorable refusal;
+        enum http_reason refusal;
     } rows[] = {
         /* a lifetime, public or Vary say that others may have it */
-        {FRESH, HTTP_STORABLE},
-        {"Cache-Control: s-maxage=1, max-age=0\r\n", HTTP_STORABLE},
-        {"Expires: Sun, 06 Nov 1994 08:49:38 GMT\r\n", HTTP_STORABLE},
-        {FRESH TAG "Age: 61\r\n", HTTP_STORABLE},
-        {"Cache-Control: public\r\n" TAG, HTTP_STORABLE},
-        {"Cache-Control: public, max-age=0\r\n" TAG, HTTP_STORABLE},
-        {"Vary: Accept, cookie\r\n" TAG, HTTP_STORABLE},
-        {"Vary: Cookie\r\nCache-Control: max-age=0, must-revalidate\r\n" TAG, HTTP_STORABLE},
+        {FRESH, HTTP_REASON_NONE},
+        {"Cache-Control: s-maxage=1, max-age=0\r\n", HTTP_REASON_NONE},
+        {"Expires: Sun, 06 Nov 1994 08:49:38 GMT\r\n", HTTP_REASON_NONE},
+        {FRESH TAG "Age: 61\r\n", HTTP_REASON_NONE},
+        {"Cache-Control: public\r\n" TAG, HTTP_REASON_NONE},
+        {"Cache-Control: public, max-age=0\r\n" TAG, HTTP_REASON_NONE},
+        {"Vary: Accept, cookie\r\n" TAG, HTTP_REASON_NONE},
+        {"Vary: Cookie\r\nCache-Control: max-age=0, must-revalidate\r\n" TAG, HTTP_REASON_NONE},
         /* and nothing else does */
-        {TAG, HTTP_REFUSED_COOKIE},
-        {"Vary: Accept\r\n" TAG, HTTP_REFUSED_COOKIE},
-        {"Cache-Control: max-age=0\r\n" TAG, HTTP_REFUSED_COOKIE},
-        {"Cache-Control: max-age=0, must-revalidate\r\n" TAG, HTTP_REFUSED_COOKIE},
-        {"Cache-Control: max-age=60, s-maxage=0\r\n" TAG, HTTP_REFUSED_COOKIE},
-        {"Cache-Control: max-age=x\r\n" TAG, HTTP_REFUSED_COOKIE},
-        {"Cache-Control: max-age=0, stale-if-error=60\r\n" TAG, HTTP_REFUSED_COOKIE},
-        {"Expires: 0\r\n" TAG, HTTP_REFUSED_COOKIE},
-        {"Pragma: public\r\n" TAG, HTTP_REFUSED_COOKIE},
-        {DATES, HTTP_REFUSED_COOKIE},
+        {TAG, HTTP_REASON_COOKIE},
+        {"Vary: Accept\r\n" TAG, HTTP_REASON_COOKIE},
+        {"Cache-Control: max-age=0\r\n" TAG, HTTP_REASON_COOKIE},
+        {"Cache-Control: max-age=0, must-revalidate\r\n" TAG, HTTP_REASON_COOKIE},
+        {"Cache-Control: max-age=60, s-maxage=0\r\n" TAG, HTTP_REASON_COOKIE},
+        {"Cache-Control: max-age=x\r\n" TAG, HTTP_REASON_COOKIE},
+        {"Cache-Control: max-age=0, stale-if-error=60\r\n" TAG, HTTP_REASON_COOKIE},
+        {"Expires: 0\r\n" TAG, HTTP_REASON_COOKIE},
+        {"Pragma: public\r\n" TAG, HTTP_REASON_COOKIE},
+        {DATES, HTTP_REASON_COOKIE},
         /* with no-cache it is never another client's: WordPress, before all others */
-        {"Cache-Control: no-cache, must-revalidate, max-age=0\r\n" TAG, HTTP_REFUSED_COOKIE},
-        {"Cache-Control: no-cache, max-age=60\r\n" TAG, HTTP_REFUSED_COOKIE},
-        {"Cache-Control: no-cache, public\r\n" TAG, HTTP_REFUSED_COOKIE},
-        {"Cache-Control: no-cache, s-maxage=60\r\n" TAG, HTTP_REFUSED_COOKIE},
-        {"Cache-Control: no-cache\r\nVary: Cookie\r\n" TAG, HTTP_REFUSED_COOKIE},
-        {"Cache-Control: no-cache=\"x-a\", max-age=60\r\n" TAG, HTTP_REFUSED_COOKIE},
+        {"Cache-Control: no-cache, must-revalidate, max-age=0\r\n" TAG, HTTP_REASON_COOKIE},
+        {"Cache-Control: no-cache, max-age=60\r\n" TAG, HTTP_REASON_COOKIE},
+        {"Cache-Control: no-cache, public\r\n" TAG, HTTP_REASON_COOKIE},
+        {"Cache-Control: no-cache, s-maxage=60\r\n" TAG, HTTP_REASON_COOKIE},
+        {"Cache-Control: no-cache\r\nVary: Cookie\r\n" TAG, HTTP_REASON_COOKIE},
+        {"Cache-Control: no-cache=\"x-a\", max-age=60\r\n" TAG, HTTP_REASON_COOKIE},
         /* what is stored for no request */
-        {"Cache-Control: no-store\r\n" TAG, HTTP_REFUSED_NO_STORE},
-        {"Cache-Control: private, max-age=60\r\n" TAG, HTTP_REFUSED_PRIVATE},
-        {"Set-Cookie: a=b\r\n" FRESH, HTTP_REFUSED_SET_COOKIE},
-        {"", HTTP_REFUSED_UNSTATED},
+        {"Cache-Control: no-store\r\n" TAG, HTTP_REASON_NO_STORE},
+        {"Cache-Control: private, max-age=60\r\n" TAG, HTTP_REASON_PRIVATE},
+        {"Set-Cookie: a=b\r\n" FRESH, HTTP_REASON_SET_COOKIE},
+        {"", HTTP_REASON_UNSTATED},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -107,9 +107,9 @@ START_TEST(responses_to_a_request_with_a_cookie)
                       rows[i].lines);
         ck_assert_msg(evaluate("cookie:\r\n", 200, rows[i].lines) == rows[i].refusal, "%s",
                       rows[i].lines);
-        if (rows[i].refusal == HTTP_REFUSED_COOKIE)
-            ck_assert_msg(evaluate("Cookie-A: s=1\r\n", 200, rows[i].lines) == HTTP_STORABLE, "%s",
-                          rows[i].lines);
+        if (rows[i].refusal == HTTP_REASON_COOKIE)
+            ck_assert_msg(evaluate("Cookie-A: s=1\r\n", 200, rows[i].lines) == HTTP_REASON_NONE,
+                          "%s", rows[i].lines);
     }
 }
 END_TEST
@@ -118,17 +118,17 @@ START_TEST(responses_to_an_authorized_request_with_no_cache)
 {
     static const struct {
         const char *lines;
-        enum http_unstorable refusal;
+        enum http_reason refusal;
     } rows[] = {
-        {"Cache-Control: max-age=60, must-revalidate\r\n", HTTP_STORABLE},
-        {"Cache-Control: public\r\n" TAG, HTTP_STORABLE},
-        {"Cache-Control: max-age=0, must-revalidate\r\n" TAG, HTTP_REFUSED_AUTHORIZATION},
-        {"Cache-Control: s-maxage=0\r\n" TAG, HTTP_REFUSED_AUTHORIZATION},
-        {"Cache-Control: must-revalidate\r\n" DATES, HTTP_REFUSED_AUTHORIZATION},
+        {"Cache-Control: max-age=60, must-revalidate\r\n", HTTP_REASON_NONE},
+        {"Cache-Control: public\r\n" TAG, HTTP_REASON_NONE},
+        {"Cache-Control: max-age=0, must-revalidate\r\n" TAG, HTTP_REASON_AUTHORIZATION},
+        {"Cache-Control: s-maxage=0\r\n" TAG, HTTP_REASON_AUTHORIZATION},
+        {"Cache-Control: must-revalidate\r\n" DATES, HTTP_REASON_AUTHORIZATION},
         {"Cache-Control: no-cache, must-revalidate, max-age=0\r\n" TAG,
-         HTTP_REFUSED_AUTHORIZATION},
-        {"Cache-Control: no-cache, s-maxage=60\r\n" TAG, HTTP_REFUSED_AUTHORIZATION},
-        {"Cache-Control: no-cache, public\r\n" TAG, HTTP_REFUSED_AUTHORIZATION},
+         HTTP_REASON_AUTHORIZATION},
+        {"Cache-Control: no-cache, s-maxage=60\r\n" TAG, HTTP_REASON_AUTHORIZATION},
+        {"Cache-Control: no-cache, public\r\n" TAG, HTTP_REASON_AUTHORIZATION},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -138,7 +138,7 @@ START_TEST(responses_to_an_authorized_request_with_no_cache)
 END_TEST
 
 /* Evaluates what a 304 has made of the fields of a stored response. */
-static enum http_unstorable
+static enum http_reason
 evaluate_updated(unsigned made_for, const char *request, const char *lines)
 {
     const struct http_received received = {
@@ -166,16 +166,16 @@ START_TEST(a_304_does_not_give_a_users_response_to_another_client)
     for (size_t i = 0; i < 4; i++) {
         unsigned made_for = i & 1 ? HTTP_FOR_COOKIE : 0;
         const char *request = requests[i >> 1];
-        enum http_unstorable refusal = i ? HTTP_REFUSED_COOKIE : HTTP_STORABLE;
+        enum http_reason refusal = i ? HTTP_REASON_COOKIE : HTTP_REASON_NONE;
 
-        ck_assert_int_eq(evaluate_updated(made_for, request, FRESH TAG), HTTP_STORABLE);
+        ck_assert_int_eq(evaluate_updated(made_for, request, FRESH TAG), HTTP_REASON_NONE);
         ck_assert_int_eq(evaluate_updated(made_for, request, TAG), refusal);
         ck_assert_int_eq(evaluate_updated(made_for, request, "Cache-Control: no-cache\r\n" TAG),
                          refusal);
     }
     ck_assert_int_eq(evaluate_updated(HTTP_FOR_AUTHORIZATION, "", FRESH TAG),
-                     HTTP_REFUSED_AUTHORIZATION);
-    ck_assert_int_eq(evaluate_updated(HTTP_FOR_AUTHORIZATION, "", PUBLIC TAG), HTTP_STORABLE);
+                     HTTP_REASON_AUTHORIZATION);
+    ck_assert_int_eq(evaluate_updated(HTTP_FOR_AUTHORIZATION, "", PUBLIC TAG), HTTP_REASON_NONE);
 }
 END_TEST
 

@@ -97,7 +97,7 @@ START_TEST(a_miss_is_fetched_for_its_client_and_stored)
     ck_assert(v.stored);
     ck_assert_uint_eq(v.wakes, 1);
     ck_assert_int_eq(scene.fetched.failure, 0);
-    ck_assert_ptr_null(scene.fetched.unshared);
+    ck_assert_int_eq(scene.fetched.reason, HTTP_REASON_NONE);
     ck_assert(scene_has(URL));
     scene_end();
 }

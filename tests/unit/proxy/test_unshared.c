@@ -32,7 +32,7 @@ START_TEST(a_private_response_goes_to_its_client_and_the_others_fetch_at_once)
     scene_done(first, FETCH_OK, "");
     scene_run();
     expect_body(&v[0], OUTCOME_MISS, 7);
-    ck_assert_str_eq(scene.fetched.unshared, "sets a cookie");
+    ck_assert_int_eq(scene.fetched.reason, HTTP_REASON_SET_COOKIE);
     for (unsigned i = 1; i < 4; i++) {
         expect_waiting(&v[i]);
         scene_respond(URL, PRIVATE, 10 + i);

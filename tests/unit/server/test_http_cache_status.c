@@ -44,8 +44,8 @@ static const struct row rows[] = {
     {NULL, false, REQUEST("GET", ""), ORIGIN_REFUSES, 0, "", 503, "sunproxy; detail=stopping",
      "fwd"},
     /* The cache has nothing for it. */
-    {NULL, false, REQUEST("GET", ""), ORIGIN_RESPONDS, 200, MAX_AGE, 200, "sunproxy; fwd=uri-miss",
-     "hit"},
+    {NULL, false, REQUEST("GET", ""), ORIGIN_RESPONDS, 200, MAX_AGE, 200,
+     "sunproxy; fwd=uri-miss; stored", "hit"},
     {NULL, false, REQUEST("HEAD", ""), ORIGIN_RESPONDS, 200, MAX_AGE, 200, "sunproxy; fwd=uri-miss",
      "stored"},
     {NULL, false, REQUEST("GET", "Range: bytes=5000000-\r\n"), ORIGIN_RESPONDS, 200, MAX_AGE, 200,
@@ -97,10 +97,51 @@ respond(const struct row *row)
     scene_done(fetch, FETCH_OK, "");
 }
 
-static void
+/* Why a response is not stored, or a stale one is used: section 2.8. */
+static const struct {
+    struct row row;
+    const char *end; /* of the value */
+} reasons[] = {
+#define GET_ANSWERED(status, lines)                                   \
+    {NULL, false, REQUEST("GET", ""), ORIGIN_RESPONDS, status, lines, \
+     status, "sunproxy; fwd=", "hit"}
+    {GET_ANSWERED(200, "Cache-Control: no-store\r\n"), "fwd=uri-miss; detail=no-store"},
+    {GET_ANSWERED(200, "Cache-Control: private\r\n"), "; detail=private"},
+    {GET_ANSWERED(200, "Set-Cookie: a=b\r\n"), "; detail=set-cookie"},
+    {GET_ANSWERED(200, "Vary: *\r\n"), "; detail=vary-any"},
+    {GET_ANSWERED(200, "Expires: 0\r\n"), "; detail=stale-on-arrival"},
+    {GET_ANSWERED(200, ""), "; detail=no-lifetime"},
+    {GET_ANSWERED(200, MAX_AGE "Date: a\r\nDate: b\r\n"), "; detail=malformed"},
+    {{NULL, false, REQUEST("GET", "Cookie: a=b\r\n"), ORIGIN_RESPONDS, 200, "ETag: \"a\"\r\n", 200,
+      "sunproxy; fwd=", "hit"},
+     "; detail=cookie"},
+    {{NULL, false, REQUEST("GET", "Authorization: x\r\n"), ORIGIN_RESPONDS, 200, MAX_AGE, 200,
+      "sunproxy; fwd=", "hit"},
+     "; detail=authorization"},
+    {{NULL, false, REQUEST("GET", "Cache-Control: no-store\r\n"), ORIGIN_RESPONDS, 200, MAX_AGE,
+      200, "sunproxy; fwd=", "hit"},
+     "fwd=bypass; detail=request-no-store"},
+    {{NULL, false, REQUEST("GET", "If-Match: \"a\"\r\n"), ORIGIN_RESPONDS, 200, MAX_AGE, 200,
+      "sunproxy; fwd=", "hit"},
+     "fwd=bypass; detail=request-condition"},
+    {{NULL, false, REQUEST("OPTIONS", ""), ORIGIN_RESPONDS, 200, MAX_AGE, 200, "sunproxy; fwd=",
+      "hit"},
+     "fwd=method; detail=method"},
+    {{MAX_AGE, true, REQUEST("GET", "Cache-Control: max-stale\r\n"), ORIGIN_IDLE, 0, "", 200,
+      "sunproxy; hit; ttl=", "fwd"},
+     "; detail=max-stale"},
+    {{IF_ERROR, true, REQUEST("GET", ""), ORIGIN_RESPONDS, 503, "", 200,
+      "sunproxy; fwd=stale; fwd-status=503; ttl=", "stored"},
+     "; detail=stale-if-error"},
+    {{IF_ERROR, true, REQUEST("GET", ""), ORIGIN_FAILS, 0, "", 200, "sunproxy; hit; ttl=", "fwd"},
+     "; detail=disconnected"},
+};
+
+/* Returns the line. */
+static const char *
 check(const struct row *row)
 {
-    char line[256];
+    static char line[256];
     const char *field;
     int fd = http_connect_local();
 
@@ -126,12 +167,27 @@ check(const struct row *row)
     if (strstr(line, "; hit") || strstr(line, "fwd-status=503"))
         ck_assert_msg(http_has_start(&answer, "Age: 0"), "%s%s", row->request, answer.head);
     close(fd);
+    return line;
 }
 
 START_TEST(cache_status_states_why_a_request_is_forwarded)
 {
     front_server_start(&defaults, VICTIMS_ALL);
     check(&rows[_i]);
+    front_server_stop();
+}
+END_TEST
+
+START_TEST(cache_status_states_why_a_response_is_not_stored)
+{
+    const char *line;
+    size_t len, end = strlen(reasons[_i].end);
+
+    front_server_start(&defaults, VICTIMS_ALL);
+    line = check(&reasons[_i].row);
+    len = strlen(line);
+    ck_assert_msg(len > end && strcmp(line + len - end, reasons[_i].end) == 0, "%s", line);
+    ck_assert_ptr_null(strstr(line, "; stored; detail"));
     front_server_stop();
 }
 END_TEST
@@ -175,6 +231,8 @@ unit_suite(void)
 
     tcase_add_loop_test(tcase, cache_status_states_why_a_request_is_forwarded, 0,
                         sizeof(rows) / sizeof(rows[0]));
+    tcase_add_loop_test(tcase, cache_status_states_why_a_response_is_not_stored, 0,
+                        sizeof(reasons) / sizeof(reasons[0]));
     tcase_add_test(tcase, collapsed_requests_state_their_own_reason);
     suite_add_tcase(suite, tcase);
     return suite;
