@@ -240,11 +240,14 @@ interpret(struct answer_head *head, unsigned version, struct span lines, bool un
 }
 
 static bool
-goes_on(const struct answer_head *head, struct span name,
+goes_on(const struct answer_head *head, unsigned status, struct span name,
         const struct http_connection_options *options)
 {
-    if (http_is_hop_by_hop(name, options) || headers_is_proxy_field(name))
+    if (http_is_hop_by_hop(name, options))
         return false;
+    /* Without its challenge a 407 says nothing: RFC 9110 section 15.5.8. */
+    if (headers_is_proxy_field(name))
+        return status == 407 && http_name_is(name, "Proxy-Authenticate");
     if (http_name_is(name, "Content-Length"))
         return head->content_length >= 0;
     return head->coding == CODING_IDENTITY || !http_name_is(name, "Content-Encoding");
@@ -258,7 +261,7 @@ select_fields(struct answer_head *head, unsigned status, struct span lines,
     struct span line, name, value;
 
     while (http_next_line(&lines, &line)) {
-        if (!http_split_field(line, &name, &value) || !goes_on(head, name, options))
+        if (!http_split_field(line, &name, &value) || !goes_on(head, status, name, options))
             continue;
         if (!http_name_is(name, "Content-Length")) {
             buf_append(&head->fields, line.ptr, line.len);

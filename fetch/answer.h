@@ -42,7 +42,8 @@ struct answer_head {
  * version, interim ones included: folded lines are unfolded (RFC 9112 section 5.2), blanks before
  * the colon removed (section 5.1), control characters but NUL and CR blanked out (RFC 9110
  * section 5.5), hop-by-hop fields dropped (RFC 9110 section 7.6.1), as are Content-Length and
- * Content-Encoding where the body is decoded on the way, and a Content-Length of a response whose
+ * Content-Encoding where the body is decoded on the way, fields for proxies other than the
+ * challenge of a 407, and a Content-Length of a response whose
  * status forbids it (RFC 9110 section 8.6). One Content-Length goes on, in decimal without zeros in
  * front. With `undecoded` it never is, and its coding is not looked at. Returns NULL, or a static
  * sentence on what is malformed beyond repair, or out of memory

@@ -279,11 +279,14 @@ is_of_one_request(unsigned status)
     return status == 304 || status == 412 || status == 416 || status == 417;
 }
 
-/* RFC 6585 sections 3 to 6, whatever lifetime the response states. */
+/*
+ * Whatever lifetime the response states: RFC 6585 sections 3 to 6, and 407, whose
+ * Proxy-Authenticate is not stored (RFC 9111 section 3.1).
+ */
 static bool
 is_never_stored(unsigned status)
 {
-    return status == 428 || status == 429 || status == 431 || status == 511;
+    return status == 407 || status == 428 || status == 429 || status == 431 || status == 511;
 }
 
 /* Has the request a condition or a range, which the origin may have evaluated? */

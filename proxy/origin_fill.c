@@ -73,6 +73,10 @@ origin_fill_fail_early(struct origin_fill *fill, int error)
         fill->failure = FAILURE_CANCELLED;
         fill->sentence = "no request waits for the response any more";
         break;
+    case EPERM:
+        fill->failure = FAILURE_ORIGIN;
+        fill->sentence = "the origin, or the upstream proxy, asked for a proxy's credentials";
+        break;
     case EPROTO:
         fill->failure = FAILURE_ORIGIN;
         fill->sentence = "the origin sent 304 to a request without a condition";

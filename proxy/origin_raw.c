@@ -10,6 +10,8 @@
 #include "proxy/origin_fill_parts.h"
 #include "proxy/staleness.h"
 
+#define PROXY_CHALLENGE 407u /* RFC 9110 section 15.5.8 */
+
 static int64_t
 wall_s(const struct origin_fill *fill)
 {
@@ -73,8 +75,8 @@ origin_raw_request(struct origin_fill *fill, struct span fields)
         (void)append_lines(fields, LINE_FOR_ALL, &fill->lines);
     fill->plain = fill->lines.len;
     if (!fill->as_is) {
-        fill->conditional = previous && http_write_validation(object_fields(previous), wall_s(fill),
-                                                              &fill->lines);
+        fill->conditional =
+            previous && http_write_validation(object_fields(previous), wall_s(fill), &fill->lines);
         fill->forwards = !fill->conditional && !fill->background &&
                          append_lines(fields, LINE_CONDITION, &fill->lines);
     }
@@ -166,15 +168,32 @@ read_tags(struct origin_fill *fill, struct span lines, struct buf *tags)
     origin_fill_untag(fill, tags);
 }
 
-/* What the object of a response with these lines has; false without memory. */
+/* The challenge of a 407, which is no field of a stored response. */
+static void
+write_proxy_challenges(struct span lines, struct buf *fields)
+{
+    struct span line, name, value;
+
+    while (http_next_line(&lines, &line))
+        if (http_split_field(line, &name, &value) && http_name_is(name, "Proxy-Authenticate")) {
+            buf_append(fields, line.ptr, line.len);
+            buf_append_str(fields, "\r\n");
+        }
+}
+
+/* What the object of a response with this head has; false without memory. */
 static bool
-write_parts(struct origin_fill *fill, struct span lines, struct origin_raw_parts *parts)
+write_parts(struct origin_fill *fill, const struct fetch_head *head, struct origin_raw_parts *parts)
 {
     const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->owned);
+    struct span lines = head->headers;
 
     read_tags(fill, lines, &parts->tags);
-    if (http_stored_fields(lines, &rules, wall_s(fill), &parts->fields))
-        return true;
+    if (http_stored_fields(lines, &rules, wall_s(fill), &parts->fields)) {
+        if (head->status == PROXY_CHALLENGE)
+            write_proxy_challenges(lines, &parts->fields);
+        return !buf_failed(&parts->fields);
+    }
     if (buf_failed(&parts->fields))
         return false;
     fill->sharing.storable = false;
@@ -362,6 +381,12 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
         return confirmed(fill, head, parts, error);
     if (head->status == 304 && is_ours)
         *error = EPROTO;
+    /*
+     * To a client of a forward proxy that challenge would be the proxy's own (RFC 9110 section
+     * 11.7.1). In front of a server it is passed on, as other gateways do.
+     */
+    if (head->status == PROXY_CHALLENGE && !fill->owned)
+        *error = EPERM;
     if (is_error(head->status)) {
         origin_raw_back_off(fill);
         if (origin_raw_fall_back(fill, STALENESS_IF_ERROR, head->status))
@@ -378,10 +403,10 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
     } else if (!fill->bypass && !*error) {
         select_variant(fill, head->headers);
         /* An object may outlast errors of the origin, and what a user's request was answered. */
-        keep_apart(fill, !fill->alone &&
-                             (!is_error(head->status) || !cache_fill_previous(&fill->base)));
+        keep_apart(fill,
+                   !fill->alone && (!is_error(head->status) || !cache_fill_previous(&fill->base)));
     }
-    if (!*error && !write_parts(fill, head->headers, parts))
+    if (!*error && !write_parts(fill, head, parts))
         *error = ENOMEM;
     return *error ? ORIGIN_RAW_ERROR : ORIGIN_RAW_HEAD;
 }

@@ -10,9 +10,12 @@ from test_http import Connection
 
 def serve(test, origin, *options):
     """A daemon before the origin, over HTTP on test.http and over RPC."""
-    test.http = str(test.dir / "http.sock")
-    daemon = test.daemon("--http", f"unix:{test.http}", "--origin", f"/={origin.url}",
-                         "--allow-net", "127.0.0.0/8", *options)
+    return serve_with(test, "--origin", f"/={origin.url}", *options)
+
+
+def serve_with(test, *options):
+    test.http = str(test.dir / f"http{len(test.processes)}.sock")
+    daemon = test.daemon("--http", f"unix:{test.http}", "--allow-net", "127.0.0.0/8", *options)
     harness.wait_until(lambda: " serves with " in daemon.err, what="both fronts")
     return daemon
 
@@ -166,3 +169,31 @@ class CodedTest(harness.SystemTest):
             self.assertEqual(page.status, "too_large")
             self.assertLessEqual(len(page.body), 20 << 20)
             self.assertEqual(c.fetch_v1(o.url + "/bomb"), "SYSTEM_ERR")
+
+
+class ChallengeTest(harness.SystemTest):
+    """A 407 of an origin."""
+
+    needs = (harness.SUNPROXYD,)
+
+    def setUp(self):
+        super().setUp()
+        self.o = RawOrigin(self, {
+            "/407": b"HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"a\"\r\n"
+                    b"Cache-Control: max-age=60\r\nContent-Length: 5\r\n\r\nhello"})
+
+    def test_in_front_of_a_server_it_is_passed_on(self):
+        serve(self, self.o)
+        c = connect(self)
+        for _ in range(2):
+            response = c.get("/407")
+            self.assertEqual(response.status, 407)
+            self.assertEqual(response.field("Proxy-Authenticate"), 'Basic realm="a"')
+            self.assertEqual(response.body, b"hello")
+        self.assertEqual(len(self.o.arrivals), 2, "it is not stored")
+
+    def test_a_forward_proxy_asks_for_no_credentials(self):
+        serve_with(self)
+        response = connect(self).get(f"{self.o.url}/407")
+        self.assertEqual(response.status, 502)
+        self.assertIsNone(response.field("Proxy-Authenticate"))

@@ -221,6 +221,14 @@ static const struct row rows[] = {
      BYTES("HTTP/1.1 401 No\r\nWWW-Authenticate: Basic realm=\"a\"\r\n"
            "www-authenticate: Digest x=\"y\" ,negotiate\r\n" FIVE "\r\nhello"),
      .status = 401, .body = "hello", .after = CLOSED},
+    {"a challenge by a proxy", "9110 15.5.8",
+     BYTES("HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"a\"\r\nProxy-A: b\r\n" FIVE
+           "\r\nhello"),
+     .status = 407, .body = "hello", .has = "Proxy-Authenticate: Basic realm=\"a\"\r\n",
+     .lacks = "Proxy-A:", .after = KEPT},
+    {"a challenge by a proxy beside 401", "9110 11.7.1",
+     BYTES("HTTP/1.1 401 No\r\nProxy-Authenticate: Basic realm=\"a\"\r\n" FIVE "\r\nhello"),
+     .status = 401, .body = "hello", .lacks = "Proxy-Authenticate", .after = KEPT},
     {"credentials", "9110 11.6.2", BYTES(OK FIVE "\r\nhello"),
      .fields = "Authorization: Basic TlRMTVNTUAAB\r\n", .status = 200, .body = "hello",
      .after = KEPT},

@@ -83,6 +83,8 @@ START_TEST(statuses_and_methods)
         {"GET", 400, FRESH, NO_STATUS},
         {"GET", 413, FRESH, NO_STATUS},
         {"GET", 414, FRESH, NO_STATUS},
+        /* RFC 9111 section 3.1: its challenge is not */
+        {"GET", 407, FRESH TAG, NO_STATUS},
         /* RFC 6585: MUST NOT be stored */
         {"GET", 428, FRESH, NO_STATUS},
         {"GET", 429, FRESH TAG, NO_STATUS},
