@@ -67,7 +67,7 @@ begin_exchange(struct http_exchange *x, struct span url, struct span head_bytes)
 static bool
 begin_tunnel(struct http_exchange *x, struct span url, struct span head_bytes)
 {
-    if (x->origin) {
+    if (x->request.method_id != HTTP_CONNECT) {
         if (!can_forward(x))
             return true;
         http_fields_make(x, url);
@@ -170,7 +170,7 @@ begin_request(struct http_connection *c, const struct http_request *request, str
         return true;
     }
     x->origin = route.origin;
-    if (request->method_id == HTTP_CONNECT || (x->origin && http_upgrade_is_wanted(&x->request)))
+    if (request->method_id == HTTP_CONNECT || http_upgrade_is_wanted(&x->request))
         return begin_tunnel(x, route.url, head_bytes);
     x->over = false;
     return begin_exchange(x, route.url, head_bytes);

@@ -342,7 +342,7 @@ struct http_route {
  */
 unsigned http_route_find(struct http_exchange *x, struct http_route *route, const char **reason);
 
-/* Writes the URL of a request that a row has matched into the worker's memory again. */
+/* Writes the URL to which a request leads into the worker's memory again. */
 struct span http_route_url_again(struct http_exchange *x);
 
 /* http_purge.c: purges what the request names, and makes the page that states how much that was. */

@@ -62,28 +62,37 @@ find_reverse(struct http_exchange *x, struct http_route *route, const char **rea
     return 0;
 }
 
+/* The URL that a request to a forward proxy names, likewise. */
+static struct span
+write_whole_url(const struct http_exchange *x)
+{
+    const struct http_request *request = &x->request;
+    struct http_worker *worker = x->connection->worker;
+
+    return span_of(worker->url, http_write_url(worker->url, sizeof(worker->url), request->https,
+                                               request->host, request->port, request->path));
+}
+
 struct span
 http_route_url_again(struct http_exchange *x)
 {
-    struct http_worker *worker = x->connection->worker;
-
-    return write_url(x, x->origin, http_origins_clean_path(x->request.path, worker->path));
+    if (!x->origin)
+        return write_whole_url(x);
+    return write_url(x, x->origin,
+                     http_origins_clean_path(x->request.path, x->connection->worker->path));
 }
 
 static unsigned
 find_forward(struct http_exchange *x, struct http_route *route, const char **reason)
 {
     const struct http_request *request = &x->request;
-    struct http_worker *worker = x->connection->worker;
 
     if (request->form != HTTP_ABSOLUTE_FORM)
         return refuse(400, "this is a proxy: the request has to name a whole URL", reason);
     /* The rule for PURGE has been applied. */
     if (request->method_id != HTTP_PURGE && !may_forward(x))
         return refuse(403, "this client may not use the proxy", reason);
-    route->url =
-        span_of(worker->url, http_write_url(worker->url, sizeof(worker->url), request->https,
-                                            request->host, request->port, request->path));
+    route->url = write_whole_url(x);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /*
- * Tunnels: those that CONNECT asks for (RFC 9110, section 9.3.6), and connections to a reverse
- * proxy that are upgraded to WebSocket (section 7.8). The fetcher connects, by its rules for
+ * Tunnels: those that CONNECT asks for (RFC 9110, section 9.3.6), and connections that are upgraded
+ * to WebSocket (section 7.8). The fetcher connects, by its rules for
  * addresses and ports; its thread hands the socket to the connection's worker by a task. For
  * CONNECT, the response is 200 then; for an upgrade, the handshake with the origin comes first
  * (http_upgrade.h). From the response on a relay (net/relay.h) takes the connection over. What a
@@ -247,10 +247,11 @@ static bool
 try_next_member(struct http_tunnel *tunnel)
 {
     struct http_exchange *x = tunnel->x;
-    struct origin_route *route = &x->origin->route;
+    struct origin_route *route;
 
-    if (!is_unconnected(tunnel->error))
+    if (!x->origin || !is_unconnected(tunnel->error))
         return false;
+    route = &x->origin->route;
     origin_route_failed(route, &x->choice, clock_monotonic_us());
     if (!origin_route_has_next(route, &x->choice))
         return false;
@@ -269,7 +270,7 @@ shake_hands(struct http_tunnel *tunnel)
     tunnel->fd = -1;
     if (fd < 0 && try_next_member(tunnel))
         return;
-    if (fd >= 0)
+    if (fd >= 0 && tunnel->x->origin)
         origin_route_succeeded(&tunnel->x->origin->route, &tunnel->x->choice);
     if (fd < 0 || !http_upgrade_begin(tunnel->upgrade, tunnel->connection->net.set, fd,
                                       options->first_byte_timeout))
@@ -313,7 +314,8 @@ create(struct http_exchange *x, const struct fetch_request *fetch)
     size_t bytes = sizeof(struct http_tunnel) + target.len;
     const struct http_upgrade_request asked = {
         .url = fetch->url, .host = fetch->host, .fields = x->fields};
-    size_t handshake = x->origin ? http_upgrade_bytes(&asked) : 0;
+    bool upgrades = x->request.method_id != HTTP_CONNECT;
+    size_t handshake = upgrades ? http_upgrade_bytes(&asked) : 0;
     size_t charged = bytes + fetcher_request_bytes(fetch) + handshake;
     struct http_tunnel *tunnel;
 
@@ -329,7 +331,7 @@ create(struct http_exchange *x, const struct fetch_request *fetch)
         .connection = c,
         .x = x,
         .connecting = true,
-        .upgrades = x->origin != NULL,
+        .upgrades = upgrades,
         .charged = charged,
         .handshake_bytes = handshake,
         .begun_us = c->net.read_us,
@@ -338,7 +340,7 @@ create(struct http_exchange *x, const struct fetch_request *fetch)
         .target_len = target.len,
     };
     memcpy(tunnel->target, target.ptr, target.len);
-    if (x->origin) {
+    if (upgrades) {
         tunnel->upgrade = http_upgrade_create(&asked, upgrade_ended, tunnel);
         if (!tunnel->upgrade) {
             memory_uncharge(memory, MEMORY_REQUESTS, charged);
@@ -363,7 +365,7 @@ start(struct http_exchange *x, struct span url)
     if (x->origin)
         (void)origin_route_next(&x->origin->route, &x->choice, c->net.read_us);
     origin_route_set(x->origin ? &x->origin->route : NULL, x->choice.member, url, &text, &fetch);
-    if (x->origin && !span_starts_with(fetch.url, span_str("http://")))
+    if (x->request.method_id != HTTP_CONNECT && !span_starts_with(fetch.url, span_str("http://")))
         return "TLS is not spoken to the origin of an upgrade";
     if (is_over_rate(x))
         return "the client's rate of fetches is used up; try again";
@@ -393,7 +395,7 @@ http_tunnel_begin(struct http_exchange *x, struct span url)
 {
     const char *why = start(x, url);
 
-    if (why && x->origin)
+    if (why && x->request.method_id != HTTP_CONNECT)
         http_exchange_serve(x);
     else if (why)
         (void)http_exchange_send_failure(x, FAILURE_OVERLOADED, span_str(why));

@@ -1,5 +1,5 @@
 /*
- * Upgrades to WebSocket through a reverse proxy: the handshake with the origin, which the test
+ * Upgrades to WebSocket through a reverse or forward proxy: the handshake with the origin, which the test
  * plays on a pair of sockets, and what becomes of a request whose handshake fails.
  */
 #include <fcntl.h>
@@ -123,6 +123,84 @@ START_TEST(a_connection_is_upgraded)
     AWAIT(tunnels_stats().open == 0);
     ck_assert_uint_eq(tunnels_stats().opened, 1);
     ck_assert_uint_eq(tunnels_stats().received_bytes, 5);
+    tunnels_end();
+}
+END_TEST
+
+#define FORWARD_URL "http://chat.test:81/room?x=1"
+#define FORWARD(url) "GET " url " HTTP/1.1\r\nHost: ignored.test\r\n" ASK "\r\n"
+
+static void
+begin_forward(void)
+{
+    front_options.max_tunnels = 10;
+    front_server_start(&defaults, VICTIMS_ALL);
+}
+
+START_TEST(a_forward_proxy_upgrades)
+{
+    int near, far;
+
+    begin_forward();
+    near = http_connect();
+    ck_assert(http_send(near, FORWARD(FORWARD_URL)));
+    far = tunnels_hand_over(await_fetch(FORWARD_URL));
+    read_head(far);
+    ck_assert_ptr_eq(strstr(answer.head, "GET /room?x=1 HTTP/1.1\r\nHost: chat.test:81\r\n"),
+                     answer.head);
+    ck_assert(http_has(&answer, "Connection: Upgrade"));
+    ck_assert(http_has_start(&answer, "Via: 1.1 sunproxy"));
+    /* As in any request of a forward proxy. */
+    ck_assert_ptr_null(strstr(answer.head, "X-Forwarded"));
+    ck_assert(http_send(far, AGREE "frame"));
+    read_head(near);
+    ck_assert_ptr_eq(strstr(answer.head, "HTTP/1.1 101 Switching Protocols\r\n"), answer.head);
+    tunnels_expect(near, "frame");
+    ck_assert(http_send(near, "answer"));
+    tunnels_expect(far, "answer");
+    close(near);
+    ck_assert(peer_is_cut(far));
+    close(far);
+    tunnels_end();
+}
+END_TEST
+
+/* Without a connection, without an agreement, and for https. */
+START_TEST(a_forward_proxy_serves_what_is_not_upgraded)
+{
+    int near, far;
+
+    begin_forward();
+    near = http_connect();
+    ck_assert(http_send(near, FORWARD(FORWARD_URL)));
+    origin_fails(FORWARD_URL, FETCH_CONNECT_FAILED, "refused");
+    expect_plain(near, FORWARD_URL);
+    ck_assert(http_send(near, FORWARD("http://chat.test:81/2")));
+    far = tunnels_hand_over(await_fetch("http://chat.test:81/2"));
+    read_head(far);
+    ck_assert(http_send(far, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
+    expect_plain(near, "http://chat.test:81/2");
+    close(far);
+    ck_assert(http_send(near, FORWARD("https://chat.test/3")));
+    expect_plain(near, "https://chat.test/3");
+    close(near);
+    tunnels_end();
+}
+END_TEST
+
+START_TEST(only_clients_of_a_forward_proxy_are_upgraded)
+{
+    static char net[] = "203.0.113.0/24", *nets[] = {net, NULL};
+    int near;
+
+    front_options.client_net = (struct option_list){.items = nets, .count = 1};
+    begin_forward();
+    near = http_connect();
+    ck_assert(http_send(near, FORWARD(FORWARD_URL)));
+    ck_assert(http_receive(near, &answer, false));
+    ck_assert_uint_eq(answer.status, 403);
+    ck_assert_uint_eq(scene_fetches(), 0);
+    close(near);
     tunnels_end();
 }
 END_TEST
@@ -402,6 +480,9 @@ unit_suite(void)
 
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, a_connection_is_upgraded);
+    tcase_add_test(tcase, a_forward_proxy_upgrades);
+    tcase_add_test(tcase, a_forward_proxy_serves_what_is_not_upgraded);
+    tcase_add_test(tcase, only_clients_of_a_forward_proxy_are_upgraded);
     tcase_add_test(tcase, bytes_that_come_with_the_response);
     tcase_add_test(tcase, responses_that_switch_nothing);
     tcase_add_test(tcase, a_response_whose_head_does_not_end);
