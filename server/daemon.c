@@ -153,13 +153,14 @@ start(struct daemon_parts *parts)
     if (error == 0)
         error = listen_http(parts, listening->http_proxied, listening->http_proxied_count,
                             &http_proxied_protocol, " behind the PROXY protocol");
+    parts->monitoring.metrics = service->metrics;
     for (unsigned i = 0; error == 0 && i < listening->metrics_count; i++) {
         char name[LISTEN_NAME];
 
         log_info("metrics at http://%s/metrics",
                  listen_describe(listening->metrics[i].fd, name, sizeof(name)));
         error = net_server_listen(rpc_server_net(service->rpc), listening->metrics[i].fd,
-                                  &metrics_http_protocol, service->metrics);
+                                  &metrics_http_protocol, &parts->monitoring);
         if (error == 0)
             listening->metrics[i].fd = -1;
     }
@@ -178,7 +179,39 @@ start(struct daemon_parts *parts)
     return EX_OSERR;
 }
 
+/* ---- signals --------------------------------------------------------------------------------- */
+
+static void
+reopen_logs(struct daemon_parts *parts, int signal)
+{
+    if (signal == SIGHUP)
+        log_info("SIGHUP: the logs are opened again; the options are those of the start "
+                 "(to change them, restart sunproxyd)");
+    if (parts->service.access_log)
+        access_log_reopen(parts->service.access_log);
+    if (parts->service.request_db)
+        request_db_reopen(parts->service.request_db);
+}
+
 /* ---- stopping ------------------------------------------------------------------------------- */
+
+/* Serves on while /healthz has status 503; a second signal ends that. */
+static void
+serve_in_delay(struct daemon_parts *parts, const sigset_t *signals)
+{
+    int64_t until = clock_monotonic_us() + parts->options->stop_delay, left;
+
+    atomic_store(&parts->monitoring.stopping, true);
+    while ((left = until - clock_monotonic_us()) > 0) {
+        const struct timespec time = {.tv_sec = left / 1000000, .tv_nsec = left % 1000000 * 1000};
+        int signal = sigtimedwait(signals, NULL, &time);
+
+        if (signal == SIGTERM || signal == SIGINT)
+            return;
+        if (signal == SIGHUP || signal == SIGUSR1)
+            reopen_logs(parts, signal);
+    }
+}
 
 /*
  * Requests in flight continue until they are answered, the time limit passes, or a second signal
@@ -189,12 +222,14 @@ static void
 stop_serving(struct daemon_parts *parts, const sigset_t *signals)
 {
     struct service *service = &parts->service;
-    int64_t until = clock_monotonic_us() + parts->options->stop_timeout;
     const struct timespec pause = {.tv_nsec = 10000000};
     struct rpc_stats stats;
     unsigned cut_off;
+    int64_t until;
 
     registration_stop(parts->registration);
+    serve_in_delay(parts, signals);
+    until = clock_monotonic_us() + parts->options->stop_timeout;
     rpc_server_stop_accepting(service->rpc);
     for (;;) {
         int signal;
@@ -281,14 +316,8 @@ serve_until_stopped(struct daemon_parts *parts, const sigset_t *signals)
 
         memory_return_look(&memory, &parts->service);
         if (signal == SIGHUP || signal == SIGUSR1) {
-            if (signal == SIGHUP)
-                log_info("SIGHUP: the logs are opened again; the options are those of the start "
-                         "(to change them, restart sunproxyd)");
             notify_reloading();
-            if (parts->service.access_log)
-                access_log_reopen(parts->service.access_log);
-            if (parts->service.request_db)
-                request_db_reopen(parts->service.request_db);
+            reopen_logs(parts, signal);
             notify_manager("READY=1");
         } else if (signal == SIGTERM || signal == SIGINT) {
             log_info("stopping on %s", signal == SIGTERM ? "SIGTERM" : "SIGINT");

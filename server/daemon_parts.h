@@ -9,6 +9,7 @@
 #include "server/descriptor_plan.h"
 #include "server/http_service.h"
 #include "server/listen.h"
+#include "server/metrics_http.h"
 #include "server/registration.h"
 #include "server/service.h"
 
@@ -22,6 +23,7 @@ struct daemon_parts {
     struct service_user user; /* of --user */
     struct service service;
     struct http_service http;
+    struct metrics_http monitoring;
 };
 
 /*

@@ -95,9 +95,10 @@ make_reply(struct metrics_connection *c)
 static bool
 write_text(struct metrics_connection *c, struct reply *reply, enum exposition format)
 {
+    const struct metrics_http *context = c->net.context;
     size_t len;
 
-    if (!exposition_write(c->net.context, format, &reply->text))
+    if (!exposition_write(context->metrics, format, &reply->text))
         return false;
     len = reply->text.len;
     if (!memory_charge(account_of(c), MEMORY_REPLIES, len))
@@ -169,12 +170,38 @@ answer(struct metrics_connection *c, const struct http_request *request)
     return true;
 }
 
+static bool
+answer_health(struct metrics_connection *c, const struct http_request *request)
+{
+    const struct metrics_http *context = c->net.context;
+    bool stopping = atomic_load(&context->stopping);
+    struct span text = span_str(stopping ? "stopping\n" : "serving\n");
+    struct reply *reply = make_reply(c);
+    struct http_writer writer;
+
+    if (!reply)
+        return false;
+    writer = http_writer_of(reply->head, sizeof(reply->head));
+    http_write_status(&writer, stopping ? 503 : 200);
+    http_write_field(&writer, "Content-Type", span_str("text/plain"));
+    http_write_number(&writer, "Content-Length", text.len);
+    http_write_text(&writer, "Cache-Control: no-store\r\n");
+    if (!request->persistent)
+        http_write_text(&writer, "Connection: close\r\n");
+    http_write_end(&writer);
+    if (request->method_id != HTTP_HEAD)
+        http_write_text(&writer, text.ptr);
+    send_reply(c, reply, http_written(&writer));
+    return true;
+}
+
 /* False if nothing more is to be read. */
 static bool
 take_request(struct metrics_connection *c, const struct http_request *request)
 {
     struct span path = request->path; /* none, of CONNECT */
     const char *query = path.len ? memchr(path.ptr, '?', path.len) : NULL;
+    bool health;
 
     if (query)
         path.len = (size_t)(query - path.ptr);
@@ -182,13 +209,14 @@ take_request(struct metrics_connection *c, const struct http_request *request)
         refuse(c, request, 413, "no request here has a body", true);
         return false;
     }
-    if (!span_equal(path, span_str("/metrics")))
+    health = span_equal(path, span_str("/healthz"));
+    if (!health && !span_equal(path, span_str("/metrics")))
         return refuse(c, request, 404, "the metrics are at /metrics", !request->persistent) &&
                request->persistent;
     if (request->method_id != HTTP_GET && request->method_id != HTTP_HEAD)
         return refuse(c, request, 405, "metrics are read with GET", !request->persistent) &&
                request->persistent;
-    return answer(c, request) && request->persistent;
+    return (health ? answer_health(c, request) : answer(c, request)) && request->persistent;
 }
 
 /* ---- the protocol ---------------------------------------------------------------------------- */

@@ -1,14 +1,24 @@
 /*
- * The metrics over HTTP, for a monitoring system: `GET /metrics` on the listeners of --metrics, in
- * OpenMetrics or Prometheus' older text format (proxy/openmetrics.h). Connections persist; a
+ * What a monitoring system and a load balancer read over HTTP, on the listeners of --metrics:
+ * `GET /metrics`, in OpenMetrics or Prometheus' older text format (proxy/openmetrics.h), and `GET
+ * /healthz`, whose status is 200, or 503 once the daemon is being stopped. Connections persist; a
  * request with a body is refused. A listener answers any client: the operator chooses its address.
  */
 #ifndef SUNPROXY_SERVER_METRICS_HTTP_H
 #define SUNPROXY_SERVER_METRICS_HTTP_H
 
+#include <stdatomic.h>
+
 #include "net/protocol.h"
 
-/* The context of a listener is the struct metrics. */
+struct metrics;
+
+/* The context of a listener. */
+struct metrics_http {
+    struct metrics *metrics;
+    atomic_bool stopping; /* set by any thread */
+};
+
 extern const struct net_protocol metrics_http_protocol;
 
 #endif

@@ -58,7 +58,8 @@ const struct option_row option_rows[] = {
     {"max-tunnels", 0, false, OPTION_UINT, AT(max_tunnels), "N", "1024", 0, 1000000,
      "tunnels at once; 0: none"},
     {"metrics", 0, false, OPTION_LIST, AT(metrics), "ADDRESS:PORT", NULL, 0, 0,
-     "serve the metrics there at /metrics, as OpenMetrics, to any client; may be repeated"},
+     "serve the metrics there at /metrics, as OpenMetrics, and /healthz, to any client; may be "
+     "repeated"},
 
     {.help = "Privileges"},
     {"user", 'u', false, OPTION_STRING, AT(user), "NAME[:GROUP]", NULL, 0, 0,
@@ -194,6 +195,9 @@ const struct option_row option_rows[] = {
      "time after which an idle connection is closed; 0: never"},
     {"record-timeout", 0, false, OPTION_DURATION, AT(record_timeout), "TIME", "60s", 0, 0,
      "time limit for a call to arrive completely; 0: none"},
+    {"stop-delay", 0, false, OPTION_DURATION, AT(stop_delay), "TIME", "0", 0, 0,
+     "time for which the daemon goes on serving when it is stopped, while /healthz of --metrics has "
+     "status 503, so that load balancers leave it"},
     {"stop-timeout", 0, false, OPTION_DURATION, AT(stop_timeout), "TIME", "30s", 0, 0,
      "time limit for requests in flight when the daemon stops"},
 

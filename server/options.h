@@ -129,6 +129,7 @@ struct options {
     int64_t hold_timeout;
     int64_t idle_timeout;
     int64_t record_timeout;
+    int64_t stop_delay;
     int64_t stop_timeout;
 
     /* logs */

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import signal
 import socket
 
 import harness
@@ -119,6 +120,25 @@ class MetricsTest(harness.SystemTest):
             connection.send(bad)
             self.assertEqual(connection.receive().status, status, bad[:20])
             self.assertTrue(connection.is_closed())
+
+    def test_health(self):
+        response = self.c.get("/healthz")
+        self.assertEqual((response.status, response.body), (200, b"serving\n"))
+        response = self.c.get("/healthz?x", method="HEAD")
+        self.assertEqual((response.status, response.body), (200, b""))
+        self.assertEqual(self.c.get("/healthz", method="POST").status, 405)
+        self.assertEqual(self.c.get("/healthz").status, 200)
+
+    def test_it_serves_on_while_balancers_are_told_that_it_stops(self):
+        path = str(self.dir / "stops.sock")
+        d = self.daemon("--metrics", f"unix:{path}", "--stop-delay", "300s", origin=self.o)
+        c = self.connect(path)
+        self.assertEqual(c.get("/healthz").status, 200)
+        d.signal(signal.SIGTERM)
+        harness.wait_until(lambda: c.get("/healthz").status == 503, what="that it stops")
+        self.assertEqual(self.connect(path).get("/healthz").body, b"stopping\n")
+        self.sunproxy("get", "-o", "/dev/null", "http://a.test/page", daemon=d)
+        self.assertEqual(d.stop(), 0, d.err)  # by a second signal
 
     def test_byte_by_byte_over_a_socket(self):
         connection = self.connect(self.unix)
