@@ -5,6 +5,7 @@
  * after a timeout. Each member is tried once at most.
  */
 #include <errno.h>
+#include <stdio.h>
 
 #include "fetch/method.h"
 #include "proxy/origin_fill_parts.h"
@@ -93,15 +94,18 @@ is_failure(unsigned status)
 bool
 origin_attempt_answers(struct origin_fill *fill, unsigned status)
 {
+    char reason[32];
+
     /* After a redirect it may be another origin's. */
     if (!fill->route || fill->has_answer)
         return true;
     if (!is_failure(status)) {
-        origin_route_succeeded(fill->route, &fill->choice);
+        proxy_use_member(fill->proxy, fill->route, &fill->choice);
         fill->has_answer = true;
         return true;
     }
-    origin_route_failed(fill->route, &fill->choice, proxy_now_us(fill->proxy));
+    snprintf(reason, sizeof(reason), "its status is %u", status);
+    proxy_leave_member(fill->proxy, fill->route, &fill->choice, reason);
     fill->has_answer = !may_repeat(fill) || !origin_route_has_next(fill->route, &fill->choice);
     fill->passes_over = !fill->has_answer;
     return fill->has_answer;
@@ -151,14 +155,14 @@ blames_member(const struct origin_fill *fill, enum fetch_error error)
 }
 
 bool
-origin_attempt_goes_on(struct origin_fill *fill, enum fetch_error error)
+origin_attempt_goes_on(struct origin_fill *fill, enum fetch_error error, const char *sentence)
 {
     if (!fill->route || fill->has_answer || fill->failure)
         return false;
     if (!fill->passes_over) {
         if (!blames_member(fill, error))
             return false;
-        origin_route_failed(fill->route, &fill->choice, proxy_now_us(fill->proxy));
+        proxy_leave_member(fill->proxy, fill->route, &fill->choice, sentence);
         if (!may_go_on(fill, error))
             return false;
     } else if (error == FETCH_CANCELLED) {

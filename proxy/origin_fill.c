@@ -350,7 +350,7 @@ fill_done(void *context, enum fetch_error error, const char *sentence, int64_t t
             return;
         origin_fill_fail_early(fill, errno);
     }
-    if (origin_attempt_goes_on(fill, error)) {
+    if (origin_attempt_goes_on(fill, error, sentence)) {
         if (fill->passes_over)
             report(fill, FAILURE_ORIGIN, "the status is 502, 503 or 504", total_us);
         else

@@ -187,7 +187,8 @@ bool origin_fill_is_disconnected(enum fetch_error error);
 bool origin_attempt_answers(struct origin_fill *fill, unsigned status);
 
 /* The fetch has ended. True: another member is chosen, for origin_attempt_go_on(). */
-bool origin_attempt_goes_on(struct origin_fill *fill, enum fetch_error error);
+bool origin_attempt_goes_on(struct origin_fill *fill, enum fetch_error error,
+                            const char *sentence);
 
 /* Fetches from it. False with errno. */
 bool origin_attempt_go_on(struct origin_fill *fill);

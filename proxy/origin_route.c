@@ -68,28 +68,33 @@ origin_route_has_next(const struct origin_route *route, const struct origin_choi
     return choice->tried != (1u << route->count) - 1;
 }
 
-void
+int64_t
 origin_route_failed(struct origin_route *route, const struct origin_choice *choice, int64_t now_us)
 {
     struct origin_member *member = &route->members[choice->member];
-    int64_t in_use = 0;
+    int64_t in_use = 0, left_us;
 
-    if (choice->trial)
-        atomic_store(&member->left_until_us,
-                     now_us + time_left(atomic_fetch_add(&member->failures, 1) + 1));
+    if (route->count == 1)
+        return 0;
+    if (choice->trial) {
+        left_us = time_left(atomic_fetch_add(&member->failures, 1) + 1);
+        atomic_store(&member->left_until_us, now_us + left_us);
+        return left_us;
+    }
     /* Of several requests that fail at a time one counts. */
-    else if (atomic_compare_exchange_strong(&member->left_until_us, &in_use,
-                                            now_us + ORIGIN_ROUTE_LEFT_US))
-        atomic_store(&member->failures, 1);
+    if (!atomic_compare_exchange_strong(&member->left_until_us, &in_use,
+                                        now_us + ORIGIN_ROUTE_LEFT_US))
+        return 0;
+    atomic_store(&member->failures, 1);
+    return ORIGIN_ROUTE_LEFT_US;
 }
 
-void
+bool
 origin_route_succeeded(struct origin_route *route, const struct origin_choice *choice)
 {
     struct origin_member *member = &route->members[choice->member];
 
-    if (atomic_load(&member->left_until_us))
-        atomic_store(&member->left_until_us, 0);
+    return atomic_load(&member->left_until_us) && atomic_exchange(&member->left_until_us, 0);
 }
 
 /* ---- URLs ------------------------------------------------------------------------------------ */

@@ -63,10 +63,13 @@ unsigned origin_route_first(const struct origin_route *route);
 /* Has the request another member to try? */
 bool origin_route_has_next(const struct origin_route *route, const struct origin_choice *choice);
 
-/* The member that was chosen has failed, or has sent a response. */
-void origin_route_failed(struct origin_route *route, const struct origin_choice *choice,
-                         int64_t now_us);
-void origin_route_succeeded(struct origin_route *route, const struct origin_choice *choice);
+/* The member that was chosen has failed. Returns for how long it is left from now on; 0 if it was
+ * left already, or is the only one. */
+int64_t origin_route_failed(struct origin_route *route, const struct origin_choice *choice,
+                            int64_t now_us);
+
+/* It has sent a response. True if it was left. */
+bool origin_route_succeeded(struct origin_route *route, const struct origin_choice *choice);
 
 /* The URL of a client without what it has behind the authority, and that: a path with a query, or
  * empty. */

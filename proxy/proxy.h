@@ -41,7 +41,16 @@ struct proxy_fetched {
     enum http_reason reason; /* why the response is not stored, or an expired one is used */
 };
 
+/* A member of a row is left, or is used again; likewise. */
+struct proxy_member {
+    struct span url;
+    int64_t left_us; /* for how long; 0: it is used again */
+    const char *reason;
+};
+
 struct http_storing_rules;
+struct origin_choice;
+struct origin_route;
 struct tag_rules;
 struct verified;
 struct verifier;
@@ -75,6 +84,7 @@ struct proxy_config {
     unsigned workers;      /* threads that run exchanges: for control_suitable_shards() */
     bool shards_automatic; /* the number of shards follows the capacity */
     void (*fetched)(const struct proxy_fetched *fetched); /* NULL: not wanted. [fetcher's thread] */
+    void (*member)(const struct proxy_member *member);    /* NULL: not wanted. [any thread] */
     double verify_share; /* of the hits, compared with their origins (verifier.h); 0: none */
     void (*verified)(const struct verified *verified); /* NULL: not wanted. [fetcher's thread] */
 };
@@ -130,5 +140,11 @@ proxy_now_us(const struct proxy *proxy)
  * bodies (shedding.h). Returns the bytes given up. [fetcher's thread]
  */
 size_t proxy_shed(struct proxy *proxy, size_t bytes);
+
+/* origin_route_failed() and origin_route_succeeded(), reported by config.member. */
+void proxy_leave_member(struct proxy *proxy, struct origin_route *route,
+                        const struct origin_choice *choice, const char *reason);
+void proxy_use_member(struct proxy *proxy, struct origin_route *route,
+                      const struct origin_choice *choice);
 
 #endif

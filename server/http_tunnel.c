@@ -252,7 +252,7 @@ try_next_member(struct http_tunnel *tunnel)
     if (!x->origin || !is_unconnected(tunnel->error))
         return false;
     route = &x->origin->route;
-    origin_route_failed(route, &x->choice, clock_monotonic_us());
+    proxy_leave_member(&http_service_of(x)->service->proxy, route, &x->choice, tunnel->sentence);
     if (!origin_route_has_next(route, &x->choice))
         return false;
     tunnel->x = NULL;
@@ -271,7 +271,8 @@ shake_hands(struct http_tunnel *tunnel)
     if (fd < 0 && try_next_member(tunnel))
         return;
     if (fd >= 0 && tunnel->x->origin)
-        origin_route_succeeded(&tunnel->x->origin->route, &tunnel->x->choice);
+        proxy_use_member(&service_of_tunnel(tunnel)->service->proxy,
+                         &tunnel->x->origin->route, &tunnel->x->choice);
     if (fd < 0 || !http_upgrade_begin(tunnel->upgrade, tunnel->connection->net.set, fd,
                                       options->first_byte_timeout))
         give_upgrade_up(tunnel);

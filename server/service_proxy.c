@@ -70,6 +70,17 @@ log_fetched(const struct proxy_fetched *fetched)
         fetched->reason ? ", reason: " : "", http_reason_word(fetched->reason));
 }
 
+/* At most a line for each time that a member is left. */
+static void
+log_member(const struct proxy_member *member)
+{
+    if (member->left_us)
+        log_warning("%.*s fails and is left for %lld s: %s", (int)member->url.len, member->url.ptr,
+                    (long long)(member->left_us / 1000000), member->reason);
+    else
+        log_info("%.*s responds and is used again", (int)member->url.len, member->url.ptr);
+}
+
 /* Warnings of stale hits in a minute; the others are counted (stat) and logged as debug messages.
  */
 #define MOST_STALE_LOGGED 60
@@ -153,6 +164,7 @@ service_make_proxy(struct service *service)
                              .workers = service->workers,
                              .shards_automatic = options->shards == 0,
                              .fetched = log_fetched,
+                             .member = log_member,
                              .verify_share = options->verify,
                              .verified = log_verified,
                          });

@@ -188,3 +188,7 @@ class RecoveryTest(RowTest):
         harness.wait_until(lambda: self.text("/c") == "GET site.test/c", 100, "the first member")
         self.assertEqual(self.text("/d"), "GET site.test/d")
         self.assertEqual(len(self.first.heads), 3)
+        log = str(self.d.err)
+        self.assertIn(f"{self.first.url} fails and is left for 10 s: its status is 503", log)
+        self.assertIn(f"{self.first.url} responds and is used again", log)
+        self.assertEqual(log.count(self.first.url), 2, log)

@@ -1,0 +1,221 @@
+/* Routes: which member a request goes to, and the URLs on both sides. */
+#include <errno.h>
+
+#include "proxy/origin_route.h"
+#include "tests/unit/proxy/scene.h"
+
+#define FRESH "Cache-Control: max-age=100\r\n"
+
+static struct origin_route route;
+
+static void
+make(unsigned count)
+{
+    static const char *const urls[] = {"http://first.test", "http://second.test:81/base",
+                                       "https://third.test"};
+
+    memset(&route, 0, sizeof(route));
+    route.prefix = span_str("");
+    route.below = true;
+    route.count = count;
+    for (unsigned i = 0; i < count; i++)
+        route.members[i].url = span_str(urls[i]);
+}
+
+/* The member that the next request begins with; it fails or succeeds. */
+static unsigned
+try_one(int64_t now_us, bool fails)
+{
+    struct origin_choice choice = {0};
+
+    ck_assert(origin_route_next(&route, &choice, now_us));
+    if (fails)
+        (void)origin_route_failed(&route, &choice, now_us);
+    else
+        (void)origin_route_succeeded(&route, &choice);
+    return choice.member;
+}
+
+START_TEST(each_member_is_tried_once)
+{
+    struct origin_choice choice = {0};
+
+    make(3);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_int_eq(i == 0 || origin_route_has_next(&route, &choice), true);
+        ck_assert(origin_route_next(&route, &choice, 1));
+        ck_assert_uint_eq(choice.member, i);
+        ck_assert_int_eq(origin_route_failed(&route, &choice, 1 + i), ORIGIN_ROUTE_LEFT_US);
+        /* Others that fail at the same time do not count. */
+        ck_assert_int_eq(origin_route_failed(&route, &choice, 1 + i), 0);
+    }
+    ck_assert(!origin_route_has_next(&route, &choice) && !origin_route_next(&route, &choice, 1));
+    /* All are left: the first of them is, for the shortest time from now on. */
+    ck_assert_uint_eq(origin_route_first(&route), 0);
+    ck_assert_uint_eq(try_one(4, false), 0);
+    ck_assert_uint_eq(try_one(5, false), 0);
+}
+END_TEST
+
+START_TEST(the_time_doubles_up_to_a_bound)
+{
+    int64_t now_us = 1, left_us = ORIGIN_ROUTE_LEFT_US;
+
+    make(2);
+    ck_assert_uint_eq(try_one(now_us, true), 0);
+    for (unsigned i = 0; i < 8; i++) {
+        struct origin_choice trial = {0};
+
+        ck_assert_uint_eq(try_one(now_us + left_us - 1, false), 1);
+        now_us += left_us;
+        ck_assert(origin_route_next(&route, &trial, now_us));
+        ck_assert(trial.trial && trial.member == 0);
+        ck_assert_uint_eq(try_one(now_us, false), 1);
+        left_us = 2 * left_us < ORIGIN_ROUTE_LONGEST_US ? 2 * left_us : ORIGIN_ROUTE_LONGEST_US;
+        ck_assert_int_eq(origin_route_failed(&route, &trial, now_us), left_us);
+    }
+    /* A trial that comes to no end is followed by another one. */
+    now_us += left_us;
+    ck_assert_uint_eq(try_one(now_us, false), 0);
+    ck_assert_uint_eq(try_one(now_us, true), 0);
+    ck_assert_uint_eq(try_one(now_us + ORIGIN_ROUTE_LEFT_US, true), 0);
+}
+END_TEST
+
+START_TEST(the_only_member_is_never_left)
+{
+    struct origin_choice choice = {0};
+
+    make(1);
+    ck_assert(origin_route_next(&route, &choice, 1));
+    ck_assert_int_eq(origin_route_failed(&route, &choice, 1), 0);
+    ck_assert(!origin_route_succeeded(&route, &choice));
+}
+END_TEST
+
+START_TEST(references_of_members)
+{
+    static const struct {
+        unsigned member;
+        const char *reference, *url;
+    } cases[] = {
+        {0, "/x?y#z", "http://site.test:82/x?y"},
+        {0, "http://first.test/x", "http://site.test:82/x"},
+        {0, "http://second.test:81/base/x", "http://site.test:82/x"},
+        {0, "https://third.test:443", "http://site.test:82/"},
+        {1, "x", "http://site.test:82/a/x"},
+        {1, "/base/x", "http://site.test:82/x"},
+        {1, "/x", NULL},
+        {1, "../../x", NULL},
+        {0, "http://site.test/x", NULL},
+        {0, "http://other.test/x", NULL},
+    };
+    struct buf out;
+
+    make(3);
+    buf_init(&out, 1000);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        bool found = origin_route_resolve(&route, cases[i].member,
+                                          span_str("http://site.test:82/a/b?c"),
+                                          span_str(cases[i].reference), &out);
+
+        ck_assert_msg(found == (cases[i].url != NULL), "%s", cases[i].reference);
+        ck_assert_str_eq(buf_str(&out), cases[i].url ? cases[i].url : "");
+        buf_reset(&out);
+    }
+    buf_free(&out);
+}
+END_TEST
+
+/* A request by the route. The result of visit(). */
+static bool
+request(struct visit *v)
+{
+    *v = (struct visit){
+        .raw = true, .streams = true, .url = "http://site.test/x", .route = &route};
+    return visit(v);
+}
+
+/* Also in the background, and to verify hits; all go to the members. */
+START_TEST(all_fetches_take_the_route)
+{
+    struct visit v;
+
+    make(2);
+    scene_begin(&(struct scene_options){.verify_share = 1});
+    ck_assert(!request(&v));
+    ck_assert_str_eq(scene_fetch("http://first.test/x")->host, "site.test");
+    scene_answer("http://first.test/x", 200,
+                 "Cache-Control: max-age=10, stale-while-revalidate=100\r\nETag: \"a\"\r\n", 5);
+    ck_assert(v.stored);
+    ck_assert(request(&v));
+    ck_assert_str_eq(scene_fetch("http://first.test/x")->host, "site.test");
+    scene_done(scene_fetch("http://first.test/x"), FETCH_CONNECT_FAILED, "refused");
+    ck_assert_uint_eq(scene.verifications, 1);
+    scene.now_us += 20 * SECOND;
+    ck_assert(request(&v));
+    scene_done(scene_fetch("http://first.test/x"), FETCH_CONNECT_FAILED, "refused");
+    ck_assert_ptr_nonnull(strstr(scene_fetch("http://second.test:81/base/x")->fields, "\"a\""));
+    scene_answer("http://second.test:81/base/x", 304, FRESH "ETag: \"a\"\r\n", 0);
+    ck_assert(request(&v));
+    ck_assert_str_eq(outcome_word(v.outcome), "hit");
+    /* A verification asks the member that is in use. */
+    scene_done(scene_fetch("http://second.test:81/base/x"), FETCH_CONNECT_FAILED, "refused");
+    scene_end();
+}
+END_TEST
+
+/* A client that leaves while one member fails does not go on to the next one. */
+START_TEST(a_request_that_is_cancelled_ends)
+{
+    struct visit v;
+
+    make(2);
+    scene_begin(&(struct scene_options){0});
+    ck_assert(!request(&v));
+    ck_assert(visit_cancel(&v));
+    ck_assert(scene_is_cancelled(scene_fetch("http://first.test/x")));
+    scene_done(scene_fetch("http://first.test/x"), FETCH_CANCELLED, "cancelled");
+    ck_assert_uint_eq(scene_fetches(), 0);
+    /* Where the failure comes first, the next fetch is cancelled as it begins. */
+    ck_assert(!request(&v));
+    ck_assert(visit_cancel(&v));
+    scene_done(scene_fetch("http://first.test/x"), FETCH_CONNECT_FAILED, "refused");
+    ck_assert(scene_is_cancelled(scene_fetch("http://second.test:81/base/x")));
+    scene_done(scene_fetch("http://second.test:81/base/x"), FETCH_CANCELLED, "cancelled");
+    scene_end();
+}
+END_TEST
+
+/* The origin refuses the second fetch, since it stops. */
+START_TEST(no_further_fetch_can_be_submitted)
+{
+    struct visit v;
+
+    make(2);
+    scene_begin(&(struct scene_options){0});
+    ck_assert(!request(&v));
+    scene.refuses = ESHUTDOWN;
+    scene_done(scene_fetch("http://first.test/x"), FETCH_CONNECT_FAILED, "refused");
+    scene_run();
+    expect_failure(&v, FAILURE_STOPPING, "shutting down");
+    scene_end();
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("proxy: routes");
+    TCase *tcase = tcase_create("all");
+
+    tcase_add_test(tcase, each_member_is_tried_once);
+    tcase_add_test(tcase, the_time_doubles_up_to_a_bound);
+    tcase_add_test(tcase, the_only_member_is_never_left);
+    tcase_add_test(tcase, references_of_members);
+    tcase_add_test(tcase, all_fetches_take_the_route);
+    tcase_add_test(tcase, a_request_that_is_cancelled_ends);
+    tcase_add_test(tcase, no_further_fetch_can_be_submitted);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
