@@ -135,7 +135,7 @@ cache_key_of_variant(struct span url, struct span variant)
 /* What a request demands of a cached object beyond its freshness (RFC 9111, section 5.2.1). */
 struct cache_conditions {
     bool no_cache;        /* none is good enough */
-    bool only_cached;     /* begin no fill, and join none but by request->has_at */
+    bool only_cached;     /* begin no fill, and join none */
     int64_t max_age_us;   /* the age is at most this; INT64_MAX: any */
     int64_t min_fresh_us; /* it stays fresh for at least this */
 };
@@ -144,14 +144,12 @@ struct cache_request {
     struct object_waiter *waiter; /* joins a busy object, or leads a new fill. Untouched unless the
                                      answer is BUSY, MISS, STALE or PASS; what it had before is
                                      overwritten, not released. Not read if conditions->only_cached
-                                     is set without has_at */
+                                     is set */
     const struct cache_conditions *conditions; /* NULL: any fresh object will do */
     size_t fill_size;     /* of the struct that begins with the struct cache_fill (fill.h) */
     unsigned max_waiters; /* of one object, the leader included; 0: not bounded */
     bool pass;            /* neither look up nor join nor store: a bypass. Not with
                              conditions->only_cached */
-    uint64_t has_at; /* with conditions->only_cached: joins a busy object whose length is known and
-                        of which the byte at this offset has come; 0: joins none */
 };
 
 enum cache_answer {

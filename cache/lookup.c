@@ -101,30 +101,12 @@ may_meet(const struct cache_fill *fill, const struct cache_conditions *condition
                            now_us - fill->born_us <= conditions->max_age_us);
 }
 
-/* May it be joined for the byte at this offset? */
-static bool
-has_at(const struct cache_fill *fill, const struct cache_request *request, int64_t now_us)
-{
-    return request->has_at && fill && fill->has_head && fill->declared >= 0 &&
-           object_length(fill->object) > request->has_at &&
-           may_meet(fill, request->conditions, now_us) &&
-           (!request->max_waiters || fill->waiter_count < request->max_waiters);
-}
-
 /* The answer where no ready object is fresh and meets the conditions, and nothing is fetched. */
 static enum cache_answer
-answer_cached(const struct cache_request *request, int64_t now_us, struct entry *entry,
-              struct cache_found *found)
+answer_cached(struct entry *entry, struct cache_found *found)
 {
-    struct cache_fill *busy = entry ? entry->object->fill : NULL;
-    bool joins = has_at(busy, request, now_us);
-
-    if (joins)
-        waiters_add(busy, request->waiter, false);
     if (entry && entry->stored)
         found->object = object_retain(entry->object);
-    if (joins)
-        return CACHE_BUSY;
     return found->object ? CACHE_STALE : CACHE_ABSENT;
 }
 
@@ -141,7 +123,7 @@ answer_miss(struct cache *cache, struct shard *shard, const struct cache_key *ke
         return CACHE_VARIES;
     }
     if (request->conditions && request->conditions->only_cached)
-        return answer_cached(request, now_us, entry, found);
+        return answer_cached(entry, found);
     /* Before each fill, which may make one: expired ones do not accumulate. */
     if (!entry)
         shard_remove_expired_markers(shard, now_us, removed);

@@ -230,7 +230,7 @@ waiters_fail(struct cache_fill *fill, struct object *failure,
     while (waiter = TAILQ_FIRST(&fill->waiters), waiter) {
         bool lags = waiter->lags;
 
-        if (lags || (retries && !waiter->leader && retries(waiter, context))) {
+        if (lags || (retries && retries(waiter, context))) {
             waiters_remove(fill, waiter);
             if (!lags)
                 notify(waiter, WAITER_RETRY);

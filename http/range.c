@@ -113,6 +113,17 @@ overlaps(const struct http_ranges *ranges, const struct http_range *range)
     return false;
 }
 
+bool
+http_accepts_ranges(struct span response_lines)
+{
+    struct span line, value;
+
+    while (http_next_line(&response_lines, &line))
+        if (http_line_is(line, span_str("Accept-Ranges"), &value) && http_name_is(value, "none"))
+            return false;
+    return true;
+}
+
 enum http_range_result
 http_ranges_resolve(const struct http_ranges *requested, int64_t length,
                     struct http_ranges *resolved)

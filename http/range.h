@@ -32,6 +32,10 @@ struct http_ranges {
  */
 bool http_ranges_read(struct http_ranges *ranges, struct span request_lines);
 
+/* Does a response with these lines permit ranges: is it without Accept-Ranges: none (section 14.3)?
+ */
+bool http_accepts_ranges(struct span response_lines);
+
 enum http_range_result {
     HTTP_RANGE_WHOLE,         /* ranges overlap, which is ignored: section 14.2 */
     HTTP_RANGE_PARTIAL,       /* 206 */

@@ -94,12 +94,39 @@ is_for_request(struct exchange *x)
            !exchange_is_of_user(x);
 }
 
+/* Does an object that grows serve it soon? */
+static bool
+is_near(struct exchange *x, unsigned events)
+{
+    return events & WAITER_END || x->evaluated == EVALUATED_ALL || !x->raw ||
+           range_rules_are_near(exchange_fields(x), x->waiter.base.object);
+}
+
+/*
+ * Why a request that is sent back is to fetch for itself: a leader's range is the origin's; requests
+ * of users, and those with conditions, would wait for each other in turn.
+ */
+static enum http_reason
+why_alone(struct exchange *x)
+{
+    const struct object_waiter *waiter = &x->waiter.base;
+
+    if (waiter->leader && x->led)
+        return HTTP_REASON_REQUEST_RANGE;
+    if (waiter->sent_back && exchange_is_of_user(x))
+        return HTTP_REASON_REQUEST_USER;
+    if (waiter->sent_back && x->raw && http_has_condition(exchange_fields(x)))
+        return HTTP_REASON_REQUEST_CONDITION;
+    return HTTP_REASON_NONE;
+}
+
 /* It waits no more. False: it looks up later, when an event has come that is under way. */
 static bool
 leave_to_look_up(struct exchange *x)
 {
     if (!cache_leave(x->proxy->config.cache, &x->waiter.base))
         return false;
+    relay_leave(&x->relay);
     x->again = atomic_load(&x->wakes) != 0;
     return !x->again;
 }
@@ -127,13 +154,11 @@ take_events(struct exchange *x)
         exchange_fail(x, waiter->failure->status, object_failure(waiter->failure));
     } else if (events & WAITER_RETRY) {
         assert(!x->has_head);
-        /* Those of users, and those with conditions, would wait for each other in turn. */
-        x->alone = x->alone || (waiter->sent_back &&
-                                (exchange_is_of_user(x) ||
-                                 (x->raw && http_has_condition(exchange_fields(x)))));
+        if (!x->alone)
+            x->alone = why_alone(x);
         look_up_again(x);
-    } else if (!x->has_head && !is_for_request(x)) {
-        x->alone = true;
+    } else if (!x->has_head && (!is_for_request(x) || !is_near(x, events))) {
+        x->alone = is_for_request(x) ? HTTP_REASON_REQUEST_RANGE : HTTP_REASON_REQUEST_USER;
         if (events & WAITER_LAST || leave_to_look_up(x))
             look_up_again(x);
     } else {

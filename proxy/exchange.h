@@ -150,8 +150,11 @@ struct exchange {
     struct object *own;     /* a reference: a response that is not the waiter's; or NULL */
     bool has_head;          /* head() has been called */
     bool again;             /* it has left the object, and looks up again */
-    bool alone;             /* it fetches for itself: it is a user's (proxy/user_rules.h), or has
-                               waited for what answered another request's conditions */
+    /*
+     * It fetches for itself, for this reason: it is a user's (proxy/user_rules.h), or has waited
+     * for what answered another request's conditions, or for what does not serve its range.
+     */
+    enum http_reason alone;
     bool led;               /* it has led to a fetch */
     bool counted;           /* waiting_bytes, in the client's tally */
     uint8_t retries;

@@ -58,7 +58,7 @@ why_forwarded(const struct exchange *x, const struct object *found, bool varies)
     return varies ? HTTP_FORWARDED_MISS : HTTP_FORWARDED_URI_MISS;
 }
 
-/* `only_ready`: fetches nothing, and waits for nothing but the rest of a range that has begun. */
+/* `only_ready`: fetches nothing, and waits for nothing. */
 static enum cache_answer
 look_up(struct exchange *x, const struct request_rules *rules, bool only_ready,
         struct cache_found *found)
@@ -71,7 +71,6 @@ look_up(struct exchange *x, const struct request_rules *rules, bool only_ready,
         .max_waiters = x->proxy->config.max_waiters,
         .pass = !only_ready &&
                 (rules->way == REQUEST_PASSES || x->alone || x->retries > MAX_RETRIES),
-        .has_at = only_ready && !rules->only_cached && x->front->streams ? rules->range_from : 0,
     };
     struct buf *variant_of = proxy_scratch(x->proxy, x->worker);
     struct span variant = x->raw ? span_str(RAW_VARIANT) : span_of(NULL, 0);
@@ -188,10 +187,10 @@ begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rul
     request.body_length = x->body_length;
     request.bypass = rules->way == REQUEST_PASSES;
     request.as_is = x->evaluated == EVALUATED_ALL;
-    request.alone = x->alone;
+    request.alone = x->alone != HTTP_REASON_NONE;
     request.passes = rules->reason;
     if (!request.passes && x->alone)
-        request.passes = HTTP_REASON_REQUEST_USER;
+        request.passes = x->alone;
     else if (!request.passes && x->retries > MAX_RETRIES)
         request.passes = HTTP_REASON_REQUEST_PASSES;
     else if (!request.passes && x->forwarded == HTTP_FORWARDED_VARY_MISS)
@@ -199,6 +198,7 @@ begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rul
     request.whole_server = x->whole_server;
     request.unsafe = rules->unsafe;
     request.stored = stored;
+    request.wanted = x->evaluated == EVALUATED_ALL ? RANGE_WHOLE : rules->wanted;
     x->led = true;
     if (origin_fill_start(x->proxy, fill, &request)) {
         if (x->waiter.sends_conditions)
@@ -307,13 +307,12 @@ static const char not_cached[] = "the response is not in the cache, and was not 
 
 /*
  * Answers from what is there, stale objects included as far as the request accepts them. True: it
- * has been answered, may not be answered in another way, or waits for the rest of its range, as
- * *over says. False: *stored is what is ready, a reference, or NULL.
+ * has been answered, or may not be answered in another way. False: *stored is what is ready, a
+ * reference, or NULL.
  */
 static bool
 use_ready(struct exchange *x, const struct request_rules *rules, struct object **stored, bool *over)
 {
-    struct object *previous = x->waiter.base.object; /* as in fetch() */
     struct cache_found found;
     enum cache_answer answer = look_up(x, rules, true, &found);
 
@@ -322,13 +321,6 @@ use_ready(struct exchange *x, const struct request_rules *rules, struct object *
         return hit(x, found.object);
     if (answer == CACHE_STALE && accepts(x, rules, found.object) && suits_stale(x, found.object))
         return respond(x, found.object, OUTCOME_STALE, HTTP_REASON_MAX_STALE);
-    if (answer == CACHE_BUSY) {
-        x->url = object_url(x->waiter.base.object);
-        object_release(&previous);
-        object_release(&found.object);
-        *over = join(x);
-        return true;
-    }
     if (rules->only_cached) {
         object_release(&found.object);
         return fail(x, FAILURE_NOT_CACHED, not_cached);
@@ -344,7 +336,7 @@ use_ready(struct exchange *x, const struct request_rules *rules, struct object *
 static void
 set_alone(struct exchange *x, struct cache_fill *fill)
 {
-    x->alone = true;
+    x->alone = HTTP_REASON_REQUEST_USER;
     if (fill)
         cache_fill_send_back(fill);
 }

@@ -8,6 +8,7 @@
 
 #include "http/storing.h"
 #include "proxy/exchange.h"
+#include "proxy/range_rules.h"
 #include "proxy/user_rules.h"
 
 /* The fields of the request, made where they were left for later. */

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 
+#include "http/range.h"
 #include "proxy/origin_fill_parts.h"
 
 /* ---- bodies that are not stored -------------------------------------------------------------- */
@@ -90,6 +91,37 @@ origin_fill_open_window_for(struct origin_fill *fill, uint64_t length)
     return error == EBUSY ? 0 : error;
 }
 
+/* ---- readers of a part ----------------------------------------------------------------------- */
+
+bool
+origin_fill_misses_range(const struct origin_fill *fill, const struct fetch_head *head)
+{
+    const struct proxy_config *config = &fill->proxy->config;
+
+    if (fill->wanted == RANGE_WHOLE || head->status != 200 || !http_accepts_ranges(head->headers))
+        return false;
+    if (!fill->stores || !atomic_load(&fill->may_keep))
+        return true;
+    return fill->wanted == RANGE_PART && (head->content_length < 0 ||
+                                          (uint64_t)head->content_length > config->range_fill);
+}
+
+static bool
+all(const struct object_waiter *waiter, void *context)
+{
+    (void)waiter;
+    (void)context;
+    return true;
+}
+
+void
+origin_fill_give_up_range(struct origin_fill *fill)
+{
+    cache_fill_isolate(&fill->base, proxy_now_us(fill->proxy) + ORIGIN_FILL_MARKER_US);
+    cache_fill_fail(&fill->base, FAILURE_CANCELLED, "", all, NULL);
+    fill->ended = true;
+}
+
 /* ---- fetches that no request waits for ------------------------------------------------------- */
 
 /* Has the whole response come? The fetch is about to end, and leaves its connection to the origin
@@ -124,6 +156,8 @@ is_worth_finishing(const struct origin_fill *fill)
     /* Before the head nothing has come that would be lost. RPC's clients repeat requests. */
     if (!base->has_head)
         return !fill->raw;
+    if (fill->completes)
+        return true;
     if (base->declared < 0)
         return length < ORIGIN_FILL_LITTLE;
     declared = (uint64_t)base->declared;
@@ -146,7 +180,8 @@ int
 origin_fill_check_wanted(struct origin_fill *fill)
 {
     int64_t now_us = proxy_now_us(fill->proxy);
-    int64_t longest_us = fill->background ? ORIGIN_FILL_REFRESH_US : ORIGIN_FILL_UNWANTED_US;
+    int64_t longest_us =
+        fill->background || fill->completes ? ORIGIN_FILL_REFRESH_US : ORIGIN_FILL_UNWANTED_US;
     bool worth;
 
     if (!cache_fill_is_unwanted(&fill->base)) {

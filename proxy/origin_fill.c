@@ -111,7 +111,7 @@ notes_of(const struct origin_fill *fill, const struct fetch_head *head, struct s
            (atomic_load(&fill->may_keep) ? 0u : HTTP_KNOWN_PASSING);
 }
 
-/* The object begins: 0 or an errno. */
+/* The object begins: 0 or an errno; EAGAIN if the leader's range is the origin's. */
 static int
 begin_object(struct origin_fill *fill, const struct fetch_head *head,
              const struct origin_raw_parts *parts)
@@ -126,6 +126,11 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
         origin_fill_explain(fill, HTTP_REASON_TOO_LARGE);
     if (fill->reason)
         atomic_store(&fill->may_keep, false);
+    if (origin_fill_misses_range(fill, head))
+        return EAGAIN;
+    fill->completes = fill->ends_early && atomic_load(&fill->may_keep) &&
+                      head->content_length >= 0 &&
+                      (uint64_t)head->content_length <= proxy->config.range_fill;
     fill->max_whole = atomic_load(&fill->may_keep) ? largest : ORIGIN_FILL_WINDOW;
     error = cache_fill_head(
         &fill->base,
@@ -190,7 +195,10 @@ fill_head(void *context, const struct fetch_head *head)
     origin_raw_parts_free(&parts);
     if (!error)
         return FETCH_CONTINUE;
-    origin_fill_fail_early(fill, error);
+    if (error == EAGAIN)
+        origin_fill_give_up_range(fill);
+    else
+        origin_fill_fail_early(fill, error);
     return FETCH_ABORT;
 }
 

@@ -13,6 +13,10 @@
  * whole; requests of fronts that stream look up again if it is larger.
  * - The conditions of the leader's request are forwarded unless the object that is replaced is
  *   validated by its own. A 304 or 412 to them is the leader's alone; the others look up again.
+ * - A range is not sent to the origin for the cache, and its reader may be satisfied with little of
+ *   the body. So the object has to be stored and at most proxy_config.range_fill long: then the
+ *   fetch goes on to its end. Otherwise it ends with the head, a marker stays, and its leader looks
+ *   up again: the range is the origin's.
  * - When the last request that waits is cancelled, the fetch ends, unless its object is to be
  * stored and little of it is missing, or may be: ORIGIN_FILL_LITTLE.
  */
@@ -23,6 +27,7 @@
 #include "cache/fill.h"
 #include "proxy/invalidation.h"
 #include "proxy/proxy.h"
+#include "proxy/range_rules.h"
 #include "proxy/relay.h"
 
 /* Requests look up without waiting for each other for this long after an unshared response. */
@@ -40,7 +45,8 @@
  * change the origin and has no head. A raw one without a head ends. Otherwise it goes on for an
  * object that is to be stored while less than this is missing, or an unknown length has not reached
  * it, or less than a quarter is missing; but for this long at most. A refresh in the background of
- * what is to be stored goes on whatever is missing, for a time of its own.
+ * what is to be stored goes on whatever is missing, for a time of its own; so does a fetch for a
+ * range, or of what has answered a condition, up to proxy_config.range_fill.
  */
 #define ORIGIN_FILL_LITTLE ((uint64_t)1 << 20)
 #define ORIGIN_FILL_UNWANTED_US ((int64_t)60 * 1000000)
@@ -78,6 +84,7 @@ struct origin_fill_request {
     bool as_is;      /* the client's conditions and range are the origin's to evaluate */
     bool alone;      /* no other request waits for it, and what is stored stays unless the response
                         replaces it */
+    enum range_wanted wanted; /* by a range that is not sent */
     bool whole_server;
     bool unsafe;                 /* the request invalidates what the cache has */
     struct object *stored;       /* the response to GET that HEAD did not get; or NULL */

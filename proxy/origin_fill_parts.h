@@ -36,6 +36,7 @@ struct origin_fill {
     bool streams;  /* the leader's front does */
     bool heads;    /* the method is HEAD: no body comes */
     bool safe;     /* the method is GET or HEAD: ending the fetch has no effect on the origin */
+    bool completes; /* it goes on without a request that waits. Constant from the head on */
     bool stores;   /* the cache had a policy at the beginning, so that it stores objects at all */
     _Atomic bool may_keep; /* false once it is known that the object will not be stored */
     uint64_t max_whole;    /* bytes of the body that are kept whole. After the head */
@@ -61,6 +62,8 @@ struct origin_fill {
     struct cache_fill *own; /* a fill for later GET requests (origin_own.c), or NULL, */
     struct object_waiter own_waiter;
     struct sharing own_sharing;
+    enum range_wanted wanted; /* as the request has it */
+    bool ends_early;   /* its leader may be satisfied before the end */
     bool background;   /* no request waited for it at its beginning */
     bool conditional;  /* the previous object is being validated */
     bool forwards;     /* or else: conditions of the leader's are sent */
@@ -104,6 +107,15 @@ int origin_fill_open_window(struct origin_fill *fill, enum failure why);
 
 /* The body has or is going to have `length` bytes: opens the window if that is too much. */
 int origin_fill_open_window_for(struct origin_fill *fill, uint64_t length);
+
+/*
+ * Is the response of no use to a leader with a range: may it be followed to its end neither for the
+ * cache nor for the leader? After fill->may_keep is known.
+ */
+bool origin_fill_misses_range(const struct origin_fill *fill, const struct fetch_head *head);
+
+/* Then: the object ends, all requests look up again, and later ones pass. Before the head. */
+void origin_fill_give_up_range(struct origin_fill *fill);
 
 /* cache_fill.unwanted. */
 bool origin_fill_unwanted(struct cache_fill *base);

@@ -76,11 +76,10 @@ ignore(struct object_waiter *waiter)
 }
 
 static bool
-always(const struct object_waiter *waiter, void *context)
+is_no_leader(const struct object_waiter *waiter, void *context)
 {
-    (void)waiter;
     (void)context;
-    return true;
+    return !waiter->leader;
 }
 
 struct cache_fill *
@@ -117,7 +116,7 @@ origin_fill_end_beside(struct cache_fill **beside, struct object_waiter *waiter)
 void
 origin_fill_drop_beside(struct cache_fill **beside, struct object_waiter *waiter, bool has_head)
 {
-    cache_fill_fail(*beside, FAILURE_ORIGIN, "the response broke off", has_head ? NULL : always,
+    cache_fill_fail(*beside, FAILURE_ORIGIN, "the response broke off", has_head ? NULL : is_no_leader,
                     NULL);
     origin_fill_end_beside(beside, waiter);
 }

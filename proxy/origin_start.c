@@ -81,11 +81,10 @@ take_token(const struct origin_fill_request *request, int64_t now_us)
 }
 
 static bool
-always(const struct object_waiter *waiter, void *context)
+is_no_leader(const struct object_waiter *waiter, void *context)
 {
-    (void)waiter;
     (void)context;
-    return true;
+    return !waiter->leader;
 }
 
 static void
@@ -202,6 +201,7 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     fill->safe = request->method.len == 0 || span_equal(request->method, span_str("GET")) ||
                  span_equal(request->method, span_str("HEAD"));
     fill->stores = stores_objects(proxy);
+    fill->wanted = request->wanted;
     atomic_init(&fill->may_keep, !request->bypass);
     base->unwanted = origin_fill_unwanted;
     sharing_init(&fill->sharing, !proxy->config.follows_http, proxy->config.max_age_us);
@@ -210,7 +210,7 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
         return true;
     /* No other thread has the fill yet. */
     request->leader->base.notify = ignore;
-    cache_fill_fail(base, why, sentence, always, NULL);
+    cache_fill_fail(base, why, sentence, is_no_leader, NULL);
     origin_fill_free(fill);
     return false;
 }

@@ -80,6 +80,8 @@ struct proxy_config {
      * object is not raw; otherwise max_body.
      */
     uint64_t max_page;
+    uint64_t range_fill;   /* bytes of a body that is stored for a request for a part of it; 0: the
+                              request is passed on, unless the whole is there */
     unsigned max_waiters;  /* requests that may wait for one object */
     unsigned workers;      /* threads that run exchanges: for control_suitable_shards() */
     bool shards_automatic; /* the number of shards follows the capacity */

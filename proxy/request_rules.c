@@ -2,7 +2,6 @@
 
 #include "http/cache_control.h"
 #include "http/conditional.h"
-#include "http/range.h"
 #include "http/request_head.h"
 
 #define SECOND_US ((int64_t)1000000)
@@ -35,28 +34,6 @@ set_way(struct request_rules *rules, enum request_way way, enum http_reason reas
     rules->way = way;
     if (!rules->reason)
         rules->reason = reason;
-}
-
-/* Does a range begin elsewhere than near the beginning of the whole? */
-static bool
-has_far_range(const struct http_ranges *ranges)
-{
-    for (size_t i = 0; i < ranges->count; i++)
-        if (ranges->of[i].first < 0 || ranges->of[i].first >= REQUEST_NEAR_RANGE)
-            return true;
-    return false;
-}
-
-static void
-read_ranges(struct request_rules *rules, struct span fields)
-{
-    struct http_ranges ranges;
-
-    if (!http_ranges_read(&ranges, fields) || !has_far_range(&ranges))
-        return;
-    set_way(rules, REQUEST_USES, HTTP_REASON_REQUEST_RANGE);
-    if (ranges.count == 1 && ranges.of[0].first > 0)
-        rules->range_from = (uint64_t)ranges.of[0].first;
 }
 
 static int64_t
@@ -100,7 +77,10 @@ request_rules_read(struct request_rules *rules, const struct exchange *x)
             http_has_origin_condition(x->fields))
             set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_CONDITION);
         if (rules->way == REQUEST_SHARES && may_have(x, HTTP_HAS_RANGE))
-            read_ranges(rules, x->fields);
+            rules->wanted = range_rules_wanted(x->fields);
+        /* Nothing is filled for a part: what is not there is the origin's. */
+        if (rules->wanted == RANGE_PART && x->proxy->config.range_fill == 0)
+            set_way(rules, REQUEST_USES, HTTP_REASON_REQUEST_RANGE);
     }
     if (x->no_store)
         set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_NO_STORE);

@@ -7,9 +7,7 @@
 
 #include "http/request_head.h"
 #include "proxy/exchange.h"
-
-/* A range that begins behind this offset is not waited for: RFC 9110 section 14.2. */
-#define REQUEST_NEAR_RANGE ((int64_t)1 << 20)
+#include "proxy/range_rules.h"
 
 enum request_way {
     REQUEST_SHARES, /* looks up; joins a fetch, or is fetched for others and the cache, too */
@@ -24,7 +22,7 @@ struct request_rules {
     bool unsafe;      /* changes what the origin has: RFC 9111 section 4.4 */
     bool demands;     /* not any fresh object will do: `conditions` */
     struct cache_conditions conditions;
-    uint64_t range_from;  /* where the only range begins, which is not near; 0: there is none */
+    enum range_wanted wanted; /* of GET */
     int64_t max_stale_us; /* how long after its lifetime an object will do; INT64_MAX: any time */
 };
 

@@ -254,6 +254,7 @@ find_ranges(const struct http_exchange *x, struct http_ranges *ranges, int64_t *
 
     if (!(request->has & HTTP_HAS_RANGE) || request->method_id != HTTP_GET || x->status != 200 ||
         exchange->evaluated == EVALUATED_ALL || !http_ranges_read(&requested, request->fields) ||
+        !http_accepts_ranges(fields) ||
         ((request->has & HTTP_HAS_IF_RANGE) && !http_if_range(request->fields, fields, wall_s(x))))
         return HTTP_RANGE_WHOLE;
     if (exchange->complete)

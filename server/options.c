@@ -128,6 +128,8 @@ const struct option_row option_rows[] = {
      0, "User-Agent field in requests to origins"},
     {"max-page", 0, false, OPTION_BYTES, AT(max_page), "SIZE", "0", 0, 0,
      "largest body that is stored; 0: 1/8 of the capacity, over RPC 20 MiB at least"},
+    {"range-fill-size", 0, false, OPTION_BYTES, AT(range_fill_size), "SIZE", "64M", 0, 0,
+     "largest body that is fetched whole and stored for a request for a part of it; 0: none"},
     {"max-fetches", 0, false, OPTION_UINT, AT(max_fetches), "N", "4096", 1, 65536,
      "concurrent fetches"},
     {"max-fetches-waiting", 0, false, OPTION_UINT, AT(max_fetches_waiting), "N", "0", 0, 65536,

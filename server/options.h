@@ -97,6 +97,7 @@ struct options {
     char *cacert;
     char *user_agent;
     uint64_t max_page;
+    uint64_t range_fill_size;
     uint64_t max_fetches;
     uint64_t max_fetches_waiting;    /* 0: half of max_fetches */
     uint64_t max_fetches_per_client; /* 0: not bounded */

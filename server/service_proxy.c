@@ -160,6 +160,7 @@ service_make_proxy(struct service *service)
                              .invalidates_early = options->invalidate_early,
                              .max_body = PROXY_MAX_PAGE,
                              .max_page = options->max_page,
+                             .range_fill = options->range_fill_size,
                              .max_waiters = (unsigned)options->max_waiters,
                              .workers = service->workers,
                              .shards_automatic = options->shards == 0,

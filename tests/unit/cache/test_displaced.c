@@ -314,7 +314,7 @@ START_TEST(conditions_alone_displace_nothing)
         request_lookup(&first, cache, "u", NOW, true);
         give_head(first.found.fill, NOW, LATE, 20 * SECOND);
         request_lookup_with(&second, cache, "u", NOW + rows[i].at_us,
-                            (struct cache_request){.conditions = &rows[i].conditions, .has_at = 1});
+                            (struct cache_request){.conditions = &rows[i].conditions});
         ck_assert_msg(second.answer == rows[i].answer, "row %zu", i);
         request_lookup(&third, cache, "u", LATE + 20 * SECOND - 1, false);
         ck_assert_int_eq(third.answer, CACHE_BUSY);

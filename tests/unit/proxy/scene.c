@@ -398,6 +398,7 @@ scene_begin(const struct scene_options *options)
                              .max_age_us = options->max_age_us,
                              .max_body = max_body,
                              .max_page = options->max_page,
+                             .range_fill = options->range_fill ? options->range_fill : 64 * MIB,
                              .max_waiters = options->max_waiters ? options->max_waiters : 1000,
                              .workers = workers,
                              .fetched = fetched,

@@ -26,6 +26,7 @@ struct scene_options {
     unsigned max_waiters;    /* 0: 1000 */
     uint64_t max_body;       /* 0: 1 MiB */
     uint64_t max_page;       /* 0: the default */
+    uint64_t range_fill;     /* 0: 64 MiB */
     unsigned workers;        /* 0: 1 */
     int64_t max_age_us;      /* 0: not bounded */
     bool freshness_off;

@@ -374,71 +374,10 @@ START_TEST(a_response_to_post_that_is_large_is_not_kept_twice)
 }
 END_TEST
 
-/* ---- ranges ---------------------------------------------------------------------------------- */
-
-START_TEST(a_range_near_the_beginning_leads_to_the_whole)
-{
-    struct visit v;
-
-    scene_begin(&defaults);
-    ck_assert(!visit_raw(&v, URL, "Range: bytes=1048575-\r\n"));
-    ck_assert_str_eq(scene_fetch(URL)->fields, "");
-    scene_answer(URL, 200, FRESH, 20);
-    expect_body(&v, OUTCOME_MISS, 20);
-    ck_assert(v.stored && !v.as_is);
-    ck_assert(visit_raw(&v, URL, "Range: bytes=1-2\r\n"));
-    expect_body(&v, OUTCOME_HIT, 20);
-    scene_end();
-}
-END_TEST
-
-START_TEST(another_range_is_passed_on_unless_the_whole_is_there)
-{
-    static const char *const ranges[] = {"Range: bytes=1048576-\r\nIf-Range: \"a\"\r\n",
-                                         "Range: bytes=-500\r\n", "Range: bytes=0-1,2000000-\r\n"};
-
-    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-        struct visit v, get;
-
-        scene_begin(&defaults);
-        ck_assert(!visit_raw(&get, URL, ""));
-        ck_assert(!visit_raw(&v, URL, ranges[i]));
-        ck_assert_uint_eq(scene_fetches(), 2);
-        ck_assert_str_eq(TAILQ_NEXT(scene_fetch(URL), link)->fields, ranges[i]);
-        scene_answer(URL, 200, FRESH, 20);
-        expect_body(&get, OUTCOME_MISS, 20);
-        scene_answer(URL, 206, "Content-Range: bytes 5-9/10\r\nCache-Control: max-age=60\r\n", 5);
-        expect_body(&v, OUTCOME_BYPASS, 5);
-        ck_assert(v.as_is && !v.stored && v.status == 206);
-        ck_assert(visit_raw(&v, URL, ranges[i]));
-        expect_body(&v, OUTCOME_HIT, 20);
-        ck_assert(!v.as_is);
-        scene_end();
-    }
-}
-END_TEST
-
-START_TEST(a_part_that_was_not_asked_for_is_for_one_request)
-{
-    struct visit first, second;
-
-    scene_begin(&defaults);
-    ck_assert(!visit_raw(&first, URL, ""));
-    ck_assert(!visit_raw(&second, URL, ""));
-    scene_answer(URL, 206, "Content-Range: bytes 5-9/10\r\nCache-Control: max-age=60\r\n", 5);
-    expect_body(&first, OUTCOME_MISS, 5);
-    ck_assert(!first.stored && first.status == 206);
-    scene_answer(URL, 200, FRESH, 20);
-    expect_body(&second, OUTCOME_MISS, 20);
-    ck_assert(second.stored);
-    scene_end();
-}
-END_TEST
-
 Suite *
 unit_suite(void)
 {
-    Suite *suite = suite_create("proxy: methods and ranges");
+    Suite *suite = suite_create("proxy: methods");
     TCase *cases = tcase_create("all");
 
     tcase_add_test(cases, head_is_answered_from_the_object_of_get);
@@ -453,9 +392,6 @@ unit_suite(void)
     tcase_add_test(cases, a_response_to_post_that_breaks_off_or_is_overtaken_is_not_stored);
     tcase_add_test(cases, a_response_to_post_that_another_write_was_answered_before_is_not_stored);
     tcase_add_test(cases, a_response_to_post_that_is_large_is_not_kept_twice);
-    tcase_add_test(cases, a_range_near_the_beginning_leads_to_the_whole);
-    tcase_add_test(cases, another_range_is_passed_on_unless_the_whole_is_there);
-    tcase_add_test(cases, a_part_that_was_not_asked_for_is_for_one_request);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -195,58 +195,6 @@ START_TEST(a_demand_is_not_met_by_a_response_that_has_begun_before)
 }
 END_TEST
 
-/* Other ranges that begin behind the first MiB are the origin's: nothing has come of them. */
-START_TEST(a_range_that_begins_in_what_has_come_is_of_the_object_that_grows)
-{
-    static const char far[] = "Range: bytes=1500000-1999999\r\n";
-    static const struct {
-        const char *fields;
-        uint64_t come;
-        int64_t length, after_s;
-        bool joins;
-    } rows[] = {
-        {far, 1500001, 2000000, 0, true},
-        {far, 1500000, 2000000, 0, false},
-        {far, 1500001, -1, 0, false},
-        {far, 1500001, 2000000, 60, false},
-        {"Range: bytes=1500000-\r\nCache-Control: max-age=30\r\n", 1800000, 2000000, 29, true},
-        {"Range: bytes=1500000-\r\nCache-Control: max-age=30\r\n", 1800000, 2000000, 31, false},
-        {"Range: bytes=1500000-\r\nCache-Control: no-cache\r\n", 1800000, 2000000, 0, false},
-        {"Range: bytes=1500000-1500009,1600000-1600009\r\n", 1800000, 2000000, 0, false},
-        {"Range: bytes=-400000\r\n", 1800000, 2000000, 0, false},
-    };
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct scene_fetch *first;
-        struct visit v[2];
-
-        scene_begin(&(struct scene_options){.max_body = 4 * MIB});
-        ck_assert(!visit_raw(&v[0], URL, ""));
-        first = scene_fetch(URL);
-        scene_hop(first, "Cache-Control: max-age=60\r\n", false);
-        scene_head(first, 200, "Cache-Control: max-age=60\r\n", rows[i].length);
-        scene_body(first, rows[i].come);
-        scene_run();
-        scene.now_us += rows[i].after_s * SECOND;
-        ck_assert(!visit_raw(&v[1], URL, rows[i].fields));
-        scene_run();
-        ck_assert_msg(scene_fetches() == (rows[i].joins ? 1 : 2), "row %zu", i);
-        ck_assert_uint_eq(v[1].heads, rows[i].joins);
-        scene_body(first, 2000000 - rows[i].come);
-        scene_done(first, FETCH_OK, "");
-        scene_run();
-        expect_body(&v[0], OUTCOME_MISS, 2000000);
-        if (rows[i].joins) {
-            expect_body(&v[1], OUTCOME_COALESCED, 2000000);
-        } else {
-            scene_answer(URL, 206, "", 10);
-            expect_body(&v[1], OUTCOME_BYPASS, 10);
-        }
-        scene_end();
-    }
-}
-END_TEST
-
 #define MAX_AGE "Cache-Control: max-age=60\r\n"
 
 /* What has expired may not be used for a later request: RFC 9111 section 4. */
@@ -396,7 +344,6 @@ unit_suite(void)
     tcase_add_test(cases, what_a_request_forbids_leaves_no_marker_and_the_page_as_it_is);
     tcase_add_test(cases, the_marker_ends_when_a_response_proves_that_it_is_for_all);
     tcase_add_test(cases, a_demand_is_not_met_by_a_response_that_has_begun_before);
-    tcase_add_test(cases, a_range_that_begins_in_what_has_come_is_of_the_object_that_grows);
     tcase_add_test(cases, a_response_that_has_expired_while_it_arrives_is_not_joined);
     tcase_add_test(cases, requests_after_an_expired_response_share_one_fetch);
     tcase_add_test(cases, a_slow_response_that_has_expired_is_validated_at_its_end);

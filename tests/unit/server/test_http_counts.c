@@ -108,7 +108,7 @@ END_TEST
 
 /*
  * A response ends for its client before the fetch does, which is not cancelled then: the connection
- * to the origin would be lost with it.
+ * to the origin would be lost with it, or what has come of an object that is stored.
  */
 START_TEST(a_fetch_whose_response_is_whole_is_not_cancelled)
 {
@@ -117,14 +117,12 @@ START_TEST(a_fetch_whose_response_is_whole_is_not_cancelled)
         unsigned status;
         long long length;
         size_t sent, want;
-        bool cancelled;
     } cases[] = {
-        {"HEAD", "", "Content-Length: 5000000\r\n", 200, 5000000, 0, 200, false},
-        {"GET", "", "", 204, -1, 0, 204, false},
-        {"GET", "Range: bytes=0-9\r\n", "Cache-Control: no-store\r\nContent-Length: 5000\r\n", 200,
-         5000, 5000, 206, false},
-        {"GET", "Range: bytes=0-9\r\n", "Cache-Control: no-store\r\nContent-Length: 5000000\r\n",
-         200, 5000000, 10, 206, true},
+        {"HEAD", "", "Content-Length: 5000000\r\n", 200, 5000000, 0, 200},
+        {"GET", "", "", 204, -1, 0, 204},
+        {"GET", "Range: bytes=0-9\r\n", MAX_AGE "Content-Length: 5000\r\n", 200, 5000, 5000, 206},
+        {"GET", "Range: bytes=0-9\r\n", MAX_AGE "Content-Length: 2000000\r\n", 200, 2000000, 10,
+         206},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -151,18 +149,18 @@ START_TEST(a_fetch_whose_response_is_whole_is_not_cancelled)
         send_request(fd,
                      REQUEST("GET", "http://nowhere.test/", "Cache-Control: only-if-cached\r\n"));
         expect_status(fd, 504);
-        ck_assert_int_eq(scene_is_cancelled(fetch), cases[i].cancelled);
+        ck_assert(!scene_is_cancelled(fetch));
+        if (cases[i].length > (long long)cases[i].sent && i)
+            scene_body(fetch, (size_t)cases[i].length - cases[i].sent);
         expect_metric("front_requests{front=\"http\"}", 2);
         ck_assert_uint_eq(scene_metric("requests{outcome=\"bypass\"}") +
                               scene_metric("requests{outcome=\"miss\"}"),
                           2);
-        scene_done(fetch, cases[i].cancelled ? FETCH_CANCELLED : FETCH_OK, "");
+        scene_done(fetch, FETCH_OK, "");
         ck_assert_uint_eq(scene_metric("requests{outcome=\"bypass\"}") +
                               scene_metric("requests{outcome=\"miss\"}"),
                           2);
-        expect_metric(cases[i].cancelled ? "origin_fetches{result=\"cancelled\"}"
-                                         : "origin_fetches{result=\"ok\"}",
-                      cases[i].cancelled ? 1 : 2);
+        expect_metric("origin_fetches{result=\"ok\"}", 2);
         close(fd);
         front_server_stop();
     }
