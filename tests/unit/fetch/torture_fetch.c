@@ -82,7 +82,7 @@ walk_headers(void *context)
 static void
 walk_queue(void *context)
 {
-    static const struct queue_limits limits = {.active = 4, .opening = 3, .per_origin = 1};
+    static const struct queue_limits limits = {.opening = 3, .streaming = 1, .per_origin = 1};
     static const char *const origins[] = {"http://a.test:80", "http://a.test:80",
                                           "http://b.test:80", "http://a.test:80"};
     struct queue *queue = queue_create(&limits);
