@@ -193,6 +193,38 @@ START_TEST(a_certificate_of_the_operators_authority)
 }
 END_TEST
 
+/* The name in the certificate is that of the URL, whatever Host says: a client may have chosen it. */
+START_TEST(a_host_of_the_requests_proves_nothing)
+{
+    struct server servers[] = {start_s_server(key, cert, NULL),
+                               start_s_server(other_key, other_cert, NULL)};
+    struct fetcher *fetcher;
+    struct outcome o;
+    char url[64], command[160];
+
+    /* Both are trusted: the second one for the host alone that the request names. */
+    snprintf(command, sizeof(command), "cat %s >> %s", other_cert, cert);
+    ck_assert_int_eq(system(command), 0);
+    config.cacert = cert;
+    fetcher = start_fetcher(&config);
+    for (unsigned i = 0; i < 2; i++) {
+        snprintf(url, sizeof(url), "https://localhost:%u/page", servers[i].port);
+        outcome_init(&o);
+        ck_assert(fetcher_submit(fetcher,
+                                 &(struct fetch_request){.client = outcome_client,
+                                                         .url = span_str(url),
+                                                         .host = span_str("other.test")},
+                                 &outcome_sink, &o, NULL));
+        outcome_wait(&o);
+        ck_assert_msg(o.error == (i ? FETCH_TLS_FAILED : FETCH_OK), "%d %s", o.error, o.sentence);
+        outcome_free(&o);
+    }
+    fetcher_destroy(fetcher);
+    stop_server(&servers[0]);
+    stop_server(&servers[1]);
+}
+END_TEST
+
 static void
 expect_tls_failure(struct fetcher *fetcher, const char *host, unsigned port)
 {
@@ -472,6 +504,7 @@ unit_suite(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_certificate_of_the_operators_authority);
+    tcase_add_test(tc, a_host_of_the_requests_proves_nothing);
     tcase_add_test(tc, certificates_that_prove_nothing);
     tcase_add_test(tc, no_tls_at_all);
     tcase_add_test(tc, https_through_a_proxy);
