@@ -156,6 +156,7 @@ START_TEST(all_fetches_take_the_route)
     ck_assert(request(&v));
     scene_done(scene_fetch("http://first.test/x"), FETCH_CONNECT_FAILED, "refused");
     ck_assert_ptr_nonnull(strstr(scene_fetch("http://second.test:81/base/x")->fields, "\"a\""));
+    ck_assert(!scene_is_cancelled(scene_fetch("http://second.test:81/base/x")));
     scene_answer("http://second.test:81/base/x", 304, FRESH "ETag: \"a\"\r\n", 0);
     ck_assert(request(&v));
     ck_assert_str_eq(outcome_word(v.outcome), "hit");
