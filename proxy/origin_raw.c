@@ -330,9 +330,10 @@ confirmed(struct origin_fill *fill, const struct fetch_head *head, struct origin
         fill->again = true;
         return ORIGIN_RAW_TAKEN;
     }
+    /* Where the updated fields are too many, or too long, a new response may have fewer. */
     if (!http_update_fields(before, head->headers, &rules, wall_s(fill), fields)) {
-        *error = buf_failed(fields) ? ENOMEM : EINVAL;
-        return ORIGIN_RAW_ERROR;
+        fill->again = true;
+        return ORIGIN_RAW_TAKEN;
     }
     /* Under other names the object is not that of its variant: a new response is. */
     if (!varies_alike(fill, before, buf_span(fields))) {

@@ -1,6 +1,7 @@
 /* Validation of objects that are not fresh, and what follows from each response to it. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "proxy/control.h"
 #include "tests/unit/proxy/scene.h"
@@ -179,6 +180,36 @@ START_TEST(a_304_with_another_etag_leads_to_a_fetch_without_conditions)
     expect_body(&v, OUTCOME_MISS, 30);
     expect_hit(30);
     scene_end();
+}
+END_TEST
+
+/* Each 304 adds a field; the object's head is full some day. */
+START_TEST(a_304_that_fills_the_head_leads_to_a_fetch_without_conditions)
+{
+    enum { EACH = 60000 };
+    char *lines = malloc(EACH + 100);
+    struct visit v;
+
+    ck_assert_ptr_nonnull(lines);
+    scene_begin(&defaults);
+    store_expired(TAGGED);
+    for (unsigned i = 0; i < 3; i++) {
+        int len = sprintf(lines, TAGGED "X-%u: ", i);
+
+        memset(lines + len, 'x', EACH);
+        strcpy(lines + len + EACH, "\r\n");
+        ck_assert(!visit_raw(&v, URL, ""));
+        ck_assert_str_eq(scene_fetch(URL)->fields, "If-None-Match: \"a\"\r\n");
+        scene_answer(URL, 304, lines, 0);
+        scene.now_us += 11 * SECOND;
+    }
+    expect_waiting(&v);
+    ck_assert_str_eq(scene_fetch(URL)->fields, "");
+    scene_answer(URL, 200, TAGGED, 30);
+    expect_body(&v, OUTCOME_MISS, 30);
+    expect_hit(30);
+    scene_end();
+    free(lines);
 }
 END_TEST
 
@@ -426,6 +457,7 @@ unit_suite(void)
     tcase_add_test(cases, a_304_may_forbid_that_the_object_stays);
     tcase_add_test(cases, an_object_that_is_evicted_meanwhile_is_confirmed_all_the_same);
     tcase_add_test(cases, a_304_with_another_etag_leads_to_a_fetch_without_conditions);
+    tcase_add_test(cases, a_304_that_fills_the_head_leads_to_a_fetch_without_conditions);
     tcase_add_test(cases, a_fetch_without_conditions_can_fail_in_its_turn);
     tcase_add_test(cases, a_304_that_was_not_asked_for_is_a_failure);
     tcase_add_test(cases, an_object_is_used_after_an_error_if_its_response_permits_that);
