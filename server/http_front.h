@@ -32,6 +32,7 @@ enum {
     HTTP_RUNS = 17,              /* of a body, queued at once: HTTP_QUEUED in segments of 16 KiB */
     HTTP_FIELD_RUNS = 8,         /* of an object's field lines that are sent from their place */
     HTTP_HEAD_BYTES = 4096,      /* of a response, beside the object's field lines; or a page */
+    HTTP_PAGE_LINES = 1024,      /* of a page, beside those that each one has */
     HTTP_POOLED_EXCHANGES = 256, /* kept by a worker for reuse, and not charged */
     HTTP_FIELDS_MAX = 1 << 17, /* of a request, as they go on to the origin: more than any can be */
 };

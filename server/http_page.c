@@ -95,7 +95,7 @@ body_of(const struct http_writer *writer)
 void
 http_page_make(struct http_exchange *x, const struct http_page *page)
 {
-    char bytes[512];
+    char bytes[512 + HTTP_PAGE_LINES];
     struct http_writer lines = http_writer_of(bytes, sizeof(bytes));
     struct http_writer writer = http_writer_of(x->head, sizeof(x->head));
 

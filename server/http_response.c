@@ -9,6 +9,7 @@
 #include "http/cache_status.h"
 #include "http/conditional.h"
 #include "http/date.h"
+#include "http/field.h"
 #include "http/known_fields.h"
 #include "server/http_front.h"
 
@@ -280,14 +281,45 @@ evaluate_conditions(const struct http_exchange *x)
     return http_evaluate_conditions(request->fields, object_fields(x->exchange.object), wall_s(x));
 }
 
+/* Of the fetch standard of browsers, section 3.3. */
+static bool
+is_of_cors(struct span name)
+{
+    static const char prefix[] = "Access-Control-";
+
+    return name.len >= sizeof(prefix) &&
+           http_name_is(span_of(name.ptr, sizeof(prefix) - 1), prefix);
+}
+
+/*
+ * The stored fields by which a browser lets a page of another origin see a response, as far as there
+ * is space: without them a script finds an error of the network in place of the status.
+ */
+static void
+write_cross_origin(struct http_writer *lines, const struct http_exchange *x)
+{
+    static const char *const names[] = {"Vary", "Timing-Allow-Origin",
+                                        "Cross-Origin-Resource-Policy", NULL};
+    struct span rest = object_fields(x->exchange.object), line, name, value;
+
+    while (http_next_line(&rest, &line))
+        if (http_split_field(line, &name, &value) &&
+            (http_name_is_one_of(name, names) || is_of_cors(name)) &&
+            line.len + 2 <= lines->size - lines->len) {
+            http_write(lines, line);
+            http_write_text(lines, "\r\n");
+        }
+}
+
 static void
 refuse_range(struct http_exchange *x, int64_t length)
 {
-    char bytes[128];
+    char bytes[HTTP_PAGE_LINES];
     struct http_writer lines = http_writer_of(bytes, sizeof(bytes));
 
     http_write_content_range(
         &lines, &(struct http_content_range){.first = -1, .last = -1, .length = length});
+    write_cross_origin(&lines, x);
     http_page_make(x, &(struct http_page){
                           .status = 416,
                           .reason = span_str("no requested range is in the content"),

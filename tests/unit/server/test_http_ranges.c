@@ -189,6 +189,35 @@ START_TEST(ranges_of_a_stored_object)
 }
 END_TEST
 
+START_TEST(a_browser_may_see_that_a_range_is_not_satisfiable)
+{
+    static const char *const lines[] = {"Access-Control-Allow-Origin: http://page.test",
+                                        "access-control-expose-headers: Content-Range",
+                                        "Vary: Origin", "Timing-Allow-Origin: *"};
+    char fields[3000];
+    size_t len = (size_t)sprintf(fields, MAX_AGE "X-Kept: x\r\n");
+    int fd;
+
+    http_begin();
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        len += (size_t)sprintf(fields + len, "%s\r\n", lines[i]);
+    len += (size_t)sprintf(fields + len, "Access-Control-Allow-Headers: ");
+    memset(fields + len, 'x', 1500);
+    strcpy(fields + len + 1500, "\r\nContent-Length: 4\r\n");
+    http_store(URL, fields, "page");
+    fd = http_connect();
+    http_expect(fd, REQUEST("GET", "Range: bytes=4-\r\n"), &answer, 416);
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        ck_assert_msg(http_has(&answer, lines[i]), "%s: %s", lines[i], answer.head);
+    ck_assert(http_has(&answer, "Content-Range: bytes */4"));
+    ck_assert(!http_has_start(&answer, "X-Kept"));
+    /* There is no space for it. */
+    ck_assert(!http_has_start(&answer, "Access-Control-Allow-Headers"));
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
 START_TEST(several_ranges_are_a_multipart)
 {
     const size_t len = 1500000;
@@ -291,6 +320,7 @@ unit_suite(void)
     tcase_add_test(tcase, conditions_of_a_miss_are_the_origins);
     tcase_add_test(tcase, no_field_is_lost);
     tcase_add_test(tcase, ranges_of_a_stored_object);
+    tcase_add_test(tcase, a_browser_may_see_that_a_range_is_not_satisfiable);
     tcase_add_test(tcase, several_ranges_are_a_multipart);
     tcase_add_test(tcase, a_range_of_a_growing_object);
     suite_add_tcase(suite, tcase);
