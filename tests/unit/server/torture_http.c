@@ -91,16 +91,29 @@ static const struct conversation proxied = {
     .whole = "200 OK",
 };
 
+/* Of a client that a trusted proxy states, and with a head that is written anew. */
+static const struct conversation forwarded = {
+    .text = "GET /\xc3\xa4 HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 203.0.113.7\r\n"
+            "X-Forwarded-Proto: https\r\nX-Forwarded-Host: y\r\nCookie: a\r\n"
+            "Connection: close, Cookie\r\n\r\n",
+    .origin = origin_row,
+    .all = 1,
+    .good = 1,
+    .whole = "200 OK",
+};
+
 static void
 set_up_service(const struct conversation *conversation)
 {
-    static char *rows[2];
+    static char local[] = "unix", *rows[2], *trusted[] = {local, NULL};
     const struct net_limits limits = NET_LIMITS_DEFAULT;
     struct buf why;
 
     rows[0] = conversation->origin;
     options = (struct options){.max_tunnels = 10};
     options.origin = (struct option_list){.items = rows, .count = rows[0] != NULL};
+    options.trust_forwarded = (struct option_list){.items = trusted, .count = 1};
+    options.forwarded_field = HTTP_WAY_X;
     scene_begin(&(struct scene_options){0});
     scene.now_us = clock_monotonic_us();
     service = (struct service){
@@ -113,6 +126,8 @@ set_up_service(const struct conversation *conversation)
     memory_account_init(&service.memory, UINT64_MAX / 4, NULL);
     ck_assert(proxy_init(&service.proxy, &scene.proxy.config));
     buf_init(&why, 256);
+    ck_assert(service_read_clients(&service, &why));
+    ck_assert(http_origins_init(&service.origins, &options.origin, &why));
     ck_assert(http_service_init(&http, &service, &why));
     net = net_server_create(&limits, 1);
     ck_assert_ptr_nonnull(net);
@@ -123,6 +138,8 @@ tear_down_service(void)
 {
     net_server_destroy(net);
     http_service_free(&http);
+    networks_free(&service.clients);
+    http_origins_free(&service.origins);
     for (unsigned kind = 0; kind < MEMORY_KINDS; kind++)
         ck_assert_uint_eq(memory_used(&service.memory, (enum memory_kind)kind), 0);
     proxy_destroy(&service.proxy);
@@ -362,6 +379,12 @@ START_TEST(connections_of_a_load_balancer)
 }
 END_TEST
 
+START_TEST(requests_of_a_trusted_proxy)
+{
+    ck_assert_uint_ge(seams_of(&forwarded), 8);
+}
+END_TEST
+
 static void
 make(void *context)
 {
@@ -398,6 +421,7 @@ unit_suite(void)
     tcase_add_test(tcase, conversations);
     tcase_add_test(tcase, a_request_whose_fetch_has_begun_is_answered);
     tcase_add_test(tcase, tunnels);
+    tcase_add_test(tcase, requests_of_a_trusted_proxy);
     tcase_add_test(tcase, upgrades);
     tcase_add_test(tcase, connections_of_a_load_balancer);
     tcase_add_test(tcase, making_the_service);
