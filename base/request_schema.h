@@ -12,7 +12,7 @@
 #define REQUEST_SCHEMA_APPLICATION_AT 68
 
 /* PRAGMA user_version */
-#define REQUEST_SCHEMA_VERSION 1
+#define REQUEST_SCHEMA_VERSION 2
 
 #define REQUEST_SCHEMA_TABLE "requests"
 
@@ -34,8 +34,12 @@
     "    origin TEXT,                  -- scheme://host[:port] of the URL; NULL: it has none\n" \
     "    outcome TEXT NOT NULL,        -- 'hit', 'miss' ..., or the word of a failure\n"        \
     "    status INTEGER,               -- of HTTP; NULL: none\n"                                \
-    "    bytes INTEGER NOT NULL        -- of the body\n"                                        \
+    "    bytes INTEGER NOT NULL,       -- of the body\n"                                        \
+    "    reason TEXT                   -- why it was no hit; NULL: it was, or it failed\n"      \
     ");\n"                                                                                      \
     "CREATE INDEX IF NOT EXISTS requests_by_time ON requests (time_us);\n"
+
+/* What makes this schema of that of version 1, which lacks only this. */
+#define REQUEST_SCHEMA_UPGRADE "ALTER TABLE requests ADD COLUMN reason TEXT"
 
 #endif

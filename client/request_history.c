@@ -146,8 +146,8 @@ check(sqlite3 *handle, struct buf *why)
         return rc;
     if (application != REQUEST_SCHEMA_APPLICATION)
         buf_append_str(why, "it is not a database of sunproxyd --request-db");
-    else if (version != REQUEST_SCHEMA_VERSION)
-        buf_printf(why, "its schema is %lld; this release reads %d", (long long)version,
+    else if (version < 1 || version > REQUEST_SCHEMA_VERSION)
+        buf_printf(why, "its schema is %lld; this release reads those up to %d", (long long)version,
                    REQUEST_SCHEMA_VERSION);
     return why->len ? SQLITE_ERROR : SQLITE_OK;
 }

@@ -24,6 +24,7 @@ struct access_entry {
     const struct net_peer *peer;
     struct span url;
     const char *outcome;  /* static */
+    const char *reason;   /* http_reason_word() of it; NULL or "": none; static */
     const char *protocol; /* "rpc1", "rpc2" or "http"; static */
     unsigned worker;      /* number of the calling thread */
     unsigned status;      /* 0: none */

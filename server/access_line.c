@@ -25,6 +25,12 @@ append_peer(struct buf *line, const struct net_peer *peer)
     access_client_append(line, &client);
 }
 
+static const char *
+reason_or_dash(const struct access_entry *entry)
+{
+    return entry->reason && *entry->reason ? entry->reason : "-";
+}
+
 static void
 append_plain(struct buf *line, const struct access_entry *entry, const char *when)
 {
@@ -44,7 +50,8 @@ append_plain(struct buf *line, const struct access_entry *entry, const char *whe
             buf_append_char(line, ' ');
         append_escaped(line, object_url(entry->victims->pages[i]));
     }
-    buf_append_str(line, entry->victims && entry->victims->count ? "\n" : "-\n");
+    buf_printf(line, "%s\t%s\n", entry->victims && entry->victims->count ? "" : "-",
+               reason_or_dash(entry));
 }
 
 static void
@@ -61,6 +68,10 @@ append_json(struct buf *line, const struct access_entry *entry, const char *when
     json_string(&json, "client", buf_span(&peer));
     json_string(&json, "url", entry->url);
     json_cstring(&json, "outcome", entry->outcome);
+    if (entry->reason && *entry->reason)
+        json_cstring(&json, "reason", entry->reason);
+    else
+        json_null(&json, "reason");
     if (entry->status)
         json_uint(&json, "status", entry->status);
     else
@@ -135,7 +146,7 @@ append_combined(struct buf *line, const struct access_entry *entry, int64_t wall
     append_inside(line, http->referer);
     buf_append_str(line, "\" \"");
     append_inside(line, http->agent);
-    buf_append_str(line, "\"\n");
+    buf_printf(line, "\" %s\n", reason_or_dash(entry));
 }
 
 void

@@ -4,10 +4,11 @@
  * slower than the requests for long, lines are lost and counted, and serving goes on. Lines for a
  * pipe that is full, or for a FIFO that no process reads, wait in memory, up to 16 MiB.
  *
- * A plain line has eight fields separated by tabs: time, client, URL, outcome, HTTP status, bytes
- * of the body, microseconds, and the URLs of the pages that were evicted for it, separated by
- * spaces; "-" stands for nothing. Bytes outside of printable ASCII, and the backslash, are written
- * as \xNN. A plain line of an HTTP request is of the combined format of HTTP servers, in UTC.
+ * A plain line has nine fields separated by tabs: time, client, URL, outcome, HTTP status, bytes
+ * of the body, microseconds, the URLs of the pages that were evicted for it, separated by spaces,
+ * and the reason (http/reason.h); "-" stands for nothing. Bytes outside of printable ASCII, and the backslash, are written
+ * as \xNN. A plain line of an HTTP request is of the combined format of HTTP servers, in UTC,
+ * with the reason behind it.
  */
 #ifndef SUNPROXY_SERVER_ACCESS_LOG_H
 #define SUNPROXY_SERVER_ACCESS_LOG_H

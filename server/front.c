@@ -264,6 +264,7 @@ front_log_object(struct front_exchange *front, uint64_t bytes)
     if (service_of(front_request(front))->logs)
         log_request(front, &(struct access_entry){
                                .outcome = outcome_word(exchange->outcome),
+                               .reason = http_reason_word(exchange_reason(exchange)),
                                .status = exchange->object->status,
                                .bytes = bytes,
                                .victims = exchange->victims,

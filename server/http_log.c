@@ -62,6 +62,7 @@ http_log_add(struct http_exchange *x)
                     .worker = net_worker_number(x->connection->net.set->worker),
                     .url = url_of(exchange, http.target),
                     .outcome = outcome(x),
+                    .reason = x->failure ? NULL : http_reason_word(exchange_reason(exchange)),
                     .status = x->status ? x->status : HTTP_CLIENT_CLOSED,
                     .bytes = x->body.sent,
                     .us = us,

@@ -23,9 +23,11 @@ configure(sqlite3 *handle, int busy_ms)
     return rc;
 }
 
-/* Only a file that is empty or has this schema is written to. */
+/* What a file has that may be written to. */
+enum schema { SCHEMA_NONE, SCHEMA_FIRST, SCHEMA_THIS };
+
 static int
-check_schema(sqlite3 *handle, bool *is_new, struct buf *why)
+check_schema(sqlite3 *handle, enum schema *schema, struct buf *why)
 {
     int64_t application = 0, version = 0, objects = 0;
     int rc = sqlite_read_number(handle, "PRAGMA application_id", &application);
@@ -36,15 +38,17 @@ check_schema(sqlite3 *handle, bool *is_new, struct buf *why)
         rc = sqlite_read_number(handle, "SELECT count(*) FROM sqlite_master", &objects);
     if (rc != SQLITE_OK)
         return rc;
-    *is_new = application == 0 && version == 0 && objects == 0;
-    if (*is_new)
+    *schema = version == 1 ? SCHEMA_FIRST : SCHEMA_THIS;
+    if (application == 0 && version == 0 && objects == 0) {
+        *schema = SCHEMA_NONE;
         return SQLITE_OK;
+    }
     if (application != REQUEST_SCHEMA_APPLICATION)
         buf_append_str(why, "it is an SQLite database of something else");
     else if (version > REQUEST_SCHEMA_VERSION)
         buf_printf(why, "its schema is %lld, of a later release; this one writes %d",
                    (long long)version, REQUEST_SCHEMA_VERSION);
-    else if (version != REQUEST_SCHEMA_VERSION)
+    else if (version < 1)
         buf_printf(why, "its schema is %lld; this release writes %d", (long long)version,
                    REQUEST_SCHEMA_VERSION);
     return buf_span(why).len ? SQLITE_ERROR : SQLITE_OK;
@@ -87,17 +91,36 @@ make_schema(sqlite3 *handle)
     return rc == SQLITE_OK ? sqlite_run(handle, numbers) : rc;
 }
 
+/* Another process may have done it meanwhile: then the statement fails, and the next start finds it.
+ */
+static int
+upgrade_schema(sqlite3 *handle)
+{
+    char numbers[160];
+    int rc = sqlite_run(handle, "BEGIN IMMEDIATE; " REQUEST_SCHEMA_UPGRADE);
+
+    sqlite3_snprintf(sizeof(numbers), numbers, "PRAGMA user_version = %d; COMMIT",
+                     REQUEST_SCHEMA_VERSION);
+    if (rc == SQLITE_OK)
+        rc = sqlite_run(handle, numbers);
+    if (rc != SQLITE_OK && !sqlite3_get_autocommit(handle))
+        sqlite_run(handle, "ROLLBACK");
+    return rc;
+}
+
 int
 request_connection_set_up(sqlite3 *handle, int busy_ms, struct buf *why)
 {
-    bool is_new = false;
+    enum schema schema = SCHEMA_THIS;
     int rc = configure(handle, busy_ms);
 
     if (rc == SQLITE_OK)
-        rc = check_schema(handle, &is_new, why);
+        rc = check_schema(handle, &schema, why);
     if (rc == SQLITE_OK)
-        rc = use_log(handle, is_new, why);
-    if (rc == SQLITE_OK && is_new)
+        rc = use_log(handle, schema == SCHEMA_NONE, why);
+    if (rc == SQLITE_OK && schema == SCHEMA_NONE)
         rc = make_schema(handle);
+    if (rc == SQLITE_OK && schema == SCHEMA_FIRST)
+        rc = upgrade_schema(handle);
     return rc;
 }

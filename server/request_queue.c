@@ -10,7 +10,7 @@ struct queued {
     int64_t duration_us;
     int64_t fetch_us;
     uint64_t bytes;
-    const char *protocol, *outcome; /* static */
+    const char *protocol, *outcome, *reason; /* static */
     struct access_client client;
     unsigned status;
     uint32_t method_len, url_len;
@@ -32,6 +32,7 @@ request_queue_add(struct ring *queue, const struct access_entry *entry)
         .bytes = entry->bytes,
         .protocol = entry->protocol,
         .outcome = entry->outcome,
+        .reason = entry->reason,
         .client = access_client_of(entry->peer),
         .status = entry->status,
         .method_len = (uint32_t)method.len,
@@ -57,6 +58,7 @@ request_queue_read(struct ring *queue, struct request_row *row)
         .bytes = queued->bytes,
         .protocol = queued->protocol,
         .outcome = queued->outcome,
+        .reason = queued->reason,
         .status = queued->status,
         .client = queued->client,
         .method = span_of(queued->text, queued->method_len),

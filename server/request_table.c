@@ -35,7 +35,7 @@ prepare(struct request_table *table)
     return sqlite3_prepare_v3(
         table->handle,
         "INSERT INTO requests (time_us, duration_us, fetch_us, protocol, client, method, url, "
-        "origin, outcome, status, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "origin, outcome, status, bytes, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         -1, SQLITE_PREPARE_PERSISTENT, &table->insert, NULL);
 }
 
@@ -243,7 +243,8 @@ bind_row(struct request_table *table, const struct request_row *row)
         ORIGIN,
         OUTCOME,
         STATUS,
-        BYTES
+        BYTES,
+        REASON
     };
     sqlite3_stmt *to = table->insert;
     int rc = sqlite3_bind_int64(to, TIME, row->time_us);
@@ -270,6 +271,9 @@ bind_row(struct request_table *table, const struct request_row *row)
                          : sqlite3_bind_null(to, STATUS);
     if (rc == SQLITE_OK)
         rc = sqlite3_bind_int64(to, BYTES, (sqlite3_int64)row->bytes);
+    if (rc == SQLITE_OK)
+        rc = row->reason && *row->reason ? bind_word(to, REASON, row->reason)
+                                         : sqlite3_bind_null(to, REASON);
     return rc;
 }
 

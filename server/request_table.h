@@ -21,6 +21,7 @@ struct request_row {
     int64_t fetch_us; /* -1: none */
     uint64_t bytes;
     const char *protocol, *outcome;
+    const char *reason; /* NULL or "": none */
     unsigned status; /* 0: none */
     struct access_client client;
     struct span method; /* empty: unknown */

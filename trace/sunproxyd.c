@@ -1,8 +1,8 @@
 /*
- * The access logs of sunproxyd, see server/access_log.h. The plain form has eight fields with tabs
+ * The access logs of sunproxyd, see server/access_log.h. The plain form has nine fields with tabs
  * between:
- *     time client URL outcome status bytes microseconds victims
- * in which bytes outside of printable ASCII, blanks and the backslash are written as \xNN. With
+ *     time client URL outcome status bytes microseconds victims reason
+ * of which earlier releases lack the last, and in which bytes outside of printable ASCII, blanks and the backslash are written as \xNN. With
  * --log-format json, a line is an object with the members time, client, url, outcome, status,
  * bytes, us and victims. A request that failed has no status. Every such request is a GET.
  *
@@ -103,11 +103,12 @@ parse_plain(struct line_reader *reader, struct span line, struct trace_request *
     size_t count = 0;
 
     for (; fields_next(&line, '\t', &value); count++) {
-        if (count == FIELDS)
+        if (count > FIELDS)
             return LINE_BAD;
-        values[count] = value;
+        if (count < FIELDS)
+            values[count] = value;
     }
-    kind = count == FIELDS ? parse_values(values, request) : LINE_BAD;
+    kind = count >= FIELDS ? parse_values(values, request) : LINE_BAD;
     return kind == LINE_REQUEST ? unescape(reader, values[URL], &request->url) : kind;
 }
 

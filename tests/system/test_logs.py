@@ -49,7 +49,9 @@ class AccessLogTest(harness.SystemTest):
         self.c.get("http://a.test/fault/short")
         self.c.get("ftp://a.test/")
         rows = [line.split("\t") for line in self.lines(7)]
-        self.assertEqual({len(r) for r in rows}, {8})
+        self.assertEqual({len(r) for r in rows}, {9})
+        self.assertEqual([r[8] for r in rows[:5]],
+                         ["uri-miss", "-", "-", "uri-miss", "request-no-store"])
         self.assertEqual([r[3] for r in rows[:5]], ["miss", "hit", "hit", "miss", "bypass"])
         self.assertEqual({r[4] for r in rows[:5]}, {"200"})
         self.assertEqual([(r[2], r[5]) for r in rows[:3]], [(url, str(size))] * 3)
@@ -136,7 +138,7 @@ class AccessLogTest(harness.SystemTest):
                     b"http://a.test/ b", b"\\x00"):
             self.c.get(url)
         rows = [line.split("\t") for line in self.lines(10)]
-        self.assertEqual({len(r) for r in rows}, {8})
+        self.assertEqual({len(r) for r in rows}, {9})
         for row in rows:
             self.assertTrue(row[2].isascii() and row[2].isprintable(), row[2][:80])
             self.assertNotIn(" ", row[2])

@@ -91,7 +91,7 @@ add(struct access_log *log, const char *url)
                                                .us = 42});
 }
 
-START_TEST(a_plain_line_has_eight_fields)
+START_TEST(a_plain_line_has_nine_fields)
 {
     struct access_log *log = open_log(path, LOG_FORMAT_PLAIN);
     struct buf text;
@@ -103,7 +103,7 @@ START_TEST(a_plain_line_has_eight_fields)
     text = read_file(path);
     ck_assert_ptr_nonnull(
         strstr(buf_str(&text),
-               "Z\t192.0.2.7\thttp://example.com/a\\x20b\\x09\\x5c\\x0a\thit\t200\t1024\t42\t-\n"));
+               "Z\t192.0.2.7\thttp://example.com/a\\x20b\\x09\\x5c\\x0a\thit\t200\t1024\t42\t-\t-\n"));
     ck_assert_uint_eq(count_lines(buf_str(&text)), 1);
     ck_assert_int_eq(stat(path, &st), 0);
     ck_assert_uint_eq(st.st_mode & 07777, 0640);
@@ -126,11 +126,12 @@ START_TEST(victims_stand_at_the_end)
     access_log_add(log, &(struct access_entry){.peer = &peer,
                                                .url = span_str("http://c/"),
                                                .outcome = "miss",
+                                               .reason = "no-store",
                                                .victims = &victims});
     access_log_close(log);
     text = read_file(path);
     ck_assert_ptr_nonnull(
-        strstr(buf_str(&text), "\thttp://c/\tmiss\t-\t0\t0\thttp://a/ http://b/\n"));
+        strstr(buf_str(&text), "\thttp://c/\tmiss\t-\t0\t0\thttp://a/ http://b/\tno-store\n"));
     buf_free(&text);
     for (int i = 0; i < 2; i++)
         object_release(&pages[i]);
@@ -147,7 +148,7 @@ START_TEST(json_lines)
     text = read_file(path);
     ck_assert_ptr_nonnull(strstr(buf_str(&text),
                                  "\"client\":\"192.0.2.7\",\"url\":\"http://example.com/\\\"\","
-                                 "\"outcome\":\"hit\",\"status\":200,\"bytes\":1024,\"us\":42,"
+                                 "\"outcome\":\"hit\",\"reason\":null,\"status\":200,\"bytes\":1024,\"us\":42,"
                                  "\"victims\":[]}\n"));
     buf_free(&text);
 }
@@ -170,6 +171,7 @@ START_TEST(combined_lines)
     for (size_t i = 0; i < 2; i++)
         access_log_add(log, &(struct access_entry){.peer = &peer,
                                                    .outcome = "hit",
+                                                   .reason = i ? "" : "no-store",
                                                    .status = 200,
                                                    .bytes = 1024,
                                                    .http = &requests[i]});
@@ -178,8 +180,8 @@ START_TEST(combined_lines)
     ck_assert_int_eq(strncmp(buf_str(&text), "192.0.2.7 - - [", 15), 0);
     ck_assert_ptr_nonnull(strstr(buf_str(&text),
                                  " +0000] \"GET http://a/\\x22\\x5c HTTP/1.1\" 200 1024 "
-                                 "\"a\\x0ab\\x22 200 1\" \"x \\x1b\\x80\"\n"));
-    ck_assert_ptr_nonnull(strstr(buf_str(&text), " +0000] \"-\" 200 1024 \"-\" \"-\"\n"));
+                                 "\"a\\x0ab\\x22 200 1\" \"x \\x1b\\x80\" no-store\n"));
+    ck_assert_ptr_nonnull(strstr(buf_str(&text), " +0000] \"-\" 200 1024 \"-\" \"-\" -\n"));
     ck_assert_uint_eq(count_lines(buf_str(&text)), 2);
     buf_free(&text);
 }
@@ -310,7 +312,7 @@ START_TEST(lines_stay_whole_where_a_disk_was_full)
     ck_assert_uint_gt(text.len, 4096 + 7);
     ck_assert_int_eq(text.data[text.len - 1], '\n');
     for (char *line = strtok(text.data, "\n"); line; line = strtok(NULL, "\n"), lines++)
-        ck_assert_msg(count(line, '\t') == 7, "%s", line);
+        ck_assert_msg(count(line, '\t') == 8, "%s", line);
     ck_assert_uint_gt(lines, 10);
     ck_assert_uint_lt(lines, 201);
     buf_free(&text);
@@ -479,7 +481,7 @@ unit_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, a_plain_line_has_eight_fields);
+    tcase_add_test(tc, a_plain_line_has_nine_fields);
     tcase_add_test(tc, victims_stand_at_the_end);
     tcase_add_test(tc, json_lines);
     tcase_add_test(tc, combined_lines);

@@ -73,12 +73,12 @@ END_TEST
 START_TEST(the_schema_is_that_which_is_documented)
 {
     request_db_close(db_start(0, 1));
-    ck_assert_uint_eq(sql_ask_number(db_path, "PRAGMA user_version"), 1);
+    ck_assert_uint_eq(sql_ask_number(db_path, "PRAGMA user_version"), 2);
     ck_assert_uint_eq(sql_ask_number(db_path, "PRAGMA application_id"), 0x73756e70);
     ck_assert_str_eq(sql_ask(db_path, "PRAGMA journal_mode"), "wal");
     ck_assert_str_eq(sql_ask(db_path, "SELECT name FROM pragma_table_info('requests')"),
                      "id\ntime_us\nduration_us\nfetch_us\nprotocol\nclient\nmethod\nurl\norigin\n"
-                     "outcome\nstatus\nbytes");
+                     "outcome\nstatus\nbytes\nreason");
     ck_assert_ptr_nonnull(
         strstr(sql_ask(db_path, "SELECT detail FROM (SELECT * FROM "
                                 "pragma_index_list('requests')), (SELECT name AS detail "

@@ -57,13 +57,29 @@ START_TEST(another_schema_is_refused)
 
     request_db_close(db_start(0, 1));
     other = sql_open(db_path);
-    sql_run(other, "PRAGMA user_version = 2");
-    expect_refusal("its schema is 2, of a later release");
+    sql_run(other, "PRAGMA user_version = 3");
+    expect_refusal("its schema is 3, of a later release");
     sql_run(other, "PRAGMA user_version = 0");
     expect_refusal("its schema is 0");
-    sql_run(other, "PRAGMA user_version = 1; ALTER TABLE requests RENAME COLUMN bytes TO size");
+    sql_run(other, "PRAGMA user_version = 2; ALTER TABLE requests RENAME COLUMN bytes TO size");
     expect_refusal("bytes");
     sqlite3_close(other);
+}
+END_TEST
+
+START_TEST(the_first_schema_is_upgraded)
+{
+    sqlite3 *other;
+
+    request_db_close(db_start(0, 1));
+    other = sql_open(db_path);
+    sql_run(other, "ALTER TABLE requests DROP COLUMN reason; PRAGMA user_version = 1");
+    sqlite3_close(other);
+    request_db_close(db_start(0, 1));
+    ck_assert_str_eq(sql_ask(db_path, "PRAGMA user_version"), "2");
+    ck_assert_str_eq(sql_ask(db_path, "SELECT name FROM pragma_table_info('requests') "
+                                      "ORDER BY cid DESC LIMIT 1"),
+                     "reason");
 }
 END_TEST
 
@@ -92,6 +108,7 @@ unit_suite(void)
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, a_file_that_is_something_else_is_refused_and_stays_as_it_is);
     tcase_add_test(tests, another_schema_is_refused);
+    tcase_add_test(tests, the_first_schema_is_upgraded);
     tcase_add_test(tests, a_file_that_cannot_be_opened_is_refused);
     suite_add_tcase(suite, tests);
     return suite;

@@ -19,7 +19,7 @@ static const struct {
      "1970-01-01T00:00:03Z\tunix:1000\thttp://a.test/\\x20\\x5c\\xc3\\xa9\tmiss\t200\t7\t1\t"
      "http://a.test/ http://b.test/\\x20\n"
      "1970-01-01T00:00:04Z\t-\thttp://b.test/\tcoalesced\t404\t9\t88\t-\n"
-     "1970-01-01T00:00:05Z\t192.0.2.1\thttp://c.test/\tresolve-failed\t-\t0\t90\t-\n"
+     "1970-01-01T00:00:05Z\t192.0.2.1\thttp://c.test/\tresolve-failed\t-\t0\t90\t-\t-\n"
      "1970-01-01T00:00:06Z\t192.0.2.1\t-\tbad-url\t-\t0\t2\t-\n"
      "1970-01-01T00:00:07Z\t192.0.2.1\thttp://c.test/\\x2\thit\t200\t1\t1\t-\n"
      "1970-01-01T00:00:07Z\t192.0.2.1\thttp://c.test/\\q20\thit\t200\t1\t1\t-\n"
@@ -27,7 +27,7 @@ static const struct {
      "1970-01-01T00:00:07Z\tunix:x\thttp://c.test/\thit\t200\t1\t1\t-\n"
      "1970-01-01T00:00:07Z\t192.0.2.1\thttp://c.test/\tHit!\t200\t1\t1\t-\n"
      "1970-01-01T00:00:07Z\t192.0.2.1\thttp://c.test/\thit\t200\t1\t1\n"
-     "1970-01-01T00:00:07Z\t192.0.2.1\thttp://c.test/\thit\t200\t1\t1\t-\t-\n"
+     "1970-01-01T00:00:07Z\t192.0.2.1\thttp://c.test/\thit\t200\t1\t1\t-\t-\t-\n"
      "1970-01-01T00:00:07Z\t192.0.2.1\thttp://c.test/\thit\t200\t1\tsoon\t-\n",
      "http://a.test/@1.5=1270/200 http://a.test/@2=1270/200 http://a.test/ \\\xc3\xa9@3=7/200 "
      "http://b.test/@4=9/404 http://c.test/@5/1",
