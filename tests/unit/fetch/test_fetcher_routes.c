@@ -12,6 +12,7 @@
 static const struct line script[] = {
     {.path = "/", .bytes = HELLO},
     {.path = "/slow", .bytes = HELLO, .pause_ms = 50},
+    {.path = "/silent", .bytes = "", .then = HANG},
     {.path = "/hang", .bytes = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhel", .then = HANG},
     {.path = "http://name.only.the.proxy.knows/", .bytes = HELLO},
     {.path = NULL},
@@ -355,9 +356,10 @@ START_TEST(the_queue_is_bounded)
     struct fetch_stats stats;
 
     config.max_active_per_origin = 2;
+    config.max_active_per_client = 0;
     config.max_queued = 3;
     fetcher = start_fetcher(&config);
-    fetch_many(fetcher, origin, "/hang", outcomes, 10);
+    fetch_many(fetcher, origin, "/silent", outcomes, 10);
     ck_assert_uint_eq(count_of(outcomes + 5, 5, FETCH_DISPLACED), 5);
     for (unsigned i = 0; i < 5; i++)
         ck_assert(!outcome_is_over(&outcomes[i]));
@@ -369,7 +371,7 @@ START_TEST(the_queue_is_bounded)
     /* None is queued: a fetch that can start is not displaced. */
     config.max_queued = 0;
     fetcher = start_fetcher(&config);
-    fetch_many(fetcher, origin, "/hang", outcomes, 3);
+    fetch_many(fetcher, origin, "/silent", outcomes, 3);
     outcome_wait(&outcomes[2]);
     ck_assert_int_eq(outcomes[2].error, FETCH_DISPLACED);
     fetcher_destroy(fetcher);
