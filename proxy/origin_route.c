@@ -194,12 +194,34 @@ origin_route_set(const struct origin_route *route, unsigned member, struct span 
 
 /* ---- references ------------------------------------------------------------------------------ */
 
+/* Is it below the URL of the member with the name for which that takes itself? */
+static bool
+is_below_name(const struct origin_route *route, unsigned member, struct span reference,
+              struct span *rest)
+{
+    static const char *const schemes[] = {"http://", "https://"};
+    char base[FETCH_NORMAL_SIZE];
+    struct span path;
+
+    (void)origin_route_client(route->members[member].url, &path);
+    if (route->name.len + path.len > sizeof(base) - sizeof("https://"))
+        return false;
+    for (unsigned i = 0; i < 2; i++) {
+        char *end = span_put(span_put(span_put(base, span_str(schemes[i])), route->name), path);
+
+        if (http_reference_is_below(span_of(base, (size_t)(end - base)), reference, rest))
+            return true;
+    }
+    return false;
+}
+
 bool
 origin_route_names_member(const struct origin_route *route, struct span reference,
                           struct span *rest)
 {
     for (unsigned i = 0; i < route->count; i++)
-        if (http_reference_is_below(route->members[i].url, reference, rest))
+        if (http_reference_is_below(route->members[i].url, reference, rest) ||
+            (route->host == ORIGIN_HOST_NAMED && is_below_name(route, i, reference, rest)))
             return true;
     return false;
 }

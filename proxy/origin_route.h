@@ -103,7 +103,10 @@ struct origin_route_text {
 void origin_route_set(const struct origin_route *route, unsigned member, struct span client_url,
                       struct origin_route_text *text, struct fetch_request *request);
 
-/* Does a reference name the URL of a member, or one below it? *rest is what follows it. */
+/*
+ * Does a reference name the URL of a member, or one below it? *rest is what follows it. Where
+ * members are sent a Host that is named, they may take that for their own, with either scheme.
+ */
 bool origin_route_names_member(const struct origin_route *route, struct span reference,
                                struct span *rest);
 

@@ -32,6 +32,7 @@ front_begin(struct rpc_request *request, const struct front_version *version)
 static const char *
 find_row(const struct http_origins *origins, struct exchange *exchange)
 {
+    static const char too_long[] = "the URL is longer than 8,192 bytes";
     static _Thread_local char url[PROXY_MAX_URL], normal[FETCH_NORMAL_SIZE], path[PROXY_MAX_URL];
     struct http_origin_request asked;
     struct http_authority authority;
@@ -44,8 +45,9 @@ find_row(const struct http_origins *origins, struct exchange *exchange)
         !http_authority_read(origin_route_authority(text), &authority))
         return "this server serves no such URL";
     (void)origin_route_client(text, &asked.path);
-    asked.path = asked.path.len > sizeof(path) ? span_of(NULL, 0)
-                                               : http_origins_clean_path(asked.path, path);
+    if (asked.path.len > sizeof(path))
+        return too_long;
+    asked.path = http_origins_clean_path(asked.path, path);
     asked.host = authority.host;
     asked.port = authority.port;
     row = http_origins_path_leads_up(asked.path)
@@ -55,7 +57,7 @@ find_row(const struct http_origins *origins, struct exchange *exchange)
         return "this server does not serve that host and path";
     len = http_origin_write_url(row, &asked, url, sizeof(url));
     if (!len)
-        return "the URL is longer than 8,192 bytes";
+        return too_long;
     exchange->url = span_of(url, len);
     exchange->route = &row->route;
     exchange->owned = true;

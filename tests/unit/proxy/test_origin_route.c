@@ -127,6 +127,27 @@ START_TEST(references_of_members)
 }
 END_TEST
 
+/* A member that is sent another Host knows itself by that. */
+START_TEST(references_of_a_host_that_is_named)
+{
+    static const char *const references[] = {"https://named.test:82/base/x",
+                                             "http://Named.test:82/base/x",
+                                             "//named.test:82/base/x", "http://named.test:82/x"};
+    struct span rest;
+
+    make(2);
+    route.host = ORIGIN_HOST_NAMED;
+    route.name = span_str("named.test:82");
+    for (unsigned named = 0; named < 2; named++) {
+        route.host = named ? ORIGIN_HOST_NAMED : ORIGIN_HOST_CLIENT;
+        for (size_t i = 0; i < sizeof(references) / sizeof(references[0]); i++)
+            ck_assert_int_eq(origin_route_names_member(&route, span_str(references[i]), &rest),
+                             named);
+        ck_assert(!origin_route_names_member(&route, span_str("http://named.test/x"), &rest));
+    }
+}
+END_TEST
+
 /* A request by the route. The result of visit(). */
 static bool
 request(struct visit *v)
@@ -214,6 +235,7 @@ unit_suite(void)
     tcase_add_test(tcase, the_time_doubles_up_to_a_bound);
     tcase_add_test(tcase, the_only_member_is_never_left);
     tcase_add_test(tcase, references_of_members);
+    tcase_add_test(tcase, references_of_a_host_that_is_named);
     tcase_add_test(tcase, all_fetches_take_the_route);
     tcase_add_test(tcase, a_request_that_is_cancelled_ends);
     tcase_add_test(tcase, no_further_fetch_can_be_submitted);
