@@ -140,8 +140,8 @@ struct report_library {
 /*
  * Reads both from the folder; without one, from the folder that SUNPROXY_PLOT_DIR names; without
  * that, from the one where `make install` puts them or, for a program in the tree that it was built
- * in, `make setup`. EX_OK; or EX_UNAVAILABLE after a complaint that says how to get them, with
- * nothing to be freed.
+ * in, `make setup`. EX_OK; or after a complaint, with nothing to be freed, EX_UNAVAILABLE, if it
+ * says how to get them, or EX_SOFTWARE without memory.
  */
 int report_library_read(const char *folder, struct report_library *library);
 void report_library_free(struct report_library *library);

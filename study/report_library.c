@@ -36,54 +36,63 @@ read_folder(const char *folder, struct report_library *library, struct buf *path
     return error;
 }
 
-/* One of the folders beside the program's own has both. */
-static bool
+/* The first of the folders beside the program's own that has both; ENOENT if none has. */
+static int
 read_beside(struct report_library *library, struct buf *path)
 {
     char program[MAX_PATH], *slash;
     ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
-    bool good = false;
+    int error = ENOENT;
 
     if (len <= 0)
-        return false;
+        return ENOENT;
     program[len] = '\0';
     slash = strrchr(program, '/');
     if (!slash)
-        return false;
-    for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]) && !good; i++) {
+        return ENOENT;
+    for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]) && error == ENOENT; i++) {
         char folder[2 * MAX_PATH];
 
         snprintf(folder, sizeof(folder), "%.*s/%s", (int)(slash - program), program, beside[i]);
-        good = read_folder(folder, library, path) == 0;
+        error = read_folder(folder, library, path);
     }
-    return good;
+    return error;
+}
+
+/* Says why there are no libraries, and how to get them. The exit status. */
+static int
+complain(int error, const struct buf *path, bool named)
+{
+    if (error == ENOMEM) {
+        output_complain("out of memory");
+        return EX_SOFTWARE;
+    }
+    if (named || error != ENOENT)
+        output_complain("%s: %s", buf_str(path), strerror(error));
+    else
+        output_complain("the libraries that draw the page, d3.min.js and plot.umd.min.js, are not "
+                        "here");
+    output_complain("'make setup' in sunproxy's source fetches them into build/third_party, 'make "
+                    "install' installs them; --plot-dir or SUNPROXY_PLOT_DIR names another folder "
+                    "that has both");
+    return EX_UNAVAILABLE;
 }
 
 int
 report_library_read(const char *folder, struct report_library *library)
 {
     const char *named = folder ? folder : getenv("SUNPROXY_PLOT_DIR");
+    bool is_named = named && *named;
     struct buf path;
-    int status = EX_OK, error = 0;
+    int status = EX_OK, error;
 
     buf_init(&library->d3, MAX_FILE);
     buf_init(&library->plot, MAX_FILE);
     buf_init(&path, 2 * MAX_PATH);
-    if (named && *named)
-        error = read_folder(named, library, &path);
-    else if (!read_beside(library, &path))
-        error = -1;
-    if (error > 0)
-        output_complain("%s: %s", buf_str(&path), strerror(error));
-    else if (error)
-        output_complain("the libraries that draw the page, d3.min.js and plot.umd.min.js, are not "
-                        "here");
+    error = is_named ? read_folder(named, library, &path) : read_beside(library, &path);
     if (error) {
-        output_complain("'make setup' in sunproxy's source fetches them into build/third_party, "
-                        "'make install' installs them; --plot-dir or SUNPROXY_PLOT_DIR names "
-                        "another folder that has both");
+        status = complain(error, &path, is_named);
         report_library_free(library);
-        status = EX_UNAVAILABLE;
     }
     buf_free(&path);
     return status;

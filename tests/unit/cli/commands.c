@@ -81,6 +81,8 @@ static const struct {
                   "4\thttp://h/c\t9\n5\thttp://h/b\t7\n"},
     {"urls.txt", "http://h/a\nhttp://h/b\nhttp://h/a\nhttp://h/c\n"},
     {"sizes", "http://h/a\t5\nhttp://h/b\t7\n"},
+    {"d3.min.js", "/* of the report's page */"},
+    {"plot.umd.min.js", "/* of the report's page */"},
 };
 
 static const char *const outputs[] = {"log",     "page.html",      "out.tsv",
@@ -101,6 +103,7 @@ commands_set_up(void)
 {
     strcpy(folder, "/tmp/sunproxy-test-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
+    setenv("SUNPROXY_PLOT_DIR", folder, 1);
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         char path[128];
         FILE *file;
