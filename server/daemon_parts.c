@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "fetch/ports.h"
 #include "net/worker.h"
 #include "proxy/control.h"
 #include "proxy.h"
@@ -101,6 +102,36 @@ check_one(const struct options *options, const char *name, const char *text,
     return !text || check_setting(options_place(options, name), name, text, check);
 }
 
+static bool
+list_has(const struct option_list *list, const char *text)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->items[i], text) == 0)
+            return true;
+    return false;
+}
+
+/* Every tunnel to a port that fetches refuse would be refused. */
+static bool
+check_connect_ports(const struct options *options)
+{
+    const struct option_list *ports = &options->connect_port, *allowed = &options->allow_port;
+    bool ok = true;
+
+    for (size_t i = 0; i < ports->count; i++) {
+        uint64_t port;
+
+        if (!units_parse_uint(ports->items[i], 1, UINT16_MAX, &port) ||
+            !port_is_blocked((uint16_t)port) || list_has(allowed, "any") ||
+            list_has(allowed, ports->items[i]))
+            continue;
+        log_error("%sconnect-port: port %s is for another protocol and needs allow-port, too",
+                  option_place(ports, i), ports->items[i]);
+        ok = false;
+    }
+    return ok;
+}
+
 /* What fetcher_create() would refuse without the name of the option. */
 static int
 check_fetcher_settings(const struct options *options)
@@ -109,6 +140,7 @@ check_fetcher_settings(const struct options *options)
 
     ok = check_list(&options->allow_port, "allow-port", fetch_check_port) && ok;
     ok = check_one(options, "upstream-proxy", options->upstream_proxy, fetch_check_proxy) && ok;
+    ok = check_connect_ports(options) && ok;
     ok = check_one(options, "cacert", options->cacert, fetch_check_authorities) && ok;
     return ok ? EX_OK : EX_CONFIG;
 }

@@ -117,6 +117,14 @@ class ConfigTest(harness.SystemTest):
         self.assertIn(f":10: access-log: {self.dir}/none/access.log: No such file or directory", said)
         self.assertIn(f":11: request-db: {self.dir}/folder: Is a directory", said)
 
+    def test_ports_for_other_protocols(self):
+        for argv, status in ((["--connect-port", "25"], 78), (["--connect-port", "25", "--allow-port", "25"], 0),
+                             (["--connect-port", "25", "--allow-port", "any"], 0), (["--connect-port", "any"], 0)):
+            done = self.run_daemon("--no-rpcbind", "--check-config", *argv)
+            self.assertEqual(done.returncode, status, argv)
+            if status:
+                self.assertIn(b"--connect-port: port 25 is for another protocol", done.stderr)
+
     def test_no_such_file(self):
         done = self.run_daemon("--config", self.dir / "none")
         self.assertEqual(done.returncode, 78)
