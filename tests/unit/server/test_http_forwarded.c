@@ -229,6 +229,35 @@ START_TEST(a_stated_host_counts)
 }
 END_TEST
 
+/* What an origin is told is in the key: a page for http is not one for https. */
+START_TEST(the_scheme_is_keyed)
+{
+    static const char http[] = "GET / HTTP/1.1\r\nHost: x\r\n" P "http\r\n\r\n",
+                      https[] = "GET / HTTP/1.1\r\nHost: x\r\n" P "https\r\n\r\n";
+    int fd;
+
+    begin(HTTP_WAY_X, true);
+    fd = http_connect();
+    ck_assert(http_send(fd, http));
+    origin_responds(URL, MAX_AGE, BODY_INLINE, "to https", 8);
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert(http_send(fd, https));
+    origin_responds(URL, MAX_AGE, BODY_INLINE, "page", 4);
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_str_eq(answer.body, "page");
+    ck_assert(http_send(fd, http));
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_str_eq(answer.body, "to https");
+    ck_assert(http_has_start(&answer, "Cache-Status: sunproxy; hit"));
+    ck_assert(http_send(fd, https));
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_str_eq(answer.body, "page");
+    ck_assert(http_has_start(&answer, "Cache-Status: sunproxy; hit"));
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -243,6 +272,7 @@ unit_suite(void)
     tcase_add_test(tests, networks_of_clients_mean_the_client);
     tcase_add_test(tests, fetches_count_to_the_client);
     tcase_add_test(tests, a_stated_host_counts);
+    tcase_add_test(tests, the_scheme_is_keyed);
     suite_add_tcase(suite, tests);
     return suite;
 }

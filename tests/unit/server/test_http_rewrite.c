@@ -22,12 +22,16 @@ expect_page(int fd, const char *body)
     ck_assert_str_eq(answer.body, body);
 }
 
+#define MANY_LINES                                          \
+    "Connection: keep-alive, if-none-match\r\n"             \
+    "If-None-Match: *\r\n"                                  \
+    "If-Modified-Since: Thu, 01 Jan 1970 00:00:00 GMT\r\n"
+
 START_TEST(neither_conditions_nor_ranges_nor_directives_count)
 {
     static const char *const lines[] = {
         "Connection: If-None-Match\r\nIf-None-Match: *\r\n",
-        "Connection: keep-alive, if-none-match\r\nIf-None-Match: *\r\n"
-        "If-Modified-Since: Thu, 01 Jan 1970 00:00:00 GMT\r\n",
+        MANY_LINES,
         "Connection: Range\r\nRange: bytes=0-0\r\n",
         "Range: bytes=0-0\r\nConnection: a, Range\r\nConnection: b\r\n",
         "Connection: Cache-Control, Pragma\r\nCache-Control: no-cache\r\nPragma: no-cache\r\n",
