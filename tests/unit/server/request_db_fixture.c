@@ -104,7 +104,7 @@ void
 db_wait_written(struct request_db *db, uint64_t rows)
 {
     for (unsigned i = 0; db_stats(db).written < rows; i++) {
-        ck_assert_msg(i < 3000, "no more rows are written: %llu of %llu",
+        ck_assert_msg(i < 30000, "no more rows are written: %llu of %llu",
                       (unsigned long long)db_stats(db).written, (unsigned long long)rows);
         usleep(10000);
     }
