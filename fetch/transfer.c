@@ -133,7 +133,7 @@ transfer_on_body(char *bytes, size_t size, size_t count, void *context)
     if (len < t->used)
         transfer_fail(t, FETCH_INTERNAL, "a piece of the body of %s has become shorter in a pause",
                       t->target->host);
-    if (!transfer_advance(t, ANSWER_BYTES))
+    if (len == 0 || !transfer_advance(t, ANSWER_BYTES))
         return 0;
     input = span_of(bytes + t->used, len - t->used);
     if (t->receive_held)

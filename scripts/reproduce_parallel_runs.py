@@ -107,7 +107,8 @@ class Contest:
     def _daemon(self, path, name, fetches, workers):
         daemon = harness.Daemon(self.children, self.folder, name, self.origin, "--workers", workers,
                                 "--max-fetches", fetches, "--max-fetches-waiting", fetches,
-                                "--max-fetches-per-client", 0, "--max-fetches-per-origin", fetches)
+                                "--max-fetches-per-client", 0, "--max-fetches-per-origin", fetches,
+                                "--max-idle-per-origin", fetches)
         try:
             cpu = cpu_seconds(daemon.child.pid)
             output = self.children.run(

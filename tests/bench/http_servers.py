@@ -38,7 +38,8 @@ def start_sunproxyd(folder, origin_port, build):
                    "--http", f"127.0.0.1:{port}", "--origin", f"/=http://127.0.0.1:{origin_port}",
                    "--allow-net", "127.0.0.0/8", "--allow-port", "any",
                    "--workers", str(THREADS), "--capacity-bytes", "2G",
-                   "--max-connections-per-client", "0", "--max-fetches-per-origin", "256"],
+                   "--max-connections-per-client", "0", "--max-fetches-per-origin", "256",
+                   "--max-idle-per-origin", "64"],
                   port, folder)
 
 

@@ -82,9 +82,10 @@ class Sunproxyd:
                        "--capacity-bytes", "2G", "--allow-net", "127.0.0.0/8", "--allow-port", "any",
                        "--max-connections", str(connections), "--max-connections-per-client", "0", "--max-tunnels",
                        "0", "--max-fetches", fetches, "--max-fetches-waiting", fetches, "--max-fetches-per-client",
-                       "0", "--max-fetches-per-origin", fetches, "--max-fetches-queued", "100000", "--max-transit",
-                       MEMORY, "--connect-timeout", PATIENCE, "--first-byte-timeout", PATIENCE, "--stall-timeout",
-                       PATIENCE, "--fetch-timeout", PATIENCE], port, folder).wait_until_listening()
+                       "0", "--max-fetches-per-origin", fetches, "--max-idle-per-origin", fetches,
+                       "--max-fetches-queued", "100000", "--max-transit", MEMORY, "--connect-timeout", PATIENCE,
+                       "--first-byte-timeout", PATIENCE, "--stall-timeout", PATIENCE, "--fetch-timeout", PATIENCE],
+                      port, folder).wait_until_listening()
 
     def load(self, origin, in_flight):
         """Options of the load."""
