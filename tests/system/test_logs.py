@@ -127,7 +127,7 @@ class AccessLogTest(harness.SystemTest):
             self.assertEqual(proxy.get("/page").status, 200)
             line = self.lines(1)[0]
             if form == "json":
-                self.assertEqual(json.loads(line)["url"], "http://a.test/b/page")
+                self.assertEqual(json.loads(line)["url"], "http://ignored.test/page")
             else:
                 self.assertIn('"GET /page HTTP/1.1" 200 ', line)
 

@@ -134,10 +134,11 @@ class RowsTest(RequestDatabaseTest):
             self.assertGreaterEqual(duration_us, fetch_us or 0)
         self.assertEqual(self.path.stat().st_mode & 0o777, 0o640)
 
-    def test_failures_of_a_reverse_proxy_name_their_origin(self):
+    def test_requests_of_a_reverse_proxy_have_the_url_of_the_client(self):
         dead = harness.free_port()
         d = self.start("--origin", f"/dead=http://127.0.0.1:{dead}", "--origin", "/=http://a.test",
                        "--allow-net", "127.0.0.1")
+        site = f"http://127.0.0.1:{self.http}"
         for path, status in (("/x", 200), ("/dead/y", 502), ("/dead/z", 502)):
             c = http.client.HTTPConnection("127.0.0.1", self.http, timeout=30)
             c.request("GET", path)
@@ -145,9 +146,9 @@ class RowsTest(RequestDatabaseTest):
             c.close()
         d.stop()
         self.assertEqual(self.ask("SELECT origin, url, outcome FROM requests ORDER BY time_us"), [
-            ("http://a.test", "http://a.test/x", "miss"),
-            (f"http://127.0.0.1:{dead}", f"http://127.0.0.1:{dead}/y", "connect_failed"),
-            (f"http://127.0.0.1:{dead}", f"http://127.0.0.1:{dead}/z", "connect_failed")])
+            (site, f"{site}/x", "miss"),
+            (site, f"{site}/dead/y", "connect_failed"),
+            (site, f"{site}/dead/z", "connect_failed")])
 
     def test_load_is_written_while_it_comes(self):
         d = self.start("--workers", "4")
