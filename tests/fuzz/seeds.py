@@ -371,7 +371,8 @@ FORWARDED = {
 
 CORPUS = {
     "forwarded": FORWARDED,
-    "answer": ANSWERS,
+    "answer": {name if name.startswith("bad-") else f"good-{name}": data
+               for name, data in ANSWERS.items()},
     "chunked": CHUNKED,
     "coding": CODINGS,
     "storing": STORING,
