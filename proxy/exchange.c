@@ -6,6 +6,7 @@
 
 #include "base/container_of.h"
 #include "http/conditional.h"
+#include "http/request_head.h"
 #include "proxy/exchange_parts.h"
 
 /* ---- a request's life ------------------------------------------------------------------------ */
@@ -99,6 +100,7 @@ static bool
 is_near(struct exchange *x, unsigned events)
 {
     return events & WAITER_END || x->evaluated == EVALUATED_ALL || !x->raw ||
+           x->lacks & HTTP_HAS_RANGE ||
            range_rules_are_near(exchange_fields(x), x->waiter.base.object);
 }
 
