@@ -99,7 +99,8 @@ class UsersTest(harness.SystemTest):
 
     def test_strangers_share_a_page_that_is_validated(self):
         self.check("/feed/", "")
-        self.check("/feed/", "alice")
+        self.assertTrue(
+            self.check("/feed/", "alice").field("Cache-Status").endswith("; detail=cookie"))
         again = self.check("/feed/", "")
         self.assertIn("fwd-status=304", again.field("Cache-Status"))
         # No validator of the proxy's goes with a user's request, and the user's own one does.
