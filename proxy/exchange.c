@@ -105,8 +105,8 @@ is_near(struct exchange *x, unsigned events)
 }
 
 /*
- * Why a request that is sent back is to fetch for itself: a leader's range is the origin's; requests
- * of users, and those with conditions, would wait for each other in turn.
+ * Why a request that is sent back is to fetch for itself: a leader's range is the origin's;
+ * requests of users, and those with conditions, would wait for each other in turn.
  */
 static enum http_reason
 why_alone(struct exchange *x)

@@ -409,7 +409,9 @@ exchange_look_up(struct exchange *x)
         (void)exchange_fields(x);
     request_rules_read(&rules, x);
     x->evaluated = EVALUATED_NOTHING;
-    x->forwarded = HTTP_FORWARDED_MISS;
+    /* One that is alone looks nothing up: what the lookup before has found is why. */
+    if (!x->alone)
+        x->forwarded = HTTP_FORWARDED_MISS;
     heads = x->proxy->config.follows_http && span_equal(x->method, span_str("HEAD"));
     if (rules.way == REQUEST_PASSES) {
         x->forwarded = heads_or_gets(x) ? HTTP_FORWARDED_BYPASS : HTTP_FORWARDED_METHOD;

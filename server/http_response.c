@@ -292,8 +292,8 @@ is_of_cors(struct span name)
 }
 
 /*
- * The stored fields by which a browser lets a page of another origin see a response, as far as there
- * is space: without them a script finds an error of the network in place of the status.
+ * The stored fields by which a browser lets a page of another origin see a response, as far as
+ * there is space: without them a script finds an error of the network in place of the status.
  */
 static void
 write_cross_origin(struct http_writer *lines, const struct http_exchange *x)
