@@ -10,7 +10,7 @@
 /* A client has one of this many parts of what the others leave. */
 #define PARTS 4u
 
-/* A client that holds bytes. */
+/* A client that holds something. */
 struct holder {
     RB_ENTRY(holder) node;
     struct client_key key;
@@ -20,10 +20,13 @@ struct holder {
 RB_HEAD(holder_tree, holder);
 
 struct client_tally {
-    struct memory_account *account;
+    struct memory_account *account; /* NULL: of slots */
     enum memory_kind kind;
+    size_t slots;
+    bool shares; /* of the slots */
     pthread_mutex_t lock;
     /* protected by lock */
+    size_t total;
     struct holder_tree holders;
     size_t count;
 };
@@ -36,17 +39,39 @@ compare_holders(const struct holder *a, const struct holder *b)
 
 TREE_GENERATE(holder_tree, holder, node, compare_holders)
 
-struct client_tally *
-client_tally_create(struct memory_account *account, enum memory_kind kind)
+static struct client_tally *
+create(void)
 {
     struct client_tally *tally = calloc(1, sizeof(*tally));
 
     if (!tally)
         return NULL;
-    tally->account = account;
-    tally->kind = kind;
     pthread_mutex_init(&tally->lock, NULL);
     RB_INIT(&tally->holders);
+    return tally;
+}
+
+struct client_tally *
+client_tally_create(struct memory_account *account, enum memory_kind kind)
+{
+    struct client_tally *tally = create();
+
+    if (!tally)
+        return NULL;
+    tally->account = account;
+    tally->kind = kind;
+    return tally;
+}
+
+struct client_tally *
+client_tally_create_slots(size_t slots, bool shares)
+{
+    struct client_tally *tally = create();
+
+    if (!tally)
+        return NULL;
+    tally->slots = slots;
+    tally->shares = shares;
     return tally;
 }
 
@@ -92,24 +117,46 @@ client_tally_destroy(struct client_tally *tally)
     free(tally);
 }
 
+/* 0, or why a client that holds `own` may not take so much more. What the others leave is what is
+ * free, and what the client holds. */
+static int
+check_bytes(const struct client_tally *tally, size_t own, size_t bytes)
+{
+    uint64_t free_bytes = memory_left(tally->account, tally->kind);
+
+    /* own + bytes <= left / 4 */
+    return bytes > free_bytes / PARTS || own > (free_bytes - PARTS * bytes) / (PARTS - 1) ? EDQUOT
+                                                                                          : 0;
+}
+
+static int
+check_slots(const struct client_tally *tally, size_t own, size_t slots)
+{
+    size_t left = tally->slots - (tally->total - own);
+
+    if (slots > tally->slots - tally->total)
+        return ENOBUFS;
+    /* Rounded up: a single slot is for any client. */
+    return tally->shares && own + slots > (left + PARTS - 1) / PARTS ? EDQUOT : 0;
+}
+
 bool
 client_tally_take(struct client_tally *tally, const struct client_key *client, size_t bytes)
 {
-    /* What the others leave is what is free, and what the client holds: own + bytes <= left / 4. */
-    uint64_t free_bytes = memory_left(tally->account, tally->kind);
     struct holder *holder;
     size_t own;
-    int error = 0;
+    int error;
 
     pthread_mutex_lock(&tally->lock);
     holder = find(tally, client);
     own = holder ? holder->bytes : 0;
-    if (bytes > free_bytes / PARTS || own > (free_bytes - PARTS * bytes) / (PARTS - 1))
-        error = EDQUOT;
-    else if (!holder && !(holder = add(tally, client)))
+    error = tally->account ? check_bytes(tally, own, bytes) : check_slots(tally, own, bytes);
+    if (!error && !holder && !(holder = add(tally, client)))
         error = ENOMEM;
-    else
+    if (!error) {
         holder->bytes += bytes;
+        tally->total += bytes;
+    }
     pthread_mutex_unlock(&tally->lock);
     if (error)
         errno = error;
@@ -125,9 +172,21 @@ client_tally_give_back(struct client_tally *tally, const struct client_key *clie
     holder = find(tally, client);
     assert(holder && holder->bytes >= bytes);
     holder->bytes -= bytes;
+    tally->total -= bytes;
     if (holder->bytes == 0)
         drop(tally, holder);
     pthread_mutex_unlock(&tally->lock);
+}
+
+size_t
+client_tally_total(struct client_tally *tally)
+{
+    size_t total;
+
+    pthread_mutex_lock(&tally->lock);
+    total = tally->total;
+    pthread_mutex_unlock(&tally->lock);
+    return total;
 }
 
 size_t

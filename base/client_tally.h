@@ -1,10 +1,12 @@
 /*
- * How many bytes each client holds of a share of memory, and how many it may: at most a quarter
- * of what the others do not use of the share. One client cannot use the share up, and sixteen that
- * take all they can get leave a hundredth of it, which is then bounded in the same way.
+ * How much each client holds of what clients share, and how much it may: at most a quarter of what
+ * the others do not use. One client cannot use it up, and sixteen that take all they can get leave
+ * a hundredth, which is then bounded in the same way.
  *
- * Accounting only, beside an account (memory_account.h) that is charged as well and bounds the
- * share exactly. A client is counted while it holds bytes, whether it has a connection or not.
+ * What is shared are the bytes of a share of memory, or slots. For memory this is accounting only,
+ * beside an account (memory_account.h) that is charged as well and bounds the share exactly. Slots
+ * are counted here alone. A client is counted while it holds something, whether it has a connection
+ * or not.
  *
  * Every function is safe on any thread.
  */
@@ -21,12 +23,16 @@ struct client_tally;
 /* For the share that `kind` belongs to. The account outlives the tally. NULL without memory. */
 struct client_tally *client_tally_create(struct memory_account *account, enum memory_kind kind);
 
+/* For `slots`; without shares clients may use all of them. NULL without memory. */
+struct client_tally *client_tally_create_slots(size_t slots, bool shares);
+
 /* NULL is harmless. */
 void client_tally_destroy(struct client_tally *tally);
 
 /*
- * Counts `bytes` for a client, before the account is charged. False, and nothing is counted, with
- * errno EDQUOT if the client would hold more than its part, or ENOMEM.
+ * Counts `bytes`, or slots, for a client; bytes before the account is charged. False, and nothing
+ * is counted, with errno EDQUOT if the client would hold more than its part, ENOBUFS if no slot is
+ * left, or ENOMEM.
  */
 bool client_tally_take(struct client_tally *tally, const struct client_key *client, size_t bytes);
 
@@ -34,7 +40,10 @@ bool client_tally_take(struct client_tally *tally, const struct client_key *clie
 void client_tally_give_back(struct client_tally *tally, const struct client_key *client,
                             size_t bytes);
 
-/* Bytes that a client holds, and the number of clients that hold any; for tests. */
+/* What all clients hold. */
+size_t client_tally_total(struct client_tally *tally);
+
+/* What a client holds, and the number of clients that hold any; for tests. */
 size_t client_tally_held(struct client_tally *tally, const struct client_key *client);
 size_t client_tally_clients(struct client_tally *tally);
 

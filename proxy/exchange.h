@@ -142,6 +142,10 @@ struct exchange {
     size_t evicted;         /* for it; 0 for all but OUTCOME_MISS */
     const struct cache_victims *victims; /* likewise; never NULL once complete */
 
+    /* Of fail(): what its operator is told; valid until exchange_end(). Clients get
+     * failure_for_client(). */
+    struct span error;
+
     /* ---- exchange.c's */
     struct origin_waiter waiter;
     struct relay *relay;    /* to the fetch that it leads; or NULL */

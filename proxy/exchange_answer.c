@@ -52,7 +52,10 @@ exchange_fail(struct exchange *x, enum failure why, struct span sentence)
     exchange_uncount(x);
     if (why != FAILURE_CANCELLED)
         metrics_add(x->proxy->config.metrics, x->worker, METRIC_REQUESTS_FAILURE, 1);
-    x->front->fail(x, why, sentence);
+    if (why != FAILURE_CANCELLED && x->has_head)
+        metrics_add(x->proxy->config.metrics, x->worker, METRIC_RESPONSES_CUT, 1);
+    x->error = sentence;
+    x->front->fail(x, why, failure_for_client(why, sentence));
 }
 
 void

@@ -43,6 +43,41 @@ failure_of_fetch(enum fetch_error error)
     return FAILURE_INTERNAL;
 }
 
+struct span
+failure_for_client(enum failure failure, struct span sentence)
+{
+    switch (failure) {
+    case FAILURE_DENIED:
+        return span_str("the proxy may not fetch from this address or port (its operator "
+                        "allows it with --allow-net or --allow-port)");
+    case FAILURE_RESOLVE:
+        return span_str("the name of the origin cannot be resolved");
+    case FAILURE_CONNECT:
+        return span_str("the origin does not accept connections");
+    case FAILURE_TLS:
+        return span_str("TLS with the origin has failed");
+    case FAILURE_TIMEOUT:
+        return span_str("the origin took too long to respond");
+    case FAILURE_CONNECT_TIMEOUT:
+        return span_str("connecting to the origin took too long");
+    case FAILURE_ORIGIN:
+        return span_str("the origin has not sent a valid response");
+    case FAILURE_TOO_LARGE:
+        return span_str("the response is larger than the proxy takes");
+    case FAILURE_REDIRECT:
+        return span_str("the origin redirects to where the proxy does not follow");
+    case FAILURE_BAD_URL:
+    case FAILURE_BAD_FIELDS:
+    case FAILURE_OVERLOADED:
+    case FAILURE_STOPPING:
+    case FAILURE_INTERNAL:
+    case FAILURE_CANCELLED:
+    case FAILURE_NOT_CACHED:
+        break;
+    }
+    return sentence;
+}
+
 const char *
 failure_word(enum failure failure)
 {

@@ -5,6 +5,7 @@
 #ifndef SUNPROXY_PROXY_FAILURE_H
 #define SUNPROXY_PROXY_FAILURE_H
 
+#include "base/span.h"
 #include "fetch/fetch.h"
 
 enum failure {
@@ -31,6 +32,14 @@ enum failure {
 
 /* The failure of a fetch that ended with `error`, which is not FETCH_OK. */
 enum failure failure_of_fetch(enum fetch_error error);
+
+/*
+ * The sentence for a client about a failure. What is said about an origin may name hosts and
+ * addresses of the inside, or those that a name has there: it is for logs, and a client gets a
+ * sentence on the kind of failure. What concerns the client's own request or the proxy's limits is
+ * `sentence` itself.
+ */
+struct span failure_for_client(enum failure failure, struct span sentence);
 
 /* The word for logs: "denied", "timed_out", as in the JSON of the client. */
 const char *failure_word(enum failure failure);

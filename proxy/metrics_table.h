@@ -26,6 +26,8 @@
     X(REQUESTS_REVALIDATED, "requests", "outcome=\"revalidated\"", "", HELP_REQUESTS) \
     X(REQUESTS_STALE,       "requests", "outcome=\"stale\"",       "", HELP_REQUESTS) \
     X(REQUESTS_FAILURE,     "requests", "outcome=\"failure\"",     "", HELP_REQUESTS) \
+    X(RESPONSES_CUT,        "responses_cut", "", "", \
+      "Responses that broke off after their head, since their fetch failed; of all fronts.") \
     X(SERVED_BYTES_CACHE,   "served_bytes", "source=\"cache\"",  "bytes", HELP_SERVED_BYTES) \
     X(SERVED_BYTES_ORIGIN,  "served_bytes", "source=\"origin\"", "bytes", HELP_SERVED_BYTES) \
     X(FRONT_REQUESTS_RPC1, "front_requests", "front=\"rpc1\"", "", HELP_FRONT_REQUESTS) \

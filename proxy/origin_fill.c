@@ -310,10 +310,9 @@ fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
     if (fill->unsafe && !fill->base.has_head)
         invalidation_unanswered(&fill->write);
     if (fill->base.has_head ||
-        !origin_raw_fall_back(fill,
-                              origin_fill_is_disconnected(error) ? STALENESS_DISCONNECTED
-                                                                 : STALENESS_IF_ERROR,
-                              failure))
+        !origin_raw_fall_back(
+            fill, origin_fill_is_disconnected(error) ? STALENESS_DISCONNECTED : STALENESS_IF_ERROR,
+            failure))
         cache_fill_fail(&fill->base, failure, sentence, retries, &fill->client);
     return failure;
 }
@@ -330,27 +329,33 @@ metric_of(enum failure failure)
     return (enum metric)((unsigned)METRIC_FETCHES_OK + (unsigned)failure);
 }
 
-/* A fetch has ended, perhaps one of several. */
+/* A fetch from this member has ended; if it is repeated, another member is tried. */
 static void
-report(const struct origin_fill *fill, enum failure failure, const char *sentence, int64_t total_us)
+report(const struct origin_fill *fill, unsigned member, enum failure failure, const char *sentence,
+       int64_t total_us, bool repeated)
 {
     const struct proxy_config *config = &fill->proxy->config;
 
     metrics_add(config->metrics, metrics_fetcher_slot(config->metrics), metric_of(failure), 1);
     if (config->fetched)
-        config->fetched(&(struct proxy_fetched){
-            .url = object_url(fill->base.object),
-            .total_us = total_us,
-            .failure = failure,
-            .sentence = sentence,
-            .reason = fill->reason,
-        });
+        config->fetched(
+            config->fetched_context,
+            &(struct proxy_fetched){
+                .url = object_url(fill->base.object),
+                .member = fill->route ? fill->route->members[member].url : span_of(NULL, 0),
+                .total_us = total_us,
+                .failure = failure,
+                .sentence = sentence,
+                .repeated = repeated,
+                .reason = fill->reason,
+            });
 }
 
 static void
 fill_done(void *context, enum fetch_error error, const char *sentence, int64_t total_us)
 {
     struct origin_fill *fill = context;
+    unsigned member = fill->choice.member;
     enum failure failure;
 
     if (fill->again && error == FETCH_OK) {
@@ -360,9 +365,9 @@ fill_done(void *context, enum fetch_error error, const char *sentence, int64_t t
     }
     if (origin_attempt_goes_on(fill, error, sentence)) {
         if (fill->passes_over)
-            report(fill, FAILURE_ORIGIN, "the status is 502, 503 or 504", total_us);
+            report(fill, member, FAILURE_ORIGIN, "the status is 502, 503 or 504", total_us, true);
         else
-            report(fill, failure_of_fetch(error), sentence, total_us);
+            report(fill, member, failure_of_fetch(error), sentence, total_us, true);
         if (origin_attempt_go_on(fill))
             return;
         origin_fill_fail_early(fill, errno);
@@ -378,7 +383,7 @@ fill_done(void *context, enum fetch_error error, const char *sentence, int64_t t
         finish(fill, total_us);
     else
         failure = fail(fill, error, sentence);
-    report(fill, failure, sentence, total_us);
+    report(fill, member, failure, sentence, total_us, false);
     origin_fill_free(fill);
 }
 

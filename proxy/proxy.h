@@ -35,9 +35,11 @@ extern const struct proxy_clock proxy_clock_system;
 /* A fetch that has ended, for a log. Spans and text are valid during the call. */
 struct proxy_fetched {
     struct span url;
+    struct span member; /* the URL of the row's member that it was fetched from; empty: no row */
     int64_t total_us;
     enum failure failure; /* 0: none */
     const char *sentence; /* about the failure */
+    bool repeated;        /* another member of the row is tried: proxy_config.member() says why */
     enum http_reason reason; /* why the response is not stored, or an expired one is used */
 };
 
@@ -85,8 +87,10 @@ struct proxy_config {
     unsigned max_waiters;  /* requests that may wait for one object */
     unsigned workers;      /* threads that run exchanges: for control_suitable_shards() */
     bool shards_automatic; /* the number of shards follows the capacity */
-    void (*fetched)(const struct proxy_fetched *fetched); /* NULL: not wanted. [fetcher's thread] */
-    void (*member)(const struct proxy_member *member);    /* NULL: not wanted. [any thread] */
+    void (*fetched)(void *context, const struct proxy_fetched *fetched); /* NULL: not wanted.
+                                                                            [fetcher's thread] */
+    void *fetched_context;
+    void (*member)(const struct proxy_member *member); /* NULL: not wanted. [any thread] */
     double verify_share; /* of the hits, compared with their origins (verifier.h); 0: none */
     void (*verified)(const struct verified *verified); /* NULL: not wanted. [fetcher's thread] */
 };

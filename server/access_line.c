@@ -31,6 +31,22 @@ reason_or_dash(const struct access_entry *entry)
     return entry->reason && *entry->reason ? entry->reason : "-";
 }
 
+/* With what would end a quoted text or the line escaped; "-" if it is empty. */
+static void
+append_inside(struct buf *line, struct span text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+
+        if (c >= 0x20 && c < 0x7F && c != '\\' && c != '"')
+            buf_append_char(line, (char)c);
+        else
+            buf_printf(line, "\\x%02x", (unsigned)c);
+    }
+    if (text.len == 0)
+        buf_append_char(line, '-');
+}
+
 static void
 append_plain(struct buf *line, const struct access_entry *entry, const char *when)
 {
@@ -50,8 +66,12 @@ append_plain(struct buf *line, const struct access_entry *entry, const char *whe
             buf_append_char(line, ' ');
         append_escaped(line, object_url(entry->victims->pages[i]));
     }
-    buf_printf(line, "%s\t%s\n", entry->victims && entry->victims->count ? "" : "-",
-               reason_or_dash(entry));
+    buf_append_str(line, entry->victims && entry->victims->count ? "\t" : "-\t");
+    if (entry->error.len)
+        append_inside(line, entry->error);
+    else
+        buf_append_str(line, reason_or_dash(entry));
+    buf_append_char(line, '\n');
 }
 
 static void
@@ -72,6 +92,8 @@ append_json(struct buf *line, const struct access_entry *entry, const char *when
         json_cstring(&json, "reason", entry->reason);
     else
         json_null(&json, "reason");
+    if (entry->error.len)
+        json_string(&json, "error", entry->error);
     if (entry->status)
         json_uint(&json, "status", entry->status);
     else
@@ -109,22 +131,6 @@ append_date(struct buf *line, int64_t wall_us)
                tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec);
 }
 
-/* With what would end a quoted text or the line escaped; "-" if it is empty. */
-static void
-append_inside(struct buf *line, struct span text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-
-        if (c >= 0x20 && c < 0x7F && c != '\\' && c != '"')
-            buf_append_char(line, (char)c);
-        else
-            buf_printf(line, "\\x%02x", (unsigned)c);
-    }
-    if (text.len == 0)
-        buf_append_char(line, '-');
-}
-
 static void
 append_combined(struct buf *line, const struct access_entry *entry, int64_t wall_us)
 {
@@ -146,7 +152,15 @@ append_combined(struct buf *line, const struct access_entry *entry, int64_t wall
     append_inside(line, http->referer);
     buf_append_str(line, "\" \"");
     append_inside(line, http->agent);
-    buf_printf(line, "\" %s\n", reason_or_dash(entry));
+    buf_append_str(line, "\" ");
+    if (entry->error.len) {
+        buf_printf(line, "\"%s: ", entry->outcome);
+        append_inside(line, entry->error);
+        buf_append_char(line, '"');
+    } else {
+        buf_append_str(line, reason_or_dash(entry));
+    }
+    buf_append_char(line, '\n');
 }
 
 void

@@ -6,9 +6,9 @@
  *
  * A plain line has nine fields separated by tabs: time, client, URL, outcome, HTTP status, bytes
  * of the body, microseconds, the URLs of the pages that were evicted for it, separated by spaces,
- * and the reason (http/reason.h); "-" stands for nothing. Bytes outside of printable ASCII, and the backslash, are written
- * as \xNN. A plain line of an HTTP request is of the combined format of HTTP servers, in UTC,
- * with the reason behind it.
+ * and the reason (http/reason.h), or of a failure a sentence; "-" stands for nothing. Bytes outside
+ * of printable ASCII, and the backslash, are written as \xNN. A plain line of an HTTP request is of
+ * the combined format of HTTP servers, in UTC, with the reason behind it, or failure and sentence.
  */
 #ifndef SUNPROXY_SERVER_ACCESS_LOG_H
 #define SUNPROXY_SERVER_ACCESS_LOG_H

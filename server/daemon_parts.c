@@ -15,6 +15,7 @@
 #include "proxy.h"
 #include "server/hold.h"
 #include "server/log.h"
+#include "server/origin_report.h"
 
 #define MOST_WORKERS 64u
 
@@ -145,6 +146,12 @@ check_fetcher_settings(const struct options *options)
     return ok ? EX_OK : EX_CONFIG;
 }
 
+static void
+report_queued(void *context, const struct fetch_queued *queued)
+{
+    origin_report_queued(context, queued);
+}
+
 static int
 make_fetcher(struct daemon_parts *parts)
 {
@@ -156,6 +163,8 @@ make_fetcher(struct daemon_parts *parts)
     config.memory = &parts->service.memory;
     config.turn_begins = net_worker_hold_wakes;
     config.turn_ends = net_worker_wake_held;
+    config.queued = report_queued;
+    config.context = parts->service.report;
     config.addresses = parts->addresses;
     config.max_active = parts->descriptors.fetches;
     config.max_waiting = lower(options->max_fetches_waiting, parts);
@@ -232,6 +241,23 @@ make_lists(struct service *service)
     log_errors(buf_str(&why));
     buf_free(&why);
     return made ? EX_OK : EX_CONFIG;
+}
+
+static int
+make_report(struct service *service)
+{
+    service->report = origin_report_create();
+    if (!service->report) {
+        log_error("%s", strerror(ENOMEM));
+        return EX_OSERR;
+    }
+    for (size_t i = 0; i < service->origins.count; i++) {
+        const struct origin_route *route = &service->origins.rows[i].route;
+
+        for (unsigned member = 0; member < route->count; member++)
+            origin_report_add(service->report, route->members[member].url);
+    }
+    return EX_OK;
 }
 
 static int
@@ -327,10 +353,8 @@ make_http(struct daemon_parts *parts)
     bool made;
 
     buf_init(&why, 65536);
-    made = http_service_init(&parts->http, &parts->service, &why);
+    made = http_service_init(&parts->http, &parts->service, parts->descriptors.tunnels, &why);
     log_errors(buf_str(&why));
-    if (made)
-        parts->http.max_tunnels = parts->descriptors.tunnels;
     buf_free(&why);
     return made ? EX_OK : EX_CONFIG;
 }
@@ -366,6 +390,7 @@ daemon_parts_make_settings(struct daemon_parts *parts)
     status = first_error(status, make_lists(service));
     status = first_error(status, make_cache(service));
     status = first_error(status, check_fetcher_settings(parts->options));
+    status = first_error(status, make_report(service));
     return first_error(status, make_http(parts));
 }
 
@@ -412,6 +437,7 @@ daemon_parts_free(struct daemon_parts *parts)
         proxy_destroy(&service->proxy);
     cache_destroy(service->cache);
     metrics_destroy(service->metrics);
+    origin_report_destroy(service->report);
     address_policy_destroy(parts->addresses);
     tag_rules_free(&service->tag_rules);
     tag_rules_free(&service->write_rules);

@@ -277,5 +277,6 @@ void
 front_log_failure(struct front_exchange *front, enum failure why)
 {
     if (service_of(front_request(front))->logs)
-        log_request(front, &(struct access_entry){.outcome = failure_word(why)});
+        log_request(front, &(struct access_entry){.outcome = failure_word(why),
+                                                  .error = front->exchange.error});
 }

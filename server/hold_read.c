@@ -62,7 +62,8 @@ reply_failure(struct hold_read *read)
     if (hold->again)
         reply_without(request_of(read), PROXY_NO_OBJECT, span_str(not_shared));
     else
-        reply_without(request_of(read), front_status_of(hold->why), sentence);
+        reply_without(request_of(read), front_status_of(hold->why),
+                      failure_for_client(hold->why, sentence));
 }
 
 static void

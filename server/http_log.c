@@ -63,6 +63,7 @@ http_log_add(struct http_exchange *x)
                     .url = url_of(exchange, http.target),
                     .outcome = outcome(x),
                     .reason = x->failure ? NULL : http_reason_word(exchange_reason(exchange)),
+                    .error = x->failure ? exchange->error : span_of(NULL, 0),
                     .status = x->status ? x->status : HTTP_CLIENT_CLOSED,
                     .bytes = x->body.sent,
                     .us = us,

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "server/http_front.h"
+#include "server/origin_report.h"
 
 /* "unix" stands for the peers over AF_UNIX. */
 static bool
@@ -77,15 +78,17 @@ name_in_via(struct http_service *http)
 }
 
 bool
-http_service_init(struct http_service *http, struct service *service, struct buf *why)
+http_service_init(struct http_service *http, struct service *service, uint32_t tunnels,
+                  struct buf *why)
 {
     *http = (struct http_service){.service = service};
     http_head_limits_default(&http->limits);
-    http->max_tunnels = (uint32_t)service->options->max_tunnels;
     service->http = http;
     name_in_via(http);
     if (read_options(http, service->options, why)) {
-        if (make_workers(http, service->workers))
+        http->tunnels =
+            client_tally_create_slots(tunnels, service->options->max_fetches_per_client != 0);
+        if (http->tunnels && make_workers(http, service->workers))
             return true;
         buf_append_str(why, strerror(ENOMEM));
     }
@@ -96,7 +99,7 @@ http_service_init(struct http_service *http, struct service *service, struct buf
 void
 http_service_get_tunnels(const struct http_service *http, struct http_tunnel_stats *stats)
 {
-    *stats = (struct http_tunnel_stats){.open = atomic_load(&http->tunnels)};
+    *stats = (struct http_tunnel_stats){.open = client_tally_total(http->tunnels)};
     for (unsigned i = 0; i < http->service->workers; i++) {
         const struct http_tunnel_counts *counts = &http->workers[i].tunnels;
 
@@ -114,6 +117,7 @@ http_service_free(struct http_service *http)
         buf_free(&http->workers[i].fields);
     }
     free(http->workers);
+    client_tally_destroy(http->tunnels);
     networks_free(&http->purgers);
     networks_free(&http->balancers);
     networks_free(&http->trusted);

@@ -1,7 +1,7 @@
 /*
  * The HTTP front as a part of the daemon: what --origin, --purge-net, --trust-forwarded,
- * --connect-port and --max-tunnels say, and the protocol of its listeners, which share the workers of the RPC
- * server.
+ * --connect-port and --max-tunnels say, and the protocol of its listeners, which share the workers
+ * of the RPC server.
  *
  * One per process. It is made before the workers start, and freed after they have ended.
  */
@@ -27,24 +27,24 @@ struct http_service {
 
     /* read-only while workers run */
     struct networks purgers;
-    struct networks balancers; /* that may send headers of the PROXY protocol */
-    struct networks trusted;   /* that may state a request's client, */
-    bool trusts_local;         /* and so may peers over AF_UNIX, */
+    struct networks balancers;           /* that may send headers of the PROXY protocol */
+    struct networks trusted;             /* that may state a request's client, */
+    bool trusts_local;                   /* and so may peers over AF_UNIX, */
     enum http_way_field forwarded_field; /* in this field */
     struct http_head_limits limits;
     struct http_ports connect_ports;
-    uint32_t max_tunnels;
     char pseudonym[32];    /* in Via (RFC 9110, section 7.6.3): another one for each daemon */
     char via[2][40];       /* the members of Via for messages that came in HTTP/1.0 and HTTP/1.1 */
     char hit_text[128];    /* bytes of hit_lines */
     struct span hit_lines; /* Via and Cache-Status of hits, up to the parameters; of responses
                               that came in HTTP/1.1 */
-    atomic_uint tunnels;   /* connected, or to be connected; shared */
-    struct http_worker *workers; /* owned; by the numbers of the net's */
+    struct client_tally *tunnels; /* owned: connected, or to be connected; any thread */
+    struct http_worker *workers;  /* owned; by the numbers of the net's */
 };
 
-/* False with a sentence in `why`. The options must stay. */
-bool http_service_init(struct http_service *http, struct service *service, struct buf *why);
+/* For so many tunnels. False with a sentence in `why`. The options must stay. */
+bool http_service_init(struct http_service *http, struct service *service, uint32_t tunnels,
+                       struct buf *why);
 
 /*
  * The protocols of listeners, whose context is the http_service (http_connection.c). The

@@ -11,6 +11,7 @@
  * A tunnel counts a request of its connection until the relay does. While it connects, the end of
  * the client's side is taken for that of the client: the two cannot be distinguished.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "net/relay.h"
 #include "server/http_front.h"
 #include "server/http_upgrade.h"
+#include "server/origin_report.h"
 
 struct http_tunnel {
     struct net_task task; /* posted by the fetcher's thread, once */
@@ -34,6 +36,7 @@ struct http_tunnel {
     size_t handshake_bytes; /* of those, for the upgrade */
     int64_t begun_us;
     struct net_peer client;
+    struct span member; /* of the row, its URL; empty: no row */
 
     /* The fetcher's thread's until the task is posted. */
     int fd;
@@ -67,6 +70,11 @@ done(void *context, enum fetch_error error, const char *sentence, int64_t total_
 
     (void)total_us;
     tunnel->error = error;
+    if (error)
+        origin_report_failed(service_of_tunnel(tunnel)->service->report,
+                             tunnel->member.len ? tunnel->member
+                                                : span_of(tunnel->target, tunnel->target_len),
+                             failure_of_fetch(error), sentence);
     snprintf(tunnel->sentence, sizeof(tunnel->sentence), "%s", sentence);
     net_worker_post(tunnel->connection->net.set->worker, &tunnel->task);
 }
@@ -94,6 +102,7 @@ log_tunnel(const struct http_tunnel *tunnel)
                         .fetch_us = -1,
                         .url = span_of(tunnel->target, tunnel->target_len),
                         .outcome = "tunnel",
+                        .error = span_str(tunnel->sentence),
                         .status = tunnel->status ? tunnel->status : HTTP_CLIENT_CLOSED,
                         .bytes = tunnel->relay ? net_relay_received_bytes(tunnel->relay) : 0,
                         .us = clock_monotonic_us() - tunnel->begun_us,
@@ -120,7 +129,7 @@ free_tunnel(struct http_tunnel *tunnel)
     tunnel->connection->tunnel = NULL;
     net_relay_destroy(tunnel->relay);
     free_handshake(tunnel);
-    atomic_fetch_sub(&http->tunnels, 1);
+    client_tally_give_back(http->tunnels, &tunnel->client.client, 1);
     memory_uncharge(&http->service->memory, MEMORY_REQUESTS, tunnel->charged);
     free(tunnel);
 }
@@ -171,7 +180,8 @@ establish(struct http_tunnel *tunnel, unsigned status, struct span head, struct 
 static void
 refuse(struct http_tunnel *tunnel, enum failure why, const char *sentence)
 {
-    tunnel->status = http_exchange_send_failure(take_exchange(tunnel), why, span_str(sentence));
+    tunnel->status = http_exchange_send_failure(take_exchange(tunnel), why,
+                                                failure_for_client(why, span_str(sentence)));
 }
 
 /* The tunnel is no request any more: it has become a relay's, or ends. */
@@ -337,6 +347,7 @@ create(struct http_exchange *x, const struct fetch_request *fetch)
         .handshake_bytes = handshake,
         .begun_us = c->net.read_us,
         .client = *http_peer(x),
+        .member = x->origin ? x->origin->route.members[x->choice.member].url : span_of(NULL, 0),
         .fd = -1,
         .target_len = target.len,
     };
@@ -352,9 +363,19 @@ create(struct http_exchange *x, const struct fetch_request *fetch)
     return tunnel;
 }
 
-/* NULL, or why there is no tunnel. */
 static const char *
-start(struct http_exchange *x, struct span url)
+explain_bound(const struct http_service *http, const struct client_key *client, int error)
+{
+    if (error == EDQUOT) {
+        origin_report_tunnel_refused(http->service->report, client);
+        return "this client has as many tunnels as it may while others have theirs; try again";
+    }
+    return error == ENOBUFS ? "too many tunnels are open; try again" : "the proxy is out of memory";
+}
+
+/* NULL, or why there is no tunnel; *bounded: at a bound on tunnels. */
+static const char *
+start(struct http_exchange *x, struct span url, bool *bounded)
 {
     struct http_connection *c = x->connection;
     struct http_service *http = c->worker->http;
@@ -370,13 +391,13 @@ start(struct http_exchange *x, struct span url)
         return "TLS is not spoken to the origin of an upgrade";
     if (is_over_rate(x))
         return "the client's rate of fetches is used up; try again";
-    if (atomic_fetch_add(&http->tunnels, 1) >= http->max_tunnels) {
-        atomic_fetch_sub(&http->tunnels, 1);
-        return "too many tunnels are open; try again";
+    if (!client_tally_take(http->tunnels, &fetch.client, 1)) {
+        *bounded = true;
+        return explain_bound(http, &fetch.client, errno);
     }
     tunnel = create(x, &fetch);
     if (!tunnel) {
-        atomic_fetch_sub(&http->tunnels, 1);
+        client_tally_give_back(http->tunnels, &fetch.client, 1);
         return "the proxy is out of memory";
     }
     c->tunnel = tunnel;
@@ -394,9 +415,10 @@ start(struct http_exchange *x, struct span url)
 void
 http_tunnel_begin(struct http_exchange *x, struct span url)
 {
-    const char *why = start(x, url);
+    bool bounded = false;
+    const char *why = start(x, url, &bounded);
 
-    if (why && x->request.method_id != HTTP_CONNECT)
+    if (why && x->request.method_id != HTTP_CONNECT && !bounded)
         http_exchange_serve(x);
     else if (why)
         (void)http_exchange_send_failure(x, FAILURE_OVERLOADED, span_str(why));

@@ -31,6 +31,7 @@ struct service {
     struct cache *cache;
     struct fetcher *fetcher;
     struct metrics *metrics;
+    struct origin_report *report;  /* owned */
     struct access_log *access_log; /* NULL: none */
     struct request_db *request_db; /* NULL: none */
     char *request_db_path;         /* absolute; NULL: none, or too long to be sent */

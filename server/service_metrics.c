@@ -4,6 +4,7 @@
 #include "proxy/metric_sources.h"
 #include "server/hold.h"
 #include "server/http_service.h"
+#include "server/origin_report.h"
 #include "server/service.h"
 
 #define COUNTER METRIC_KIND_COUNTER
@@ -229,7 +230,8 @@ service_metrics_register(struct metrics *metrics, struct service *service)
     for (size_t i = 0; i < sizeof(service_sources) / sizeof(service_sources[0]); i++)
         if (!metrics_register(metrics, &service_sources[i], service))
             return false;
-    return metrics_register(metrics, &metric_source_cache, service->cache) &&
+    return origin_report_register(service->report, metrics) &&
+           metrics_register(metrics, &metric_source_cache, service->cache) &&
            metrics_register(metrics, &metric_source_fetcher, service->fetcher);
 }
 
@@ -241,9 +243,9 @@ service_metrics_list(FILE *out)
         [METRIC_KIND_GAUGE] = "gauge",
         [METRIC_KIND_HISTOGRAM] = "histogram",
     };
-    struct service nothing = {0};
+    struct service nothing = {.report = origin_report_create()};
     struct metrics *metrics = metrics_create(0);
-    bool done = metrics && service_metrics_register(metrics, &nothing);
+    bool done = metrics && nothing.report && service_metrics_register(metrics, &nothing);
 
     for (size_t i = 0; done && i < metrics_row_count(metrics); i++) {
         const struct metric_row *row = metrics_row(metrics, i);
@@ -252,5 +254,6 @@ service_metrics_list(FILE *out)
         fprintf(out, "\t%s\t%s\t%s\n", kinds[row->kind], row->unit, row->help);
     }
     metrics_destroy(metrics);
+    origin_report_destroy(nothing.report);
     return done;
 }

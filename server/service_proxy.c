@@ -4,6 +4,7 @@
 #include "proxy.h"
 #include "proxy/verifier.h"
 #include "server/log.h"
+#include "server/origin_report.h"
 #include "server/service.h"
 #include "server/service_metrics.h"
 
@@ -59,15 +60,20 @@ service_read_tag_rules(struct service *service, struct buf *why)
 
 /* ---- the log --------------------------------------------------------------------------------- */
 
-/* For the log, at its most verbose level. */
+/* Failures for the operator, and every fetch for the log at its most verbose level. */
 static void
-log_fetched(const struct proxy_fetched *fetched)
+report_fetched(void *context, const struct proxy_fetched *fetched)
 {
-    log_debug(
-        "fetched %.*s in %lld us: %s%s%s%s%s", (int)fetched->url.len, fetched->url.ptr,
-        (long long)fetched->total_us, fetched->failure ? failure_word(fetched->failure) : "ok",
-        fetched->failure ? ", " : "", fetched->failure ? fetched->sentence : "",
-        fetched->reason ? ", reason: " : "", http_reason_word(fetched->reason));
+    struct origin_report *report = context;
+
+    if (fetched->failure)
+        origin_report_failed(report, fetched->member.len ? fetched->member : fetched->url,
+                             fetched->failure, fetched->repeated ? NULL : fetched->sentence);
+    log_debug("fetched %.*s in %lld us: %s%s%s%s%s", (int)fetched->url.len, fetched->url.ptr,
+              (long long)fetched->total_us,
+              fetched->failure ? failure_word(fetched->failure) : "ok",
+              fetched->failure ? ", " : "", fetched->failure ? fetched->sentence : "",
+              fetched->reason ? ", reason: " : "", http_reason_word(fetched->reason));
 }
 
 /* At most a line for each time that a member is left. */
@@ -164,7 +170,8 @@ service_make_proxy(struct service *service)
                              .max_waiters = (unsigned)options->max_waiters,
                              .workers = service->workers,
                              .shards_automatic = options->shards == 0,
-                             .fetched = log_fetched,
+                             .fetched = report_fetched,
+                             .fetched_context = service->report,
                              .member = log_member,
                              .verify_share = options->verify,
                              .verified = log_verified,

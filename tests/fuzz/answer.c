@@ -334,8 +334,9 @@ submit(void *context, const struct fetch_request *request, const struct fetch_si
 
 /* The proxy reports each fetch but those that it repeats. */
 static void
-on_fetched(const struct proxy_fetched *report)
+on_fetched(void *context, const struct proxy_fetched *report)
 {
+    (void)context;
     (void)report;
     atomic_store(&fetched, atomic_load(&submitted));
     wake_origin();

@@ -129,7 +129,7 @@ class CurlOptionsTest(ClientTest):
         self.assertTrue(out[1].endswith(" http://b.test/ miss"), out[1])
         form = "%{http_code}|%{errormsg}|%{exitcode}|%{size_download}"
         out = self.get("-s", "-w", form, "http://10.0.0.1:81/", expect=77).stdout
-        self.assertRegex(out, rb"\A000\|refused: 10\.0\.0\.1 is not a public address .*\|77\|0\Z")
+        self.assertRegex(out, rb"\A000\|the proxy may not fetch from this address .*\|77\|0\Z")
         out = self.get("-I", "-w", "%{content_type} %{time_total} %{time_server} %{time_origin} %{age}",
                        "http://a.test/fault/header:Content-Type:%20text/x-mine").stdout.decode()
         self.assertRegex(out, r"text/\S+ \d+\.\d{6} \d+\.\d{6} \d+\.\d{6} 0\Z")

@@ -129,7 +129,12 @@ class OneOriginTest(FairnessTest):
         self.start("--max-fetches-per-origin", "16", origin=self.origin())
         flood = self.flood("http://one.test/fault/hang-silent?{}")
         self.honest_is_served("http://one.test/{}", flood)
-        self.assertEqual(self.admin.stat().fetches_active, 8)
+        s = self.admin.stat()
+        self.assertEqual(s.fetches_active, 8)
+        self.assertGreaterEqual(s.value('origin_fetches_queued{origin="other"}'), CALLS - 8)
+        lines = [line for line in self.d.err.splitlines() if "--max-fetches-per-origin" in line]
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn("http://one.test:80", lines[0])
 
     def test_streams_hold_up_nothing(self):
         self.start("--max-fetches-per-origin", "2", origin=self.origin())
@@ -138,6 +143,15 @@ class OneOriginTest(FairnessTest):
         self.honest_is_served("http://one.test/{}", ())
         own = self.connect("127.0.0.2")
         self.assertEqual(own.get("http://one.test/own").status, "ok")
+
+
+    def test_a_client_at_its_share_is_named_once(self):
+        self.start("--max-fetches-per-client", "8", origin=self.origin())
+        flood = self.flood("http://h{}.test/fault/hang-silent")
+        self.honest_is_served("http://good.test/{}", flood)
+        lines = [line for line in self.d.err.splitlines() if "--max-fetches-per-client" in line]
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn("client 127.0.0.2 ", lines[0])
 
 
 class FloodTest(FairnessTest):

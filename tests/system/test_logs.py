@@ -82,6 +82,38 @@ class AccessLogTest(harness.SystemTest):
         self.assertEqual(rows[0]["status"], 200)
         self.assertEqual(rows[0]["outcome"], "miss")
 
+    def cut(self, form):
+        """A response that breaks off, and one that does not come; their lines."""
+        d = self.daemon("--access-log", self.log, "--log-format", form, "--http", "127.0.0.1:0",
+                        "--stall-timeout", "300ms", origin=self.o)
+        address = harness.wait_until(lambda: http.http_address(d), what="the HTTP front")
+        proxy = http.Connection(address)
+        self.addCleanup(proxy.close)
+        response = proxy.get("http://a.test/fault/hang-body:10")
+        self.assertEqual((response.status, response.whole), (200, False))
+        proxy = http.Connection(address)
+        self.addCleanup(proxy.close)
+        failed = proxy.get("http://a.test/fault/garbage")
+        self.assertEqual(failed.status, 502)
+        self.assertNotIn(b"a.test", failed.body)
+        self.assertEqual(self.stat(d)["responses_cut"], 1)
+        lines = self.lines(2)
+        harness.wait_until(lambda: "fetch from http://a.test:80: timed_out: a.test: waiting for more "
+                                   "of the body took too long" in d.err, what="the line on the cut")
+        return lines
+
+    def test_what_was_cut(self):
+        lines = self.cut("plain")
+        self.assertRegex(lines[0], r'" 200 \d+ "-" "-" "timed_out: a\.test: waiting for more of the '
+                                   r'body took too long"$')
+        self.assertRegex(lines[1], r'" 502 \d+ "-" "-" "origin_broke: .*"$')
+
+    def test_what_was_cut_in_json(self):
+        rows = [json.loads(line) for line in self.cut("json")]
+        self.assertEqual([(row["status"], row["outcome"]) for row in rows],
+                         [(200, "timed_out"), (502, "origin_broke")])
+        self.assertEqual(rows[0]["error"], "a.test: waiting for more of the body took too long")
+
     def check_reading(self, form, read_as):
         """Requests over HTTP are read back from the log by `sunproxy trace`."""
         d = self.daemon("--access-log", self.log, "--log-format", form, "--http", "127.0.0.1:0",

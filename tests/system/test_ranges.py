@@ -187,7 +187,7 @@ class ReadersTest(RangesCase):
     def test_a_truncated_body(self):
         url = self.url(5 * MEBI, "short:100")
         path = self.dir / "page"
-        self.assertIn("is broken", self.finish(self.get(url, path), 76))
+        self.assertIn("not sent a valid response", self.finish(self.get(url, path), 76))
         self.assertFalse(path.exists())
         with rpc.Connection(self.d.address) as c:
             self.assertEqual(c.get(url).status, "origin_broke")

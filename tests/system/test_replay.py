@@ -224,7 +224,7 @@ class ReplayStatusTest(ReplayCase):
         trace = self.trace("http://a.test/1", "http://10.0.0.1:81/", "http://10.0.0.2:81/")
         output = self.replay(trace, "--cold").stderr.decode()
         self.assertIn("2 of 3 requests failed", output)
-        self.assertIn("http://10.0.0.1:81/: refused: 10.0.0.1 is not a public address", output)
+        self.assertIn("http://10.0.0.1:81/: the proxy may not fetch from this address", output)
         self.assertEqual(len(output.splitlines()), 1)
         self.assertEqual(self.replay(self.trace("http://a.test/1")).stderr, b"")
 

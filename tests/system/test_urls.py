@@ -287,9 +287,11 @@ class AddressTest(harness.SystemTest):
             self.assertEqual(page.status, "ok", page.sentence)
             self.assertEqual(c.get(f"http://10-0-0-1.a.test:{o.http_port}/").status, "denied")
 
-    def test_the_sentence_names_the_address(self):
+    def test_the_log_alone_names_the_address(self):
         d = self.daemon()
         with rpc.Connection(d.socket) as c:
-            self.assertEqual(c.get(f"http://127.0.0.1:{self.o.http_port}/").sentence,
-                             "refused: 127.0.0.1 is not a public address "
-                             "(allow it with --allow-net 127.0.0.0/8)")
+            self.assertEqual(c.get(f"http://localhost:{self.o.http_port}/").sentence,
+                             "the proxy may not fetch from this address or port (its operator "
+                             "allows it with --allow-net or --allow-port)")
+        harness.wait_until(lambda: ": denied: refused: localhost is at " in d.err, what="the line")
+        self.assertIn("(allow it with --allow-net ", d.err)

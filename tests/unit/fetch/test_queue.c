@@ -450,7 +450,7 @@ END_TEST
 
 /* ---- beside a naive model ------------------------------------------------------------ */
 
-enum { ENTRIES = 120, CLIENTS = 9, ORIGINS = 5, STEPS = 6000 };
+enum { ENTRIES = 120, CLIENTS = 9, ORIGINS = 5, STEPS = 2500 };
 
 enum state { OUT, QUEUED, OPENING, STREAMING, OVERFLOWING };
 

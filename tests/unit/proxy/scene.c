@@ -343,8 +343,9 @@ reclaim(void *context, size_t bytes)
 }
 
 static void
-fetched(const struct proxy_fetched *report)
+fetched(void *context, const struct proxy_fetched *report)
 {
+    (void)context;
     scene.fetched = *report;
     snprintf(scene.fetched_sentence, sizeof(scene.fetched_sentence), "%s", report->sentence);
 }

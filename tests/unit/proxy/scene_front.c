@@ -125,7 +125,9 @@ failed(struct exchange *exchange, enum failure why, struct span sentence)
 
     visit->fails++;
     visit->why = why;
-    snprintf(visit->sentence, sizeof(visit->sentence), "%.*s", (int)sentence.len, sentence.ptr);
+    ck_assert(span_equal(sentence, failure_for_client(why, exchange->error)));
+    snprintf(visit->sentence, sizeof(visit->sentence), "%.*s", (int)exchange->error.len,
+             exchange->error.ptr);
     end(visit);
 }
 

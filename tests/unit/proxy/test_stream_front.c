@@ -224,9 +224,9 @@ START_TEST(a_failure_is_sent_before_the_head_and_breaks_off_after_it)
 {
     struct reader early = join(URL), slow;
     struct scene_fetch *fetch = await_fetch();
-    char line[64];
+    char line[128];
 
-    scene_done(fetch, FETCH_DENIED, "not allowed");
+    scene_done(fetch, FETCH_OVERLOADED, "not allowed");
     ck_assert(read_line(&early, line, sizeof(line)));
     ck_assert_str_eq(line, "!not allowed");
     ask(&early, URL);

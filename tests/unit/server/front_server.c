@@ -4,6 +4,7 @@
 
 #include "server/hold.h"
 #include "server/http_service.h"
+#include "server/origin_report.h"
 #include "tests/unit/rpc/messages.h"
 
 void proxy_fetchprog_1(struct svc_req *request, SVCXPRT *transport);
@@ -47,7 +48,9 @@ start_http(void)
     ck_assert_msg(service_read_clients(&front_service, &why), "%s", buf_str(&why));
     ck_assert_msg(http_origins_init(&front_service.origins, &front_options.origin, &why), "%s",
                   buf_str(&why));
-    ck_assert_msg(http_service_init(&http, &front_service, &why), "%s", buf_str(&why));
+    ck_assert_msg(
+        http_service_init(&http, &front_service, (uint32_t)front_options.max_tunnels, &why), "%s",
+        buf_str(&why));
     snprintf(http_path, sizeof(http_path), "/tmp/sunproxy-test-http-%d", (int)getpid());
     ck_assert_int_eq(net_server_listen(net, listen_unix(http_path), &http_protocol, &http), 0);
     ck_assert_int_eq(net_server_listen(net, listen_tcp(&http_port), &http_protocol, &http), 0);
@@ -77,7 +80,9 @@ front_server_start(const struct scene_options *options, enum show_victims show_v
         .metrics = scene.metrics,
         .workers = WORKERS,
         .has_proxy = true,
+        .report = origin_report_create(),
     };
+    ck_assert_ptr_nonnull(front_service.report);
     memory_account_init(&front_service.memory, UINT64_MAX / 4, NULL);
     ck_assert(proxy_init(&front_service.proxy, &scene.proxy.config));
     ck_assert(holds_init(&holds, front_options.max_holds ? front_options.max_holds : 1000,
@@ -110,6 +115,7 @@ front_server_free(void)
 {
     rpc_server_destroy(front_service.rpc);
     http_service_free(&http);
+    origin_report_destroy(front_service.report);
     networks_free(&front_service.clients);
     http_origins_free(&front_service.origins);
     ck_assert_uint_eq(memory_used(&holds.places, MEMORY_REQUESTS), 0);

@@ -295,7 +295,7 @@ START_TEST(a_body_that_breaks_off)
         AWAIT(scene_metric("requests{outcome=\"failure\"}") == 1);
         send_read(fd, 2, name, PIECE, PIECE);
     }
-    receive_refusal(fd, 2, PROXY_ORIGIN_BROKE, "host: the body was cut short");
+    receive_refusal(fd, 2, PROXY_ORIGIN_BROKE, "the origin has not sent a valid response");
     expect_refusal(fd, 3, name, PIECE, "no such object");
     ck_assert_uint_eq(stats().ended[HOLD_FAILED], 1);
     ck_assert_uint_eq(memory_used(&scene.account, MEMORY_PAGES), 0);

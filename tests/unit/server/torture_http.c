@@ -4,6 +4,7 @@
  * a socket pair and with the origin.
  */
 #include "server/http_front.h"
+#include "server/origin_report.h"
 #include "tests/unit/net/stream.h"
 #include "tests/unit/proxy/scene.h"
 #include "tests/unit/torture.h"
@@ -122,13 +123,15 @@ set_up_service(const struct conversation *conversation)
         .cache = scene.cache,
         .metrics = scene.metrics,
         .workers = 1,
+        .report = origin_report_create(),
     };
+    ck_assert_ptr_nonnull(service.report);
     memory_account_init(&service.memory, UINT64_MAX / 4, NULL);
     ck_assert(proxy_init(&service.proxy, &scene.proxy.config));
     buf_init(&why, 256);
     ck_assert(service_read_clients(&service, &why));
     ck_assert(http_origins_init(&service.origins, &options.origin, &why));
-    ck_assert(http_service_init(&http, &service, &why));
+    ck_assert(http_service_init(&http, &service, 10, &why));
     net = net_server_create(&limits, 1);
     ck_assert_ptr_nonnull(net);
 }
@@ -140,6 +143,7 @@ tear_down_service(void)
     http_service_free(&http);
     networks_free(&service.clients);
     http_origins_free(&service.origins);
+    origin_report_destroy(service.report);
     for (unsigned kind = 0; kind < MEMORY_KINDS; kind++)
         ck_assert_uint_eq(memory_used(&service.memory, (enum memory_kind)kind), 0);
     proxy_destroy(&service.proxy);
@@ -397,7 +401,7 @@ make(void *context)
     options.purge_net = (struct option_list){.items = networks, .count = 1};
     service = (struct service){.options = &options, .workers = 2};
     buf_init(&why, 256);
-    if (http_service_init(&http, &service, &why))
+    if (http_service_init(&http, &service, 10, &why))
         http_service_free(&http);
     else
         REQUIRE(torture_failed());
