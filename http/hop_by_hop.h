@@ -60,11 +60,11 @@ struct http_forwarding {
  * Appends to `out` the lines of a request that go on to the origin, each ended by CR LF; the
  * fetcher accepts all of them, and those that Connection lists have been removed
  * (http_remove_listed()). Left out: hop-by-hop fields; Host, Content-Length and Expect, which the
- * fetcher sets; Proxy and Proxy-*, which libraries of CGI programs obey; what the client says about its way and address (X-Forwarded-*,
- * Forwarded, X-Real-IP), for which `forwarding` has the truth, but for `chain`; and with GET and HEAD, fields that
- * make some origins answer for another method or URL than the one that is cached. A name with
- * other punctuation than "-" is treated as the one with "-", which CGI does not tell apart, and so
- * is left out where caching depends on the field.
+ * fetcher sets; Proxy and Proxy-*, which libraries of CGI programs obey; what the client says about
+ * its way and address (X-Forwarded-*, Forwarded, X-Real-IP), for which `forwarding` has the truth,
+ * but for `chain`; and with GET and HEAD, fields that make some origins answer for another method
+ * or URL than the one that is cached. A name with other punctuation than "-" is treated as the one
+ * with "-", which CGI does not tell apart, and so is left out where caching depends on the field.
  *
  * False if there is no memory.
  */

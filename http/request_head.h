@@ -94,7 +94,7 @@ struct http_request {
     uint32_t has;       /* of enum http_request_field */
     uint32_t field_count;
     uint32_t connection_options; /* members that its Connection fields list */
-    uint32_t listed_fields; /* of those, that name fields other than the ones that always end here */
+    uint32_t listed_fields;      /* of those, names of fields that do not end here in any case */
     /* RFC 9112 section 6.3: without either of these two there is no body. */
     int64_t content_length; /* -1: none stated */
     bool chunked;

@@ -14,7 +14,7 @@ struct rpc_limits {
      * requests in flight and replies, but for RPC_POOLED_REQUESTS requests a worker (transport.h).
      */
     struct net_limits net;
-    uint32_t max_record; /* bytes of a call, all fragments together: so it bounds those with bytes */
+    uint32_t max_record;          /* bytes of a call, all fragments together */
     uint32_t max_empty_fragments; /* of a record */
     size_t request_data;          /* bytes of each request for its procedure: rpc_request_data() */
 

@@ -10,8 +10,8 @@
 const struct option_row option_rows[] = {
     {.help = "Listening"},
     {"listen", 'l', false, OPTION_LIST, AT(listen), "ADDRESS", NULL, 0, 0,
-     "IPv4 or IPv6 address to listen on for RPC, or \"none\"; may be repeated (default: loopback, of "
-     "both)"},
+     "IPv4 or IPv6 address to listen on for RPC, or \"none\"; may be repeated (default: loopback, "
+     "of both)"},
     {"port", 'p', false, OPTION_UINT, AT(port), "N", "0", 0, 65535,
      "TCP port; 0: chosen by the system, found through rpcbind"},
     {"socket", 's', false, OPTION_STRING, AT(socket), "PATH", NULL, 0, 0,
@@ -198,8 +198,8 @@ const struct option_row option_rows[] = {
     {"record-timeout", 0, false, OPTION_DURATION, AT(record_timeout), "TIME", "60s", 0, 0,
      "time limit for a call to arrive completely; 0: none"},
     {"stop-delay", 0, false, OPTION_DURATION, AT(stop_delay), "TIME", "0", 0, 0,
-     "time for which the daemon goes on serving when it is stopped, while /healthz of --metrics has "
-     "status 503, so that load balancers leave it"},
+     "time for which the daemon goes on serving when it is stopped, while /healthz of --metrics "
+     "has status 503, so that load balancers leave it"},
     {"stop-timeout", 0, false, OPTION_DURATION, AT(stop_timeout), "TIME", "30s", 0, 0,
      "time limit for requests in flight when the daemon stops"},
 

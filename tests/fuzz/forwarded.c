@@ -52,7 +52,8 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char x[] = "X-Forwarded-For", standard[] = "Forwarded";
-    static const char address[] = "203.0.113.7", element[] = "for=203.0.113.7;proto=https;host=\"a\"";
+    static const char address[] = "203.0.113.7";
+    static const char element[] = "for=203.0.113.7;proto=https;host=\"a\"";
     struct span input = span_of(data, size);
 
     check(input, x, ", ", address, HTTP_WAY_X);

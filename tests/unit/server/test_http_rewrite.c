@@ -120,7 +120,8 @@ START_TEST(bytes_over_127_in_a_target_are_encoded)
 
     http_begin();
     fd = http_connect();
-    ck_assert(http_send(fd, "GET http://origin.test/\xc3\xa4?\xff=%e4 HTTP/1.1\r\nHost: x\r\n\r\n"));
+    ck_assert(
+        http_send(fd, "GET http://origin.test/\xc3\xa4?\xff=%e4 HTTP/1.1\r\nHost: x\r\n\r\n"));
     origin_responds(encoded, MAX_AGE, BODY_INLINE, "page", 4);
     expect_page(fd, "page");
     http_expect_hit(fd, encoded, "page", 4);

@@ -1,6 +1,6 @@
 /*
- * Upgrades to WebSocket through a reverse or forward proxy: the handshake with the origin, which the test
- * plays on a pair of sockets, and what becomes of a request whose handshake fails.
+ * Upgrades to WebSocket through a reverse or forward proxy: the handshake with the origin, which
+ * the test plays on a pair of sockets, and what becomes of a request whose handshake fails.
  */
 #include <fcntl.h>
 
