@@ -54,7 +54,7 @@ check(struct span lines, const struct http_storing_rules *rules)
     struct http_storing storing;
 
     evaluate(lines, rules, &storing);
-    FUZZ_CHECK(http_reason_word(storing.refusal)[0]);
+    FUZZ_CHECK(!http_reason_word(storing.refusal)[0] == (storing.refusal == HTTP_REASON_NONE));
     FUZZ_CHECK(storing.lifetime_us >= 0 && storing.lifetime_us <= LONGEST_US);
     FUZZ_CHECK(storing.age_us >= 1500000 && storing.age_us <= LONGEST_US);
     FUZZ_CHECK(storing.lifetime != HTTP_LIFETIME_UNSTATED || storing.lifetime_us == 0);
