@@ -340,7 +340,7 @@ def parse_arguments():
 def main():
     args = parse_arguments()
     os.environ["PATH"] += ":/usr/sbin:/sbin"  # daemons are where an ordinary user's path does not lead
-    args.held = 1 if args.smoke else HELD_SECONDS
+    args.held = 2 if args.smoke else HELD_SECONDS
     contestants = [Sunproxyd("rpc2"), Sunproxyd("http")]
     if args.smoke:
         args.rounds = 1
