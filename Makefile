@@ -453,6 +453,7 @@ bench: setup
 	$(Q)tests/bench/bench.py
 	$(Q)tests/bench/http.py
 	$(Q)tests/bench/misses.py
+	$(Q)tests/bench/cold.py
 	$(Q)tests/bench/table.py
 	$(Q)tests/bench/sim.py
 
