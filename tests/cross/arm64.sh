@@ -23,7 +23,8 @@ mkdir -p "$out"
 sources=(tests/cross/simulate.c policies/*.c sim/*.c base/nearest.c)
 flags=(-std=c11 -O2 -g -Wall -Wextra -Wconversion -Werror -D_GNU_SOURCE -pthread -I.)
 
-"${CC:-cc}" "${flags[@]}" -o "$out/simulate" "${sources[@]}" -lm || exit 1
+# shellcheck disable=SC2086 # CC may be two words, such as "ccache cc"
+${CC:-cc} "${flags[@]}" -o "$out/simulate" "${sources[@]}" -lm || exit 1
 "$cross" "${flags[@]}" -o "$out/simulate-arm64" "${sources[@]}" -lm || exit 1
 "$out/simulate" >"$out/simulate.txt" || exit 1
 "$emulator" -L "$root" "$out/simulate-arm64" >"$out/simulate-arm64.txt" || exit 1
