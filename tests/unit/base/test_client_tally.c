@@ -124,6 +124,35 @@ START_TEST(threads_count_together)
 }
 END_TEST
 
+/* Slots: a quarter of what the others leave, rounded up; all of them without shares. */
+START_TEST(slots)
+{
+    static const size_t shares[] = {4, 3, 3, 2};
+    struct client_tally *of = client_tally_create_slots(16, true);
+    struct client_key key;
+
+    ck_assert_ptr_nonnull(of);
+    for (unsigned c = 0; c < 4; c++) {
+        key = client_key_of_uid(c);
+        while (client_tally_take(of, &key, 1))
+            continue;
+        ck_assert_int_eq(errno, EDQUOT);
+        ck_assert_uint_eq(client_tally_held(of, &key), shares[c]);
+    }
+    ck_assert_uint_eq(client_tally_total(of), 12);
+    client_tally_give_back(of, &key, 2);
+    ck_assert_uint_eq(client_tally_total(of), 10);
+    client_tally_destroy(of);
+    of = client_tally_create_slots(3, false);
+    ck_assert_ptr_nonnull(of);
+    while (client_tally_take(of, &key, 1))
+        continue;
+    ck_assert_int_eq(errno, ENOBUFS);
+    ck_assert_uint_eq(client_tally_held(of, &key), 3);
+    client_tally_destroy(of);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -134,6 +163,7 @@ unit_suite(void)
     tcase_add_test(tests, one_client_gets_a_quarter_of_what_the_others_do_not_use);
     tcase_add_test(tests, several_greedy_clients_do_not_use_up_everything);
     tcase_add_test(tests, more_than_the_share_is_refused);
+    tcase_add_test(tests, slots);
     tcase_add_test(tests, threads_count_together);
     suite_add_tcase(suite, tests);
     return suite;
