@@ -84,8 +84,7 @@ connect_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *t
         errno = EMFILE;
     }
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-        return give_none(t, FETCH_OVERLOADED, "no descriptor is left to connect to %s; try again",
-                         t->target->host);
+        return give_none(t, FETCH_OVERLOADED, "no descriptor is left for a connection; try again");
     if (fd >= 0 && !connections_add(t->owner.connections, &t->lease, fd)) {
         close(fd);
         return give_none(t, FETCH_INTERNAL, "out of memory");

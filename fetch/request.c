@@ -123,7 +123,7 @@ finish_connected(struct request *r)
 
     if (fd < 0) {
         request_finish_with(r, errno == EMFILE ? FETCH_OVERLOADED : FETCH_INTERNAL,
-                            "the connection to %s: %s", r->target.host, strerror(errno));
+                            "a connection cannot be taken over: %s", strerror(errno));
         return;
     }
     r->sink.connected(r->context, fd);

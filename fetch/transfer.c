@@ -34,12 +34,11 @@ enum fetch_flow
 transfer_take_flow(struct transfer *t, enum fetch_flow flow)
 {
     if (flow == FETCH_PAUSE && !(t->request->flags & FETCH_MAY_PAUSE)) {
-        transfer_fail(t, FETCH_INTERNAL, "the answer of %s was paused without FETCH_MAY_PAUSE",
-                      t->target->host);
+        transfer_fail(t, FETCH_INTERNAL, "the answer was paused without FETCH_MAY_PAUSE");
         return FETCH_ABORT;
     }
     if (flow == FETCH_ABORT)
-        transfer_fail(t, FETCH_INTERNAL, "the answer of %s could not be taken", t->target->host);
+        transfer_fail(t, FETCH_INTERNAL, "the answer could not be taken");
     if (flow == FETCH_PAUSE) {
         t->receive_held = true;
         t->owner.begin_hold(t->owner.context);
@@ -76,9 +75,7 @@ charge_window(struct transfer *t, uint64_t size)
     while (grown < window && grown < size)
         grown = grown ? 2 * grown : WINDOW_LEAST;
     if (!memory_charge(t->settings->config.memory, MEMORY_FETCHES, grown - t->window_charged)) {
-        transfer_fail(t, FETCH_OVERLOADED,
-                      "there is no memory to decode the body from %s now; try again",
-                      t->target->host);
+        transfer_fail(t, FETCH_OVERLOADED, "there is no memory to decode the body now; try again");
         return false;
     }
     t->window_charged = grown;

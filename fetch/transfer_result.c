@@ -173,7 +173,7 @@ transfer_evaluate(struct transfer *t, CURLcode code)
     else if (is_over_libcurls_bound(t, code))
         transfer_fail(t, FETCH_TOO_LARGE, "a header of %s is too large", t->target->host);
     else if (code == CURLE_OUT_OF_MEMORY || code == CURLE_ABORTED_BY_CALLBACK)
-        transfer_fail(t, FETCH_INTERNAL, "fetching from %s: %s", t->target->host, reason(t, code));
+        transfer_fail(t, FETCH_INTERNAL, "fetching has failed: %s", curl_easy_strerror(code));
     else if (code == CURLE_OPERATION_TIMEDOUT)
         transfer_fail(t, FETCH_TIMED_OUT, "%s took too long", t->target->host);
     else if (code == CURLE_OK)
