@@ -30,11 +30,10 @@ static const char *const always_needed[] = {
     NULL,
 };
 
-/* Of a request; likewise. */
+/* Of a request; kept although Connection may list them. */
 static const char *const needed_in_requests[] = {
-    "Connection",       "Content-Encoding", "Content-Length", "Content-Range",     "Content-Type",
-    "Expect",           "Forwarded",        "Host",           "Transfer-Encoding", "Via",
-    "Max-Forwards",     NULL,
+    "Content-Encoding", "Content-Length", "Content-Range", "Content-Type", "Expect",
+    "Forwarded",        "Host",           "Max-Forwards",  "Via",          NULL,
 };
 
 /* Set by the fetcher, or by http_forward_fields(). "Proxy" would be HTTP_PROXY for CGI. */
@@ -45,9 +44,18 @@ static const char *const replaced[] = {
 /* On which caching depends: in another spelling an origin behind CGI would obey what the proxy has
  * not seen. */
 static const char *const spelled_once[] = {
-    "Accept-Encoding", "Accept-Language", "Cache-Control", "Content-Encoding",
-    "Content-Type",    "If-Match",        "If-Range",      "If-Modified-Since",
-    "If-None-Match",   "User-Agent",      "X-HTTP-Method", "If-Unmodified-Since",
+    "Accept-Encoding",
+    "Accept-Language",
+    "Cache-Control",
+    "Content-Encoding",
+    "Content-Type",
+    "If-Match",
+    "If-Range",
+    "If-Modified-Since",
+    "If-None-Match",
+    "User-Agent",
+    "X-HTTP-Method",
+    "If-Unmodified-Since",
     NULL,
 };
 
@@ -128,6 +136,7 @@ is_removed(struct span name, const struct http_connection_options *options)
     struct span read = as_cgi_reads(name, copy);
 
     return (is_listed(name, options) || is_listed(read, options)) &&
+           !http_name_is_one_of(read, hop_by_hop) &&
            !http_name_is_one_of(read, needed_in_requests) && !has_prefix(read, "X-Forwarded-");
 }
 

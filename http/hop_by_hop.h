@@ -36,8 +36,9 @@ bool http_is_hop_by_hop(struct span name, const struct http_connection_options *
  * selects a stored response. So a field that the client lists is as good as not sent.
  *
  * Kept are those whose removal would make it another message for the origin than for a proxy that
- * has checked it (framing, Host, what describes the body), Via and Max-Forwards, which end loops,
- * and what trusted proxies state about the client (Forwarded, X-Forwarded-*), which a client could
+ * has checked it (framing, Host, what describes the body), the fields of this connection, such as
+ * Upgrade, which Connection has to list, Via and Max-Forwards, which end loops, and what trusted
+ * proxies state about the client (Forwarded, X-Forwarded-*), which a client could
  * otherwise have removed. Nothing is removed if Connection lists too many.
  */
 size_t http_remove_listed(struct span fields, char *out);
@@ -45,12 +46,12 @@ size_t http_remove_listed(struct span fields, char *out);
 /* What a proxy says about the way of a request. Empty spans: not added. */
 struct http_forwarding {
     enum http_method method;
-    bool has_body;        /* without one Content-Encoding is left out */
-    struct span via;      /* a member of Via (RFC 9110 section 7.6.3): "1.1 sunproxy" */
-    struct span for_;     /* X-Forwarded-For: an address */
-    struct span proto;    /* X-Forwarded-Proto */
-    struct span host;     /* X-Forwarded-Host: a host, and a port if it has one */
-    struct span sender;   /* Forwarded (RFC 7239): the address of a node, with proto and host */
+    bool has_body;      /* without one Content-Encoding is left out */
+    struct span via;    /* a member of Via (RFC 9110 section 7.6.3): "1.1 sunproxy" */
+    struct span for_;   /* X-Forwarded-For: an address */
+    struct span proto;  /* X-Forwarded-Proto */
+    struct span host;   /* X-Forwarded-Host: a host, and a port if it has one */
+    struct span sender; /* Forwarded (RFC 7239): the address of a node, with proto and host */
     /* The field whose members in the request go on, in front of what is added to it. */
     enum http_way_field chain;
     int64_t max_forwards; /* the new value of Max-Forwards (http_max_forwards()); -1: as it is */

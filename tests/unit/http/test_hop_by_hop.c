@@ -26,8 +26,8 @@ expect_forwarded(const char *fields, const struct http_forwarding *forwarding, c
 
     ck_assert_uint_lt(strlen(fields), sizeof(kept));
     buf_reset(&out);
-    ck_assert(http_forward_fields(
-        &out, span_of(kept, http_remove_listed(span_str(fields), kept)), forwarding));
+    ck_assert(http_forward_fields(&out, span_of(kept, http_remove_listed(span_str(fields), kept)),
+                                  forwarding));
     ck_assert_msg(span_equal(buf_span(&out), span_str(wanted)), "\"%s\": \"%s\", not \"%s\"",
                   fields, buf_str(&out), wanted);
 }
@@ -163,6 +163,20 @@ START_TEST(what_trusted_proxies_state_is_not_removed)
 }
 END_TEST
 
+/* They end at the proxy, which reads them: Upgrade counts only if Connection lists it. */
+START_TEST(fields_of_the_connection_are_not_removed)
+{
+    const char *fields = "Connection: Upgrade, TE, Keep-Alive, A\r\nA: 1\r\n"
+                         "Upgrade: websocket\r\nTE: trailers\r\nKeep-Alive: 5\r\n";
+    char kept[200];
+    size_t len = http_remove_listed(span_str(fields), kept);
+
+    ck_assert(span_equal(span_of(kept, len),
+                         span_str("Connection: Upgrade, TE, Keep-Alive, A\r\n"
+                                  "Upgrade: websocket\r\nTE: trailers\r\nKeep-Alive: 5\r\n")));
+}
+END_TEST
+
 START_TEST(connection_lists_are_bounded)
 {
     struct buf fields;
@@ -271,6 +285,7 @@ unit_suite(void)
     tcase_add_test(tests, the_way_is_added);
     tcase_add_test(tests, a_chain_goes_on);
     tcase_add_test(tests, what_trusted_proxies_state_is_not_removed);
+    tcase_add_test(tests, fields_of_the_connection_are_not_removed);
     tcase_add_test(tests, connection_lists_are_bounded);
     tcase_add_test(tests, a_full_buffer_is_reported);
     tcase_add_test(tests, responses_keep_what_controls_caches);

@@ -90,9 +90,8 @@ START_TEST(a_connection_is_upgraded)
     ck_assert(http_send(near, REQUEST "early"));
     far = tunnels_hand_over(await_fetch(CONNECT_URL));
     read_head(far);
-    ck_assert_ptr_eq(
-        strstr(answer.head, "GET /base/chat?x=1 HTTP/1.1\r\nHost: front.test\r\n"),
-        answer.head);
+    ck_assert_ptr_eq(strstr(answer.head, "GET /base/chat?x=1 HTTP/1.1\r\nHost: front.test\r\n"),
+                     answer.head);
     ck_assert(http_has(&answer, "Connection: Upgrade"));
     ck_assert(http_has(&answer, "Upgrade: websocket"));
     ck_assert(http_has(&answer, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="));
@@ -123,6 +122,31 @@ START_TEST(a_connection_is_upgraded)
     AWAIT(tunnels_stats().open == 0);
     ck_assert_uint_eq(tunnels_stats().opened, 1);
     ck_assert_uint_eq(tunnels_stats().received_bytes, 5);
+    tunnels_end();
+}
+END_TEST
+
+/* The head is written anew without X-A, and with its target encoded. */
+START_TEST(a_rewritten_request_is_upgraded)
+{
+    int near, far;
+
+    begin();
+    near = http_connect();
+    ck_assert(http_send(near,
+                        "GET /\xc3\xa4 HTTP/1.1\r\nHost: front.test\r\nX-A: 1\r\n"
+                        "Connection: Upgrade, X-A\r\nUpgrade: websocket\r\n" KEY VERSION "\r\n"));
+    far = tunnels_hand_over(await_fetch("http://backend.test:81/base/%C3%A4"));
+    read_head(far);
+    ck_assert_ptr_eq(strstr(answer.head, "GET /base/%C3%A4 HTTP/1.1\r\n"), answer.head);
+    ck_assert(http_has(&answer, "Upgrade: websocket"));
+    ck_assert_ptr_null(strstr(answer.head, "X-A"));
+    ck_assert(http_send(far, AGREE));
+    read_head(near);
+    ck_assert_ptr_eq(strstr(answer.head, "HTTP/1.1 101 Switching Protocols\r\n"), answer.head);
+    close(near);
+    ck_assert(peer_is_cut(far));
+    close(far);
     tunnels_end();
 }
 END_TEST
@@ -481,6 +505,7 @@ unit_suite(void)
 
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, a_connection_is_upgraded);
+    tcase_add_test(tcase, a_rewritten_request_is_upgraded);
     tcase_add_test(tcase, a_forward_proxy_upgrades);
     tcase_add_test(tcase, a_forward_proxy_serves_what_is_not_upgraded);
     tcase_add_test(tcase, only_clients_of_a_forward_proxy_are_upgraded);
