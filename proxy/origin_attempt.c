@@ -160,8 +160,12 @@ origin_attempt_goes_on(struct origin_fill *fill, enum fetch_error error, const c
     if (!fill->route || fill->has_answer || fill->failure)
         return false;
     if (!fill->passes_over) {
-        if (!blames_member(fill, error))
+        if (!blames_member(fill, error)) {
+            /* One that its client has cancelled may have waited for the member. */
+            if (!fill->has_turn && error != FETCH_CANCELLED)
+                origin_route_give_back(fill->route, &fill->choice, proxy_now_us(fill->proxy));
             return false;
+        }
         proxy_leave_member(fill->proxy, fill->route, &fill->choice, sentence);
         if (!may_go_on(fill, error))
             return false;

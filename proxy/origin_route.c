@@ -97,6 +97,18 @@ origin_route_succeeded(struct origin_route *route, const struct origin_choice *c
     return atomic_load(&member->left_until_us) && atomic_exchange(&member->left_until_us, 0);
 }
 
+void
+origin_route_give_back(struct origin_route *route, const struct origin_choice *choice,
+                       int64_t now_us)
+{
+    struct origin_member *member = &route->members[choice->member];
+    int64_t until_us = atomic_load(&member->left_until_us);
+
+    /* A response may have come from it meanwhile. */
+    if (choice->trial && until_us > now_us)
+        atomic_compare_exchange_strong(&member->left_until_us, &until_us, now_us);
+}
+
 /* ---- URLs ------------------------------------------------------------------------------------ */
 
 struct span

@@ -71,6 +71,13 @@ int64_t origin_route_failed(struct origin_route *route, const struct origin_choi
 /* It has sent a response. True if it was left. */
 bool origin_route_succeeded(struct origin_route *route, const struct origin_choice *choice);
 
+/*
+ * The request has ended before it could reach the member, and not by the member's fault: if it was
+ * to try it, the next request does.
+ */
+void origin_route_give_back(struct origin_route *route, const struct origin_choice *choice,
+                            int64_t now_us);
+
 /* The URL of a client without what it has behind the authority, and that: a path with a query, or
  * empty. */
 struct span origin_route_client(struct span url, struct span *path);
@@ -93,8 +100,8 @@ struct span origin_route_host(const struct origin_route *route, struct span clie
 
 /*
  * Sets URL, Host and flags of a fetch for a client's URL from a member. `text` has the URL then.
- * Without a route they are those of the URL itself. A URL that is too long stays the client's, and
- * has no scheme: the fetcher refuses it.
+ * Without a route they are those of the URL itself. A URL that is too long becomes empty: the
+ * fetcher refuses it.
  */
 struct origin_route_text {
     char url[FETCH_NORMAL_SIZE];

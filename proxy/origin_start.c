@@ -208,6 +208,8 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     if ((!request->background || !backoff_holds(&proxy->backoff, base->key, proxy_now_us(proxy))) &&
         submit(fill, request, text, &why, &sentence))
         return true;
+    if (fill->route)
+        origin_route_give_back(fill->route, &fill->choice, proxy_now_us(proxy));
     /* No other thread has the fill yet. */
     request->leader->base.notify = ignore;
     cache_fill_fail(base, why, sentence, is_no_leader, NULL);

@@ -418,6 +418,8 @@ http_tunnel_begin(struct http_exchange *x, struct span url)
     bool bounded = false;
     const char *why = start(x, url, &bounded);
 
+    if (why && x->origin)
+        origin_route_give_back(&x->origin->route, &x->choice, x->connection->net.read_us);
     if (why && x->request.method_id != HTTP_CONNECT && !bounded)
         http_exchange_serve(x);
     else if (why)

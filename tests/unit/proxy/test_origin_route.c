@@ -225,6 +225,50 @@ START_TEST(no_further_fetch_can_be_submitted)
 }
 END_TEST
 
+/* A request that is refused, or ends in the queue, leaves the trial to the next one. */
+START_TEST(a_trial_that_does_not_reach_the_member_is_given_back)
+{
+    static const char first[] = "http://first.test/x", second[] = "http://second.test:81/base/x";
+    struct visit v;
+
+    make(2);
+    scene_begin(&(struct scene_options){0});
+    ck_assert(!request(&v));
+    scene_done(scene_fetch(first), FETCH_CONNECT_FAILED, "refused");
+    scene_answer(second, 200, "Cache-Control: no-store\r\n", 5);
+    scene.now_us += ORIGIN_ROUTE_LEFT_US;
+    scene.refuses = ENOBUFS;
+    ck_assert(request(&v));
+    scene.refuses = 0;
+    ck_assert(!request(&v));
+    /* Its time is over before its turn has come. */
+    scene_done(scene_fetch(first), FETCH_TIMED_OUT, "timed out");
+    scene_run();
+    expect_failure(&v, FAILURE_TIMEOUT, "timed out");
+    ck_assert(!request(&v));
+    ck_assert(visit_cancel(&v));
+    scene_done(scene_fetch(first), FETCH_CANCELLED, "cancelled");
+    /* That one may have waited for the member. */
+    ck_assert(!request(&v));
+    scene_answer(second, 200, "Cache-Control: no-store\r\n", 5);
+    scene_end();
+}
+END_TEST
+
+START_TEST(a_trial_is_not_given_back_after_a_response)
+{
+    struct origin_choice trial = {0};
+
+    make(2);
+    ck_assert_uint_eq(try_one(1, true), 0);
+    ck_assert(origin_route_next(&route, &trial, 1 + ORIGIN_ROUTE_LEFT_US));
+    ck_assert(trial.trial);
+    ck_assert(origin_route_succeeded(&route, &(struct origin_choice){.member = 0}));
+    origin_route_give_back(&route, &trial, 1 + ORIGIN_ROUTE_LEFT_US);
+    ck_assert_int_eq(atomic_load(&route.members[0].left_until_us), 0);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -239,6 +283,8 @@ unit_suite(void)
     tcase_add_test(tcase, all_fetches_take_the_route);
     tcase_add_test(tcase, a_request_that_is_cancelled_ends);
     tcase_add_test(tcase, no_further_fetch_can_be_submitted);
+    tcase_add_test(tcase, a_trial_that_does_not_reach_the_member_is_given_back);
+    tcase_add_test(tcase, a_trial_is_not_given_back_after_a_response);
     suite_add_tcase(suite, tcase);
     return suite;
 }
