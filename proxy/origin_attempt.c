@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "fetch/method.h"
+#include "proxy/invalidation.h"
 #include "proxy/origin_fill_parts.h"
 
 bool
@@ -54,9 +55,9 @@ origin_fill_fetch_request(const struct origin_fill *fill, struct span lines,
 struct fetch_body
 origin_fill_request_body(const struct origin_fill *fill)
 {
-    return fill->has_body ? (struct fetch_body){.kind = FETCH_BODY_SUPPLIED,
-                                                .length = fill->body_length}
-                          : (struct fetch_body){.kind = FETCH_BODY_NONE};
+    return fill->has_body
+               ? (struct fetch_body){.kind = FETCH_BODY_SUPPLIED, .length = fill->body_length}
+               : (struct fetch_body){.kind = FETCH_BODY_NONE};
 }
 
 bool
@@ -80,8 +81,8 @@ origin_fill_submit_again(struct origin_fill *fill, const struct fetch_request *f
 static bool
 may_repeat(const struct origin_fill *fill)
 {
-    return method_may_repeat(&(struct fetch_request){.method = method_of(fill),
-                                                     .body = origin_fill_request_body(fill)});
+    return method_may_repeat(
+        &(struct fetch_request){.method = method_of(fill), .body = origin_fill_request_body(fill)});
 }
 
 /* A member that cannot reach its own origin, or does not serve now. */
@@ -115,31 +116,22 @@ origin_attempt_answers(struct origin_fill *fill, unsigned status)
 static bool
 may_go_on(struct origin_fill *fill, enum fetch_error error)
 {
-    switch (error) {
-    case FETCH_RESOLVE_FAILED:
-    case FETCH_CONNECT_FAILED:
-    case FETCH_CONNECT_TIMED_OUT:
+    if (failure_is_unconnected(error))
         return !fill->supplied;
-    case FETCH_TLS_FAILED:
-    case FETCH_ORIGIN_BROKE:
-        return may_repeat(fill);
-    case FETCH_TIMED_OUT:
+    if (error == FETCH_TIMED_OUT) {
         /* Each may take as long, so there is no third. */
         if (fill->timed_out)
             return false;
         fill->timed_out = true;
-        return may_repeat(fill);
-    default:
-        return false;
     }
+    return may_repeat(fill);
 }
 
 bool
 origin_fill_is_disconnected(enum fetch_error error)
 {
-    return error == FETCH_RESOLVE_FAILED || error == FETCH_CONNECT_FAILED ||
-           error == FETCH_CONNECT_TIMED_OUT || error == FETCH_TLS_FAILED ||
-           error == FETCH_TIMED_OUT || error == FETCH_ORIGIN_BROKE;
+    return failure_is_unconnected(error) || error == FETCH_TLS_FAILED || error == FETCH_TIMED_OUT ||
+           error == FETCH_ORIGIN_BROKE;
 }
 
 /*
@@ -172,7 +164,11 @@ origin_attempt_goes_on(struct origin_fill *fill, enum fetch_error error, const c
     } else if (error == FETCH_CANCELLED) {
         return false;
     }
-    return origin_route_next(fill->route, &fill->choice, proxy_now_us(fill->proxy));
+    if (!origin_route_next(fill->route, &fill->choice, proxy_now_us(fill->proxy)))
+        return false;
+    if (fill->unsafe && (fill->passes_over || !failure_is_unconnected(error)))
+        invalidation_repeat(&fill->write);
+    return true;
 }
 
 bool

@@ -245,13 +245,6 @@ upgrade_ended(void *context, bool switched)
     give_upgrade_up(tunnel);
 }
 
-static bool
-is_unconnected(enum fetch_error error)
-{
-    return error == FETCH_CONNECT_FAILED || error == FETCH_CONNECT_TIMED_OUT ||
-           error == FETCH_RESOLVE_FAILED;
-}
-
 /* Where no connection can be made, the next member of the row is tried. */
 static bool
 try_next_member(struct http_tunnel *tunnel)
@@ -259,7 +252,7 @@ try_next_member(struct http_tunnel *tunnel)
     struct http_exchange *x = tunnel->x;
     struct origin_route *route;
 
-    if (!x->origin || !is_unconnected(tunnel->error))
+    if (!x->origin || !failure_is_unconnected(tunnel->error))
         return false;
     route = &x->origin->route;
     proxy_leave_member(&http_service_of(x)->service->proxy, route, &x->choice, tunnel->sentence);

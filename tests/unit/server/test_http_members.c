@@ -30,9 +30,9 @@ respond(const char *url, unsigned status, const char *body)
     struct scene_fetch *fetch = await_fetch(url);
 
     fetch->sink->begin(fetch->context);
-    fetch->sink->hop(fetch->context, &(struct fetch_hop){.status = status,
-                                                         .lines = span_str(""),
-                                                         .waited_us = 1000});
+    fetch->sink->hop(
+        fetch->context,
+        &(struct fetch_hop){.status = status, .lines = span_str(""), .waited_us = 1000});
     if (scene_head(fetch, status, "", (int64_t)strlen(body)) == FETCH_ABORT) {
         scene_done(fetch, FETCH_INTERNAL, "aborted");
         return;
@@ -308,6 +308,38 @@ START_TEST(a_write_invalidates_what_its_response_names)
 }
 END_TEST
 
+/* The first member may have deleted it, so that the second one finds nothing. */
+START_TEST(a_write_that_may_have_been_done_before_invalidates)
+{
+    static const char first[] = "http://first.test/x", second[] = "http://second.test/base/x";
+    enum { UNCONNECTED, BROKEN, NOT_SERVING, CASES };
+
+    for (int i = 0; i < CASES; i++) {
+        int fd;
+
+        begin_reverse();
+        fd = http_connect();
+        send_to(fd, "GET", "/x");
+        origin_responds(first, MAX_AGE, BODY_INLINE, "old", 3);
+        expect_page(fd, "old");
+        send_to(fd, "DELETE", "/x");
+        if (i == NOT_SERVING)
+            respond(first, 503, "busy");
+        else
+            origin_fails(first, i == BROKEN ? FETCH_ORIGIN_BROKE : FETCH_CONNECT_FAILED, "failed");
+        respond(second, 404, "gone");
+        ck_assert(http_receive(fd, &answer, false));
+        ck_assert_uint_eq(answer.status, 404);
+        send_to(fd, "GET", "/x");
+        if (i != UNCONNECTED)
+            respond(second, 200, "new");
+        expect_page(fd, i == UNCONNECTED ? "old" : "new");
+        close(fd);
+        front_server_stop();
+    }
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -322,6 +354,7 @@ unit_suite(void)
     tcase_add_test(tcase, a_request_with_a_body_goes_on_if_nothing_was_sent);
     tcase_add_test(tcase, the_next_member_is_preferred_to_a_stale_response);
     tcase_add_test(tcase, a_write_invalidates_what_its_response_names);
+    tcase_add_test(tcase, a_write_that_may_have_been_done_before_invalidates);
     suite_add_tcase(suite, tcase);
     return suite;
 }
