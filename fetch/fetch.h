@@ -216,8 +216,8 @@ struct fetch_body {
  * of at most 64 bytes, case-sensitive, empty for GET; CONNECT is refused, as is a body with HEAD or
  * TRACE. `headers` are field lines, each ended by CR LF, as accepted by fetch_check_request().
  *
- * A request is sent again on another connection only if its method is idempotent (RFC 9110 section
- * 9.2.2), its body is in memory or absent, and the origin closed a kept connection before the first
+ * A request is sent again on another connection only if its method is safe (RFC 9110 section
+ * 9.2.1), its body is in memory or absent, and the origin closed a kept connection before the first
  * byte of a response. Any other request ends with FETCH_ORIGIN_BROKE then. "Expect: 100-continue"
  * is not sent.
  */

@@ -42,11 +42,10 @@ method_check(const struct fetch_request *request, char *why, size_t why_size)
 bool
 method_may_repeat(const struct fetch_request *request)
 {
-    static const char *const idempotent[] = {"GET",     "HEAD",  "PUT", "DELETE",
-                                             "OPTIONS", "TRACE", NULL};
+    static const char *const safe[] = {"GET", "HEAD", "OPTIONS", "TRACE", NULL};
 
-    for (size_t i = 0; idempotent[i]; i++)
-        if (method_is(request->method, idempotent[i]))
+    for (size_t i = 0; safe[i]; i++)
+        if (method_is(request->method, safe[i]))
             return request->body.kind != FETCH_BODY_SUPPLIED;
     return false;
 }

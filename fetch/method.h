@@ -18,8 +18,9 @@ enum fetch_error method_check(const struct fetch_request *request, char *why, si
 bool method_is(struct span method, const char *name);
 
 /*
- * May the request be sent a second time when the first one had no response? Its method is
- * idempotent (section 9.2.2) and its body can be repeated.
+ * May the request be sent a second time when the first one had no response? Its method is safe
+ * (section 9.2.1) and its body can be repeated. PUT and DELETE are idempotent, but a second one may
+ * undo what another client has written meanwhile, or respond that there is nothing to delete.
  */
 bool method_may_repeat(const struct fetch_request *request);
 

@@ -129,6 +129,10 @@ class WriteTest(harness.SystemTest):
             self.assertEqual(self.o.arrivals.count((method, "/closing")), 1)
             self.assertEqual(self.o.connections, kept, "it was sent on the kept connection")
             self.assertEqual(len(self.o.arrivals), 2 * n + 2)
+        self.assertEqual(self.write(c), 200)
+        c.send("DELETE /closing HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        self.assertEqual(c.receive().status, 502)
+        self.assertEqual(self.o.arrivals.count(("DELETE", "/closing")), 2, "one of each")
 
 
 def zstd_of_zeros(blocks):

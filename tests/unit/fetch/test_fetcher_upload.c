@@ -498,8 +498,8 @@ START_TEST(a_connection_that_is_closed_without_an_answer)
         enum fetch_body_kind kind;
         bool repeated;
     } rows[] = {
-        {"GET", FETCH_BODY_NONE, true},      {"PUT", FETCH_BODY_BYTES, true},
-        {"DELETE", FETCH_BODY_NONE, true},   {"POST", FETCH_BODY_BYTES, false},
+        {"GET", FETCH_BODY_NONE, true},      {"PUT", FETCH_BODY_BYTES, false},
+        {"DELETE", FETCH_BODY_NONE, false},  {"POST", FETCH_BODY_BYTES, false},
         {"POST", FETCH_BODY_NONE, false},    {"POST", FETCH_BODY_SUPPLIED, false},
         {"PUT", FETCH_BODY_SUPPLIED, false}, {"PATCH", FETCH_BODY_BYTES, false},
         {"UNKNOWN", FETCH_BODY_NONE, false},

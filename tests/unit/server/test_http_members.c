@@ -146,7 +146,7 @@ START_TEST(a_member_that_does_not_serve_is_left)
         ck_assert(http_receive(fd, &answer, true));
         ck_assert_uint_eq(answer.status, 404);
         /* The last one's response is what there is. */
-        send_to(fd, "DELETE", "/z");
+        send_to(fd, "OPTIONS", "/z");
         respond("http://second.test/base/z", statuses[i], "first");
         respond("http://first.test/z", statuses[i], "last");
         ck_assert(http_receive(fd, &answer, false));
@@ -154,7 +154,7 @@ START_TEST(a_member_that_does_not_serve_is_left)
         ck_assert_str_eq(answer.body, "last");
         /* What may have had an effect is not repeated. */
         scene.now_us += ORIGIN_ROUTE_LONGEST_US;
-        send_to(fd, "POST", "/z");
+        send_to(fd, "DELETE", "/z");
         respond("http://first.test/z", statuses[i], "only");
         ck_assert(http_receive(fd, &answer, false));
         ck_assert_uint_eq(answer.status, statuses[i]);
