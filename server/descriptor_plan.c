@@ -35,6 +35,35 @@ fetches_of(uint64_t descriptors)
     return fetches ? (uint32_t)fetches : 1;
 }
 
+static uint64_t
+smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t
+larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* all - used, 0 if that is negative. */
+static uint64_t
+rest(uint64_t all, uint64_t used)
+{
+    return all > used ? all - used : 0;
+}
+
+/* The bound of one client's connections when all are lowered to `connections`; 0 stays. */
+static uint32_t
+lower_per_client(uint32_t per_client, uint32_t connections, uint32_t wanted_connections)
+{
+    uint64_t share = (uint64_t)per_client * connections / wanted_connections;
+    uint64_t lowered = smaller(per_client, larger(share, connections / 4));
+
+    return per_client && lowered == 0 ? 1 : (uint32_t)lowered;
+}
+
 struct descriptor_plan
 descriptor_plan_make(uint32_t connections, uint32_t connections_per_client, uint32_t fetches,
                      uint32_t tunnels, uint32_t workers, uint64_t limit)
@@ -48,25 +77,19 @@ descriptor_plan_make(uint32_t connections, uint32_t connections_per_client, uint
         .need = fixed + connections + tunnels + for_fetches(fetches),
         .limit = limit,
     };
-    uint64_t left, others = (uint64_t)connections + tunnels, most;
+    uint64_t left = rest(limit, fixed), most;
 
     if (!descriptor_plan_is_short(&plan))
         return plan;
-    left = limit > fixed ? limit - fixed : 0;
-    most = left > 2 * others ? left - others : left / 2;
+    most = larger(left / 8, rest(left, connections + for_fetches(fetches)));
+    plan.tunnels = (uint32_t)smaller(tunnels, most);
+    most = larger(rest(left / 2, plan.tunnels), rest(left, (uint64_t)connections + plan.tunnels));
     if (for_fetches(fetches) > most)
         plan.fetches = fetches_of(most);
-    left = left > for_fetches(plan.fetches) ? left - for_fetches(plan.fetches) : 0;
-    if (left < (uint64_t)plan.connections + tunnels && tunnels > left / 4)
-        plan.tunnels = (uint32_t)(left / 4);
-    left -= plan.tunnels;
-    if (left < plan.connections)
-        plan.connections = left ? (uint32_t)left : 1;
-    if (connections_per_client) {
-        uint64_t share = (uint64_t)connections_per_client * plan.connections / connections;
-
-        plan.connections_per_client = share ? (uint32_t)share : 1;
-    }
+    most = rest(left, plan.tunnels + for_fetches(plan.fetches));
+    plan.connections = most ? (uint32_t)smaller(connections, most) : 1;
+    plan.connections_per_client =
+        lower_per_client(connections_per_client, plan.connections, connections);
     return plan;
 }
 

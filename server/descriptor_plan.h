@@ -2,12 +2,15 @@
  * How many descriptors the daemon's limits need, and what the limits are lowered to when the
  * process may not have as many (RLIMIT_NOFILE). Pure arithmetic.
  *
- * Administrators' connections and fetches have theirs first: a client that opens connections until
- * there is no more descriptor must keep neither from working. Fetches are lowered only as far as
- * they would need more than half of what is left for them and the connections, or more than
- * connections and tunnels leave. Tunnels, each of
- * which needs a descriptor beside that of its client's connection, get at most a quarter of the
- * rest.
+ * What the daemon itself and the reserve of administrators need is set aside first. Of the rest,
+ * clients' connections have at least half, and tunnels have at most an eighth. Fetches have at most
+ * what tunnels leave of the other half. So there are more connections than fetches and tunnels
+ * together, each of which serves a client's connection. And a client that opens connections until
+ * there is no more descriptor leaves fetches and tunnels theirs. What one of the three does not
+ * want is for the others, connections first.
+ *
+ * The bound of one client's connections stays if it is a quarter of all connections or less.
+ * Otherwise it is lowered in proportion to them, but not below that quarter.
  */
 #ifndef SUNPROXY_SERVER_DESCRIPTOR_PLAN_H
 #define SUNPROXY_SERVER_DESCRIPTOR_PLAN_H
@@ -31,7 +34,7 @@ struct descriptor_plan {
 /*
  * What becomes of the wanted connections and fetches (1 and more) and tunnels with `limit`
  * descriptors and `workers` threads. All stay as they are if that is enough; otherwise they are
- * lowered, the connections of one client in proportion to all, but none below 1.
+ * lowered by the rule above, but connections, fetches and a bound of one client not below 1.
  */
 struct descriptor_plan descriptor_plan_make(uint32_t connections, uint32_t connections_per_client,
                                             uint32_t fetches, uint32_t tunnels, uint32_t workers,

@@ -85,7 +85,7 @@ START_TEST(half_for_clients_half_for_fetches)
 }
 END_TEST
 
-START_TEST(tunnels_get_a_quarter)
+START_TEST(tunnels_get_an_eighth)
 {
     struct descriptor_plan plan = descriptor_plan_make(16384, 4096, 256, 1024, 4, UINT64_MAX);
     uint64_t need = plan.need;
@@ -97,10 +97,55 @@ START_TEST(tunnels_get_a_quarter)
     ck_assert_uint_eq(plan.tunnels, 1024);
     ck_assert_uint_eq(plan.connections, 16383);
     plan = descriptor_plan_make(16384, 4096, 256, 1024, 4, 2048);
-    ck_assert_uint_lt(plan.tunnels, 1664 / 4);
-    ck_assert_uint_gt(plan.tunnels, 1024 / 4);
-    ck_assert_uint_ge(plan.connections, 3 * plan.tunnels);
+    ck_assert_uint_gt(plan.tunnels, 200);
+    ck_assert_uint_le(plan.tunnels, 2048 / 8);
+    ck_assert_uint_ge(plan.connections, 1200);
     ck_assert_uint_eq(plan.fetches, 256);
+    /* Or what the others do not want. */
+    plan = descriptor_plan_make(1500, 0, 10, 1500, 4, 2048);
+    ck_assert_uint_eq(plan.connections, 1500);
+    ck_assert_uint_eq(plan.fetches, 10);
+    ck_assert_uint_gt(plan.tunnels, 400);
+}
+END_TEST
+
+/* The default limits, for which few files are enough only where they are lowered. */
+START_TEST(defaults_leave_connections_at_least_half)
+{
+    static const struct {
+        uint64_t limit;
+        uint32_t connections, fetches, tunnels;
+    } rows[] = {
+        {1024, 450, 225, 112},
+        {4096, 1986, 993, 496},
+        {20000, 12784, 4096, 2484},
+        {65536, 16384, 4096, 4096},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct descriptor_plan plan =
+            descriptor_plan_make(16384, 4096, 4096, 4096, 4, rows[i].limit);
+
+        ck_assert_uint_eq(plan.connections, rows[i].connections);
+        ck_assert_uint_eq(plan.fetches, rows[i].fetches);
+        ck_assert_uint_eq(plan.tunnels, rows[i].tunnels);
+        ck_assert_uint_eq(plan.connections_per_client, rows[i].connections / 4);
+        ck_assert_uint_ge(plan.connections, plan.fetches + plan.tunnels);
+    }
+}
+END_TEST
+
+START_TEST(a_small_bound_of_one_client_stays)
+{
+    ck_assert_uint_eq(descriptor_plan_make(16384, 5, 4096, 4096, 4, 20000).connections_per_client,
+                      5);
+    ck_assert_uint_eq(descriptor_plan_make(16384, 5, 4096, 4096, 4, 1024).connections_per_client,
+                      5);
+    /* A larger part than a quarter remains one. */
+    ck_assert_uint_eq(
+        descriptor_plan_make(16384, 8192, 4096, 4096, 4, 20000).connections_per_client, 6392);
+    ck_assert_uint_eq(descriptor_plan_make(16384, 0, 4096, 4096, 4, 1024).connections_per_client,
+                      0);
 }
 END_TEST
 
@@ -149,7 +194,9 @@ unit_suite(void)
     tcase_add_test(tcase, fetches_get_what_connections_and_tunnels_leave);
     tcase_add_test(tcase, spare_descriptors_are_bounded);
     tcase_add_test(tcase, half_for_clients_half_for_fetches);
-    tcase_add_test(tcase, tunnels_get_a_quarter);
+    tcase_add_test(tcase, tunnels_get_an_eighth);
+    tcase_add_test(tcase, defaults_leave_connections_at_least_half);
+    tcase_add_test(tcase, a_small_bound_of_one_client_stays);
     tcase_add_test(tcase, the_plan_fits_the_limit);
     tcase_add_test(tcase, the_soft_limit_is_raised_to_the_hard_one);
     suite_add_tcase(suite, tcase);
