@@ -236,17 +236,11 @@ invalidation_unanswered(struct invalidation *inv)
 }
 
 void
-invalidation_repeat(struct invalidation *inv)
-{
-    inv->repeated = true;
-}
-
-void
 invalidation_after(struct invalidation *inv, unsigned member, unsigned status, struct span lines)
 {
     bool done = status >= 200 && status < 400;
 
-    if (!done && !inv->early && !inv->repeated)
+    if (!done && !inv->early)
         return;
     purge(inv, member, done ? lines : span_of(NULL, 0));
     release(inv);

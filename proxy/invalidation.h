@@ -12,7 +12,7 @@
  * That happens before the client gets the response, with what was fetched meanwhile: a fetch that
  * has begun before may have got what the request has changed since. Without a response nothing is
  * known about what the request has done, so it invalidates, too. An error response invalidates
- * nothing, unless another member had the request before without a response that counts. Where rules concern the path, other responses depend on it, so that a write invalidates
+ * nothing. Where rules concern the path, other responses depend on it, so that a write invalidates
  * before it is forwarded as well, and again after any response; and what comes from the origin
  * meanwhile is not stored. proxy_config.invalidates_early makes that so for all writes.
  *
@@ -34,7 +34,6 @@ struct invalidation {
     struct span url;   /* the object's that the fetch fills, before its head */
     struct span scope; /* tags concern the URLs of this origin, in any spelling; empty: all */
     bool early;
-    bool repeated; /* a member may have done it already, and another one has the request now */
     bool holds; /* cache_hold() of the URL, which may be gone at the end, */
     uint64_t url_hash;
     unsigned held_tags; /* and of that many of the first tags */
@@ -53,9 +52,6 @@ void invalidation_init(struct invalidation *invalidation, struct proxy *proxy,
  * been removed: the request is to be refused.
  */
 bool invalidation_before(struct invalidation *invalidation);
-
-/* A member may have done it, without a response that counts; the request goes on to another one. */
-void invalidation_repeat(struct invalidation *invalidation);
 
 /* Its response has this head, from this member of the route. */
 void invalidation_after(struct invalidation *invalidation, unsigned member, unsigned status,

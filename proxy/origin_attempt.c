@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 #include "fetch/method.h"
-#include "proxy/invalidation.h"
 #include "proxy/origin_fill_parts.h"
 
 bool
@@ -164,11 +163,7 @@ origin_attempt_goes_on(struct origin_fill *fill, enum fetch_error error, const c
     } else if (error == FETCH_CANCELLED) {
         return false;
     }
-    if (!origin_route_next(fill->route, &fill->choice, proxy_now_us(fill->proxy)))
-        return false;
-    if (fill->unsafe && (fill->passes_over || !failure_is_unconnected(error)))
-        invalidation_repeat(&fill->write);
-    return true;
+    return origin_route_next(fill->route, &fill->choice, proxy_now_us(fill->proxy));
 }
 
 bool
