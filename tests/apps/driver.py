@@ -52,7 +52,7 @@ class Program:
             self.child = subprocess.Popen([str(word) for word in argv], stdin=subprocess.DEVNULL,
                                           stdout=log, stderr=log, cwd=cwd,
                                           env=dict(os.environ, **(env or {})),
-                                          preexec_fn=_die_with_parent)
+                                          preexec_fn=_die_with_parent, start_new_session=True)
         run.programs.append(self)
 
     def await_listening(self, family, address):
@@ -72,12 +72,14 @@ class Program:
         self.await_listening(socket.AF_INET, ("127.0.0.1", port))
 
     def stop(self):
+        """Its exit status. Its group is ended, since PHP's workers outlive the process that forked
+        them."""
         if self.child.poll() is None:
-            self.child.terminate()
+            os.killpg(self.child.pid, signal.SIGTERM)
         try:
             return self.child.wait(START_LIMIT)
         except subprocess.TimeoutExpired:
-            self.child.kill()
+            os.killpg(self.child.pid, signal.SIGKILL)
             return self.child.wait()
 
 
