@@ -176,6 +176,7 @@ read_x(struct span fields, const struct networks *trusted, struct http_way *forw
             break;
         if (!add_hop(&hop, trusted, forwarded, &more))
             return false;
+        forwarded->members += i < nodes.count;
     }
     return true;
 }
@@ -256,6 +257,7 @@ read_standard(struct span fields, const struct networks *trusted, struct http_wa
 
         if (!read_element(elements.items[i], &hop) || !add_hop(&hop, trusted, forwarded, &more))
             return false;
+        forwarded->members++;
     }
     return true;
 }

@@ -17,7 +17,7 @@
 /* The one that is believed. */
 enum http_way_field {
     HTTP_WAY_NONE,
-    HTTP_WAY_X,        /* X-Forwarded-For; X-Forwarded-Proto and X-Forwarded-Host with it */
+    HTTP_WAY_X,         /* X-Forwarded-For; X-Forwarded-Proto and X-Forwarded-Host with it */
     HTTP_WAY_FORWARDED, /* Forwarded */
 };
 
@@ -29,6 +29,7 @@ struct http_way {
     struct sockaddr_storage address; /* AF_UNSPEC: none is stated, the sender is the client */
     enum http_way_scheme scheme;
     struct http_authority host; /* points into the fields; empty: not stated */
+    unsigned members; /* that were read, from the last one on: the client's and those behind it */
 };
 
 /*

@@ -188,21 +188,41 @@ append_field(struct buf *out, const char *name, struct span value)
     buf_append(out, "\r\n", 2);
 }
 
-/* Appends the values that the fields have for this name, each with a comma. Were there any? */
-static bool
+/* Appends the values that the fields have for this name, each with a comma. */
+static void
 append_values(struct buf *out, struct span fields, const char *wanted)
 {
     struct span line, name, value;
-    bool any = false;
 
     while (http_next_line(&fields, &line)) {
         if (!http_split_field(line, &name, &value) || !http_name_is(name, wanted) || !value.len)
             continue;
         buf_append(out, value.ptr, value.len);
         buf_append_str(out, ", ");
-        any = true;
     }
-    return any;
+}
+
+/*
+ * Appends the members that the fields have for this name, behind the first `skipped` ones, each
+ * with a comma. Returns the number of all. NULL: they are counted alone.
+ */
+static unsigned
+append_members(struct buf *out, struct span fields, const char *wanted, unsigned skipped)
+{
+    struct span line, name, value, member;
+    unsigned count = 0;
+
+    while (http_next_line(&fields, &line)) {
+        if (!http_split_field(line, &name, &value) || !http_name_is(name, wanted))
+            continue;
+        while (http_next_member(&value, &member)) {
+            if (count++ < skipped || !out)
+                continue;
+            buf_append(out, member.ptr, member.len);
+            buf_append_str(out, ", ");
+        }
+    }
+    return count;
 }
 
 static void
@@ -212,7 +232,7 @@ append_for(struct buf *out, struct span fields, const struct http_forwarding *fo
         return;
     buf_append_str(out, "X-Forwarded-For: ");
     if (forwarding->chain == HTTP_WAY_X)
-        (void)append_values(out, fields, "X-Forwarded-For");
+        append_values(out, fields, "X-Forwarded-For");
     buf_append(out, forwarding->for_.ptr, forwarding->for_.len);
     buf_append(out, "\r\n", 2);
 }
@@ -222,23 +242,26 @@ append_for(struct buf *out, struct span fields, const struct http_forwarding *fo
 static void
 append_forwarded(struct buf *out, struct span fields, const struct http_forwarding *forwarding)
 {
-    bool stated = false;
+    const struct http_way none = {.members = 0}, *way = &none;
 
     if (forwarding->sender.len == 0)
         return;
     buf_append_str(out, "Forwarded: ");
-    if (forwarding->chain == HTTP_WAY_FORWARDED)
-        stated = append_values(out, fields, "Forwarded");
+    if (forwarding->chain == HTTP_WAY_FORWARDED && forwarding->way) {
+        way = forwarding->way;
+        (void)append_members(out, fields, "Forwarded",
+                             append_members(NULL, fields, "Forwarded", 0) - way->members);
+    }
     buf_append_str(out, "for=");
     http_forwarded_append_node(out, forwarding->sender);
-    if (!stated) {
+    if (way->scheme == HTTP_SCHEME_NOT_STATED) {
         buf_append_str(out, ";proto=");
         buf_append(out, forwarding->proto.ptr, forwarding->proto.len);
-        if (forwarding->host.len) {
-            buf_append_str(out, ";host=\"");
-            buf_append(out, forwarding->host.ptr, forwarding->host.len);
-            buf_append_str(out, "\"");
-        }
+    }
+    if (way->host.host.len == 0 && forwarding->host.len) {
+        buf_append_str(out, ";host=\"");
+        buf_append(out, forwarding->host.ptr, forwarding->host.len);
+        buf_append_str(out, "\"");
     }
     buf_append(out, "\r\n", 2);
 }

@@ -52,8 +52,13 @@ struct http_forwarding {
     struct span proto;  /* X-Forwarded-Proto */
     struct span host;   /* X-Forwarded-Host: a host, and a port if it has one */
     struct span sender; /* Forwarded (RFC 7239): the address of a node, with proto and host */
-    /* The field whose members in the request go on, in front of what is added to it. */
+    /*
+     * The field whose members in the request go on, in front of what is added to it: all of
+     * X-Forwarded-For, and of Forwarded those in `way`, since the others may state any scheme and
+     * host, which are not those of the URL.
+     */
     enum http_way_field chain;
+    const struct http_way *way; /* of the request, if the chain is Forwarded */
     int64_t max_forwards; /* the new value of Max-Forwards (http_max_forwards()); -1: as it is */
 };
 

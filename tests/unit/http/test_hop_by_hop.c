@@ -124,6 +124,7 @@ START_TEST(a_chain_goes_on)
     static const char fields[] = "X-Forwarded-For: 6.6.6.6, 203.0.113.7\r\nForwarded: for=a\r\n"
                                  "x-forwarded-for:  10.0.0.2 \r\nX-Forwarded-For: \r\n"
                                  "X_Forwarded_For: 5.5.5.5\r\nForwarded: for=b;proto=https\r\n";
+    struct http_way way = {.scheme = HTTP_SCHEME_HTTPS, .members = 1};
     struct http_forwarding forwarding = {
         .method = HTTP_GET,
         .for_ = span_str("10.0.0.1"),
@@ -137,9 +138,18 @@ START_TEST(a_chain_goes_on)
     forwarding.proto = span_str("https");
     forwarding.sender = span_str("10.0.0.1");
     forwarding.chain = HTTP_WAY_FORWARDED;
+    forwarding.way = &way;
     expect_forwarded(fields, &forwarding,
                      "X-Forwarded-For: 203.0.113.7\r\nX-Forwarded-Proto: https\r\n"
-                     "Forwarded: for=a, for=b;proto=https, for=10.0.0.1\r\n");
+                     "Forwarded: for=b;proto=https, for=10.0.0.1\r\n");
+    /* What they have not stated is added. */
+    forwarding.host = span_str("h");
+    way.members = 2;
+    expect_forwarded(fields, &forwarding,
+                     "X-Forwarded-For: 203.0.113.7\r\nX-Forwarded-Proto: https\r\n"
+                     "X-Forwarded-Host: h\r\n"
+                     "Forwarded: for=a, for=b;proto=https, for=10.0.0.1;host=\"h\"\r\n");
+    forwarding.host = span_of(NULL, 0);
     forwarding.chain = HTTP_WAY_NONE;
     expect_forwarded(fields, &forwarding,
                      "X-Forwarded-For: 203.0.113.7\r\nX-Forwarded-Proto: https\r\n"

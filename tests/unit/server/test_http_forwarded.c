@@ -78,9 +78,33 @@ START_TEST(the_origin_is_told_what_trusted_proxies_state)
     begin(HTTP_WAY_FORWARDED, true);
     fd = http_connect();
     expect_forwarded(fd, "Forwarded: for=203.0.113.7;proto=https\r\n" F "6.6.6.6\r\n",
-                     WANTED("Forwarded: for=203.0.113.7;proto=https, for=127.0.0.1\r\n",
+                     WANTED("Forwarded: for=203.0.113.7;proto=https, "
+                            "for=127.0.0.1;host=\"b.example\"\r\n",
                             F "203.0.113.7\r\n", P "https\r\n"),
                      "6.6.6.6");
+    close(fd);
+    front_server_stop();
+}
+END_TEST
+
+/* A proxy that appends to Forwarded need not state scheme and host. Those that a client has put in
+ * front are not in the key, so the origin must not see them. */
+START_TEST(members_of_clients_do_not_reach_the_origin)
+{
+    static const char *const lines[] = {
+        "Forwarded: for=6.6.6.6;proto=https;host=c.example, for=203.0.113.7\r\n",
+        "Forwarded: host=c.example;x=\"\r\nForwarded: for=203.0.113.7\r\n",
+        "Forwarded: host=c.example\r\nForwarded: for=203.0.113.7, for=10.0.0.2\r\n",
+    };
+    int fd;
+
+    begin(HTTP_WAY_FORWARDED, true);
+    fd = http_connect();
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        expect_forwarded(fd, lines[i],
+                         WANTED("\nForwarded: for=203.0.113.7, ",
+                                "for=127.0.0.1;proto=http;host=\"b.example\"\r\n"),
+                         "c.example");
     close(fd);
     front_server_stop();
 }
@@ -266,6 +290,7 @@ unit_suite(void)
 
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, the_origin_is_told_what_trusted_proxies_state);
+    tcase_add_test(tests, members_of_clients_do_not_reach_the_origin);
     tcase_add_test(tests, what_others_state_is_replaced);
     tcase_add_test(tests, a_trusted_peer_of_the_socket);
     tcase_add_test(tests, malformed_values_are_refused);
