@@ -31,12 +31,6 @@ exchange_start(struct exchange *x)
     return exchange_look_up(x);
 }
 
-void
-exchange_refuse(struct exchange *x, enum failure why, const char *sentence)
-{
-    exchange_fail(x, why, span_str(sentence));
-}
-
 size_t
 exchange_send(struct exchange *x, const void *bytes, size_t len)
 {

@@ -172,7 +172,10 @@ struct exchange {
  */
 bool exchange_start(struct exchange *exchange);
 
-/* Instead of exchange_start(): calls fail(), the last call of the front, and counts the failure. */
+/*
+ * Instead of exchange_start(): calls fail(), the last call of the front, with this sentence for the
+ * client, and counts the failure.
+ */
 void exchange_refuse(struct exchange *exchange, enum failure why, const char *sentence);
 
 /* After a wake(). */

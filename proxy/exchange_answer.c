@@ -46,8 +46,8 @@ exchange_count_sent(const struct exchange *x, uint64_t bytes)
     metrics_add(x->proxy->config.metrics, x->worker, rows[x->outcome].bytes, bytes);
 }
 
-void
-exchange_fail(struct exchange *x, enum failure why, struct span sentence)
+static void
+end_failed(struct exchange *x, enum failure why, struct span sentence, struct span for_client)
 {
     exchange_uncount(x);
     if (why != FAILURE_CANCELLED)
@@ -55,7 +55,19 @@ exchange_fail(struct exchange *x, enum failure why, struct span sentence)
     if (why != FAILURE_CANCELLED && x->has_head)
         metrics_add(x->proxy->config.metrics, x->worker, METRIC_RESPONSES_CUT, 1);
     x->error = sentence;
-    x->front->fail(x, why, failure_for_client(why, sentence));
+    x->front->fail(x, why, for_client);
+}
+
+void
+exchange_fail(struct exchange *x, enum failure why, struct span sentence)
+{
+    end_failed(x, why, sentence, failure_for_client(why, sentence));
+}
+
+void
+exchange_refuse(struct exchange *x, enum failure why, const char *sentence)
+{
+    end_failed(x, why, span_str(sentence), span_str(sentence));
 }
 
 void

@@ -25,12 +25,19 @@ front_begin(struct rpc_request *request, const struct front_version *version)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
+static enum failure
+refuse(enum failure failure, const char *sentence, const char **why)
+{
+    *why = sentence;
+    return failure;
+}
+
 /*
  * By a row of --origin, as a request over HTTP in absolute form; its URL is in memory of this
- * thread then. NULL, or why there is none.
+ * thread then. 0; or the failure if there is none, and why.
  */
-static const char *
-find_row(const struct http_origins *origins, struct exchange *exchange)
+static enum failure
+find_row(const struct http_origins *origins, struct exchange *exchange, const char **why)
 {
     static const char too_long[] = "the URL is longer than 8,192 bytes";
     static _Thread_local char url[PROXY_MAX_URL], normal[FETCH_NORMAL_SIZE], path[PROXY_MAX_URL];
@@ -43,10 +50,10 @@ find_row(const struct http_origins *origins, struct exchange *exchange)
     asked.https = span_starts_with(text, span_str("https://"));
     if ((!asked.https && !span_starts_with(text, span_str("http://"))) ||
         !http_authority_read(origin_route_authority(text), &authority))
-        return "this server serves no such URL";
+        return refuse(FAILURE_DENIED, "this server serves no such URL", why);
     (void)origin_route_client(text, &asked.path);
     if (asked.path.len > sizeof(path))
-        return too_long;
+        return refuse(FAILURE_BAD_URL, too_long, why);
     asked.path = http_origins_clean_path(asked.path, path);
     asked.host = authority.host;
     asked.port = authority.port;
@@ -54,14 +61,14 @@ find_row(const struct http_origins *origins, struct exchange *exchange)
               ? NULL
               : http_origins_find(origins, asked.host, asked.path);
     if (!row)
-        return "this server does not serve that host and path";
+        return refuse(FAILURE_DENIED, "this server does not serve that host and path", why);
     len = http_origin_write_url(row, &asked, url, sizeof(url));
     if (!len)
-        return too_long;
+        return refuse(FAILURE_BAD_URL, too_long, why);
     exchange->url = span_of(url, len);
     exchange->route = &row->route;
     exchange->owned = true;
-    return NULL;
+    return 0;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -71,11 +78,12 @@ start(struct front_exchange *front)
 {
     struct exchange *exchange = &front->exchange;
     const struct http_origins *origins = &service_of(front_request(front))->origins;
-    const char *why = origins->count ? find_row(origins, exchange) : NULL;
+    const char *why;
+    enum failure failure = origins->count ? find_row(origins, exchange, &why) : 0;
 
-    if (!why)
+    if (!failure)
         return exchange_start(exchange);
-    exchange_refuse(exchange, FAILURE_DENIED, why);
+    exchange_refuse(exchange, failure, why);
     return true;
 }
 

@@ -178,7 +178,7 @@ send_fetch(int fd, uint32_t xid, const char *url, size_t len)
 void
 send_call(int fd, uint32_t xid, uint32_t procedure, xdrproc_t encode, void *args)
 {
-    char encoded[1024];
+    char encoded[PROXY_MAX_URL + 1024];
     struct buf b;
     XDR xdr;
 

@@ -27,8 +27,7 @@ expect_result(int fd, const char *body)
 
     receive_page(fd, 1, PROXY_OK, &result);
     ck_assert_uint_eq(result.proxy_fetch_result_u.page.body.body_len, strlen(body));
-    ck_assert(memcmp(result.proxy_fetch_result_u.page.body.body_val, body, strlen(body)) ==
-              0);
+    ck_assert(memcmp(result.proxy_fetch_result_u.page.body.body_val, body, strlen(body)) == 0);
     free_page(&result);
 }
 
@@ -65,9 +64,15 @@ END_TEST
 START_TEST(other_urls_are_refused)
 {
     static const char *const urls[] = {
-        "http://api.test:81/v2/x",     "http://127.0.0.1/",   "http://foreign.test/",
-        "http://site.test/api/..%2fx", "http://u@site.test/", "ftp://site.test/",
-        "http://site.test/api/..;/x",  "",                    "http://",
+        "http://api.test:81/v2/x",
+        "http://127.0.0.1/",
+        "http://foreign.test/",
+        "http://site.test/api/..%2fx",
+        "http://u@site.test/",
+        "ftp://site.test/",
+        "http://site.test/api/..;/x",
+        "",
+        "http://",
     };
     int fd = front_connect();
 
@@ -76,6 +81,8 @@ START_TEST(other_urls_are_refused)
 
         send_get(fd, 1, urls[i], 0);
         receive_page(fd, 1, PROXY_DENIED, &result);
+        /* The operator's --allow-net would change nothing. */
+        ck_assert_ptr_nonnull(strstr(result.proxy_fetch_result_u.sentence, "this server"));
         free_page(&result);
         send_fetch(fd, 2, urls[i], strlen(urls[i]));
         ck_assert_int_ne(receive_status(fd, 2), SUCCESS);
@@ -83,6 +90,25 @@ START_TEST(other_urls_are_refused)
     ck_assert_uint_eq(scene.submitted, 0);
     ck_assert_uint_eq(scene_metric("requests{outcome=\"failure\"}"),
                       2 * sizeof(urls) / sizeof(urls[0]));
+    close(fd);
+}
+END_TEST
+
+/* With the URL of the member it would be longer than may be fetched. */
+START_TEST(a_url_that_is_too_long)
+{
+    static const char begin[] = "http://site.test/api/";
+    char url[PROXY_MAX_URL];
+    proxy_fetch_result result;
+    int fd = front_connect();
+
+    memset(url, 'x', sizeof(url) - 1);
+    memcpy(url, begin, sizeof(begin) - 1);
+    url[sizeof(url) - 1] = '\0';
+    send_get(fd, 1, url, 0);
+    receive_page(fd, 1, PROXY_BAD_URL, &result);
+    ck_assert_str_eq(result.proxy_fetch_result_u.sentence, "the URL is longer than 8,192 bytes");
+    free_page(&result);
     close(fd);
 }
 END_TEST
@@ -114,6 +140,7 @@ unit_suite(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, urls_are_matched_by_the_rows);
     tcase_add_test(tcase, other_urls_are_refused);
+    tcase_add_test(tcase, a_url_that_is_too_long);
     tcase_add_test(tcase, members_are_tried);
     suite_add_tcase(suite, tcase);
     return suite;
