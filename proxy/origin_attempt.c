@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "fetch/method.h"
+#include "http/reference.h"
 #include "proxy/origin_fill_parts.h"
 
 bool
@@ -49,6 +50,28 @@ origin_fill_fetch_request(const struct origin_fill *fill, struct span lines,
 
     origin_route_set(fill->route, fill->choice.member, object_url(fill->base.object), text, &fetch);
     return fetch;
+}
+
+struct span
+origin_attempt_final_url(const struct origin_fill *fill, struct span url, struct buf *mapped)
+{
+    const struct origin_route *route = fill->route;
+    const struct span client_url = object_url(fill->base.object), none = span_of(NULL, 0);
+    struct origin_route_text text;
+    struct fetch_request asked = {0};
+
+    origin_route_set(route, fill->choice.member, client_url, &text, &asked);
+    if (span_equal(url, asked.url))
+        return none;
+    if (!route)
+        return url;
+    if (origin_route_resolve(route, fill->choice.member, client_url, url, mapped))
+        return span_equal(buf_span(mapped), client_url) ? none : buf_span(mapped);
+    /* Outside of the row, at a member, which may be a host of the inside. */
+    for (unsigned i = 0; i < route->count; i++)
+        if (http_have_same_origin(route->members[i].url, url))
+            return none;
+    return url;
 }
 
 struct fetch_body

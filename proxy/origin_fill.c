@@ -113,11 +113,10 @@ notes_of(const struct origin_fill *fill, const struct fetch_head *head, struct s
 
 /* The object begins: 0 or an errno; EAGAIN if the leader's range is the origin's. */
 static int
-begin_object(struct origin_fill *fill, const struct fetch_head *head,
+begin_object(struct origin_fill *fill, const struct fetch_head *head, struct span final_url,
              const struct origin_raw_parts *parts)
 {
     struct proxy *proxy = fill->proxy;
-    struct span url = object_url(fill->base.object);
     uint64_t largest = origin_fill_largest(fill);
     int error;
 
@@ -133,20 +132,19 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
                       (uint64_t)head->content_length <= proxy->config.range_fill;
     fill->max_whole = atomic_load(&fill->may_keep) ? largest : ORIGIN_FILL_WINDOW;
     error = cache_fill_head(
-        &fill->base,
-        &(struct object_head){
-            .status = head->status,
-            .notes = fill->raw ? notes_of(fill, head, buf_span(&parts->fields)) : 0,
-            .final_url = span_equal(head->final_url, url) ? span_of(NULL, 0) : head->final_url,
-            .fields = fill->raw ? buf_span(&parts->fields) : head->headers,
-            .tags = buf_span(&parts->tags),
-            .fetched_us = fill->sharing.born_us,
-            .fresh_until_us = fill->sharing.fresh_until_us,
-            .while_revalidate_us = fill->sharing.while_revalidate_us,
-            .length = head->content_length,
-            .max_length = fill->streams ? UINT64_MAX : proxy->config.max_body,
-            .account = proxy->config.account,
-        });
+        &fill->base, &(struct object_head){
+                         .status = head->status,
+                         .notes = fill->raw ? notes_of(fill, head, buf_span(&parts->fields)) : 0,
+                         .final_url = final_url,
+                         .fields = fill->raw ? buf_span(&parts->fields) : head->headers,
+                         .tags = buf_span(&parts->tags),
+                         .fetched_us = fill->sharing.born_us,
+                         .fresh_until_us = fill->sharing.fresh_until_us,
+                         .while_revalidate_us = fill->sharing.while_revalidate_us,
+                         .length = head->content_length,
+                         .max_length = fill->streams ? UINT64_MAX : proxy->config.max_body,
+                         .account = proxy->config.account,
+                     });
     if (!error && head->content_length > 0)
         error = origin_fill_open_window_for(fill, (uint64_t)head->content_length);
     if (!error)
@@ -177,22 +175,28 @@ fill_head(void *context, const struct fetch_head *head)
     struct origin_fill *fill = context;
     enum origin_raw raw = ORIGIN_RAW_HEAD;
     struct origin_raw_parts parts;
+    struct span final_url = span_of(NULL, 0);
+    struct buf mapped;
     int error = 0;
 
     if (fill->passes_over)
         return FETCH_ABORT;
+    buf_init(&mapped, OBJECT_MAX_META);
     shedding_charge_for(&fill->proxy->shedding, &fill->client, NULL);
     fill->no_store = head->no_store;
     origin_raw_parts_init(&parts);
-    if (fill->raw)
+    if (fill->raw) {
         raw = origin_raw_head(fill, head, &parts, &error);
-    else
-        add_tags(fill, head->final_url, &parts.tags);
+    } else {
+        final_url = origin_attempt_final_url(fill, head->final_url, &mapped);
+        add_tags(fill, final_url, &parts.tags);
+    }
     if (raw == ORIGIN_RAW_HEAD)
-        error = begin_object(fill, head, &parts);
+        error = begin_object(fill, head, final_url, &parts);
     if (raw == ORIGIN_RAW_HEAD && !error)
         origin_own_begin(fill, head, &parts);
     origin_raw_parts_free(&parts);
+    buf_free(&mapped);
     if (!error)
         return FETCH_CONTINUE;
     if (error == EAGAIN)

@@ -185,6 +185,14 @@ bool origin_attempt_begin(struct origin_fill *fill, const struct origin_fill_req
 struct fetch_request origin_fill_fetch_request(const struct origin_fill *fill, struct span lines,
                                                struct origin_route_text *text);
 
+/*
+ * The URL at the end of redirects, for the client: what names a member of the route becomes the
+ * client's URL for it, in *mapped. Empty if that is the URL of the request, or if the client has no
+ * URL for it.
+ */
+struct span origin_attempt_final_url(const struct origin_fill *fill, struct span url,
+                                     struct buf *mapped);
+
 /* The body of the request as the relay has it. */
 struct fetch_body origin_fill_request_body(const struct origin_fill *fill);
 

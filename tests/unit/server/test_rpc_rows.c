@@ -94,6 +94,37 @@ START_TEST(other_urls_are_refused)
 }
 END_TEST
 
+/* No client gets the URL of a member. */
+START_TEST(the_final_url_is_one_of_the_clients)
+{
+    static const struct {
+        const char *led_to, *final_url;
+    } cases[] = {
+        {"http://api.test:81/v2/x", "http://site.test/api/x"},
+        {"http://api.test:81/v2/y?z", "http://site.test/api/y?z"},
+        {"http://api.test:81/v3", "http://site.test/api/x"},
+        {"https://foreign.test/v2", "https://foreign.test/v2"},
+    };
+    int fd = front_connect();
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        proxy_fetch_result result;
+        const proxy_url *final_url = &result.proxy_fetch_result_u.page.final_url;
+        struct scene_fetch *fetch;
+
+        send_get(fd, 1, "http://site.test/api/x", PROXY_FLAG_NO_STORE);
+        fetch = await_fetch("http://api.test:81/v2/x");
+        snprintf(fetch->url, sizeof(fetch->url), "%s", cases[i].led_to);
+        origin_responds(cases[i].led_to, "", BODY_INLINE, "page", 4);
+        receive_page(fd, 1, PROXY_OK, &result);
+        ck_assert(span_equal(span_of(final_url->proxy_url_val, final_url->proxy_url_len),
+                             span_str(cases[i].final_url)));
+        free_page(&result);
+    }
+    close(fd);
+}
+END_TEST
+
 /* With the URL of the member it would be longer than may be fetched. */
 START_TEST(a_url_that_is_too_long)
 {
@@ -140,6 +171,7 @@ unit_suite(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, urls_are_matched_by_the_rows);
     tcase_add_test(tcase, other_urls_are_refused);
+    tcase_add_test(tcase, the_final_url_is_one_of_the_clients);
     tcase_add_test(tcase, a_url_that_is_too_long);
     tcase_add_test(tcase, members_are_tried);
     suite_add_tcase(suite, tcase);
