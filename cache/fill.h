@@ -247,6 +247,12 @@ cache_fill_explain(struct cache_fill *fill, unsigned unstored)
 /* Does no request wait for it now? One that does may still leave or come, see below. */
 bool cache_fill_is_unwanted(const struct cache_fill *fill);
 
+/* Does a request wait for which suits(waiter, context) is true? That is called under a lock: it may
+ * not call the cache. Such a request may leave or come at any time. */
+bool cache_fill_has_waiter(struct cache_fill *fill,
+                           bool (*suits)(const struct object_waiter *waiter, void *context),
+                           void *context);
+
 /* False once it is known that the object will not be stored: a bypass, or a purge. [any thread] */
 static inline bool
 cache_fill_may_store(const struct cache_fill *fill)

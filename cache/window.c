@@ -172,6 +172,20 @@ cache_fill_abandon(struct cache_fill *fill)
     return unwanted;
 }
 
+bool
+cache_fill_has_waiter(struct cache_fill *fill,
+                      bool (*suits)(const struct object_waiter *waiter, void *context),
+                      void *context)
+{
+    struct place *place = cache_lock(fill->cache, fill->hash);
+    const struct object_waiter *waiter = TAILQ_FIRST(&fill->waiters);
+
+    while (waiter && (waiter->lags || !suits(waiter, context)))
+        waiter = TAILQ_NEXT(waiter, link);
+    place_unlock(place);
+    return waiter != NULL;
+}
+
 /* ---- the waiter's side ----------------------------------------------------------------------- */
 
 void

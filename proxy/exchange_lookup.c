@@ -408,6 +408,7 @@ exchange_look_up(struct exchange *x)
     if ((x->lacks & REQUEST_RULES_FIELDS) != REQUEST_RULES_FIELDS)
         (void)exchange_fields(x);
     request_rules_read(&rules, x);
+    x->waiter.wants_part = rules.wanted == RANGE_PART;
     x->evaluated = EVALUATED_NOTHING;
     /* One that is alone looks nothing up: what the lookup before has found is why. */
     if (!x->alone)

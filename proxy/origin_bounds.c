@@ -93,8 +93,15 @@ origin_fill_open_window_for(struct origin_fill *fill, uint64_t length)
 
 /* ---- readers of a part ----------------------------------------------------------------------- */
 
+static bool
+wants_whole(const struct object_waiter *base, void *context)
+{
+    (void)context;
+    return !((const struct origin_waiter *)base)->wants_part;
+}
+
 bool
-origin_fill_misses_range(const struct origin_fill *fill, const struct fetch_head *head)
+origin_fill_misses_range(struct origin_fill *fill, const struct fetch_head *head)
 {
     const struct proxy_config *config = &fill->proxy->config;
 
@@ -102,8 +109,9 @@ origin_fill_misses_range(const struct origin_fill *fill, const struct fetch_head
         return false;
     if (!fill->stores || !atomic_load(&fill->may_keep))
         return true;
-    return fill->wanted == RANGE_PART && (head->content_length < 0 ||
-                                          (uint64_t)head->content_length > config->range_fill);
+    return fill->wanted == RANGE_PART &&
+           (head->content_length < 0 || (uint64_t)head->content_length > config->range_fill) &&
+           !cache_fill_has_waiter(&fill->base, wants_whole, NULL);
 }
 
 static bool

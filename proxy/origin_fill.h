@@ -16,7 +16,8 @@
  * - A range is not sent to the origin for the cache, and its reader may be satisfied with little of
  *   the body. So the object has to be stored and at most proxy_config.range_fill long: then the
  *   fetch goes on to its end. Otherwise it ends with the head, a marker stays, and its leader looks
- *   up again: the range is the origin's.
+ *   up again: the range is the origin's. A longer object that is to be stored is fetched as long as
+ *   another request waits for the whole.
  * - When the last request that waits is cancelled, the fetch ends, unless its object is to be
  * stored and little of it is missing, or may be: ORIGIN_FILL_LITTLE.
  */
@@ -58,6 +59,7 @@ struct origin_waiter {
     struct client_key client;
     /* Of a leader, once origin_fill_start() has returned: the origin evaluates its conditions. */
     bool sends_conditions;
+    bool wants_part; /* by a range: RANGE_PART */
 };
 
 /* The first bytes of the variants of raw objects; those of other objects are empty. */

@@ -110,9 +110,9 @@ int origin_fill_open_window_for(struct origin_fill *fill, uint64_t length);
 
 /*
  * Is the response of no use to a leader with a range: may it be followed to its end neither for the
- * cache nor for the leader? After fill->may_keep is known.
+ * cache and other requests nor for the leader? After fill->may_keep is known.
  */
-bool origin_fill_misses_range(const struct origin_fill *fill, const struct fetch_head *head);
+bool origin_fill_misses_range(struct origin_fill *fill, const struct fetch_head *head);
 
 /* Then: the object ends, all requests look up again, and later ones pass. Before the head. */
 void origin_fill_give_up_range(struct origin_fill *fill);

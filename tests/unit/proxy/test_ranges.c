@@ -231,6 +231,37 @@ START_TEST(ranges_of_what_is_not_filled_are_the_origins)
 }
 END_TEST
 
+/* A file of more than is filled for a range goes on for a request that waits for the whole. `_i`:
+ * the range, near or far. */
+START_TEST(a_range_ends_no_fetch_that_others_wait_for)
+{
+    const struct scene_options options = {.max_body = 16 * MIB, .range_fill = MIB};
+    struct scene_fetch *fetch;
+    struct visit part, whole;
+
+    scene_begin(&options);
+    visit_part(&part, _i ? MIDDLE : FIRST);
+    ck_assert(!visit_raw(&whole, URL, ""));
+    fetch = scene_fetch(URL);
+    ck_assert_int_eq(begin(fetch, 200, WITH_LENGTH, LENGTH), FETCH_CONTINUE);
+    ck_assert_uint_eq(scene_stats().markers, 0);
+    if (_i) {
+        ck_assert_str_eq(TAILQ_NEXT(fetch, link)->fields, MIDDLE);
+        begin(TAILQ_NEXT(fetch, link), 206, "Content-Range: bytes 4000000-4000099/8000000\r\n",
+              100);
+        scene_done(TAILQ_NEXT(fetch, link), FETCH_CANCELLED, "");
+        scene_run();
+    }
+    ck_assert_uint_eq(part.heads, 1);
+    ck_assert(part.ended && !whole.ended && !scene_is_cancelled(fetch));
+    end(fetch, LENGTH);
+    expect_body(&whole, OUTCOME_COALESCED, LENGTH);
+    expect_hit("", LENGTH);
+    ck_assert_uint_eq(scene.submitted, _i ? 2 : 1);
+    scene_end();
+}
+END_TEST
+
 /* Its credentials leave no marker, and the repetition does not lead to the same again. */
 START_TEST(a_users_range_is_the_origins)
 {
@@ -360,6 +391,7 @@ unit_suite(void)
     tcase_add_loop_test(cases, a_part_of_a_cold_file_leads_to_the_whole, 0, 2);
     tcase_add_test(cases, a_range_is_near_what_has_come_or_not);
     tcase_add_test(cases, ranges_of_what_is_not_filled_are_the_origins);
+    tcase_add_loop_test(cases, a_range_ends_no_fetch_that_others_wait_for, 0, 2);
     tcase_add_test(cases, a_users_range_is_the_origins);
     tcase_add_test(cases, other_statuses_are_passed_on);
     tcase_add_test(cases, a_part_that_was_not_asked_for_is_for_one_request);
