@@ -599,10 +599,10 @@ class LogTest(HttpTest):
         self.c.receive()
         rest = r' - - \[\d\d/[A-Z][a-z][a-z]/\d{4}:\d\d:\d\d:\d\d \+0000\] '
         expected = [
-            rf'"GET {url} HTTP/1\.1" 200 {len(body)} "http://b\.test/\\x22x" "tester/1"',
-            rf'"HEAD {url} HTTP/1\.1" 200 0 "-" "-"',
-            r'"GET http://a\.test:25/ HTTP/1\.1" 403 \d+ "-" "-"',
-            r'"-" 400 \d+ "-" "-"',
+            rf'"GET {url} HTTP/1\.1" 200 {len(body)} "http://b\.test/\\x22x" "tester/1" no-lifetime',
+            rf'"HEAD {url} HTTP/1\.1" 200 0 "-" "-" method',
+            r'"GET http://a\.test:25/ HTTP/1\.1" 403 \d+ "-" "-" "denied: .* --allow-port 25\)"',
+            r'"-" 400 \d+ "-" "-" -',
         ]
         lines = self.lines(4)
         self.assertEqual(len(lines), 4)
