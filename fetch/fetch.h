@@ -57,9 +57,10 @@ enum fetch_error {
 
 /* Which bound a fetch waits at. */
 enum fetch_limit {
-    FETCH_LIMIT_WAITING,    /* max_waiting */
-    FETCH_LIMIT_PER_CLIENT, /* max_active_per_client */
-    FETCH_LIMIT_PER_ORIGIN, /* max_active_per_origin */
+    FETCH_LIMIT_WAITING,          /* max_waiting */
+    FETCH_LIMIT_PER_CLIENT,       /* max_active_per_client */
+    FETCH_LIMIT_PER_ORIGIN,       /* max_active_per_origin */
+    FETCH_LIMIT_CLIENT_AT_ORIGIN, /* half of max_active_per_origin, less what others use */
 };
 
 /* A fetch that cannot begin yet. */

@@ -157,7 +157,8 @@ enum queue_wait
 queue_find_wait(const struct queue *queue, const struct queue_item *item)
 {
     if (!queue_has_place(queue, item->flow))
-        return QUEUE_ORIGIN;
+        return item->flow->origin->opening < queue->limits.per_origin ? QUEUE_CLIENT_AT_ORIGIN
+                                                                      : QUEUE_ORIGIN;
     if (queue->opening >= queue->limits.opening)
         return QUEUE_SLOT;
     return may_open(queue, item->flow->client) ? QUEUE_TURN : QUEUE_CLIENT;

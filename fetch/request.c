@@ -49,6 +49,7 @@ report_wait(const struct request *r)
         [QUEUE_SLOT] = FETCH_LIMIT_WAITING,
         [QUEUE_CLIENT] = FETCH_LIMIT_PER_CLIENT,
         [QUEUE_ORIGIN] = FETCH_LIMIT_PER_ORIGIN,
+        [QUEUE_CLIENT_AT_ORIGIN] = FETCH_LIMIT_CLIENT_AT_ORIGIN,
     };
     const struct fetch_config *config = &r->loop->settings.config;
     enum queue_wait wait = queue_find_wait(r->loop->queue, &r->item);

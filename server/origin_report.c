@@ -155,7 +155,14 @@ say_withheld(uint64_t withheld, char *text, size_t size)
 }
 
 /* About what is logged. */
-enum subject { SUBJECT_WAITING, SUBJECT_CLIENT, SUBJECT_ORIGIN, SUBJECT_TUNNELS, SUBJECT_FAILURE };
+enum subject {
+    SUBJECT_WAITING,
+    SUBJECT_CLIENT,
+    SUBJECT_ORIGIN,
+    SUBJECT_CLIENT_AT_ORIGIN, /* the origin: the first of its clients stands for all */
+    SUBJECT_TUNNELS,
+    SUBJECT_FAILURE,
+};
 
 static bool
 may_log(struct origin_report *report, enum subject subject, struct span name, uint64_t *withheld)
@@ -207,6 +214,13 @@ log_queued(struct origin_report *report, const struct fetch_queued *queued)
             log_warning("fetches from %s wait: as many as --max-fetches-per-origin allows have no "
                         "response yet%s",
                         queued->origin, say_withheld(withheld, more, sizeof(more)));
+        break;
+    case FETCH_LIMIT_CLIENT_AT_ORIGIN:
+        if (may_log(report, SUBJECT_CLIENT_AT_ORIGIN, span_str(queued->origin), &withheld))
+            log_warning("fetches from %s for client %s wait: it has half of what others leave of "
+                        "--max-fetches-per-origin%s",
+                        queued->origin, client_text(&queued->client, client),
+                        say_withheld(withheld, more, sizeof(more)));
         break;
     case FETCH_LIMIT_PER_CLIENT:
         if (may_log(report, SUBJECT_CLIENT, client_span(&queued->client), &withheld))

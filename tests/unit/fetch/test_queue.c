@@ -64,6 +64,7 @@ START_TEST(bounds_in_all_and_per_origin)
     ck_assert_ptr_eq(queue_next(queue), &a[0]);
     ck_assert_ptr_eq(queue_next(queue), &a[1]);
     ck_assert_ptr_null(queue_next(queue));
+    ck_assert_int_eq(queue_find_wait(queue, &a[2]), QUEUE_ORIGIN);
     /* The origin at its bound does not hold up another. */
     enter(queue, &b[0], 1, "http://b:80");
     enter(queue, &b[1], 1, "http://b:80");
@@ -158,11 +159,11 @@ START_TEST(what_a_queued_one_waits_for)
         enter(queue, &a[i], 1, "a");
     ck_assert_int_eq(queue_find_wait(queue, &a[0]), QUEUE_TURN);
     ck_assert_uint_eq(start_all(queue), 2);
-    ck_assert_int_eq(queue_find_wait(queue, &a[2]), QUEUE_ORIGIN);
+    ck_assert_int_eq(queue_find_wait(queue, &a[2]), QUEUE_CLIENT_AT_ORIGIN);
     for (unsigned i = 3; i < 6; i++)
         enter(queue, &a[i], 1, "b");
     ck_assert_uint_eq(start_all(queue), 2);
-    ck_assert_int_eq(queue_find_wait(queue, &a[5]), QUEUE_ORIGIN);
+    ck_assert_int_eq(queue_find_wait(queue, &a[5]), QUEUE_CLIENT_AT_ORIGIN);
     enter(queue, &b[0], 1, "c");
     ck_assert_uint_eq(start_all(queue), 0);
     ck_assert_int_eq(queue_find_wait(queue, &b[0]), QUEUE_CLIENT);
