@@ -231,6 +231,10 @@ upgrade_ended(void *context, bool switched)
     const struct http_service *http = service_of_tunnel(tunnel);
     struct buf *head = &tunnel->connection->worker->fields;
 
+    /* A member that accepts connections may still hang, and other responses may be of one that does
+     * not serve: the request that follows those finds out. */
+    if (switched && tunnel->x->origin)
+        proxy_use_member(&http->service->proxy, &tunnel->x->origin->route, &tunnel->x->choice);
     if (switched && !tunnel->connection->net.set->draining) {
         buf_reset(head);
         http_upgrade_write_head(tunnel->upgrade, span_str(http->via[1]), head);
@@ -273,9 +277,6 @@ shake_hands(struct http_tunnel *tunnel)
     tunnel->fd = -1;
     if (fd < 0 && try_next_member(tunnel))
         return;
-    if (fd >= 0 && tunnel->x->origin)
-        proxy_use_member(&service_of_tunnel(tunnel)->service->proxy,
-                         &tunnel->x->origin->route, &tunnel->x->choice);
     if (fd < 0 || !http_upgrade_begin(tunnel->upgrade, tunnel->connection->net.set, fd,
                                       options->first_byte_timeout))
         give_upgrade_up(tunnel);
@@ -378,7 +379,7 @@ start(struct http_exchange *x, struct span url, bool *bounded)
     struct http_tunnel *tunnel;
 
     if (x->origin)
-        (void)origin_route_next(&x->origin->route, &x->choice, c->net.read_us);
+        (void)origin_route_next(&x->origin->route, &x->choice, proxy_now_us(&http->service->proxy));
     origin_route_set(x->origin ? &x->origin->route : NULL, x->choice.member, url, &text, &fetch);
     if (x->request.method_id != HTTP_CONNECT && !span_starts_with(fetch.url, span_str("http://")))
         return "TLS is not spoken to the origin of an upgrade";
@@ -412,7 +413,8 @@ http_tunnel_begin(struct http_exchange *x, struct span url)
     const char *why = start(x, url, &bounded);
 
     if (why && x->origin)
-        origin_route_give_back(&x->origin->route, &x->choice, x->connection->net.read_us);
+        origin_route_give_back(&x->origin->route, &x->choice,
+                               proxy_now_us(&http_service_of(x)->service->proxy));
     if (why && x->request.method_id != HTTP_CONNECT && !bounded)
         http_exchange_serve(x);
     else if (why)

@@ -372,6 +372,40 @@ START_TEST(the_next_origin)
 }
 END_TEST
 
+/* A member that is left is in use again when it has agreed, not when it accepts a connection. */
+START_TEST(a_member_that_hangs_stays_left)
+{
+    static const char second[] = "http://second.test/chat?x=1";
+    int near, far;
+
+    begin_with("http://backend.test:81/base,http://second.test");
+    near = http_connect();
+    ck_assert(http_send(near, REQUEST));
+    origin_fails(CONNECT_URL, FETCH_CONNECT_TIMED_OUT, "silent");
+    far = tunnels_hand_over(await_fetch(second));
+    ck_assert(http_send(far, AGREE));
+    read_head(near);
+    close(near);
+    close(far);
+    scene.now_us += ORIGIN_ROUTE_LONGEST_US;
+    near = ask(&far);
+    close(far);
+    expect_plain(near, second);
+    scene.now_us += ORIGIN_ROUTE_LONGEST_US;
+    close(near);
+    near = ask(&far);
+    ck_assert(http_send(far, AGREE));
+    read_head(near);
+    close(near);
+    close(far);
+    near = http_connect();
+    ck_assert(http_send(near, "GET /chat?x=1 HTTP/1.1\r\nHost: front.test\r\n\r\n"));
+    expect_plain(near, CONNECT_URL);
+    close(near);
+    tunnels_end();
+}
+END_TEST
+
 START_TEST(without_tunnels_left)
 {
     int near[2], far;
@@ -515,6 +549,7 @@ unit_suite(void)
     tcase_add_test(tcase, an_origin_that_does_not_respond);
     tcase_add_test(tcase, an_origin_that_cannot_be_reached);
     tcase_add_test(tcase, the_next_origin);
+    tcase_add_test(tcase, a_member_that_hangs_stays_left);
     tcase_add_test(tcase, without_tunnels_left);
     tcase_add_test(tcase, requests_that_are_not_upgraded);
     tcase_add_test(tcase, an_upgrade_that_fails_takes_one_token);
