@@ -126,9 +126,10 @@ const struct command command_purge = {
     .about = "usage: sunproxy purge [OPTION...] URL...\n"
              "       sunproxy purge [OPTION...] --prefix PREFIX\n"
              "       sunproxy purge [OPTION...] --all\n\n"
-             "Removes pages from the server's cache and prints their number. A URL must be\n"
-             "the same, byte for byte, as in the request for the page. For administrators,\n"
-             "over the AF_UNIX socket.\n",
+             "Removes pages from the server's cache and prints their number. A URL is that\n"
+             "of the client's request, also where the server is a reverse proxy: scheme and\n"
+             "host in either case, with or without the default port, and otherwise the same\n"
+             "byte for byte. For administrators, over the AF_UNIX socket.\n",
     .options = {&own, &server_option_group},
     .after = "Exit status: 0 done; 1 no page with such a URL is stored; 64 wrong usage; 69 no\n"
              "server; 74 output could not be written; 75 no answer in time; 77 permission\n"

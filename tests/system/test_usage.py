@@ -139,6 +139,7 @@ CLIENT = [
     (["purge", "--prefix", "", "--socket", "{socket}"], USAGE, r"give --all"),
     (["purge", "--port", "none", "--all"], USAGE, r"--port"),
     (["purge", "--help"], 0, r"--prefix"),
+    (["purge", "--help"], 0, r"in either case, with or without the default port"),
     (["ping", "--count", "0"], USAGE, r"--count"),
     (["ping", "--port", "none"], USAGE, r"--port"),
     (["ping", "--help"], 0, r"--count"),
