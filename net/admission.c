@@ -50,9 +50,10 @@ net_admission_destroy(struct net_admission *admission)
 }
 
 /* By the address, or by what the kernel knows of an AF_UNIX peer. */
-static void
-identify(const struct net_limits *limits, int fd, struct net_peer *peer)
+void
+net_admission_identify(const struct net_admission *admission, int fd, struct net_peer *peer)
 {
+    const struct net_limits *limits = admission->limits;
     struct ucred credentials;
     socklen_t len = sizeof(credentials);
 
@@ -86,6 +87,15 @@ admit_privileged(struct net_admission *admission, uint64_t open)
     return true;
 }
 
+static enum client_table_status
+join(struct net_admission *admission, const struct client_key *key, int64_t now_us,
+     struct client_entry **client)
+{
+    *client = NULL;
+    return admission->clients ? client_table_connect(admission->clients, key, now_us, client)
+                              : CLIENT_TABLE_OK;
+}
+
 bool
 net_admission_admit(struct net_admission *admission, int fd, struct net_peer *peer, uint64_t open,
                     bool scarce, struct client_entry **client)
@@ -94,7 +104,6 @@ net_admission_admit(struct net_admission *admission, int fd, struct net_peer *pe
     uint64_t privileged = atomic_load(&admission->privileged);
 
     *client = NULL;
-    identify(limits, fd, peer);
     if (peer->is_privileged)
         return admit_privileged(admission, open);
     if (scarce || descriptors_is_reserved(fd, limits->reserved))
@@ -102,9 +111,9 @@ net_admission_admit(struct net_admission *admission, int fd, struct net_peer *pe
     /* The two sums may be of different moments, by a connection that is just being closed. */
     if (open >= privileged + limits->max_connections)
         return refuse(admission, NET_REFUSED_FULL);
-    if (!admission->clients)
+    if (peer->for_others)
         return true;
-    switch (client_table_connect(admission->clients, &peer->client, clock_monotonic_us(), client)) {
+    switch (join(admission, &peer->client, clock_monotonic_us(), client)) {
     case CLIENT_TABLE_OK:
         return true;
     case CLIENT_TABLE_FULL:
@@ -115,14 +124,27 @@ net_admission_admit(struct net_admission *admission, int fd, struct net_peer *pe
     return refuse(admission, NET_REFUSED_MEMORY);
 }
 
+bool
+net_admission_join(struct net_admission *admission, const struct client_key *key, int64_t now_us,
+                   struct client_entry **client)
+{
+    return join(admission, key, now_us, client) == CLIENT_TABLE_OK;
+}
+
+void
+net_admission_part(struct net_admission *admission, struct client_entry *client, int64_t now_us)
+{
+    if (client)
+        client_table_disconnect(admission->clients, client, now_us);
+}
+
 void
 net_admission_leave(struct net_admission *admission, const struct net_peer *peer,
                     struct client_entry *client, int64_t now_us)
 {
     if (peer->is_privileged)
         atomic_fetch_sub(&admission->privileged, 1);
-    if (client)
-        client_table_disconnect(admission->clients, client, now_us);
+    net_admission_part(admission, client, now_us);
 }
 
 void

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -92,6 +93,16 @@ attach_throttle(struct net_connection *c)
         return true;
     c->throttle = net_throttle_create(c->client, c->set->worker->base, on_turn, c);
     return c->throttle != NULL;
+}
+
+bool
+net_connection_set_client(struct net_connection *c, const struct client_key *client)
+{
+    struct net_connections *set = c->set;
+
+    assert(c->peer.for_others && !c->client);
+    return net_admission_join(set->admission, client, set->worker->now_us, &c->client) &&
+           attach_throttle(c);
 }
 
 void

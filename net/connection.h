@@ -108,6 +108,13 @@ struct net_connections {
 /* Queues output; the connection must be open. The client's rate is charged for it. */
 void net_connection_send(struct net_connection *connection, struct net_output *output);
 
+/*
+ * The client for which the peer has connected (net_protocol.for_others): its bounds and rates hold
+ * for the connection from now on. False if it has as many connections as it may, or without memory:
+ * the protocol ends the connection.
+ */
+bool net_connection_set_client(struct net_connection *connection, const struct client_key *client);
+
 /* Has the connection looked at before the worker sleeps. */
 void net_connection_mark(struct net_connection *connection);
 

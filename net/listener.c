@@ -10,6 +10,7 @@
 
 #include "net/connection.h"
 #include "net/near_peer.h"
+#include "net/protocol.h"
 
 enum {
     ACCEPT_AT_ONCE = 64, /* then it is the others' turn */
@@ -65,6 +66,9 @@ hand_over(struct net_listener *listener, int fd, struct net_peer *peer, bool spa
     struct net_connection *c;
 
     peer->address.ss_family = listener->family;
+    net_admission_identify(acceptor->admission, fd, peer);
+    peer->for_others =
+        listener->protocol->for_others && listener->protocol->for_others(listener->context, peer);
     if (!net_admission_admit(acceptor->admission, fd, peer, open, spare, &client)) {
         close(fd);
         return;

@@ -18,6 +18,7 @@ struct net_peer {
     pid_t pid;
     struct client_key client; /* the uid if there is one, otherwise the address's prefix */
     bool is_privileged;       /* by net_limits.is_privileged, when it connected */
+    bool for_others;          /* by net_protocol.for_others, when it connected */
 };
 
 #endif

@@ -18,6 +18,7 @@
 #include "base/span.h"
 
 struct net_connection;
+struct net_peer;
 
 enum net_input {
     NET_INPUT_PARTIAL,   /* a message is begun: its time runs. Called again if input is left */
@@ -32,6 +33,13 @@ enum net_input {
 
 struct net_protocol {
     size_t connection_size; /* of an object that begins with a struct net_connection */
+
+    /*
+     * Does the peer connect for clients of its own, which the protocol learns later? Then no
+     * client's bounds and rates hold for the connection until net_connection_set_client(). Called
+     * with the context of the listener, on worker 0. NULL: no peer does.
+     */
+    bool (*for_others)(void *context, const struct net_peer *peer);
 
     /* A connection begins: the object is zero behind its struct net_connection. */
     void (*opened)(struct net_connection *connection);

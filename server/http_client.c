@@ -34,3 +34,9 @@ http_client_name(struct http_exchange *x, char text[INET6_ADDRSTRLEN])
 {
     return x->client ? write_name(x->client, text) : http_sender_name(x->connection);
 }
+
+struct client_entry *
+http_client_entry(const struct http_exchange *x)
+{
+    return x->client ? x->client_entry : x->connection->net.client;
+}

@@ -322,6 +322,7 @@ closed(struct net_connection *net)
 
 const struct net_protocol http_protocol = {
     .connection_size = sizeof(struct http_connection),
+    .for_others = http_forwarded_is_trusted,
     .opened = opened,
     .received = received,
     .left = left,
@@ -331,6 +332,7 @@ const struct net_protocol http_protocol = {
 
 const struct net_protocol http_proxied_protocol = {
     .connection_size = sizeof(struct http_connection),
+    .for_others = http_source_is_stated_by,
     .opened = opened_by_balancer,
     .received = received,
     .left = left,

@@ -91,6 +91,8 @@ http_exchange_discard(struct http_exchange *x)
     if (x->logged)
         http_log_add(x);
     exchange_end(&x->exchange);
+    net_admission_part(c->net.set->admission, x->client_entry, c->net.read_us);
+    x->client_entry = NULL;
     free(x->client);
     x->client = NULL;
     drop(x, &x->kept_head);

@@ -4,16 +4,32 @@
 #include "server/http_front.h"
 
 bool
-http_forwarded_are_read(const struct http_connection *c)
+http_forwarded_is_trusted(void *context, const struct net_peer *sender)
 {
-    const struct http_service *http = c->worker->http;
-    const struct net_peer *sender = http_sender(c);
+    const struct http_service *http = context;
 
     if (!http->forwarded_field)
         return false;
-    return sender->has_uid ? http->trusts_local
-                           : networks_have_address(&http->trusted,
-                                                   (const struct sockaddr *)&sender->address);
+    return sender->has_uid
+               ? http->trusts_local
+               : networks_have_address(&http->trusted, (const struct sockaddr *)&sender->address);
+}
+
+bool
+http_forwarded_are_read(const struct http_connection *c)
+{
+    return http_forwarded_is_trusted(c->worker->http, http_sender(c));
+}
+
+/* Its rate of fetches needs the entry of the client, which other rates and bounds do not. */
+static bool
+join_client(struct http_exchange *x)
+{
+    struct net_connections *set = x->connection->net.set;
+
+    return !set->limits->rates.fetches.per_second ||
+           net_admission_join(set->admission, &x->client->client, x->connection->net.read_us,
+                              &x->client_entry);
 }
 
 static bool
@@ -31,7 +47,7 @@ set_client(struct http_exchange *x, const struct sockaddr_storage *address)
         .client = client_key_of_prefix((const struct sockaddr *)address, limits->inet_prefix,
                                        limits->inet6_prefix),
     };
-    return true;
+    return join_client(x);
 }
 
 unsigned
@@ -52,7 +68,7 @@ http_forwarded_take(struct http_exchange *x, const char **reason)
         return 400;
     }
     if (forwarded.address.ss_family != AF_UNSPEC && !set_client(x, &forwarded.address)) {
-        *reason = "the proxy has no memory for the request; try again";
+        *reason = "the proxy cannot take another request of this client; try again";
         return 503;
     }
     if (for_server && forwarded.scheme != HTTP_SCHEME_NOT_STATED)

@@ -77,24 +77,25 @@ struct http_exchange {
     struct http_kept kept_lines;  /* of the object that are sent, if they are in too many runs */
     struct span fields;           /* that go on to the origin, once they are made */
     struct net_peer *client;      /* that a trusted proxy states; owned; NULL: the sender */
-    struct http_origin *origin;   /* of a reverse proxy; NULL: forward */
-    struct origin_choice choice;  /* of its members, for the connection of an upgrade */
+    struct client_entry *client_entry; /* its, if there is a rate of fetches; otherwise NULL */
+    struct http_origin *origin;        /* of a reverse proxy; NULL: forward */
+    struct origin_choice choice;       /* of its members, for the connection of an upgrade */
 
     int64_t arrived_us;   /* of the monotonic clock */
     enum failure failure; /* of the exchange; 0: none */
     bool charged;
-    bool has_fields;  /* `fields` are made */
-    bool has_token;   /* of the client's rate of fetches, for the connection of an upgrade */
-    bool logged;      /* http_log_add() is called at its end */
-    bool persistent;  /* the connection persists behind the response */
-    bool cancelled;   /* the exchange: exchange_cancel() has been called */
-    bool over;        /* the exchange does not call any more, or was never started */
-    bool has_head;    /* the response's is made */
-    bool waiting;     /* the connection waits for the exchange: net_connection_defer_request() */
-    bool sending;     /* the output is queued */
-    bool last;        /* and has the end of the response */
-    bool broken;      /* the response breaks off behind what is queued */
-    bool finished;    /* nothing more is sent for it: it is freed once it is over */
+    bool has_fields; /* `fields` are made */
+    bool has_token;  /* of the client's rate of fetches, for the connection of an upgrade */
+    bool logged;     /* http_log_add() is called at its end */
+    bool persistent; /* the connection persists behind the response */
+    bool cancelled;  /* the exchange: exchange_cancel() has been called */
+    bool over;       /* the exchange does not call any more, or was never started */
+    bool has_head;   /* the response's is made */
+    bool waiting;    /* the connection waits for the exchange: net_connection_defer_request() */
+    bool sending;    /* the output is queued */
+    bool last;       /* and has the end of the response */
+    bool broken;     /* the response breaks off behind what is queued */
+    bool finished;   /* nothing more is sent for it: it is freed once it is over */
 
     /* The response. */
     unsigned status;
@@ -124,7 +125,7 @@ struct http_worker {
     unsigned uncharged; /* exchanges there are, pooled or not, that the account does not count */
     char url[PROXY_MAX_URL];  /* of the request that is started */
     char path[PROXY_MAX_URL]; /* likewise: http_origins_clean_path() */
-    struct buf fields;       /* likewise: its end-to-end fields */
+    struct buf fields;        /* likewise: its end-to-end fields */
 };
 
 struct http_connection {
@@ -277,9 +278,16 @@ void http_exchange_send_end(struct http_exchange *x);
 struct span http_sender_name(struct http_connection *connection);
 struct span http_client_name(struct http_exchange *x, char text[INET6_ADDRSTRLEN]);
 
+/* The entry of the client whose rate of fetches bounds the request; NULL: none does. */
+struct client_entry *http_client_entry(const struct http_exchange *x);
+
 /* ---- http_forwarded.c ------------------------------------------------------------------------ */
 
-/* Is the sender one that may state the client (--trust-forwarded)? */
+/* Is this peer one that may state the client (--trust-forwarded)? The context is the http_service.
+ */
+bool http_forwarded_is_trusted(void *context, const struct net_peer *sender);
+
+/* Is the sender? */
 bool http_forwarded_are_read(const struct http_connection *connection);
 
 /*
@@ -300,10 +308,14 @@ void http_fields_make(struct http_exchange *x, struct span url);
 
 /* ---- http_source.c --------------------------------------------------------------------------- */
 
+/* Is this peer one that may send the header? The context is the http_service. */
+bool http_source_is_stated_by(void *context, const struct net_peer *peer);
+
 /*
  * Reads the header of the PROXY protocol from the bytes at the front of the connection. Sets *len
  * to its length, and the connection's source, if it is complete. Bad is also a header from a peer
- * that may send none, and one for which there is no memory.
+ * that may send none, one for which there is no memory, and one for a client that has as many
+ * connections as it may.
  */
 enum proxy_header_result http_source_read(struct http_connection *connection, struct span bytes,
                                           size_t *len);

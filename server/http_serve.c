@@ -27,7 +27,7 @@ limits(struct exchange *exchange)
 {
     const struct http_exchange *x = http_exchange_of(exchange);
 
-    return x->has_token ? NULL : x->connection->net.client;
+    return x->has_token ? NULL : http_client_entry(x);
 }
 
 static void

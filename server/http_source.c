@@ -3,14 +3,13 @@
 
 #include "server/http_front.h"
 
-/* Over AF_UNIX the permissions of the socket decide. */
-static bool
-may_send_header(const struct http_connection *c)
+bool
+http_source_is_stated_by(void *context, const struct net_peer *peer)
 {
-    const struct net_peer *peer = &c->net.peer;
+    const struct http_service *http = context;
 
-    return peer->has_uid || networks_have_address(&c->worker->http->balancers,
-                                                  (const struct sockaddr *)&peer->address);
+    return peer->has_uid ||
+           networks_have_address(&http->balancers, (const struct sockaddr *)&peer->address);
 }
 
 enum proxy_header_result
@@ -19,7 +18,7 @@ http_source_read(struct http_connection *c, struct span bytes, size_t *len)
     const struct net_limits *limits = c->net.set->limits;
     struct proxy_header header;
     enum proxy_header_result result =
-        may_send_header(c) ? proxy_header_read(bytes, &header) : PROXY_HEADER_BAD;
+        c->net.peer.for_others ? proxy_header_read(bytes, &header) : PROXY_HEADER_BAD;
 
     if (result != PROXY_HEADER_COMPLETE)
         return result;
@@ -36,5 +35,8 @@ http_source_read(struct http_connection *c, struct span bytes, size_t *len)
         .client = client_key_of_prefix((const struct sockaddr *)&header.address,
                                        limits->inet_prefix, limits->inet6_prefix),
     };
+    c->source->for_others = http_forwarded_is_trusted(c->worker->http, c->source);
+    if (!c->source->for_others && !net_connection_set_client(&c->net, &c->source->client))
+        return PROXY_HEADER_BAD;
     return result;
 }

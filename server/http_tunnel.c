@@ -302,11 +302,11 @@ run(struct net_task *task)
 static bool
 is_over_rate(struct http_exchange *x)
 {
-    const struct http_connection *c = x->connection;
+    struct client_entry *client = http_client_entry(x);
 
-    if (c->net.client && !x->has_token)
-        x->has_token = client_entry_take_fetch(c->net.client, c->net.read_us) == 0;
-    return c->net.client && !x->has_token;
+    if (client && !x->has_token)
+        x->has_token = client_entry_take_fetch(client, x->connection->net.read_us) == 0;
+    return client && !x->has_token;
 }
 
 /* NULL without memory. */

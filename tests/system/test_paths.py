@@ -146,7 +146,8 @@ class CoalesceTest(harness.SystemTest):
         self.assertEqual(sum(p.status == "ok" for p in pages), 5)
 
     def test_more_fetches_than_may_be(self):
-        d = self.daemon("--max-fetches", "2", "--max-fetches-queued", "3", origin=self.origin())
+        d = self.daemon("--max-fetches", "2", "--max-fetches-waiting", "2", "--max-fetches-queued", "3",
+                        origin=self.origin())
         with rpc.Connection(d.address) as c:
             for n in range(12):
                 c.send(rpc.record(rpc.call(xid=n, procedure=rpc.V2_GET, arguments=rpc.get_arguments(

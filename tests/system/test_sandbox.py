@@ -108,7 +108,9 @@ class SandboxTest(harness.SystemTest):
             os.setresgid(65534, 65534, 65534)
             os.setresuid(65534, 65534, 65534)
 
-        d = self.daemon("--access-log", self.dir / "log", origin=self.origin(), preexec=become,
+        # Within any limit of open files, of which a warning would be.
+        d = self.daemon("--access-log", self.dir / "log", "--max-connections", "100", "--max-fetches", "100",
+                        origin=self.origin(), preexec=become,
                         program=self.for_other_users(harness.SUNPROXYD))
         with rpc.Connection(d.address) as c:
             self.assertEqual(c.get("http://a.test/").status, "ok")

@@ -234,7 +234,10 @@ adopt(int fd, const struct net_protocol *protocol)
     struct net_peer peer = {
         .address = {.ss_family = AF_UNIX}, .address_len = 2, .has_uid = true, .uid = geteuid()};
     struct net_connections *set = net_server_connections(net, 0);
-    struct net_connection *c = net_connection_create(set, fd, &peer, protocol, &http);
+    struct net_connection *c;
+
+    peer.for_others = protocol->for_others(&http, &peer);
+    c = net_connection_create(set, fd, &peer, protocol, &http);
 
     if (!c)
         return NULL;
