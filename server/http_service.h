@@ -42,7 +42,7 @@ struct http_service {
     struct http_worker *workers;  /* owned; by the numbers of the net's */
 };
 
-/* For so many tunnels. False with a sentence in `why`. The options must stay. */
+/* `tunnels` bounds those that are open. False with a sentence in `why`. The options must stay. */
 bool http_service_init(struct http_service *http, struct service *service, uint32_t tunnels,
                        struct buf *why);
 

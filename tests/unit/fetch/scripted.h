@@ -60,7 +60,7 @@ void origin_stop(struct origin *origin);
 /* Requests that have come until now. */
 unsigned origin_requests(struct origin *origin);
 
-/* Waits until at most so many connections are open, and returns how many are. */
+/* Waits until at most `most` connections are open, and returns how many are. */
 unsigned origin_wait_open(struct origin *origin, unsigned most);
 
 /* A listening socket on a free port of 127.0.0.1. */
