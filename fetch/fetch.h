@@ -160,7 +160,9 @@ enum fetch_flags {
      * fields keep Content-Encoding and Content-Length. Accept-Encoding is the request's to give;
      * without one none is sent. The framing (chunked) is checked and removed all the same. Bytes
      * beyond a stated length are dropped, and their connection is closed; without this flag they
-     * are FETCH_ORIGIN_BROKE. Accept and User-Agent are the request's to give, too.
+     * are FETCH_ORIGIN_BROKE. So are a 206 to a request without Range and a 304 to one without a
+     * condition, which are responses like any other with this flag. Accept and User-Agent are the
+     * request's to give, too.
      */
     FETCH_UNDECODED = 1u << 0,
     /*

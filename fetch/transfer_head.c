@@ -44,10 +44,15 @@ prepare_body(struct transfer *t)
     return false;
 }
 
-/* Only a request for a part is answered by a part, and one with a condition by its failure. */
+/*
+ * Only a request for a part is answered by a part, and one with a condition by its failure. A
+ * decoded body without its head would be taken for the whole.
+ */
 static bool
 was_requested(struct transfer *t)
 {
+    if (t->request->flags & FETCH_UNDECODED)
+        return true;
     if (t->status.status == 206 && !t->ranged)
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent a part of the page (status 206) unasked",
                       t->target->host);

@@ -105,7 +105,12 @@ origin_fill_misses_range(struct origin_fill *fill, const struct fetch_head *head
 {
     const struct proxy_config *config = &fill->proxy->config;
 
-    if (fill->wanted == RANGE_WHOLE || head->status != 200 || !http_accepts_ranges(head->headers))
+    if (fill->wanted == RANGE_WHOLE)
+        return false;
+    /* The range was not sent, and the part that has come need not be the leader's. */
+    if (head->status == 206)
+        return true;
+    if (head->status != 200 || !http_accepts_ranges(head->headers))
         return false;
     if (!fill->stores || !atomic_load(&fill->may_keep))
         return true;

@@ -77,10 +77,6 @@ origin_fill_fail_early(struct origin_fill *fill, int error)
         fill->failure = FAILURE_ORIGIN;
         fill->sentence = "the origin, or the upstream proxy, asked for a proxy's credentials";
         break;
-    case EPROTO:
-        fill->failure = FAILURE_ORIGIN;
-        fill->sentence = "the origin sent 304 to a request without a condition";
-        break;
     default:
         fill->failure = FAILURE_INTERNAL;
         fill->sentence = origin_fill_out_of_memory;

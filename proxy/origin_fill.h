@@ -13,6 +13,10 @@
  * whole; requests of fronts that stream look up again if it is larger.
  * - The conditions of the leader's request are forwarded unless the object that is replaced is
  *   validated by its own. A 304 or 412 to them is the leader's alone; the others look up again.
+ * - A 304 to a raw request without a condition, and a 206 to one without a range, are the leader's
+ *   alone, too. They change nothing that is stored, and leave a marker for ORIGIN_FILL_BRIEF_US at
+ *   most. A leader whose range was not sent gets no such 206: it looks up again, and the range is
+ *   the origin's.
  * - A range is not sent to the origin for the cache, and its reader may be satisfied with little of
  *   the body. So the object has to be stored and at most proxy_config.range_fill long: then the
  *   fetch goes on to its end. Otherwise it ends with the head, a marker stays, and its leader looks
@@ -34,7 +38,8 @@
 /* Requests look up without waiting for each other for this long after an unshared response. */
 #define ORIGIN_FILL_MARKER_US ((int64_t)120 * 1000000)
 
-/* And while a response arrives that is stored, but has to be validated before each use. */
+/* And while a response arrives that is stored, but has to be validated before each use, and after
+ * a response that was not asked for. */
 #define ORIGIN_FILL_BRIEF_US ((int64_t)1000000)
 
 /* The window of a body that is not stored, and how far a reader may be behind another one. */

@@ -10,7 +10,8 @@
 #include "proxy/origin_fill_parts.h"
 #include "proxy/staleness.h"
 
-#define PROXY_CHALLENGE 407u /* RFC 9110 section 15.5.8 */
+#define PARTIAL_CONTENT 206u /* RFC 9110 section 15.3.7 */
+#define PROXY_CHALLENGE 407u /* section 15.5.8 */
 
 static int64_t
 wall_s(const struct origin_fill *fill)
@@ -61,6 +62,17 @@ append_lines(struct span lines, enum line_kind kind, struct buf *out)
         any = true;
     }
     return any;
+}
+
+static bool
+has_line(struct span lines, enum line_kind kind)
+{
+    struct span line;
+
+    while (http_next_line(&lines, &line))
+        if (line_kind(line) == kind)
+            return true;
+    return false;
 }
 
 bool
@@ -122,6 +134,35 @@ may_fall_back(const struct origin_fill *fill, enum staleness why)
            staleness_permits(proxy, previous, fill->owned, why, 0, proxy_now_us(proxy));
 }
 
+/* Had the request, as the origin got it, the condition or the range that this status answers? */
+static bool
+was_asked(const struct origin_fill *fill, unsigned status)
+{
+    if (status == HTTP_CONDITION_NOT_MODIFIED)
+        return fill->conditional || fill->forwards || has_line(request_lines(fill), LINE_CONDITION);
+    return status != PARTIAL_CONTENT || has_line(request_lines(fill), LINE_PART);
+}
+
+/*
+ * The response was not asked for: it is passed on to its client alone, and what is stored stays.
+ * Requests that wait look up again, and pass for a short time, since they would wait for each
+ * other's in turn.
+ */
+static void
+isolate_unasked(struct origin_fill *fill, unsigned status)
+{
+    struct sharing *sharing = &fill->sharing;
+    bool marks = !fill->as_is && !cache_fill_previous(&fill->base);
+
+    sharing->unshared = status == PARTIAL_CONTENT ? HTTP_REASON_PARTIAL : HTTP_REASON_STATUS;
+    sharing->by_request = false;
+    sharing->joinable = sharing->storable = false;
+    atomic_store(&fill->may_keep, false);
+    if (!fill->bypass)
+        cache_fill_isolate(&fill->base,
+                           marks ? proxy_now_us(fill->proxy) + ORIGIN_FILL_BRIEF_US : 0);
+}
+
 void
 origin_raw_hop(struct origin_fill *fill, const struct fetch_hop *hop)
 {
@@ -130,6 +171,10 @@ origin_raw_hop(struct origin_fill *fill, const struct fetch_hop *hop)
     if (fill->conditional && hop->status == 304)
         return;
     evaluate(fill, &(struct http_received){.status = hop->status, .lines = hop->lines});
+    if (!was_asked(fill, hop->status)) {
+        isolate_unasked(fill, hop->status);
+        return;
+    }
     if (hop->has_user && !fill->sharing.any) {
         fill->sharing.unshared = HTTP_REASON_USER_INFO;
         fill->sharing.by_request = false;
@@ -372,8 +417,7 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
                 struct origin_raw_parts *parts, int *error)
 {
     struct proxy *proxy = fill->proxy;
-    /* No condition of the client's was sent. */
-    bool is_ours = !fill->bypass && !fill->as_is && !fill->forwards;
+    bool asked = was_asked(fill, head->status);
 
     *error = 0;
     if (fill->unsafe)
@@ -382,8 +426,6 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
         origin_head_apply(fill, head);
     if (head->status == 304 && fill->conditional)
         return confirmed(fill, head, parts, error);
-    if (head->status == 304 && is_ours)
-        *error = EPROTO;
     /*
      * To a client of a forward proxy that challenge would be the proxy's own (RFC 9110 section
      * 11.7.1). In front of a server it is passed on, as other gateways do.
@@ -397,13 +439,15 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
         if (fill->sharing.unshared)
             origin_fill_isolate(fill);
     }
-    if (!fill->bypass && !fill->as_is && !is_error(head->status))
+    if (!asked)
+        origin_raw_back_off(fill);
+    else if (!fill->bypass && !fill->as_is && !is_error(head->status))
         backoff_clear(&proxy->backoff, fill->base.key);
-    if (fill->forwards && answers_conditions(head->status)) {
+    if (asked && fill->forwards && answers_conditions(head->status)) {
         /* It says nothing about what others are to get, or what is stored. */
         atomic_store(&fill->may_keep, false);
         cache_fill_isolate(&fill->base, 0);
-    } else if (!fill->bypass && !*error) {
+    } else if (asked && !fill->bypass && !*error) {
         select_variant(fill, head->headers);
         /* An object may outlast errors of the origin, and what a user's request was answered. */
         keep_apart(fill,

@@ -165,7 +165,9 @@ static enum fetch_flow
 compare_head(void *context, const struct fetch_head *head)
 {
     struct verification *v = context;
-    bool fails = head->status >= 500 || head->status == 408 || head->status == 429;
+    /* A 304 or 206 says nothing about the whole, which was asked for. */
+    bool fails = head->status >= 500 || head->status == 408 || head->status == 429 ||
+                 head->status == 304 || head->status == 206;
     bool weakly_equal = v->raw && is_weakly_equal(v, head->headers);
 
     if (head->status != 200) {

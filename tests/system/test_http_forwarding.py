@@ -110,6 +110,55 @@ class ViaTest(RecordedTest):
             self.assertEqual(response.body, b"ok")
 
 
+class UnaskedHandler(http.server.BaseHTTPRequestHandler):
+    """Answers each request with a 304 or a 206, by its path."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        part = self.path == "/part"
+        self.send_response(206 if part else 304)
+        self.send_header("ETag", '"1"')
+        self.send_header("Cache-Control", "max-age=60")
+        if part:
+            self.send_header("Content-Range", "bytes 2-6/9")
+            self.send_header("Content-Length", "5")
+        self.end_headers()
+        if part:
+            self.wfile.write(b"hello")
+
+
+class UnaskedTest(test_http.HttpTest):
+    """A 304 without a condition and a 206 without a range: passed on, and never stored."""
+
+    def setUp(self):
+        super().setUp()
+        self.url = harness.PythonOrigin(self, UnaskedHandler).url
+
+    def test_they_are_passed_on_as_they_are(self):
+        # All on one connection, which stays in step.
+        for _ in range(2):
+            response = self.c.get(self.url + "/same")
+            self.assertEqual((response.status, response.body), (304, b""))
+            self.assertEqual(response.field("ETag"), '"1"')
+            self.assertRegex(response.field("Cache-Status"), r"\Asunproxy; fwd=.*; detail=status\Z")
+            response = self.c.get(self.url + "/part")
+            self.assertEqual((response.status, response.body), (206, b"hello"))
+            self.assertEqual(response.field("Content-Range"), "bytes 2-6/9")
+            self.assertRegex(response.field("Cache-Status"),
+                             r"\Asunproxy; fwd=.*; detail=partial\Z")
+
+    def test_clients_of_rpc_get_an_error(self):
+        for path in ("/same", "/part"):
+            done = self.sunproxy("get", self.url + path, daemon=self.d, expect=None)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(done.stdout, b"")
+            self.assertIn(b"the origin has not sent a valid response", done.stderr)
+
+
 class StopTest(RecordedTest):
     def test_the_last_response_says_that_the_connection_ends(self):
         self.c.send(f"GET {self.recorder.url}/waits HTTP/1.1\r\nHost: a.test\r\n\r\n")

@@ -80,6 +80,8 @@ START_TEST(responses_are_compared)
         {"", "", 301, 20, 99, VERDICT_STALE, "the origin's status is 301"},
         {"", "", 503, 20, 99, VERDICT_FAILED, "the origin's status is 503"},
         {"", "", 429, 20, 99, VERDICT_FAILED, "the origin's status is 429"},
+        {"", "", 206, 20, 99, VERDICT_FAILED, "the origin's status is 206"},
+        {"", "", 304, 0, 99, VERDICT_FAILED, "the origin's status is 304"},
         /* A strong ETag promises equal bytes, a weak one does not. */
         {"ETag: \"a\"\r\n", "ETag: \"a\"\r\n", 200, 20, 3, VERDICT_STALE,
          "the origin's body differs after 3 bytes"},
