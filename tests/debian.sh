@@ -37,7 +37,7 @@ if [ "$(id -u)" != 0 ]; then
     say "a chroot needs root"
     exit 69
 fi
-for tool in debootstrap unshare setpriv chroot flock; do
+for tool in debootstrap unshare setpriv pivot_root chroot flock; do
     if ! command -v "$tool" >/dev/null; then
         say "$tool is not installed"
         exit 69
@@ -149,8 +149,9 @@ status=0
 for command in "${commands[@]}"; do
     say "$release: $command"
     started=$SECONDS
-    # A mount of its own for /: tests make namespaces of theirs, in which it must be one. A background
-    # job ignores SIGINT, which the programs under test may not.
+    # The folder becomes the root of the mount namespace: a process that enters one (nsenter) has that
+    # root, not what chroot made its own. A background job ignores SIGINT, which the programs under
+    # test may not.
     # shellcheck disable=SC2016 # for the inner shells
     contained sh -c '
         root=$1 datasets=$2 limit=$3 command=$4
@@ -162,8 +163,10 @@ for command in "${commands[@]}"; do
             mkdir -p "$root/root/shared/datasets" &&
                 mount --bind -o ro "$datasets" "$root/root/shared/datasets" || exit 69
         fi
-        exec chroot "$root" /usr/bin/env -i --default-signal "$@" sh -c \
-            '\''cd /root/sunproxy && timeout -s KILL "$1" sh -c "$2"; exit $?'\'' sh "$limit" "$command"
+        cd "$root" && pivot_root . mnt || exit 69
+        exec chroot . /usr/bin/env -i --default-signal "$@" sh -c \
+            '\''umount -l /mnt && cd /root/sunproxy || exit 69
+            timeout -s KILL "$1" sh -c "$2"; exit $?'\'' sh "$limit" "$command"
     ' sh "$chroot" "$datasets" "$limit" "$command" "${variables[@]}"
     status=$?
     say "$release: $command: exit status $status after $((SECONDS - started)) s"
