@@ -307,6 +307,9 @@ void cache_fill_send_back(struct cache_fill *fill);
 bool cache_fill_vary(struct cache_fill *fill, struct span base, struct span names,
                      struct span variant);
 
+/* The record of names at (the fill's URL, `base`), a reference of the caller's; NULL: none. */
+struct object *cache_fill_record(struct cache_fill *fill, struct span base);
+
 /* The response may be shared, though it is not stored: a marker of its URL is removed. */
 void cache_fill_unmark(struct cache_fill *fill);
 

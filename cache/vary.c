@@ -179,3 +179,14 @@ cache_fill_vary(struct cache_fill *fill, struct span base, struct span names, st
     object_release(&move.record);
     return done;
 }
+
+struct object *
+cache_fill_record(struct cache_fill *fill, struct span base)
+{
+    struct place *place = cache_lock(fill->cache, fill->hash);
+    struct entry *entry = table_find(&place->shard.table, fill->hash, object_url(fill->name), base);
+    struct object *record = entry && entry_is_record(entry) ? object_retain(entry->object) : NULL;
+
+    place_unlock(place);
+    return record;
+}

@@ -113,8 +113,31 @@ canonical_coding(struct span coding)
     return coding;
 }
 
+static const char *const codings[HTTP_CODINGS] = {"br", "compress", "deflate", "gzip", "zstd"};
+
+unsigned
+http_coding_bit(struct span coding)
+{
+    coding = canonical_coding(coding);
+    for (unsigned i = 0; i < HTTP_CODINGS; i++)
+        if (http_name_is(coding, codings[i]))
+            return 1u << i;
+    return 0;
+}
+
+const char *
+http_coding_name(unsigned bit)
+{
+    unsigned i = 0;
+
+    while (i < HTTP_CODINGS - 1 && bit != 1u << i)
+        i++;
+    return codings[i];
+}
+
 void
-http_preferences_write_codings(struct http_preferences *preferences, struct buf *out)
+http_preferences_write_codings(struct http_preferences *preferences, unsigned unused,
+                               struct buf *out)
 {
     int others = weight_of(preferences, "*"), identity = weight_of(preferences, "identity");
     struct span last = span_of(NULL, 0);
@@ -131,6 +154,8 @@ http_preferences_write_codings(struct http_preferences *preferences, struct buf 
             (last.ptr && http_same_name(coding, last)))
             continue;
         last = coding;
+        if (!excluded && (http_coding_bit(coding) & unused))
+            continue;
         write_member(coding, out, &any);
         if (excluded)
             buf_append_str(out, ";q=0");

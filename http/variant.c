@@ -24,15 +24,37 @@ add_name(struct http_vary *vary, struct span name)
     return true;
 }
 
-/* Adds the members of one value. False: no other request matches. */
+static const char accept_encoding[] = "Accept-Encoding";
+
+/* Reads the parameters that say what is known of codings, and leaves the name. */
 static bool
-add_names(struct http_vary *vary, struct span value)
+split_choice(struct span *member, struct http_coding_choice *choice)
+{
+    const char *semicolon = member->len ? memchr(member->ptr, ';', member->len) : NULL;
+    struct span text;
+
+    if (!semicolon)
+        return true;
+    text = span_of(semicolon, member->len - (size_t)(semicolon - member->ptr));
+    member->len = (size_t)(semicolon - member->ptr);
+    return http_name_is(*member, accept_encoding) && http_coding_choice_parse(choice, text);
+}
+
+/*
+ * Adds the members of one value. False: no other request matches. `choice`: what may stand behind
+ * the name of Accept-Encoding; NULL: nothing may.
+ */
+static bool
+add_names(struct http_vary *vary, struct span value, struct http_coding_choice *choice)
 {
     struct span member;
 
-    while (http_next_member(&value, &member))
+    while (http_next_member(&value, &member)) {
+        if (choice && !split_choice(&member, choice))
+            return false;
         if (http_name_is(member, "*") || !http_is_token(member) || !add_name(vary, member))
             return false;
+    }
     return true;
 }
 
@@ -44,7 +66,7 @@ kind_of(struct http_vary *vary, bool usable)
     for (size_t i = 0; i < vary->count; i++)
         bytes += vary->names[i].len + 1;
     if (!usable || bytes > HTTP_VARY_BYTES) {
-        vary->count = 0;
+        *vary = (struct http_vary){.count = 0};
         return HTTP_VARY_ANY;
     }
     return vary->count ? HTTP_VARY_FIELDS : HTTP_VARY_NONE;
@@ -57,6 +79,7 @@ http_vary_read(struct http_vary *vary, struct span lines)
     bool usable = true;
 
     vary->count = 0;
+    vary->codings = (struct http_coding_choice){0};
     while (http_next_line(&lines, &line)) {
         const char *colon = line.len ? memchr(line.ptr, ':', line.len) : NULL;
 
@@ -65,7 +88,7 @@ http_vary_read(struct http_vary *vary, struct span lines)
         /* A blank before the colon hides nothing: RFC 9112 section 5.1. */
         name = http_trim(span_of(line.ptr, (size_t)(colon - line.ptr)));
         value = span_of(colon + 1, line.len - (size_t)(colon - line.ptr) - 1);
-        if (http_name_is(name, "Vary") && !add_names(vary, value))
+        if (http_name_is(name, "Vary") && !add_names(vary, value, NULL))
             usable = false;
     }
     return kind_of(vary, usable);
@@ -75,7 +98,8 @@ enum http_vary_kind
 http_vary_parse(struct http_vary *vary, struct span names)
 {
     vary->count = 0;
-    return kind_of(vary, add_names(vary, names));
+    vary->codings = (struct http_coding_choice){0};
+    return kind_of(vary, add_names(vary, names, &vary->codings));
 }
 
 void
@@ -85,6 +109,8 @@ http_vary_write(const struct http_vary *vary, struct buf *out)
         if (i > 0)
             buf_append_char(out, ',');
         http_append_lower(out, vary->names[i]);
+        if (http_name_is(vary->names[i], accept_encoding))
+            http_coding_choice_write(&vary->codings, out);
     }
 }
 
@@ -166,23 +192,33 @@ next_value(struct span *lines, struct span name, struct span *value, bool *bad)
     return false;
 }
 
-/* As the lists of preferences that they are. False: the lines are none. */
+/* The lines of one name as a list of preferences. False: they are none. */
 static bool
-write_preferences(struct span name, struct span lines, struct buf *out)
+read_preferences(struct http_preferences *preferences, struct span name, struct span lines)
 {
-    bool encodings = http_name_is(name, "Accept-Encoding");
-    struct http_preferences preferences;
     struct span value;
     bool bad = false;
 
+    http_preferences_init(preferences);
+    while (next_value(&lines, name, &value, &bad))
+        if (!http_preferences_read(preferences, value))
+            return false;
+    return true;
+}
+
+/* As the lists of preferences that they are. False: the lines are none. */
+static bool
+write_preferences(struct span name, struct span lines, unsigned unused, struct buf *out)
+{
+    bool encodings = http_name_is(name, accept_encoding);
+    struct http_preferences preferences;
+
     if (!encodings && !http_name_is(name, "Accept-Language"))
         return false;
-    http_preferences_init(&preferences);
-    while (next_value(&lines, name, &value, &bad))
-        if (!http_preferences_read(&preferences, value))
-            return false;
+    if (!read_preferences(&preferences, name, lines))
+        return false;
     if (encodings)
-        http_preferences_write_codings(&preferences, out);
+        http_preferences_write_codings(&preferences, unused, out);
     else
         http_preferences_write_ranges(&preferences, out);
     return true;
@@ -208,9 +244,12 @@ write_values(struct span name, struct span lines, bool balanced, struct buf *out
     }
 }
 
-/* One name and what the request has of it, ended by LF, which is in neither. */
+/*
+ * One name and what the request has of it without the codings of `unused`, ended by LF, which is in
+ * neither.
+ */
 static bool
-write_field(struct span name, struct span lines, struct buf *out)
+write_field(struct span name, struct span lines, unsigned unused, struct buf *out)
 {
     bool any = false, bad = false, balanced = true;
     struct span rest = lines, value;
@@ -225,7 +264,7 @@ write_field(struct span name, struct span lines, struct buf *out)
     /* Without the colon: the field is absent, which no value matches. */
     if (any) {
         buf_append_char(out, ':');
-        if (!write_preferences(name, lines, out))
+        if (!write_preferences(name, lines, unused, out))
             write_values(name, lines, balanced, out);
     }
     buf_append_char(out, '\n');
@@ -238,8 +277,42 @@ http_variant_key(const struct http_vary *vary, struct span request_lines, struct
     size_t before = out->len;
 
     for (size_t i = 0; i < vary->count; i++)
-        if (!write_field(vary->names[i], request_lines, out) || buf_failed(out) ||
-            out->len - before > HTTP_VARIANT_MAX)
+        if (!write_field(vary->names[i], request_lines, vary->codings.unused, out) ||
+            buf_failed(out) || out->len - before > HTTP_VARIANT_MAX)
             return false;
     return true;
+}
+
+/* ---- codings ----------------------------------------------------------------------------------
+ */
+
+static bool
+varies_by_coding(const struct http_vary *vary)
+{
+    for (size_t i = 0; i < vary->count; i++)
+        if (http_name_is(vary->names[i], accept_encoding))
+            return true;
+    return false;
+}
+
+void
+http_vary_recall(struct http_vary *vary, struct span known)
+{
+    struct http_vary before;
+
+    if (varies_by_coding(vary) && http_vary_parse(&before, known) == HTTP_VARY_FIELDS)
+        http_coding_choice_merge(&vary->codings, &before.codings);
+}
+
+void
+http_vary_observe(struct http_vary *vary, struct span request_lines, unsigned status,
+                  struct span response_lines)
+{
+    struct http_preferences offered;
+    bool readable;
+
+    if (!varies_by_coding(vary))
+        return;
+    readable = read_preferences(&offered, span_str(accept_encoding), request_lines);
+    http_coding_choice_observe(&vary->codings, readable ? &offered : NULL, status, response_lines);
 }

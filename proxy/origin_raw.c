@@ -249,12 +249,24 @@ write_parts(struct origin_fill *fill, const struct fetch_head *head, struct orig
     return buf_append(&parts->fields, lines.ptr, lines.len);
 }
 
+/* Adds what is known of the origin's codings for this URL, from before and by this response. */
+static void
+learn_codings(struct origin_fill *fill, const struct fetch_head *head, struct http_vary *vary)
+{
+    struct object *record = cache_fill_record(&fill->base, span_str(RAW_VARIANT));
+
+    if (record)
+        http_vary_recall(vary, object_fields(record));
+    object_release(&record);
+    http_vary_observe(vary, request_lines(fill), head->status, head->headers);
+}
+
 /*
  * If the response varies, its object is that of a variant, which the lines of the request select.
  * Without memory, and where what selects it is too long, it goes to its client only.
  */
 static void
-select_variant(struct origin_fill *fill, struct span lines)
+select_variant(struct origin_fill *fill, const struct fetch_head *head)
 {
     const struct span base = span_str(RAW_VARIANT);
     struct http_vary vary = {.count = 0};
@@ -262,11 +274,12 @@ select_variant(struct origin_fill *fill, struct span lines)
     bool selected;
 
     if (!fill->sharing.any)
-        http_vary_read(&vary, lines);
+        http_vary_read(&vary, head->headers);
     /* Without Vary the response is that of all variants. */
     if (vary.count == 0 && span_equal(object_variant(fill->base.object), base))
         return;
-    buf_init(&names, HTTP_VARY_BYTES);
+    learn_codings(fill, head, &vary);
+    buf_init(&names, HTTP_VARY_TEXT);
     buf_init(&variant, OBJECT_MAX_VARIANT);
     http_vary_write(&vary, &names);
     selected = buf_append(&variant, base.ptr, base.len) &&
@@ -448,7 +461,7 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
         atomic_store(&fill->may_keep, false);
         cache_fill_isolate(&fill->base, 0);
     } else if (asked && !fill->bypass && !*error) {
-        select_variant(fill, head->headers);
+        select_variant(fill, head);
         /* An object may outlast errors of the origin, and what a user's request was answered. */
         keep_apart(fill,
                    !fill->alone && (!is_error(head->status) || !cache_fill_previous(&fill->base)));

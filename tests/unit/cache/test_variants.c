@@ -275,6 +275,28 @@ START_TEST(a_known_variant_stays_where_it_is)
 }
 END_TEST
 
+START_TEST(a_fill_finds_the_record_of_its_url)
+{
+    struct request leader = {0};
+    struct object *record;
+
+    ck_assert_int_eq(look_up(&leader, "h", 0), CACHE_MISS);
+    ck_assert_ptr_null(cache_fill_record(leader.found.fill, span_str("h")));
+    ck_assert(vary(&leader, NAMES, "hgzip"));
+    record = cache_fill_record(leader.found.fill, span_str("h"));
+    ck_assert(span_equal(object_fields(record), span_str(NAMES)));
+    ck_assert_ptr_null(cache_fill_record(leader.found.fill, span_str("hgzip")));
+    finish(&leader, 1, CACHE_STORED);
+    ck_assert_int_eq(look_up(&leader, "hbr", 0), CACHE_MISS);
+    cache_purge(cache, span_str("u"));
+    ck_assert_ptr_null(cache_fill_record(leader.found.fill, span_str("h")));
+    /* It is the caller's. */
+    ck_assert(span_equal(object_fields(record), span_str(NAMES)));
+    object_release(&record);
+    finish(&leader, 1, CACHE_NOT_STORED);
+}
+END_TEST
+
 START_TEST(other_names_replace_the_record)
 {
     struct request leader = {0}, late = {0}, old = {0};
@@ -609,6 +631,7 @@ unit_suite(void)
     tcase_add_test(tc, variants_survive_another_configuration);
     tcase_add_test(tc, a_response_that_varies_moves_and_leaves_a_record);
     tcase_add_test(tc, a_known_variant_stays_where_it_is);
+    tcase_add_test(tc, a_fill_finds_the_record_of_its_url);
     tcase_add_test(tc, other_names_replace_the_record);
     tcase_add_test(tc, a_response_without_names_takes_the_place_of_the_record);
     tcase_add_test(tc, whatever_is_at_the_two_places);

@@ -33,6 +33,7 @@ START_TEST(names)
         {"Vary: Other:\r\n", HTTP_VARY_ANY, ""},
         {"Vary: a b\r\n", HTTP_VARY_ANY, ""},
         {"Vary: \"a\"\r\n", HTTP_VARY_ANY, ""},
+        {"Vary: Accept-Encoding;br=0\r\n", HTTP_VARY_ANY, ""},
         {"Vary: a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,A\r\n", HTTP_VARY_FIELDS,
          "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p"},
         {"Vary: a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q\r\n", HTTP_VARY_ANY, ""},
@@ -215,6 +216,235 @@ START_TEST(too_many_preferences_are_kept_as_they_stand)
 }
 END_TEST
 
+/* ---- codings that are known to be unused ------------------------------------------------------
+ */
+
+static void
+check_text(const struct http_vary *vary, const char *expected, const char *what)
+{
+    struct buf text;
+
+    buf_init(&text, HTTP_VARY_TEXT);
+    http_vary_write(vary, &text);
+    ck_assert(!buf_failed(&text));
+    ck_assert_msg(strcmp(buf_str(&text), expected) == 0, "%s: %s and not %s", what, buf_str(&text),
+                  expected);
+    buf_free(&text);
+}
+
+#define AE "accept-encoding"
+#define OFFERS(list) "Accept-Encoding: " list "\r\n"
+#define CODED(list) "Content-Encoding: " list "\r\n"
+
+START_TEST(responses_show_which_codings_are_used)
+{
+    static const struct {
+        const char *known, *request;
+        unsigned status;
+        const char *response, *text;
+    } rows[] = {
+        {AE, OFFERS("gzip"), 200, CODED("gzip"), AE ";gzip=1"},
+        {AE, OFFERS("gzip, deflate, br, zstd"), 200, CODED("gzip"),
+         AE ";br=0;deflate=0;gzip=1;zstd=0"},
+        {AE, OFFERS("GZIP, Br"), 200, CODED("X-GZIP"), AE ";br=0;gzip=1"},
+        {AE, OFFERS("x-gzip") OFFERS("br"), 200, CODED("br"), AE ";br=1;gzip=0"},
+        {AE, OFFERS("gzip, br"), 200, "", AE ";br=0;gzip=0"},
+        {AE, OFFERS("gzip, br"), 200, CODED("identity"), AE ";br=0;gzip=0"},
+        {AE, "", 200, "", AE},
+        {AE, OFFERS("identity"), 200, "", AE},
+        {AE, "", 200, CODED("gzip"), AE ";gzip=1"},
+        {AE, OFFERS("gzip, br, zstd"), 200, CODED("gzip, br"), AE ";br=1;gzip=1;zstd=0"},
+        {AE, OFFERS("gzip, br, zstd"), 200, CODED("gzip") CODED("br"), AE ";br=1;gzip=1;zstd=0"},
+        /* A coding that the client likes less may be the choice for another one. */
+        {AE, OFFERS("gzip, br;q=0.9, zstd;q=1.0"), 200, CODED("gzip"), AE ";gzip=1;zstd=0"},
+        {AE, OFFERS("gzip;q=0.5, identity"), 200, "", AE},
+        {AE, OFFERS("gzip, identity;q=0.5, br;q=0.4"), 200, "", AE ";gzip=0"},
+        {AE, OFFERS("gzip, br;q=0"), 200, CODED("gzip"), AE ";gzip=1"},
+        {AE, OFFERS("*, br"), 200, CODED("br"), AE ";br=1"},
+        /* Nor does one that the client has not offered show what its choice was. */
+        {AE, OFFERS("zstd, br"), 200, CODED("gzip"), AE ";gzip=1"},
+        {AE, OFFERS("gzip, *"), 200, CODED("br"), AE ";br=1"},
+        {AE, OFFERS("gzip, dcb"), 200, CODED("dcb"), AE ";gzip=0"},
+        {AE, OFFERS("gzip, dcb"), 200, CODED("gzip"), AE ";gzip=1"},
+        /* Error pages are short. */
+        {AE, OFFERS("gzip, br"), 404, "", AE},
+        {AE, OFFERS("gzip, br"), 404, CODED("br"), AE ";br=1"},
+        /* What cannot be read. */
+        {AE, OFFERS("gzip;q=2, br"), 200, CODED("br"), AE ";br=1"},
+        {AE, OFFERS("gzip, br"), 200, CODED("gzip;x"),
+         AE ";br=1;compress=1;deflate=1;gzip=1;zstd=1"},
+        /* What was used stays so. */
+        {AE ";br=0;gzip=1", OFFERS("gzip, br"), 200, CODED("br"), AE ";br=1;gzip=1"},
+        {AE ";br=1", OFFERS("gzip, br"), 200, "", AE ";br=1;gzip=0"},
+        {AE ";br=0;zstd=0", OFFERS("identity"), 200, "", AE ";br=0;zstd=0"},
+        {AE ";br=0,cookie", OFFERS("gzip"), 200, CODED("gzip"), AE ";br=0;gzip=1,cookie"},
+        /* The record may be of another set of names, and the response not vary by codings. */
+        {"cookie", OFFERS("gzip, br"), 200, CODED("br"), "cookie"},
+    };
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        struct http_vary vary, known;
+
+        ck_assert_int_eq(http_vary_parse(&vary, span_str(rows[i].known)), HTTP_VARY_FIELDS);
+        check_text(&vary, rows[i].known, "read");
+        /* As a response has it: what is known comes from the record. */
+        known = vary;
+        vary.codings = (struct http_coding_choice){0};
+        http_vary_recall(&vary, span_str(rows[i].known));
+        ck_assert_uint_eq(vary.codings.used, known.codings.used);
+        ck_assert_uint_eq(vary.codings.unused, known.codings.unused);
+        http_vary_observe(&vary, span_str(rows[i].request), rows[i].status,
+                          span_str(rows[i].response));
+        check_text(&vary, rows[i].text, rows[i].request);
+    }
+}
+END_TEST
+
+START_TEST(other_texts_are_no_record)
+{
+    static const char *const texts[] = {
+        AE ";",           AE ";br",      AE ";br=",          AE ";br=2",      AE ";=1",
+        AE ";foo=1",      AE ";br=0;",   AE ";br=0;br=0",    AE ";br=0;br=1", "foo;br=1",
+        AE ";identity=1", AE ";br=1;=0", AE ";br=1; gzip=0",
+    };
+    struct http_vary vary;
+
+    for (size_t i = 0; i < LENGTH(texts); i++) {
+        ck_assert_msg(http_vary_parse(&vary, span_str(texts[i])) == HTTP_VARY_ANY, "%s", texts[i]);
+        ck_assert_uint_eq(vary.count, 0);
+        ck_assert_uint_eq(vary.codings.used | vary.codings.unused, 0);
+    }
+    http_vary_parse(&vary, span_str(AE));
+    http_vary_recall(&vary, span_str("cookie"));
+    http_vary_recall(&vary, span_str(AE ";br=7"));
+    check_text(&vary, AE, "recalled");
+}
+END_TEST
+
+START_TEST(keys_lack_unused_codings)
+{
+    static const struct {
+        const char *names, *lines, *key;
+    } rows[] = {
+        {AE ";br=0;gzip=1", OFFERS("gzip"), AE ":gzip\n"},
+        {AE ";br=0;gzip=1", OFFERS("gzip, br"), AE ":gzip\n"},
+        {AE ";br=0;gzip=1", OFFERS("br"), AE ":\n"},
+        {AE ";br=0;gzip=1", OFFERS("gzip, deflate, br"), AE ":deflate,gzip\n"},
+        {AE ";br=0;deflate=0;gzip=1", OFFERS("gzip, deflate, br, foo"), AE ":foo,gzip\n"},
+        {AE ";gzip=0", OFFERS("x-gzip"), AE ":\n"},
+        {AE ";gzip=0", OFFERS("identity"), AE ":\n"},
+        {AE ";gzip=0", "", AE "\n"},
+        {AE ";gzip=0", OFFERS("gzip, identity;q=0"), AE ":identity;q=0\n"},
+        {AE ";gzip=0", OFFERS("gzip, *;q=0"), AE ":identity;q=0\n"},
+        /* Who accepts all may get one that nobody else has offered. */
+        {AE ";gzip=0", OFFERS("*"), AE ":*\n"},
+        {AE ";gzip=0", OFFERS("gzip, *"), AE ":*\n"},
+        {AE ";gzip=0", OFFERS("*, gzip;q=0"), AE ":*,gzip;q=0\n"},
+        {AE ";gzip=0", OFFERS("gzip;q=2"), AE ":gzip;q=2\n"},
+        {AE ";gzip=0,foo", OFFERS("gzip") "Foo: gzip\r\n", AE ":\nfoo:gzip\n"},
+    };
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        struct buf key;
+
+        ck_assert_msg(make_key(rows[i].names, rows[i].lines, &key), "%s", rows[i].lines);
+        ck_assert_msg(strcmp(buf_str(&key), rows[i].key) == 0, "%s: %s", rows[i].lines,
+                      buf_str(&key));
+        buf_free(&key);
+    }
+}
+END_TEST
+
+/* What clients accept of these, by RFC 9110 section 12.5.3. */
+enum { IDENTITY = 1, GZIP = 2, BR = 4 };
+
+static const struct {
+    const char *lines;
+    unsigned accepts;
+} clients[] = {
+    {"", IDENTITY | GZIP | BR},
+    {OFFERS(""), IDENTITY},
+    {OFFERS("identity"), IDENTITY},
+    {OFFERS("gzip"), IDENTITY | GZIP},
+    {OFFERS("br"), IDENTITY | BR},
+    {OFFERS("gzip, br"), IDENTITY | GZIP | BR},
+    {OFFERS("gzip, deflate, br, zstd"), IDENTITY | GZIP | BR},
+    {OFFERS("br;q=0.5, gzip;q=0.1"), IDENTITY | GZIP | BR},
+    {OFFERS("gzip, br;q=0"), IDENTITY | GZIP},
+    {OFFERS("gzip;q=0, br;q=0"), IDENTITY},
+    {OFFERS("gzip, identity;q=0"), GZIP},
+    {OFFERS("br, identity;q=0"), BR},
+    {OFFERS("gzip, *;q=0"), GZIP},
+    {OFFERS("*"), IDENTITY | GZIP | BR},
+    {OFFERS("*, gzip;q=0"), IDENTITY | BR},
+    {OFFERS("*, br;q=0"), IDENTITY | GZIP},
+    {OFFERS("*, identity;q=0"), GZIP | BR},
+    {OFFERS("*;q=0, identity"), IDENTITY},
+    {OFFERS("x-gzip"), IDENTITY | GZIP},
+};
+
+static const struct {
+    const char *lines;
+    unsigned coding;
+} answers[] = {{"", IDENTITY}, {CODED("gzip"), GZIP}, {CODED("br"), BR}};
+
+static const char *const choices[] = {
+    AE,
+    AE ";br=0",
+    AE ";br=1",
+    AE ";gzip=0",
+    AE ";gzip=1",
+    AE ";br=0;gzip=0",
+    AE ";br=0;gzip=1",
+    AE ";br=1;gzip=0",
+    AE ";br=1;gzip=1",
+    AE ";br=0;deflate=0;gzip=0;zstd=0",
+};
+
+/* Would the client, whose request is made with this knowledge, find the response by its key? */
+static bool
+finds(size_t client, const char *choice, const struct buf *stored)
+{
+    struct buf key;
+    bool found;
+
+    ck_assert(make_key(choice, clients[client].lines, &key));
+    found = span_equal(buf_span(&key), buf_span(stored));
+    buf_free(&key);
+    return found;
+}
+
+/* A response is stored for one client. Another one looks it up with any knowledge, older or newer.
+ */
+static void
+check_readers(size_t writer, size_t answer, const char *choice)
+{
+    struct http_vary vary;
+    struct buf key;
+
+    http_vary_parse(&vary, span_str(choice));
+    http_vary_observe(&vary, span_str(clients[writer].lines), 200, span_str(answers[answer].lines));
+    buf_init(&key, 65536);
+    ck_assert(http_variant_key(&vary, span_str(clients[writer].lines), &key));
+    for (size_t i = 0; i < LENGTH(clients); i++)
+        for (size_t at = 0; at < LENGTH(choices); at++)
+            ck_assert_msg((clients[i].accepts & answers[answer].coding) ||
+                              !finds(i, choices[at], &key),
+                          "%s gets for %s: %s", clients[i].lines, clients[writer].lines,
+                          answers[answer].lines);
+    buf_free(&key);
+}
+
+START_TEST(no_client_gets_what_it_does_not_accept)
+{
+    for (size_t writer = 0; writer < LENGTH(clients); writer++)
+        for (size_t answer = 0; answer < LENGTH(answers); answer++)
+            for (size_t at = 0; at < LENGTH(choices); at++)
+                if (clients[writer].accepts & answers[answer].coding)
+                    check_readers(writer, answer, choices[at]);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -227,6 +457,10 @@ unit_suite(void)
     tcase_add_test(tests, keys);
     tcase_add_test(tests, keys_are_bounded);
     tcase_add_test(tests, too_many_preferences_are_kept_as_they_stand);
+    tcase_add_test(tests, responses_show_which_codings_are_used);
+    tcase_add_test(tests, other_texts_are_no_record);
+    tcase_add_test(tests, keys_lack_unused_codings);
+    tcase_add_test(tests, no_client_gets_what_it_does_not_accept);
     suite_add_tcase(suite, tests);
     return suite;
 }

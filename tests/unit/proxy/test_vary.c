@@ -234,6 +234,199 @@ START_TEST(with_freshness_off_vary_does_not_count)
 }
 END_TEST
 
+/* ---- content codings --------------------------------------------------------------------------
+ */
+
+#define CODING "Vary: Accept-Encoding\r\nCache-Control: max-age=10\r\n"
+#define GZIP CODING "Content-Encoding: gzip\r\nETag: \"g\"\r\n"
+#define BR CODING "Content-Encoding: br\r\nETag: \"b\"\r\n"
+#define PLAIN CODING "ETag: \"p\"\r\n"
+#define TAKES(list) "Accept-Encoding: " list "\r\n"
+#define TAKES_1 TAKES("gzip")
+#define TAKES_2 TAKES("gzip, br")
+#define TAKES_4 TAKES("gzip, deflate, br, zstd")
+
+START_TEST(clients_share_what_an_origin_that_gzips_sends)
+{
+    scene_begin(&defaults);
+    store(TAKES_4, GZIP, 20);
+    expect_hit(TAKES_1, 20);
+    expect_hit(TAKES_2, 20);
+    expect_hit(TAKES_4, 20);
+    expect_hit(TAKES("br;q=0.5, gzip;q=0.1"), 20);
+    expect_hit(TAKES("gzip, br;q=0"), 20);
+    ck_assert_uint_eq(scene_stats().pages, 1);
+    /* And nobody else gets it. */
+    store(TAKES("identity"), PLAIN, 30);
+    expect_hit(TAKES("br"), 30);
+    expect_hit(TAKES("gzip;q=0, br"), 30);
+    expect_hit(TAKES(""), 30);
+    store("", PLAIN, 40);
+    store(TAKES("*, gzip;q=0"), PLAIN, 50);
+    store(TAKES("gzip, identity;q=0"), GZIP, 60);
+    expect_hit(TAKES_1, 20);
+    ck_assert_uint_eq(scene_stats().pages, 5);
+    scene_end();
+}
+END_TEST
+
+/* A coding is not left out before a client has offered it in vain, so that one is found. */
+START_TEST(a_coding_is_asked_for_once_before_it_is_left_out)
+{
+    scene_begin(&defaults);
+    store(TAKES_1, GZIP, 20);
+    store(TAKES_2, GZIP, 30);
+    ck_assert_uint_eq(scene_stats().pages, 1);
+    expect_hit(TAKES_1, 30);
+    store(TAKES_4, GZIP, 40);
+    ck_assert_uint_eq(scene_stats().pages, 1);
+    expect_hit(TAKES_1, 40);
+    expect_hit(TAKES_2, 40);
+    expect_hit(TAKES("deflate, gzip"), 40);
+    /* From then on once in a lifetime. */
+    scene.now_us += 11 * SECOND;
+    store(TAKES_1, GZIP, 50);
+    expect_hit(TAKES_2, 50);
+    expect_hit(TAKES_4, 50);
+    scene_end();
+}
+END_TEST
+
+START_TEST(clients_share_what_an_origin_without_codings_sends)
+{
+    scene_begin(&defaults);
+    store(TAKES("identity"), PLAIN, 20);
+    store(TAKES_4, PLAIN, 30);
+    expect_hit(TAKES_1, 30);
+    expect_hit(TAKES_2, 30);
+    expect_hit(TAKES("identity"), 30);
+    ck_assert_uint_eq(scene_stats().pages, 1);
+    scene_end();
+}
+END_TEST
+
+START_TEST(an_uncompressed_error_leaves_no_coding_out)
+{
+    struct visit v;
+
+    scene_begin(&defaults);
+    ck_assert(!visit_raw(&v, URL, TAKES_2));
+    scene_answer(URL, 404, PLAIN, 20);
+    expect_body(&v, OUTCOME_MISS, 20);
+    ck_assert(!visit_raw(&v, URL, TAKES("identity")));
+    scene_answer(URL, 200, PLAIN, 30);
+    expect_body(&v, OUTCOME_MISS, 30);
+    ck_assert(!visit_raw(&v, URL, TAKES_1));
+    scene_answer(URL, 200, GZIP, 40);
+    expect_body(&v, OUTCOME_MISS, 40);
+    expect_hit(TAKES("identity"), 30);
+    scene_end();
+}
+END_TEST
+
+START_TEST(an_origin_that_begins_to_use_a_coding_is_followed)
+{
+    struct visit v;
+
+    scene_begin(&defaults);
+    store(TAKES_4, GZIP, 20);
+    expect_hit(TAKES_1, 20);
+    scene.now_us += 11 * SECOND;
+    ck_assert(!visit_raw(&v, URL, TAKES_2));
+    ck_assert_ptr_nonnull(strstr(scene_fetch(URL)->fields, TAKES_2));
+    scene_answer(URL, 200, BR, 30);
+    expect_body(&v, OUTCOME_MISS, 30);
+    expect_hit(TAKES_4, 30);
+    expect_hit(TAKES_2, 30);
+    /* What there was stays for those who do not accept the new one, and is validated for them. */
+    ck_assert(!visit_raw(&v, URL, TAKES_1));
+    ck_assert_str_eq(scene_fetch(URL)->fields, TAKES_1 "If-None-Match: \"g\"\r\n");
+    scene_answer(URL, 304, "", 0);
+    expect_body(&v, OUTCOME_REVALIDATED, 20);
+    expect_hit(TAKES_1, 20);
+    expect_hit(TAKES_4, 30);
+    ck_assert_uint_eq(scene_stats().pages, 2);
+    /* It is known to be used now, although an answer is not compressed. */
+    scene.now_us += 11 * SECOND;
+    store(TAKES_4, GZIP, 40);
+    expect_hit(TAKES_2, 40);
+    store(TAKES_1, GZIP, 50);
+    expect_hit(TAKES_4, 40);
+    scene_end();
+}
+END_TEST
+
+/* They have joined as if the coding were not used, and it is. */
+START_TEST(those_that_wait_do_not_get_a_coding_that_comes_unexpectedly)
+{
+    struct visit v[4];
+
+    for (unsigned purged = 0; purged < 2; purged++) {
+        scene_begin(&defaults);
+        store(TAKES_4, PLAIN, 20);
+        scene.now_us += 11 * SECOND;
+        ck_assert(!visit_raw(&v[0], URL, TAKES_2));
+        ck_assert(!visit_raw(&v[1], URL, TAKES("identity")));
+        ck_assert(!visit_raw(&v[2], URL, TAKES_1));
+        ck_assert(!visit_raw(&v[3], URL, TAKES_4));
+        ck_assert_uint_eq(scene_fetches(), 1);
+        if (purged)
+            control_purge(&scene.proxy, CONTROL_PURGE_URL, span_str(URL));
+        scene_answer(URL, 200, BR, 30);
+        expect_body(&v[0], OUTCOME_MISS, 30);
+        expect_waiting(&v[1]);
+        expect_waiting(&v[2]);
+        while (scene_fetches()) {
+            const char *fields = scene_fetch(URL)->fields;
+            bool br = strstr(fields, "br") != NULL;
+
+            scene_answer(URL, 200, br ? BR : PLAIN, br ? 30 : 40);
+        }
+        ck_assert_uint_eq(v[1].got, 40);
+        ck_assert_uint_eq(v[2].got, 40);
+        ck_assert_uint_eq(v[3].got, 30);
+        expect_hit(TAKES("identity"), 40);
+        scene_end();
+    }
+}
+END_TEST
+
+START_TEST(a_purge_forgets_which_codings_are_used)
+{
+    scene_begin(&defaults);
+    store(TAKES_4, GZIP, 20);
+    expect_hit(TAKES_2, 20);
+    ck_assert_uint_eq(control_purge(&scene.proxy, CONTROL_PURGE_URL, span_str(URL)), 1);
+    store(TAKES_1, GZIP, 30);
+    store(TAKES_2, BR, 40);
+    expect_hit(TAKES_1, 30);
+    expect_hit(TAKES_2, 40);
+    scene_end();
+}
+END_TEST
+
+START_TEST(other_fields_select_besides_the_coding)
+{
+    static const char both[] = "Vary: Accept-Encoding, Accept-Language\r\n"
+                               "Cache-Control: max-age=10\r\nContent-Encoding: gzip\r\n";
+    static const char other[] = "Vary: X-Kind, Accept-Encoding\r\nCache-Control: max-age=10\r\n"
+                                "Content-Encoding: gzip\r\n";
+
+    scene_begin(&defaults);
+    store(TAKES_4 DE, both, 20);
+    expect_hit(TAKES_1 DE, 20);
+    store(TAKES_2 EN, both, 30);
+    expect_hit(TAKES_1 EN, 30);
+    expect_hit(TAKES_4 EN, 30);
+    expect_hit(TAKES_2 DE, 20);
+    /* What is known of the codings stays when the names change. */
+    store(TAKES_1 "X-Kind: 1\r\nAccept-Language: fr\r\n", other, 40);
+    expect_hit(TAKES_2 "X-Kind: 1\r\n", 40);
+    expect_hit(TAKES_4 "X-Kind: 1\r\n", 40);
+    scene_end();
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -250,6 +443,14 @@ unit_suite(void)
     tcase_add_test(cases, other_names_lead_to_another_selection);
     tcase_add_test(cases, what_selects_by_too_much_is_for_one_request);
     tcase_add_test(cases, with_freshness_off_vary_does_not_count);
+    tcase_add_test(cases, clients_share_what_an_origin_that_gzips_sends);
+    tcase_add_test(cases, a_coding_is_asked_for_once_before_it_is_left_out);
+    tcase_add_test(cases, clients_share_what_an_origin_without_codings_sends);
+    tcase_add_test(cases, an_uncompressed_error_leaves_no_coding_out);
+    tcase_add_test(cases, an_origin_that_begins_to_use_a_coding_is_followed);
+    tcase_add_test(cases, those_that_wait_do_not_get_a_coding_that_comes_unexpectedly);
+    tcase_add_test(cases, a_purge_forgets_which_codings_are_used);
+    tcase_add_test(cases, other_fields_select_besides_the_coding);
     suite_add_tcase(suite, cases);
     return suite;
 }
