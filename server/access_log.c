@@ -56,6 +56,14 @@ access_log_open_file(const char *path)
     return strcmp(path, "-") == 0 ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) : sink_open(path);
 }
 
+const char *
+access_log_explain(int error)
+{
+    if (error == ENOENT && access("/proc/self", F_OK) != 0)
+        return "No such file or directory; /proc is not mounted";
+    return strerror(error);
+}
+
 static const char no_reader[] = "no process reads it";
 
 static uint64_t

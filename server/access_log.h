@@ -33,6 +33,12 @@ int access_log_open_file(const char *path);
 struct access_log *access_log_start(int fd, const char *path, enum log_format format);
 
 /*
+ * Why the file of a log could not be opened, by its errno. Where /proc is missing, so are
+ * /dev/stdout and the like, which lead there.
+ */
+const char *access_log_explain(int error);
+
+/*
  * Writes out what is left and ends the thread. A pipe that takes nothing has two seconds; what is
  * left then is lost and counted. NULL is harmless.
  */

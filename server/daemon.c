@@ -25,7 +25,7 @@
 static int
 refuse_access_log(const char *path)
 {
-    log_error("access log %s: %s", path, strerror(errno));
+    log_error("access log %s: %s", path, access_log_explain(errno));
     return EX_CANTCREAT;
 }
 

@@ -6,6 +6,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "server/access_log.h"
 #include "server/daemon.h"
 #include "server/daemon_parts.h"
 #include "server/log.h"
@@ -58,7 +59,7 @@ check_file(const struct options *options, const char *name, const char *path)
     free(folder);
     if (error == 0)
         return EX_OK;
-    log_error("%s%s: %s: %s", options_place(options, name), name, path, strerror(error));
+    log_error("%s%s: %s: %s", options_place(options, name), name, path, access_log_explain(error));
     return EX_CANTCREAT;
 }
 

@@ -5,6 +5,7 @@ import os
 import resource
 import select
 import signal
+import subprocess
 
 import harness
 import rpc
@@ -180,6 +181,19 @@ class AccessLogTest(harness.SystemTest):
 
     def test_rotation_by_the_signal_of_nginx(self):
         self.check_rotation(signal.SIGUSR1)
+
+    def test_without_proc(self):
+        """Where /dev/stdout leads nowhere. The sanitizers need /proc themselves."""
+        if not harness.RELEASE_SUNPROXYD.exists():
+            self.skipTest(f"{harness.RELEASE_SUNPROXYD} is not built")
+        command = "umount -l /proc && exec \"$@\""
+        if subprocess.run(["unshare", "--mount", "sh", "-c", command, "sh", "true"], capture_output=True).returncode:
+            self.skipTest("no namespace without /proc can be had")
+        for more in ([], ["--check-config"]):
+            done = self.run_program(["unshare", "--mount", "sh", "-c", command, "sh", harness.RELEASE_SUNPROXYD,
+                                     "--no-rpcbind", "--socket", self.dir / "s", "--access-log", "/dev/stdout", *more])
+            self.assertEqual(done.returncode, 73, done.stderr)
+            self.assertIn(b"/dev/stdout: No such file or directory; /proc is not mounted", done.stderr)
 
     def test_what_does_not_happen_at_sighup(self):
         """An operator of other servers expects the configuration to be read."""
