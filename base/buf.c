@@ -25,6 +25,14 @@ buf_reset(struct buf *b)
         b->data[0] = '\0';
 }
 
+void
+buf_truncate(struct buf *b, size_t len)
+{
+    b->len = len;
+    if (b->data)
+        b->data[len] = '\0';
+}
+
 /* And the zero byte behind them. */
 bool
 buf_reserve(struct buf *b, size_t more)

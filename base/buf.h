@@ -29,6 +29,9 @@ void buf_free(struct buf *b);
 /* Forgets the content and any failure, and keeps the memory. */
 void buf_reset(struct buf *b);
 
+/* Removes what is behind the first `len` bytes, of which there are as many at least. */
+void buf_truncate(struct buf *b, size_t len);
+
 /* Extends the memory, so that `more` bytes can be appended without a failure. False if they cannot;
  * buf_failed() then. */
 bool buf_reserve(struct buf *b, size_t more);

@@ -120,7 +120,7 @@ change_user(const struct options *options, const struct listening *listening,
     buf_printf(why, "%suser: ", options_place(options, "user"));
     if (!privileges_become(user, why))
         return false;
-    why->len = before;
+    buf_truncate(why, before);
     return true;
 }
 

@@ -10,8 +10,8 @@
 const struct option_row option_rows[] = {
     {.help = "Listening"},
     {"listen", 'l', false, OPTION_LIST, AT(listen), "ADDRESS", NULL, 0, 0,
-     "IPv4 or IPv6 address to listen on for RPC, or \"none\"; may be repeated (default: loopback, "
-     "of both)"},
+     "IPv4 or IPv6 address to listen on for RPC, or \"none\"; may be repeated (default: "
+     "127.0.0.1 and ::1)"},
     {"port", 'p', false, OPTION_UINT, AT(port), "N", "0", 0, 65535,
      "TCP port; 0: chosen by the system, found through rpcbind"},
     {"socket", 's', false, OPTION_STRING, AT(socket), "PATH", NULL, 0, 0,
@@ -84,13 +84,14 @@ const struct option_row option_rows[] = {
      "bounded"},
     {"heuristic-lifetime", 0, false, OPTION_UINT, AT(heuristic_lifetime), "PERCENT", "10", 0, 100,
      "over HTTP, lifetime of a response that states none, as a share of the time since it was "
-     "modified, at most a day, but for users with cookies; 0: none"},
+     "modified, at most a day; not for requests with Cookie or Authorization; 0: none"},
     {"redirect-lifetime", 0, false, OPTION_DURATION, AT(redirect_lifetime), "TIME", "24h", 0, 0,
      "over HTTP, longest lifetime of a stored redirect"},
     {"error-lifetime", 0, false, OPTION_DURATION, AT(error_lifetime), "TIME", "10m", 0, 0,
      "over HTTP, longest lifetime of a stored error"},
     {"store-cookies", 0, false, OPTION_FLAG, AT(store_cookies), NULL, "no", 0, 0,
-     "over HTTP, store responses that set cookies, if they state a lifetime"},
+     "over HTTP, store responses that set cookies, if they state a positive lifetime and not "
+     "no-cache"},
     {"store-client-errors", 0, false, OPTION_FLAG, AT(store_client_errors), NULL, "no", 0, 0,
      "over HTTP, store responses with status 400, 413 or 414, if they state a lifetime"},
     {"tag-field", 0, false, OPTION_LIST, AT(tag_field), "NAME", NULL, 0, 0,

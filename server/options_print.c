@@ -35,7 +35,8 @@ options_print_help(FILE *out)
         buf_free(&text);
     }
     fputs("\nExit status: 0 stopped by a signal, 64 wrong usage, 69 port or socket in use,\n"
-          "71 a system call failed, 73 no access log, 78 wrong configuration.\n",
+          "71 a system call failed, 73 no access log or request database, 78 wrong\n"
+          "configuration.\n",
           out);
 }
 

@@ -40,7 +40,7 @@ read_rules(struct tag_rules *rules, const struct option_list *list, const char *
         before = why->len;
         buf_printf(why, "%s%s: ", option_place(list, i), option);
         if (tag_rules_add(rules, list->items[i], why))
-            why->len = before;
+            buf_truncate(why, before);
         else
             ok = false;
     }

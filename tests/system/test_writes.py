@@ -328,6 +328,8 @@ class RulesTest(harness.SystemTest):
 
     def test_rules_are_printed_as_they_are_read(self):
         rules = ("--tag-rule", "/* -> $1 all", "--write-rule", "/paths -> users")
-        printed = self.run_daemon("--check-config", *rules).stdout.decode()
+        done = self.run_daemon("--check-config", *rules)
+        self.assertEqual(done.stderr, b"")
+        printed = done.stdout.decode()
         self.assertIn("tag-rule = /* -> $1 all\n", printed)
         self.assertIn("write-rule = /paths -> users\n", printed)
