@@ -60,7 +60,7 @@ fish:command:fish
 logrotate:command:logrotate'
 fuzz_needs='
 clang:command:clang
-fuzzer:clang-runtime:libclang-rt-14-dev'
+fuzzer:clang-runtime:libclang-rt-dev'
 coverage_needs='
 gcovr:command:gcovr'
 # The contestant that stands for asyncio without blocking calls: 3.8.4 in Debian 12.
