@@ -15,15 +15,20 @@ static bool
 read_trust(struct http_service *http, const struct options *options, struct buf *why)
 {
     const struct option_list *list = &options->trust_forwarded;
-    char sentence[256] = "--forwarded-field has to name the field that is believed";
-    bool ok = true;
+    bool named = options->forwarded_field != HTTP_WAY_NONE, ok = named || !list->count;
+    char sentence[256];
 
     http->forwarded_field = (enum http_way_field)options->forwarded_field;
+    if (!ok) {
+        buf_end_line(why);
+        buf_printf(why,
+                   "%strust-forwarded: --forwarded-field has to name the field that is believed",
+                   option_place(list, 0));
+    }
     for (size_t i = 0; i < list->count; i++) {
-        if (http->forwarded_field && strcmp(list->items[i], "unix") == 0) {
+        if (strcmp(list->items[i], "unix") == 0) {
             http->trusts_local = true;
-        } else if (!http->forwarded_field ||
-                   !networks_add(&http->trusted, list->items[i], sentence, sizeof(sentence))) {
+        } else if (!networks_add(&http->trusted, list->items[i], sentence, sizeof(sentence))) {
             buf_end_line(why);
             buf_printf(why, "%strust-forwarded: %s", option_place(list, i), sentence);
             ok = false;

@@ -107,12 +107,13 @@ class ConfigTest(harness.SystemTest):
                            f"admin-uid = no such user\naccess-log = {self.dir}/none/access.log\n"
                            f"request-db = {self.dir}/folder\ntag-rule = words\ntag-field = a b\n"
                            "connect-port = words\nallow-port = words\nconnect-to = words\n"
-                           "cacert = /nowhere\nmetrics = words\nlisten = words\npolicy = none # good\n")
+                           "cacert = /nowhere\nmetrics = words\nlisten = words\npolicy = none # good\n"
+                           "trust-forwarded = words\n")
         done = self.run_daemon("--no-rpcbind", "--check-config", "-c", path, "--purge-net", "words")
         self.assertEqual((done.returncode, done.stdout), (78, b""))
         said = done.stderr.decode()
         lines = [int(n) for n in re.findall(re.escape(str(path)) + r":(\d+): ", said)]
-        self.assertEqual(sorted(lines), [1, 2, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19], said)
+        self.assertEqual(sorted(lines), [1, 2, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 21, 21], said)
         self.assertIn(' --purge-net: "words"', said)
         self.assertIn(f":10: access-log: {self.dir}/none/access.log: No such file or directory", said)
         self.assertIn(f":11: request-db: {self.dir}/folder: Is a directory", said)
