@@ -1,5 +1,6 @@
 /* What --check-config checks: all that a start would refuse, as far as nothing is opened for it. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,14 +23,34 @@ folder_of(const char *path)
     return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
+/* Could a file be made in the folder of this path? */
+static int
+find_fault_of_folder(const char *path)
+{
+    char *folder = folder_of(path);
+    struct stat st;
+    int error = 0;
+
+    if (!folder)
+        return ENOMEM;
+    if (stat(folder, &st) != 0 || (S_ISDIR(st.st_mode) && access(folder, W_OK | X_OK) != 0))
+        error = errno;
+    else if (!S_ISDIR(st.st_mode))
+        error = ENOTDIR;
+    free(folder);
+    return error;
+}
+
 /*
  * Could the file be written, or made? What another user than this may write, as after --user, is
  * not known.
  */
 static int
-find_fault(const char *path, const char *folder)
+find_fault(const char *path)
 {
+    char target[PATH_MAX];
     struct stat st;
+    ssize_t len;
 
     if (stat(path, &st) == 0) {
         if (S_ISDIR(st.st_mode))
@@ -38,25 +59,24 @@ find_fault(const char *path, const char *folder)
     }
     if (errno != ENOENT)
         return errno;
-    if (stat(folder, &st) != 0)
-        return errno;
-    if (!S_ISDIR(st.st_mode))
-        return ENOTDIR;
-    return access(folder, W_OK | X_OK) == 0 ? 0 : errno;
+    /* A link to a file that is to be made, such as /dev/stdout without /proc. */
+    len = readlink(path, target, sizeof(target) - 1);
+    if (len > 0 && *target == '/') {
+        target[len] = '\0';
+        return find_fault_of_folder(target);
+    }
+    return find_fault_of_folder(path);
 }
 
 /* `path` is the value of the option of that name, or NULL. */
 static int
 check_file(const struct options *options, const char *name, const char *path)
 {
-    char *folder;
     int error;
 
     if (!path || strcmp(path, "-") == 0)
         return EX_OK;
-    folder = folder_of(path);
-    error = folder ? find_fault(path, folder) : ENOMEM;
-    free(folder);
+    error = find_fault(path);
     if (error == 0)
         return EX_OK;
     log_error("%s%s: %s: %s", options_place(options, name), name, path, access_log_explain(error));
