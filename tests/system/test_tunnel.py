@@ -390,7 +390,8 @@ class WebSocketTest(TunnelTest):
         line, fields = read_head(connection)
         self.heads.append((line, fields))
         if fields.get("upgrade", "").lower() != "websocket":
-            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nplain")
+            # A write on a kept connection that is closed meanwhile would be 502.
+            connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nplain")
             return
         connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
                            b"Connection: Upgrade\r\nSec-WebSocket-Accept: "
