@@ -336,7 +336,7 @@ START_TEST(keys_lack_unused_codings)
         {AE ";gzip=0", "", AE "\n"},
         {AE ";gzip=0", OFFERS("gzip, identity;q=0"), AE ":identity;q=0\n"},
         {AE ";gzip=0", OFFERS("gzip, *;q=0"), AE ":identity;q=0\n"},
-        /* Who accepts all may get one that nobody else has offered. */
+        /* A request that accepts all may get one that no other has offered. */
         {AE ";gzip=0", OFFERS("*"), AE ":*\n"},
         {AE ";gzip=0", OFFERS("gzip, *"), AE ":*\n"},
         {AE ";gzip=0", OFFERS("*, gzip;q=0"), AE ":*,gzip;q=0\n"},

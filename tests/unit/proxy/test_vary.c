@@ -256,7 +256,7 @@ START_TEST(clients_share_what_an_origin_that_gzips_sends)
     expect_hit(TAKES("br;q=0.5, gzip;q=0.1"), 20);
     expect_hit(TAKES("gzip, br;q=0"), 20);
     ck_assert_uint_eq(scene_stats().pages, 1);
-    /* And nobody else gets it. */
+    /* No other client gets it. */
     store(TAKES("identity"), PLAIN, 30);
     expect_hit(TAKES("br"), 30);
     expect_hit(TAKES("gzip;q=0, br"), 30);
