@@ -193,6 +193,7 @@ class FloodTest(FairnessTest):
 class OneAddressTest(test_http.HttpTest):
     """All clients have one address over HTTP, as behind a terminator of TLS."""
 
+    options = ("--stop-timeout", "1s")
     UPLOADS = 300  # more than the fetches that may wait for one client, at an origin and in all
 
     def fetches(self):
