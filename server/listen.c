@@ -48,20 +48,6 @@ close_tcp(struct listening *listening)
     listening->ipv4.ss_family = listening->ipv6.ss_family = AF_UNSPEC;
 }
 
-void
-listen_note_address(struct listening *listening, const struct sockaddr_storage *address)
-{
-    struct sockaddr_storage *known =
-        address->ss_family == AF_INET6 ? &listening->ipv6 : &listening->ipv4;
-
-    if (known->ss_family == AF_UNSPEC)
-        *known = *address;
-    else if (known->ss_family == AF_INET6)
-        ((struct sockaddr_in6 *)known)->sin6_addr = in6addr_any;
-    else
-        ((struct sockaddr_in *)known)->sin_addr.s_addr = INADDR_ANY;
-}
-
 /*
  * Opens every address on one port. EADDRINUSE with *chosen set means that the port that the system
  * chose for the first address is in use on another: try again. On failure *at is the number of the
@@ -90,7 +76,7 @@ open_all(struct listening *listening, char *const *addresses, bool optional, uin
             return errno;
         listening->tcp[listening->tcp_count++] = fd;
         listening->port = listen_address_port_of(fd);
-        listen_note_address(listening, &address);
+        listen_address_note(&listening->ipv4, &listening->ipv6, &address);
     }
     return listening->tcp_count ? 0 : EAFNOSUPPORT;
 }

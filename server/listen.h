@@ -43,9 +43,6 @@ struct listening {
 
 #define LISTENING_NONE ((struct listening){.local = {.fd = -1, .lock = -1}})
 
-/* A TCP socket for RPC has this address: adds it to those of its family. */
-void listen_note_address(struct listening *listening, const struct sockaddr_storage *address);
-
 /* Checks the addresses and the path of the socket: a line in `why` for each error. Opens nothing.
  */
 enum listen_error listen_check(const struct options *options, struct buf *why);

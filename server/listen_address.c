@@ -58,6 +58,20 @@ listen_address_text(const struct sockaddr_storage *address, char text[INET6_ADDR
     return text;
 }
 
+void
+listen_address_note(struct sockaddr_storage *ipv4, struct sockaddr_storage *ipv6,
+                    const struct sockaddr_storage *address)
+{
+    struct sockaddr_storage *known = address->ss_family == AF_INET6 ? ipv6 : ipv4;
+
+    if (known->ss_family == AF_UNSPEC)
+        *known = *address;
+    else if (known->ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)known)->sin6_addr = in6addr_any;
+    else
+        ((struct sockaddr_in *)known)->sin_addr.s_addr = INADDR_ANY;
+}
+
 /* ---- sockets --------------------------------------------------------------------------------- */
 
 int

@@ -25,6 +25,13 @@ void listen_address_set_port(struct sockaddr_storage *address, uint16_t port);
 const char *listen_address_text(const struct sockaddr_storage *address,
                                 char text[INET6_ADDRSTRLEN]);
 
+/*
+ * Notes an address that is listened on with those of its family: the first one, AF_UNSPEC before
+ * it, becomes the wildcard address at the second.
+ */
+void listen_address_note(struct sockaddr_storage *ipv4, struct sockaddr_storage *ipv6,
+                         const struct sockaddr_storage *address);
+
 /* A listening TCP socket, that of an IPv6 address for IPv6 alone; -1 with errno. */
 int listen_address_open(const struct sockaddr *address, socklen_t len);
 

@@ -111,9 +111,9 @@ adopt_tcp(struct listening *listening, int fd, const struct sockaddr_storage *ad
     listening->tcp[listening->tcp_count++] = fd;
     listening->tcp_passed = true;
     listening->port = port;
-    listen_note_address(listening, address);
+    listen_address_note(&listening->ipv4, &listening->ipv6, address);
     if (inet6 && socket_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) == 0)
-        listen_note_address(listening, &any);
+        listen_address_note(&listening->ipv4, &listening->ipv6, &any);
     return true;
 }
 

@@ -76,7 +76,7 @@ def private(request):
 
 
 def feed(request):
-    """As WordPress: one entity tag for all, no Vary, and no-cache for users who have logged in."""
+    """As WordPress: one entity tag for all, no Vary, and no-cache after a login."""
     name = quiet_user(request)
     if request.headers.get("If-None-Match") == '"for-all"':
         response = HttpResponse(status=304)
