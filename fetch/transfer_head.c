@@ -11,18 +11,6 @@ is_redirect(unsigned status)
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-bool
-transfer_advance(struct transfer *t, enum answer_part part)
-{
-    if (t->error)
-        return false;
-    if (answer_advance(&t->answer, part))
-        return true;
-    transfer_fail(t, FETCH_ORIGIN_BROKE, "the parts of the answer of %s are out of order",
-                  t->target->host);
-    return false;
-}
-
 /* What the bytes that follow the head are. */
 static bool
 prepare_body(struct transfer *t)

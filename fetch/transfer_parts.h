@@ -1,6 +1,6 @@
 /*
- * What a transfer's files share: the head of its answer (transfer_head.c), both bodies and the
- * pauses (transfer.c).
+ * What a transfer's files share (transfer_state.c): its head (transfer_head.c) and its bodies and
+ * pauses (transfer.c) call it, and do not call each other.
  */
 #ifndef SUNPROXY_FETCH_TRANSFER_PARTS_H
 #define SUNPROXY_FETCH_TRANSFER_PARTS_H
