@@ -148,22 +148,44 @@ run_units() {
 }
 
 # The Python tests write one line a test: passed, failed or skipped, its name, and why.
-run_system() { # variant, arguments of tests/system/run.py
-    local variant=$1 results=$logs/system-$1.results outcome name why
+start_system() { # variant, arguments of tests/system/run.py
+    local variant=$1
     shift
     printf 'system tests, %s\n' "$variant"
-    rm -f "$results"
-    SUNPROXY_BUILD=build/$variant python3 tests/system/run.py --jobs $((jobs + 1)) \
-        --results "$results" --logs "$logs/system-$variant" "$@" ||
-        [ -s "$results" ] || fail "system tests, $variant: the runner failed"
+    rm -f "$logs/system-$variant.results"
+    SUNPROXY_BUILD=build/$variant python3 tests/system/run.py \
+        --results "$logs/system-$variant.results" --logs "$logs/system-$variant" "$@"
+}
+
+count_system() { # variant, whether the runner ended well
+    local results=$logs/system-$1.results outcome name why
+    [ "$2" = 0 ] || [ -s "$results" ] || fail "system tests, $1: the runner failed"
     [ -f "$results" ] || return
     while IFS=$'\t' read -r outcome name why; do
         case $outcome in
         passed) pass ;;
-        skipped) skip "$variant $name: $why" ;;
-        *) fail "$variant $name: $why" ;;
+        skipped) skip "$1 $name: $why" ;;
+        *) fail "$1 $name: $why" ;;
         esac
     done <"$results"
+}
+
+# Those of both variants at once: either runner begins few classes while processors are busy.
+run_systems() {
+    local said=$logs/system-tsan.out runner=
+    if wants system-tsan; then
+        start_system tsan --jobs 1 --threads >"$said" 2>&1 &
+        runner=$!
+    fi
+    if wants system; then
+        start_system "$main" --jobs "$jobs"
+        count_system "$main" $?
+    fi
+    if [ -n "$runner" ]; then
+        wait "$runner"
+        count_system tsan $?
+        cat "$said"
+    fi
 }
 
 # The simulator on another processor: one test, which needs tools that few machines have.
@@ -263,8 +285,7 @@ wants unit && add_units "$main" "${fuzz_sources[@]}"
 run_units
 stage "unit tests"
 [ "$main" = asan ] && wants arm64 && run_arm64
-wants system && run_system "$main"
-wants system-tsan && run_system tsan --threads
+run_systems
 stage "system tests"
 
 printf '\n'
