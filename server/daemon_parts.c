@@ -169,7 +169,7 @@ make_fetcher(struct daemon_parts *parts)
     config.max_active = parts->descriptors.fetches;
     config.max_waiting = lower(options->max_fetches_waiting, parts);
     config.max_active_per_client = lower(options->max_fetches_per_client, parts);
-    config.max_active_per_origin = (unsigned)options->max_fetches_per_origin;
+    config.max_active_per_origin = lower(options->max_fetches_per_origin, parts);
     config.max_idle_per_origin = (unsigned)options->max_idle_per_origin;
     config.max_queued = (unsigned)options->max_fetches_queued;
     config.max_redirects = (unsigned)options->max_redirects;

@@ -168,6 +168,24 @@ class DescriptorsTest(LimitsTest):
         self.assertEqual(self.admit(connections), of_one)
         self.assertEqual(self.admit(1, "127.0.0.2"), 1)
 
+    def test_an_origin_that_is_silent_leaves_fetches_to_others(self):
+        self.start("--max-fetches-per-client", "0", "--max-fetches", "512",
+                   "--max-fetches-waiting", "512", "--max-fetches-per-origin", "64",
+                   "--stop-timeout", "1s", preexec=self.bounded)
+        fetches = self.lowered(self.d)[2]
+        self.assertLess(fetches, 64)
+        clients = [f"127.0.0.{n}" for n in range(2, 6)]
+        for client in clients:
+            self.admit(1, client)
+        for n in range(2 * fetches):
+            self.crowd[n % len(clients)].send(rpc.record(rpc.call(
+                xid=n, procedure=rpc.V2_GET,
+                arguments=rpc.get_arguments(f"http://h.test/{n}?fault=hang-silent"))))
+        harness.wait_until(lambda: self.stat(self.d)["fetches_queued"] >= fetches,
+                           what="fetches in the queue")
+        self.admit(1, "127.0.0.6")
+        self.assertEqual(self.crowd[-1].get("http://other.test/").status, "ok")
+
     def test_nothing_is_said_where_all_have_descriptors(self):
         self.start("--max-connections", "30", "--max-fetches", "10", preexec=self.bounded)
         self.assertEqual(self.admit(40), 30)
