@@ -404,9 +404,10 @@ confirmed(struct origin_fill *fill, const struct fetch_head *head, struct origin
                                            .made_for = sharing_made_for(previous->notes)});
     /*
      * The stored body may be that of another user: origins give the same entity tag to all. So it
-     * is neither given to this request nor stored again.
+     * is neither given to this request nor stored again, if it is one client's as updated.
      */
-    if (fill->sharing.by_user) {
+    if (fill->sharing.by_user ||
+        (fill->sharing.unshared && sharing_made_for(fill->sharing.notes))) {
         fill->again = true;
         return ORIGIN_RAW_TAKEN;
     }

@@ -238,6 +238,31 @@ START_TEST(a_304_with_no_cache_gives_no_users_object_to_another)
 }
 END_TEST
 
+START_TEST(a_304_for_one_client_gives_no_users_object_to_another)
+{
+    static const char *const lines[] = {"Cache-Control: private\r\n", "Cache-Control: no-store\r\n",
+                                        "Set-Cookie: a=b\r\n"};
+
+    for (size_t i = 0; i < 9; i++) {
+        const char *refresher = pairs[1 + i / 3].refresher;
+        struct visit v;
+
+        scene_begin(&defaults);
+        fetch(pairs[1 + i / 3].made_for, pairs[1 + i / 3].made_for, FRESH, 20, true);
+        scene.now_us += 11 * SECOND;
+        ck_assert(!begin(&v, refresher, 1));
+        scene_answer(URL, 304, lines[i % 3], 0);
+        ck_assert(!v.ended);
+        ck_assert_str_eq(scene_fetch(URL)->fields, refresher);
+        scene_answer(URL, 200, lines[i % 3], 30);
+        expect_body(&v, OUTCOME_MISS, 30);
+        ck_assert(!v.stored);
+        ck_assert_uint_eq(scene_stats().pages, 0);
+        scene_end();
+    }
+}
+END_TEST
+
 START_TEST(a_users_object_that_is_not_shared_any_more_is_given_to_nobody)
 {
     struct visit v;
@@ -463,6 +488,7 @@ unit_suite(void)
     tcase_add_test(cases, users_that_waited_do_not_wait_for_each_other);
     tcase_add_test(cases, a_304_that_shares_the_object_still_refreshes_it);
     tcase_add_test(cases, a_304_with_no_cache_gives_no_users_object_to_another);
+    tcase_add_test(cases, a_304_for_one_client_gives_no_users_object_to_another);
     tcase_add_test(cases, a_users_object_that_is_not_shared_any_more_is_given_to_nobody);
     tcase_add_test(cases, what_a_stranger_refreshes_remains_a_users);
     tcase_add_test(cases, a_response_to_HEAD_removes_a_users_object_that_it_does_not_share);
