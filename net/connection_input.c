@@ -136,6 +136,8 @@ net_connection_read(struct net_connection *c, uint32_t events)
             net_connection_finish(c);
         else if ((size_t)n == sizeof(set->scratch) || (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
             read_again(c);
+    } else if (n == 0 && c->protocol->answers_all && (events & (EPOLLERR | EPOLLHUP))) {
+        net_connection_close(c); /* both sides have ended: no answer can be delivered */
     } else if (n == 0) {
         end_input(c);
     } else if (errno == EINTR) {

@@ -35,6 +35,13 @@ struct net_protocol {
     size_t connection_size; /* of an object that begins with a struct net_connection */
 
     /*
+     * Is work in vain whose answer cannot be delivered? Then a connection is closed as soon as the
+     * system reports that both sides have ended, as over AF_UNIX when the peer closes. False: what
+     * is in work goes on, as where the peer has ended its side alone.
+     */
+    bool answers_all;
+
+    /*
      * Does the peer connect for clients of its own, which the protocol learns later? Then no
      * client's bounds and rates hold for the connection until net_connection_set_client(). Called
      * with the context of the listener, on worker 0. NULL: no peer does.

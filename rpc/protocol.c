@@ -81,6 +81,7 @@ closed(struct net_connection *net)
 
 const struct net_protocol rpc_protocol = {
     .connection_size = sizeof(struct rpc_connection),
+    .answers_all = true,
     .opened = opened,
     .received = received,
     .stopped = stopped,

@@ -195,6 +195,28 @@ START_TEST(a_peer_gone_before_its_answer)
 }
 END_TEST
 
+/* Over AF_UNIX, where a closed connection is not one of which the peer has ended its side alone. */
+START_TEST(a_local_peer_gone_is_noticed_before_its_answer)
+{
+    int local = peer_connect_unix(&tiny), half = peer_connect_unix(&tiny);
+    int other = peer_connect(&tiny);
+
+    ck_assert(peer_call(local, 1, TINY_DEFER, 100));
+    ck_assert(peer_call(half, 2, TINY_DEFER, 100));
+    AWAIT(atomic_load(&tiny.deferred) == 2);
+    ck_assert_int_eq(shutdown(half, SHUT_WR), 0);
+    close(local);
+    AWAIT(tiny_stats(&tiny).net.connections == 2);
+    ck_assert_uint_eq(atomic_load(&tiny.released), 0);
+    ck_assert(peer_call(other, 3, TINY_ANSWER, 0));
+    EXPECT_ACCEPTED(other, 3, SUCCESS, 2);
+    expect_body(&tiny, half, 2, 100);
+    ck_assert(peer_is_cut(half));
+    close(half);
+    close(other);
+}
+END_TEST
+
 START_TEST(a_peer_gone_with_its_answer_half_written)
 {
     int fd = peer_connect(&tiny), other = peer_connect(&tiny);
@@ -535,6 +557,7 @@ unit_suite(void)
     tcase_add_test(one, deferred_calls_are_answered_in_any_order);
     tcase_add_test(one, a_peer_may_shut_down_its_side_and_wait);
     tcase_add_test(one, a_peer_gone_before_its_answer);
+    tcase_add_test(one, a_local_peer_gone_is_noticed_before_its_answer);
     tcase_add_test(one, a_peer_gone_with_its_answer_half_written);
     suite_add_tcase(suite, one);
     tcase_set_timeout(end, 120);
