@@ -8,9 +8,16 @@
  *
  * d is 0.005^(1/N), with N the number of cached pages: an eviction that is N requests old has
  * 0.005 of the weight of one just made. (libCacheSim takes the capacity for N; with a capacity in
- * bytes nothing is discounted there.) Each history has half of the capacity, as in libCacheSim. The
- * count of a page begins at 1 with each insertion; of equal counts LFU evicts the page that reached
- * it first.
+ * bytes nothing is discounted there.) Each history has half of the capacity, as in libCacheSim and
+ * in the authors' program.
+ *
+ * The paper leaves three choices open, which parameter rule decides. By rule=plain the count of a
+ * page begins at 1 with each insertion, of equal counts LFU evicts the page that reached it first,
+ * which is the least recently requested, and the weights are not bounded. By rule=authors, the
+ * program of the authors (sylab/cacheus), the count of a page in a history goes on, of equal counts
+ * LFU evicts the page of the lowest key (there the number of a block), and weights are between 0.01
+ * and 0.99. On a cycle that is larger than the cache all counts are equal, and only the second rule
+ * differs from LRU.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -25,6 +32,7 @@
 
 #define DISCOUNT 0.005
 #define LEAST_WEIGHT 1e-10 /* no policy is ruled out for good */
+#define LEAST_WEIGHT_OF_AUTHORS 0.01
 
 enum expert { EXPERT_LRU, EXPERT_LFU, EXPERTS, EXPERT_BOTH = EXPERTS };
 
@@ -32,7 +40,7 @@ struct lecar_node {
     struct list_node links; /* in order of the last request */
     struct heap_node heap;  /* in order of counts */
     uint32_t count;         /* of requests; stays at its maximum */
-    uint64_t reached;       /* the time at which the count became what it is */
+    uint64_t order;         /* among equal counts: the time at which it was reached, or the key */
     uint64_t key;
     uint64_t bytes;
 };
@@ -40,7 +48,7 @@ struct lecar_node {
 struct policy {
     struct list pages; /* the least recently requested first */
     struct heap heap;
-    struct ghost histories[EXPERTS]; /* words: the time of the eviction */
+    struct ghost histories[EXPERTS]; /* words: the time of the eviction, the count */
     double weights[EXPERTS];         /* their sum is 1 */
     uint64_t now;                    /* the number of this request, from 1 */
     uint64_t random;                 /* state of SplitMix64 */
@@ -48,9 +56,13 @@ struct policy {
     enum expert expert;              /* that chose it */
     double rate;
     double history_fraction;
+    bool by_authors;       /* rule=authors */
+    uint32_t count_so_far; /* of the page of the last admit() */
 };
 
-enum { PARAM_RATE, PARAM_HISTORY };
+enum { PARAM_RATE, PARAM_HISTORY, PARAM_RULE };
+
+enum word { WORD_EVICTED, WORD_COUNT, WORDS };
 
 static struct lecar_node *
 lecar_of_heap(struct heap_node *node)
@@ -66,7 +78,7 @@ lecar_compare(const struct heap_node *a, const struct heap_node *b)
 
     if (x->count != y->count)
         return x->count < y->count ? -1 : 1;
-    return x->reached < y->reached ? -1 : x->reached > y->reached;
+    return x->order < y->order ? -1 : x->order > y->order;
 }
 
 static void
@@ -88,12 +100,13 @@ lecar_create(const struct policy_ops *ops, const struct policy_config *config)
     list_init(&policy->pages);
     heap_init(&policy->heap, lecar_compare);
     for (int i = 0; i < EXPERTS; i++) {
-        ghost_init_with_words(&policy->histories[i], 0, 0, 1);
+        ghost_init_with_words(&policy->histories[i], 0, 0, WORDS);
         policy->weights[i] = 1.0 / (double)EXPERTS;
     }
     policy->random = config->seed;
     policy->rate = policy_param_value(ops, config, PARAM_RATE);
     policy->history_fraction = policy_param_value(ops, config, PARAM_HISTORY);
+    policy->by_authors = policy_param_value(ops, config, PARAM_RULE) > 0;
     lecar_resize(policy, config);
     return policy;
 }
@@ -122,6 +135,19 @@ lecar_penalise(struct policy *policy, enum expert expert, uint64_t evicted_at)
     }
     for (int i = 0; i < EXPERTS; i++)
         policy->weights[i] /= sum;
+    if (!policy->by_authors)
+        return;
+    for (int i = 0; i < EXPERTS; i++) {
+        policy->weights[i] = fmax(policy->weights[i], LEAST_WEIGHT_OF_AUTHORS);
+        policy->weights[i] = fmin(policy->weights[i], 1 - LEAST_WEIGHT_OF_AUTHORS);
+    }
+}
+
+static void
+lecar_set_count(const struct policy *policy, struct lecar_node *node, uint32_t count)
+{
+    node->count = count;
+    node->order = policy->by_authors ? node->key : policy->now;
 }
 
 static bool
@@ -129,12 +155,15 @@ lecar_admit(struct policy *policy, const struct policy_page *page)
 {
     policy->now++;
     policy->victim = NULL;
+    policy->count_so_far = 0;
     for (int i = 0; i < EXPERTS; i++) {
         const uint64_t *words = ghost_words(&policy->histories[i], page->key);
 
         if (!words)
             continue;
-        lecar_penalise(policy, (enum expert)i, words[0]);
+        lecar_penalise(policy, (enum expert)i, words[WORD_EVICTED]);
+        if (policy->by_authors)
+            policy->count_so_far = (uint32_t)words[WORD_COUNT];
         ghost_take(&policy->histories[i], page->key);
     }
     return true;
@@ -147,8 +176,7 @@ lecar_insert(struct policy *policy, void *opaque, const struct policy_page *page
 
     node->key = page->key;
     node->bytes = page->bytes;
-    node->count = 1;
-    node->reached = policy->now;
+    lecar_set_count(policy, node, policy->count_so_far + (policy->count_so_far < UINT32_MAX));
     if (!heap_insert(&policy->heap, &node->heap))
         return -1;
     list_add_last(&policy->pages, node, 0);
@@ -167,8 +195,7 @@ lecar_access(struct policy *policy, void *opaque, const struct policy_page *page
     list_move_last(&policy->pages, node);
     if (node->count == UINT32_MAX)
         return;
-    node->count++;
-    node->reached = policy->now;
+    lecar_set_count(policy, node, node->count + 1);
     heap_sink(&policy->heap, &node->heap);
 }
 
@@ -199,8 +226,12 @@ lecar_remove(struct policy *policy, void *opaque, bool evicted)
     if (evicted && node == policy->victim && policy->expert != EXPERT_BOTH) {
         struct ghost *history = &policy->histories[policy->expert];
 
-        if (ghost_add(history, node->key, node->bytes))
-            ghost_words(history, node->key)[0] = policy->now;
+        if (ghost_add(history, node->key, node->bytes)) {
+            uint64_t *words = ghost_words(history, node->key);
+
+            words[WORD_EVICTED] = policy->now;
+            words[WORD_COUNT] = node->count;
+        }
     }
     heap_remove(&policy->heap, &node->heap);
     list_remove(&policy->pages, node, 0);
@@ -215,7 +246,8 @@ lecar_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
     (void)bytes; /* it keeps no sum of them */
     for (const struct lecar_node *node = list_first(&policy->pages); node;
          node = list_next(&policy->pages, node)) {
-        if (node->reached > policy->now || ghost_has(&policy->histories[EXPERT_LRU], node->key) ||
+        if ((policy->by_authors ? node->order != node->key : node->order > policy->now) ||
+            ghost_has(&policy->histories[EXPERT_LRU], node->key) ||
             ghost_has(&policy->histories[EXPERT_LFU], node->key))
             return false;
     }
@@ -224,6 +256,8 @@ lecar_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
            ghost_is_valid(&policy->histories[EXPERT_LRU]) &&
            ghost_is_valid(&policy->histories[EXPERT_LFU]) && sum > 0.999 && sum < 1.001;
 }
+
+static const char *const rules[] = {"plain", "authors", NULL};
 
 static const struct policy_param params[] = {
     [PARAM_RATE] = {.name = "rate",
@@ -237,6 +271,16 @@ static const struct policy_param params[] = {
                        .high = 16,
                        .meaning = "evicted pages remembered for each of the two policies, as a "
                                   "multiple of the capacity"},
+    [PARAM_RULE] = {.name = "rule",
+                    .start = 0,
+                    .low = 0,
+                    .high = 1,
+                    .whole = true,
+                    .words = rules,
+                    .meaning = "plain: counts begin at 1 with each insertion, ties go to the least "
+                               "recently requested page; authors: as in the authors' program, "
+                               "counts go on after a return from a history, ties go to the lowest "
+                               "key, and weights are between 0.01 and 0.99"},
     {.name = NULL},
 };
 

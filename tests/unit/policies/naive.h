@@ -9,7 +9,9 @@
 
 #include "tests/unit/policies/driven.h"
 
+#ifndef NAIVE_IDS
 #define NAIVE_IDS 80u
+#endif
 #ifndef NAIVE_ROUNDS
 #define NAIVE_ROUNDS 1500u
 #endif

@@ -30,8 +30,9 @@ static const char *const variants[] = {
     "lhd:sample=1,period=0",
     "lecar:rate=10,history=16",
     "lecar:history=0",
+    "lecar:rule=authors",
     "clock-pro:cold=1",
-    "clock-pro:cold=0.0001",
+    "clock-pro:cold=0.01",
     "lirs:hir=1",
     "lirs:hir=0.5,history=0",
 };
