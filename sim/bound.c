@@ -1,6 +1,7 @@
 #include "sim/bound.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* A page kept from a request to the next one for it. */
 struct stay {
@@ -51,19 +52,46 @@ add_up(struct sim_bound *bound, struct stay *stays)
     }
 }
 
+/* What a cache charges for a page of the size that request i has, as sim/engine.c does. */
+static uint32_t
+charge(const struct sim_trace *trace, size_t i, uint64_t overhead)
+{
+    uint64_t sum = trace->sizes[i] + overhead;
+
+    sum += trace->charges ? trace->charges[trace->ids[i]] : 0;
+    return sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
+}
+
+/*
+ * `least` has an element for each page, UINT32_MAX at first.
+ *
+ * Why the sums are a bound. Let i and j be two requests for a page in a row, and j a hit. The page
+ * is then cached from i to j, and it takes up what it was charged when it was inserted. It was
+ * inserted at i or at an earlier request for it, because a hit inserts nothing and changes no
+ * charge. So it takes up at least the least charge of all requests for it up to i, for j - i steps.
+ * The pages that are cached at a step take up no more than the capacity together. Summed over all
+ * steps, the stays of all hits take up no more than the capacity times the steps, each at its least
+ * charge. The most hits, and the most bytes of hits, that fit into that sum are therefore no less
+ * than those of any cache.
+ *
+ * With the charge of request i itself this would not hold where pages grow: a page that was
+ * inserted with 1 byte takes up 1 byte when it hits with 1,000.
+ */
 static size_t
-gather(const struct sim_trace *trace, size_t warmup, uint64_t overhead, struct stay *stays)
+gather(const struct sim_trace *trace, size_t warmup, uint64_t overhead, uint32_t *least,
+       struct stay *stays)
 {
     size_t count = 0;
 
     for (size_t i = 0; i < trace->request_count; i++) {
         size_t next = trace->next[i];
-        double bytes = (double)trace->sizes[i] + (double)overhead +
-                       (trace->charges ? trace->charges[trace->ids[i]] : 0);
+        uint32_t *page = &least[trace->ids[i]], charged = charge(trace, i, overhead);
 
+        if (charged < *page)
+            *page = charged;
         if (next >= trace->request_count || next < warmup)
             continue;
-        stays[count++] = (struct stay){bytes * (double)(next - i), trace->sizes[next]};
+        stays[count++] = (struct stay){(double)*page * (double)(next - i), trace->sizes[next]};
     }
     return count;
 }
@@ -73,14 +101,17 @@ sim_bound_make(const struct sim_trace *trace, size_t warmup, uint64_t overhead,
                struct sim_bound *bound)
 {
     size_t capacity = trace->request_count ? trace->request_count : 1;
+    size_t least_bytes = (trace->page_count ? trace->page_count : 1) * sizeof(uint32_t);
     struct stay *stays = malloc(capacity * sizeof(*stays));
+    uint32_t *least = malloc(least_bytes);
 
     *bound = (struct sim_bound){.steps = trace->request_count,
                                 .hit_costs = malloc(capacity * sizeof(double)),
                                 .byte_costs = malloc(capacity * sizeof(double)),
                                 .byte_gains = malloc(capacity * sizeof(double))};
-    if (!stays || !bound->hit_costs || !bound->byte_costs || !bound->byte_gains) {
+    if (!stays || !least || !bound->hit_costs || !bound->byte_costs || !bound->byte_gains) {
         free(stays);
+        free(least);
         sim_bound_free(bound);
         return false;
     }
@@ -88,7 +119,9 @@ sim_bound_make(const struct sim_trace *trace, size_t warmup, uint64_t overhead,
         bound->requests++;
         bound->bytes += trace->sizes[i];
     }
-    bound->count = gather(trace, warmup, overhead, stays);
+    memset(least, 0xff, least_bytes);
+    bound->count = gather(trace, warmup, overhead, least, stays);
+    free(least);
     add_up(bound, stays);
     free(stays);
     return true;

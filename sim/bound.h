@@ -4,6 +4,10 @@
  * 2018, section 4). A page that is kept from a request to the next one for it takes up its bytes
  * times the requests between. A cache offers its capacity times all requests. The bound takes the
  * cheapest such stays until the capacity is used up, whenever they are.
+ *
+ * The paper has pages of constant size. Where a page's size changes, a cached page keeps the size
+ * that it was inserted with (sim/sim.h), and a stay takes up the least size that the page had so
+ * far. sim/bound.c has the proof.
  */
 #ifndef SUNPROXY_SIM_BOUND_H
 #define SUNPROXY_SIM_BOUND_H
