@@ -5,8 +5,13 @@
  * is remembered is inserted into the main queue. The main queue is a FIFO in which a page is
  * reinserted once for each of its hits, three at most.
  *
- * Until the first eviction, pages that do not fit into the small queue are inserted into the main
- * queue, so that a cache that is being filled does not evict while it has space.
+ * Until the first eviction, pages that come while the small queue is full are inserted into the
+ * main queue, as in libCacheSim 0.3.5. By algorithm 1 of the paper every page that is not remembered
+ * is inserted into the small queue (fill=small), which then has most of a cache that is being
+ * filled.
+ *
+ * The paper does not treat sizes. A page as large as the small queue is admitted; libCacheSim
+ * refuses it, and with it every page of a cache of ten, whose small queue has one page.
  */
 #include <stdlib.h>
 
@@ -33,11 +38,14 @@ struct policy {
     struct s3_fifo_node *victim; /* found, and nothing has changed since; or NULL */
     bool was_ghost;              /* the page of the last admit() was remembered */
     bool has_evicted;
+    bool fills_main;    /* fill=main */
     unsigned threshold; /* hits in small for which a page is moved to main */
     double small_fraction, ghost_fraction;
 };
 
-enum { PARAM_SMALL, PARAM_GHOST, PARAM_THRESHOLD };
+enum { PARAM_SMALL, PARAM_GHOST, PARAM_THRESHOLD, PARAM_FILL };
+
+enum s3_fifo_fill { FILL_MAIN, FILL_SMALL };
 
 static uint64_t
 s3_fifo_bytes(const void *node)
@@ -71,6 +79,8 @@ s3_fifo_create(const struct policy_ops *ops, const struct policy_config *config)
     policy->small_fraction = policy_param_value(ops, config, PARAM_SMALL);
     policy->ghost_fraction = policy_param_value(ops, config, PARAM_GHOST);
     policy->threshold = (unsigned)policy_param_value(ops, config, PARAM_THRESHOLD);
+    policy->fills_main =
+        (enum s3_fifo_fill)policy_param_value(ops, config, PARAM_FILL) == FILL_MAIN;
     s3_fifo_resize(policy, config);
     return policy;
 }
@@ -97,8 +107,9 @@ s3_fifo_insert(struct policy *policy, void *node, const struct policy_page *page
     inserted->key = page->key;
     inserted->bytes = page->bytes & S3_FIFO_BYTES;
     inserted->hits = 0;
-    inserted->is_main = policy->was_ghost || (!policy->has_evicted &&
-                                              share_is_full(&policy->small_share, &policy->small));
+    inserted->is_main =
+        policy->was_ghost || (policy->fills_main && !policy->has_evicted &&
+                              share_is_full(&policy->small_share, &policy->small));
     list_add_last(inserted->is_main ? &policy->main : &policy->small, inserted, inserted->bytes);
     policy->was_ghost = false;
     policy->victim = NULL;
@@ -193,6 +204,8 @@ s3_fifo_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
            s3_fifo_list_is_valid(policy, &policy->main, true) && ghost_is_valid(&policy->ghost);
 }
 
+static const char *const fills[] = {[FILL_MAIN] = "main", [FILL_SMALL] = "small", NULL};
+
 static const struct policy_param params[] = {
     [PARAM_SMALL] = {.name = "small",
                      .start = 0.1,
@@ -213,6 +226,14 @@ static const struct policy_param params[] = {
                          .whole = true,
                          .meaning =
                              "hits in the small queue for which a page moves to the main queue"},
+    [PARAM_FILL] = {.name = "fill",
+                    .start = FILL_MAIN,
+                    .low = FILL_MAIN,
+                    .high = FILL_SMALL,
+                    .whole = true,
+                    .words = fills,
+                    .meaning = "where new pages go before the first eviction once the small queue "
+                               "is full: main, as in libCacheSim, or small, as in the paper"},
     {.name = NULL},
 };
 

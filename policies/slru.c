@@ -1,13 +1,17 @@
 /*
- * SLRU, segmented LRU: LRU lists, four by default, each with an equal share of the capacity. A page
- * is inserted into the lowest segment in which it fits, else into the lowest. A hit moves it to the
- * next higher one; pages that exceed the share there are moved down one, to its recent end. The
- * victim is the oldest page of the lowest segment that has any.
+ * SLRU, segmented LRU: LRU lists, four by default, each with an equal share of the capacity. A hit
+ * moves a page to the next higher segment; pages that exceed the share there are moved down one, to
+ * its recent end. The victim is the oldest page of the lowest segment that has any.
  *
- * Karedla et al. have two segments; four of equal size are those of Huang et al., "An Analysis of
- * Facebook Photo Caching" (SOSP 2013). When sizes differ, pages that are moved down may be larger
- * than the one that was moved up. The lowest segment then exceeds its share, and its oldest pages
- * are evicted with the hit.
+ * By enter=free a page is inserted into the lowest segment in which it fits, else into the lowest,
+ * as in libCacheSim. When sizes differ, pages that are moved down may be larger than the one that
+ * was moved up. The lowest segment then exceeds its share, and its oldest pages are evicted with
+ * the hit.
+ *
+ * By enter=lowest a page is always inserted into the lowest segment, which has what the others
+ * leave of the capacity. This is the rule of Karedla et al., who have two segments (segments=2):
+ * pages are protected only by a second request. Four segments of equal size are those of Huang et
+ * al., "An Analysis of Facebook Photo Caching" (SOSP 2013).
  */
 #include <stdlib.h>
 
@@ -26,12 +30,15 @@ struct slru_node {
 
 struct policy {
     unsigned highest;                   /* segment */
+    bool enters_lowest;                 /* enter=lowest */
     bool was_pushed;                    /* the last request pushed a page into the lowest */
     struct share share;                 /* of each */
     struct list segments[MAX_SEGMENTS]; /* the oldest first */
 };
 
-enum { PARAM_SEGMENTS };
+enum { PARAM_SEGMENTS, PARAM_ENTER };
+
+enum slru_enter { ENTER_FREE, ENTER_LOWEST };
 
 static uint64_t
 slru_bytes(const void *node)
@@ -76,6 +83,8 @@ slru_create(const struct policy_ops *ops, const struct policy_config *config)
     if (!policy)
         return NULL;
     policy->highest = (unsigned)policy_param_value(ops, config, PARAM_SEGMENTS) - 1;
+    policy->enters_lowest =
+        (enum slru_enter)policy_param_value(ops, config, PARAM_ENTER) == ENTER_LOWEST;
     for (unsigned i = 0; i <= policy->highest; i++)
         list_init(&policy->segments[i]);
     slru_resize(policy, config);
@@ -100,8 +109,10 @@ slru_insert(struct policy *policy, void *node, const struct policy_page *page)
     struct slru_node *inserted = node;
     unsigned i = 0;
 
-    while (i <= policy->highest && !share_fits(&policy->share, &policy->segments[i], page->bytes))
-        i++;
+    if (!policy->enters_lowest)
+        while (i <= policy->highest &&
+               !share_fits(&policy->share, &policy->segments[i], page->bytes))
+            i++;
     if (i > policy->highest)
         i = 0;
     inserted->bytes = page->bytes & SLRU_BYTES;
@@ -129,7 +140,8 @@ slru_access(struct policy *policy, void *node, const struct policy_page *page)
 static bool
 slru_has_surplus(const struct policy *policy)
 {
-    return policy->was_pushed && share_is_exceeded(&policy->share, &policy->segments[0]);
+    return policy->was_pushed && !policy->enters_lowest &&
+           share_is_exceeded(&policy->share, &policy->segments[0]);
 }
 
 static void *
@@ -174,6 +186,8 @@ slru_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes)
     return count == 0 && bytes == 0;
 }
 
+static const char *const enters[] = {[ENTER_FREE] = "free", [ENTER_LOWEST] = "lowest", NULL};
+
 static const struct policy_param params[] = {
     [PARAM_SEGMENTS] = {.name = "segments",
                         .start = 4,
@@ -181,6 +195,14 @@ static const struct policy_param params[] = {
                         .high = MAX_SEGMENTS,
                         .whole = true,
                         .meaning = "segments, each with an equal share of the capacity; 1 is LRU"},
+    [PARAM_ENTER] = {.name = "enter",
+                     .start = ENTER_FREE,
+                     .low = ENTER_FREE,
+                     .high = ENTER_LOWEST,
+                     .whole = true,
+                     .words = enters,
+                     .meaning = "where new pages go: free, the lowest segment with free capacity, "
+                                "as in libCacheSim, or always the lowest, as in the paper"},
     {.name = NULL},
 };
 

@@ -31,6 +31,15 @@ START_TEST(slru_segments)
 }
 END_TEST
 
+/* While the cache is filled, c and d are inserted into the upper segment, or are not. */
+START_TEST(slru_enter)
+{
+    check_play("slru:segments=2", 4, "abcdefg", "+++++a+b+e");
+    check_play("slru:segments=2,enter=lowest", 4, "abcdefg", "+++++a+b+c");
+    check_play("slru:enter=lowest", 4, "aabcdef", "+.++++b+c");
+}
+END_TEST
+
 /* a comes back when two have left after it: too late to be remembered among two, not among four. */
 START_TEST(two_q_kout)
 {
@@ -62,6 +71,15 @@ START_TEST(s3_fifo_threshold)
     check_play("s3-fifo:small=0.5", 4, "abcdae", "++++.+a");
     check_play("s3-fifo:small=0.5,threshold=1", 4, "abcdae", "++++.+b");
     check_play("s3-fifo:small=0.5,threshold=3", 4, "abcdaae", "++++..+a");
+}
+END_TEST
+
+/* By the paper the first page is evicted; by libCacheSim the only page of the small queue. */
+START_TEST(s3_fifo_fill)
+{
+    check_play("s3-fifo", 4, "abcde", "+++++a");
+    check_play("s3-fifo", 4, "abcdef", "+++++a+e");
+    check_play("s3-fifo:fill=small", 4, "abcdef", "+++++a+b");
 }
 END_TEST
 
@@ -195,10 +213,12 @@ unit_suite(void)
 
     tcase_add_test(tc, clock_bits);
     tcase_add_test(tc, slru_segments);
+    tcase_add_test(tc, slru_enter);
     tcase_add_test(tc, two_q_kout);
     tcase_add_test(tc, two_q_kin);
     tcase_add_test(tc, s3_fifo_small);
     tcase_add_test(tc, s3_fifo_threshold);
+    tcase_add_test(tc, s3_fifo_fill);
     tcase_add_test(tc, s3_fifo_ghost);
     tcase_add_test(tc, how_large_a_page_may_be);
     tcase_add_test(tc, the_largest_capacity_there_is);

@@ -176,6 +176,8 @@ lru_k_victim(struct naive *n)
 
 /* ---- SLRU: queues from the lowest segment on ------------------------------------------------- */
 
+enum { SEGMENTS, ENTERS_LOWEST };
+
 static double
 slru_share(const struct naive *n)
 {
@@ -194,7 +196,7 @@ slru_enter(struct naive *n, uint32_t id, const struct policy_page *page)
 {
     (void)page;
     model.was_pushed = false;
-    for (unsigned i = 0; i < (unsigned)n->params[0]; i++) {
+    for (unsigned i = 0; i < (unsigned)n->params[SEGMENTS] && n->params[ENTERS_LOWEST] <= 0; i++) {
         seq_append(&model.queues[i], id);
         if (!seq_is_over(n, &model.queues[i], slru_share(n)))
             return;
@@ -241,7 +243,8 @@ slru_hit(struct naive *n, uint32_t id, const struct policy_page *page)
 static bool
 slru_has_surplus(const struct naive *n)
 {
-    return model.was_pushed && seq_is_over(n, &model.queues[0], slru_share(n));
+    return n->params[ENTERS_LOWEST] <= 0 && model.was_pushed &&
+           seq_is_over(n, &model.queues[0], slru_share(n));
 }
 
 static uint32_t
@@ -322,7 +325,7 @@ two_q_resized(struct naive *n)
 
 /* ---- S3-FIFO: queue 0 is small, 1 is main ---------------------------------------------------- */
 
-enum { SMALL, GHOST, THRESHOLD };
+enum { SMALL, GHOST, THRESHOLD, FILLS_SMALL };
 
 static bool
 s3_fifo_admit(struct naive *n, uint32_t id, const struct policy_page *page)
@@ -337,10 +340,11 @@ s3_fifo_enter(struct naive *n, uint32_t id, const struct policy_page *page)
     const struct seq *small = &model.queues[0];
     bool full = small->count >= seq_share_pages(n, n->params[SMALL]) ||
                 seq_bytes(n, small) >= seq_share_bytes(n, n->params[SMALL]);
+    bool fills_main = full && !model.has_evicted && n->params[FILLS_SMALL] <= 0;
 
     (void)page;
     model.marks[id] = 0;
-    seq_append(&model.queues[model.was_gone || (full && !model.has_evicted)], id);
+    seq_append(&model.queues[model.was_gone || fills_main], id);
 }
 
 static void
@@ -456,6 +460,8 @@ static const struct {
     {"slru:segments=1", &slru_rule},
     {"slru:segments=2", &slru_rule},
     {"slru:segments=7", &slru_rule},
+    {"slru:enter=lowest", &slru_rule},
+    {"slru:enter=lowest,segments=2", &slru_rule},
     {"2q", &two_q_rule},
     {"2q:kin=0.5,kout=2", &two_q_rule},
     {"2q:kin=0.8,kout=4", &two_q_rule},
@@ -463,6 +469,8 @@ static const struct {
     {"s3-fifo", &s3_fifo_rule},
     {"s3-fifo:small=0.5,ghost=3,threshold=1", &s3_fifo_rule},
     {"s3-fifo:small=1,ghost=0,threshold=3", &s3_fifo_rule},
+    {"s3-fifo:fill=small", &s3_fifo_rule},
+    {"s3-fifo:fill=small,small=0.3,threshold=1", &s3_fifo_rule},
 };
 
 START_TEST(each_is_its_rule)
