@@ -27,6 +27,9 @@ struct greedy_dual_ops {
     /* Counts a hit. NULL if hits do not change the worth. */
     void (*count)(struct greedy_dual_node *node);
 
+    /* The bytes that the page was inserted with. NULL where no parameter newcomer is. */
+    uint64_t (*bytes)(const struct rank_node *node);
+
     /* The worth now: finite, not below 0, and not less than at the last request. */
     double (*worth)(const struct greedy_dual_node *node);
 };
@@ -53,6 +56,24 @@ extern const char *const greedy_dual_costs[]; /* the words for them, ended by NU
                    "bytes / 536"                                                              \
     }
 
+/* How a new page is treated, the second parameter of GDS and GDSF. */
+enum greedy_dual_newcomer {
+    GREEDY_DUAL_COMPETES,
+    GREEDY_DUAL_COMPARED,
+    GREEDY_DUAL_ENTERS,
+};
+
+extern const char *const greedy_dual_newcomers[]; /* the words for them, ended by NULL */
+
+#define GREEDY_DUAL_PARAM_NEWCOMER                                                              \
+    {                                                                                           \
+        .name = "newcomer", .start = GREEDY_DUAL_COMPETES, .low = GREEDY_DUAL_COMPETES,         \
+        .high = GREEDY_DUAL_ENTERS, .whole = true, .words = greedy_dual_newcomers,              \
+        .meaning = "competes: a new page may be evicted at once, after others; compared: it is " \
+                   "not admitted if it would be a victim, and nothing else changes; enters: "   \
+                   "only others are victims"                                                    \
+    }
+
 /* A page's size, at least 1; and its cost, above 0, by an instance's parameters. */
 double greedy_dual_size(const struct policy_page *page);
 double greedy_dual_cost(const struct policy_page *page, const double *params);
@@ -65,10 +86,12 @@ bool greedy_dual_looks_at_cost(const double *params);
 
 struct policy *greedy_dual_create(const struct policy_ops *ops, const struct policy_config *config);
 void greedy_dual_destroy(struct policy *policy);
+bool greedy_dual_admit(struct policy *policy, const struct policy_page *page);
 int greedy_dual_insert(struct policy *policy, void *node, const struct policy_page *page);
 void greedy_dual_access(struct policy *policy, void *node, const struct policy_page *page);
 void *greedy_dual_victim(struct policy *policy);
 void greedy_dual_remove(struct policy *policy, void *node, bool evicted);
+void greedy_dual_resize(struct policy *policy, const struct policy_config *config);
 bool greedy_dual_is_valid(const struct policy *policy, uint64_t count, uint64_t bytes);
 
 /* The cost of a request, the same for all. */
@@ -79,5 +102,9 @@ bool greedy_dual_is_valid(const struct policy *policy, uint64_t count, uint64_t 
     .enters_first = true, .create = greedy_dual_create, .destroy = greedy_dual_destroy,       \
     .insert = greedy_dual_insert, .access = greedy_dual_access, .victim = greedy_dual_victim, \
     .remove = greedy_dual_remove, .is_valid = greedy_dual_is_valid
+
+/* Those of a policy that has both parameters, cost and newcomer. */
+#define GREEDY_DUAL_NEWCOMER_FUNCTIONS \
+    GREEDY_DUAL_FUNCTIONS, .admit = greedy_dual_admit, .resize = greedy_dual_resize
 
 #endif

@@ -156,6 +156,49 @@ rank_first(struct rank_heap *heap)
     }
 }
 
+struct rank_walk {
+    struct rank_heap *heap;
+    struct rank_slot below;
+    bool (*visit)(void *context, const struct rank_node *node);
+    void *context;
+};
+
+/* A slot and those under it: none of them is ranked below what its bound is not below. */
+static bool
+rank_walk_from(const struct rank_walk *walk, size_t slot)
+{
+    struct rank_heap *heap = walk->heap;
+
+    while (slot < heap->count && rank_less(&heap->slots[slot], &walk->below)) {
+        struct rank_slot now = rank_now(heap->slots[slot].node);
+
+        if (rank_less(&heap->slots[slot], &now)) {
+            rank_sink(heap, slot, &now);
+            continue;
+        }
+        if (!walk->visit(walk->context, now.node))
+            return false;
+        for (size_t i = 1; i <= RANK_CHILDREN; i++) {
+            if (!rank_walk_from(walk, RANK_CHILDREN * slot + i))
+                return false;
+        }
+        break;
+    }
+    return true;
+}
+
+bool
+rank_walk_below(struct rank_heap *heap, const struct rank_node *rank,
+                bool (*visit)(void *context, const struct rank_node *node), void *context)
+{
+    const struct rank_walk walk = {.heap = heap,
+                                   .below = {.major = rank->major, .minor = rank->minor},
+                                   .visit = visit,
+                                   .context = context};
+
+    return rank_walk_from(&walk, 0);
+}
+
 bool
 rank_is_valid(const struct rank_heap *heap)
 {

@@ -61,6 +61,14 @@ void rank_lowered(struct rank_heap *heap, struct rank_node *node);
 /* The node of the lowest rank, or NULL. Corrects the lower bounds of nodes that come before it. */
 struct rank_node *rank_first(struct rank_heap *heap);
 
+/*
+ * Calls visit() for each node that is ranked below `rank`, which is in no heap, in no order, until
+ * it returns false. True if it never did. Corrects lower bounds as rank_first() does, and visit()
+ * must not change the heap.
+ */
+bool rank_walk_below(struct rank_heap *heap, const struct rank_node *rank,
+                     bool (*visit)(void *context, const struct rank_node *node), void *context);
+
 /* True if every node is where its rank and its slot say. For tests; O(n). */
 bool rank_is_valid(const struct rank_heap *heap);
 

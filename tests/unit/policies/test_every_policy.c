@@ -24,6 +24,9 @@ static const char *const variants[] = {
     "gdsf:cost=packets",
     "gds:cost=time",
     "gds:cost=bytes",
+    "gds:newcomer=enters",
+    "gdsf:newcomer=compared",
+    "opt:bypass=yes",
     "tinylfu:width=0.5,sample=1",
     "w-tinylfu:window=0.5,protected=0",
     "w-tinylfu:window=1",
@@ -191,7 +194,7 @@ END_TEST
 START_TEST(validity_compares_with_the_callers_sums)
 {
     static const char *const with_bytes[] = {"arc",  "2q",      "s3-fifo", "slru",
-                                             "lirs", "tinylfu", NULL};
+                                             "lirs", "tinylfu", "gdsf",    "gds",  "opt", NULL};
 
     for (size_t p = 0; policies[p]; p++) {
         const struct policy_ops *ops = policies[p];

@@ -39,6 +39,46 @@ START_TEST(gdsf_by_hand)
 }
 END_TEST
 
+/* d would be evicted after b and before c: it comes and goes, changes nothing, or replaces both. */
+START_TEST(gdsf_and_a_large_newcomer)
+{
+    static const struct {
+        const char *text, *for_d, *for_e;
+    } rows[] = {
+        {"gdsf", "bd", ""},
+        {"gdsf:newcomer=compared", "", "b"},
+        {"gdsf:newcomer=enters", "bc", "d"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct driven d;
+
+        driven_begin_letters(&d, rows[i].text, 0, 100);
+        request(&d, 'a', 50, 0, 0);                        /* H = 1/50 */
+        request(&d, 'b', 50, 0, 0);                        /* 1/50 */
+        ck_assert_str_eq(request(&d, 'c', 25, 0, 0), "a"); /* L = 0.02; c has at least 0.04 */
+        ck_assert_str_eq(request(&d, 'd', 80, 0, 0), rows[i].for_d); /* 0.0325 */
+        ck_assert_str_eq(request(&d, 'e', 50, 0, 0), rows[i].for_e);
+        driven_end(&d);
+    }
+}
+END_TEST
+
+START_TEST(opt_that_bypasses)
+{
+    struct driven d;
+
+    driven_begin_letters(&d, "opt:bypass=yes", 2, 0);
+    request(&d, 'a', 1, 0, 9);
+    request(&d, 'b', 1, 0, 5);
+    ck_assert_str_eq(request(&d, 'c', 1, 0, 10), "");
+    ck_assert(!d.inside[2]);
+    ck_assert_str_eq(request(&d, 'd', 1, 0, 8), "a");
+    ck_assert_str_eq(request(&d, 'e', 1, 0, POLICY_NEVER), "");
+    driven_end(&d);
+}
+END_TEST
+
 START_TEST(gdsf_breaks_ties_by_the_last_request)
 {
     struct driven d;
@@ -286,6 +326,54 @@ dual_leave(struct naive *n, uint32_t id, bool evicted)
         model.level = model.value[id];
 }
 
+/* Takes victims from the lowest on until the page fits; false if it is below one of them. */
+static bool
+dual_admit(struct naive *n, uint32_t id, const struct policy_page *page)
+{
+    uint64_t pages = n->page_count + 1, bytes = n->byte_count + page->bytes;
+    bool taken[NAIVE_IDS] = {false};
+    double value;
+
+    n->bytes[id] = page->bytes;
+    model.count[id] = 1;
+    model.cost[id] = page->cost_us;
+    value = model.level + model.worth(n, id);
+    while ((n->capacity_pages && pages > n->capacity_pages) ||
+           (n->capacity_bytes && bytes > n->capacity_bytes)) {
+        uint32_t victim = NAIVE_IDS;
+
+        for (uint32_t i = 0; i < NAIVE_IDS; i++)
+            if (n->inside[i] && !taken[i] &&
+                (victim == NAIVE_IDS || model.value[i] < model.value[victim]))
+                victim = i;
+        if (victim == NAIVE_IDS || value < model.value[victim])
+            return false;
+        taken[victim] = true;
+        pages--;
+        bytes -= n->bytes[victim];
+    }
+    return true;
+}
+
+static const struct naive_rule dual_compared_rule = {
+    .enters_first = true,
+    .begin = dual_begin,
+    .admit = dual_admit,
+    .enter = dual_enter,
+    .hit = dual_hit,
+    .victim = dual_victim,
+    .leave = dual_leave,
+};
+
+/* The victims first, and then the page with the level that they left. */
+static const struct naive_rule dual_enters_rule = {
+    .begin = dual_begin,
+    .enter = dual_enter,
+    .hit = dual_hit,
+    .victim = dual_victim,
+    .leave = dual_leave,
+};
+
 static const struct naive_rule dual_rule = {
     .enters_first = true,
     .begin = dual_begin,
@@ -299,22 +387,29 @@ START_TEST(greedy_dual_policies_are_their_rules)
 {
     static const struct {
         const char *text;
+        const struct naive_rule *rule;
         double (*worth)(const struct naive *n, uint32_t id);
     } rows[] = {
-        {"gdsf", gdsf_worth},
-        {"gdsf:cost=time", gdsf_worth},
-        {"gdsf:cost=bytes", gdsf_worth},
-        {"gdsf:cost=packets", gdsf_worth},
-        {"gds", gds_worth},
-        {"gds:cost=time", gds_worth},
-        {"gds:cost=bytes", gds_worth},
-        {"gds:cost=packets", gds_worth},
-        {"lfuda", lfuda_worth},
+        {"gdsf", &dual_rule, gdsf_worth},
+        {"gdsf:cost=time", &dual_rule, gdsf_worth},
+        {"gdsf:cost=bytes", &dual_rule, gdsf_worth},
+        {"gdsf:cost=packets", &dual_rule, gdsf_worth},
+        {"gdsf:newcomer=compared", &dual_compared_rule, gdsf_worth},
+        {"gdsf:newcomer=compared,cost=time", &dual_compared_rule, gdsf_worth},
+        {"gdsf:newcomer=enters", &dual_enters_rule, gdsf_worth},
+        {"gds", &dual_rule, gds_worth},
+        {"gds:cost=time", &dual_rule, gds_worth},
+        {"gds:cost=bytes", &dual_rule, gds_worth},
+        {"gds:cost=packets", &dual_rule, gds_worth},
+        {"gds:newcomer=compared", &dual_compared_rule, gds_worth},
+        {"gds:newcomer=enters", &dual_enters_rule, gds_worth},
+        {"gds:newcomer=enters,cost=packets", &dual_enters_rule, gds_worth},
+        {"lfuda", &dual_rule, lfuda_worth},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         model.worth = rows[i].worth;
-        naive_compare_all(rows[i].text, &dual_rule, NULL);
+        naive_compare_all(rows[i].text, rows[i].rule, NULL);
     }
 }
 END_TEST
@@ -348,12 +443,43 @@ opt_leave(struct naive *n, uint32_t id, bool evicted)
     (void)evicted;
 }
 
+/* Takes the farthest until the page fits; false if it is farther than one of them. */
+static bool
+opt_admit(struct naive *n, uint32_t id, const struct policy_page *page)
+{
+    uint64_t pages = n->page_count + 1, bytes = n->byte_count + page->bytes;
+    bool taken[NAIVE_IDS] = {false};
+
+    (void)id;
+    while ((n->capacity_pages && pages > n->capacity_pages) ||
+           (n->capacity_bytes && bytes > n->capacity_bytes)) {
+        uint32_t victim = NAIVE_IDS;
+
+        for (uint32_t i = 0; i < NAIVE_IDS; i++)
+            if (n->inside[i] && !taken[i] &&
+                (victim == NAIVE_IDS || model.next[i] > model.next[victim]))
+                victim = i;
+        if (victim == NAIVE_IDS || page->next > model.next[victim])
+            return false;
+        taken[victim] = true;
+        pages--;
+        bytes -= n->bytes[victim];
+    }
+    return true;
+}
+
 START_TEST(opt_is_its_rule)
 {
+    static const struct naive_rule bypassing = {.admit = opt_admit,
+                                                .enter = opt_note,
+                                                .hit = opt_note,
+                                                .victim = opt_victim,
+                                                .leave = opt_leave};
     static const struct naive_rule rule = {
         .enter = opt_note, .hit = opt_note, .victim = opt_victim, .leave = opt_leave};
 
     naive_compare_all("opt", &rule, NULL);
+    naive_compare_all("opt:bypass=yes", &bypassing, NULL);
 }
 END_TEST
 
@@ -366,6 +492,8 @@ unit_suite(void)
 
     tcase_add_test(hand, gdsf_by_hand);
     tcase_add_test(hand, gdsf_breaks_ties_by_the_last_request);
+    tcase_add_test(hand, gdsf_and_a_large_newcomer);
+    tcase_add_test(hand, opt_that_bypasses);
     tcase_add_test(hand, gds_by_cost);
     tcase_add_test(hand, gds_and_gdsf_by_packets);
     tcase_add_test(hand, gdsf_by_time);

@@ -39,6 +39,52 @@ lowest(void)
     return best;
 }
 
+static bool
+count_visit(void *context, const struct rank_node *node)
+{
+    size_t *left = context;
+
+    ck_assert(inside[node - nodes]);
+    inside[node - nodes] = false; /* visited */
+    return --*left > 0;
+}
+
+/* All that are below a rank and no other, each once; or as many of them as visit() wants. */
+START_TEST(a_walk_visits_what_is_below)
+{
+    struct rank_heap heap;
+
+    rank_init(&heap);
+    for (uint32_t i = 0; i < NODES; i++) {
+        rank(i, draw(40));
+        ck_assert(rank_insert(&heap, &nodes[i]));
+    }
+    for (int round = 0; round < 300; round++) {
+        struct rank_node below = {.major = draw(60), .minor = now - draw(NODES)};
+        size_t left = NODES + 1, expected = 0;
+        uint32_t raised = draw(NODES);
+
+        rank(raised, nodes[raised].major + draw(9)); /* and not reported */
+        for (uint32_t i = 0; i < NODES; i++) {
+            inside[i] = nodes[i].major < below.major ||
+                        (nodes[i].major == below.major && nodes[i].minor < below.minor);
+            expected += inside[i];
+        }
+        if (expected > 2 && round % 3 == 0) {
+            left = expected / 2;
+            ck_assert(!rank_walk_below(&heap, &below, count_visit, &left));
+            ck_assert_uint_eq(left, 0);
+        } else {
+            ck_assert(rank_walk_below(&heap, &below, count_visit, &left));
+            ck_assert_uint_eq(NODES + 1 - left, expected);
+        }
+        ck_assert(rank_is_valid(&heap));
+    }
+    memset(inside, 0, sizeof(inside));
+    rank_free(&heap);
+}
+END_TEST
+
 START_TEST(an_empty_heap_has_no_first)
 {
     struct rank_heap heap;
@@ -179,6 +225,7 @@ unit_suite(void)
     TCase *tc = tcase_create("rank");
 
     tcase_add_test(tc, an_empty_heap_has_no_first);
+    tcase_add_test(tc, a_walk_visits_what_is_below);
     tcase_add_test(tc, the_first_is_the_lowest_whatever_changes);
     tcase_add_test(tc, validity_notices_what_is_wrong);
     tcase_add_test(tc, a_heap_that_can_count_no_further_takes_no_more);
