@@ -36,8 +36,9 @@ struct naive_rule {
 
 struct naive {
     const struct naive_rule *rule;
-    const char *text;     /* the policy, as it is typed */
-    const double *params; /* what that says, or defaults */
+    const struct policy_spec *spec; /* of the policy */
+    const char *text;               /* the policy, as it is typed */
+    const double *params;           /* the spec's */
     bool inside[NAIVE_IDS];
     uint64_t bytes[NAIVE_IDS];
     uint64_t page_count, byte_count;
@@ -180,7 +181,7 @@ naive_check_victims(const struct naive *n, const struct driven *d, uint32_t roun
         ck_abort_msg("%s, round %u: others are inside", n->text, round);
 }
 
-/* `n` with the rule, the text and the capacity set. Returns the number of victims. */
+/* `n` with the rule, the policy and the capacity set. Returns the number of victims. */
 static inline uint64_t
 naive_compare(struct naive *n, uint64_t seed, bool resizes)
 {
@@ -198,9 +199,9 @@ naive_compare(struct naive *n, uint64_t seed, bool resizes)
         next[i] = last[ids[i]];
         last[ids[i]] = i;
     }
-    driven_begin(&d, n->text, NAIVE_IDS, n->capacity_pages, n->capacity_bytes);
+    driven_begin_spec(&d, n->spec, NAIVE_IDS, n->capacity_pages, n->capacity_bytes);
     d.checks = true;
-    n->params = d.spec.params;
+    n->params = n->spec->params;
     if (n->rule->begin)
         n->rule->begin(n);
     for (uint32_t round = 0; round < NAIVE_ROUNDS; round++) {
@@ -237,9 +238,13 @@ naive_compare(struct naive *n, uint64_t seed, bool resizes)
     return evictions;
 }
 
-/* At bounds in pages, in bytes and in both, with and without changes of them. */
+/*
+ * At bounds in pages, in bytes and in both, with and without changes of them. `text` is for
+ * messages. Tests of one policy (wanted.h) are told that it has a model.
+ */
 static inline void
-naive_compare_all(const char *text, const struct naive_rule *rule, void (*prepare)(struct naive *n))
+naive_compare_spec(const struct policy_spec *spec, const char *text, const struct naive_rule *rule,
+                   void (*prepare)(struct naive *n))
 {
     static const uint64_t bounds[][2] = {{1, 0},  {2, 0},   {3, 0},    {10, 0},  {40, 0},
                                          {0, 60}, {0, 300}, {0, 1500}, {20, 500}};
@@ -247,9 +252,11 @@ naive_compare_all(const char *text, const struct naive_rule *rule, void (*prepar
 
     if (!policy_is_wanted(text))
         return;
+    policy_has_model(text);
     for (size_t b = 0; b < sizeof(bounds) / sizeof(bounds[0]); b++) {
         for (uint64_t seed = 0; seed < 2; seed++) {
             n = (struct naive){.rule = rule,
+                               .spec = spec,
                                .text = text,
                                .capacity_pages = bounds[b][0],
                                .capacity_bytes = bounds[b][1]};
@@ -258,6 +265,26 @@ naive_compare_all(const char *text, const struct naive_rule *rule, void (*prepar
             ck_assert_uint_gt(naive_compare(&n, 1000 * b + seed, seed % 2), 0);
         }
     }
+}
+
+/* `text` is a policy of the registry, as on a command line. */
+static inline struct policy_spec
+naive_parse(const char *text)
+{
+    struct policy_spec spec;
+    char why[200] = "";
+
+    ck_assert_msg(policy_parse(text, &spec, why, sizeof(why)), "%s: %s", text, why);
+    ck_assert_ptr_nonnull(spec.ops);
+    return spec;
+}
+
+static inline void
+naive_compare_all(const char *text, const struct naive_rule *rule, void (*prepare)(struct naive *n))
+{
+    struct policy_spec spec = naive_parse(text);
+
+    naive_compare_spec(&spec, text, rule, prepare);
 }
 
 #endif

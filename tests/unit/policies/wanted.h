@@ -6,6 +6,7 @@
 #define SUNPROXY_TESTS_POLICIES_WANTED_H
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,16 @@ policy_is_wanted(const char *text)
 
     return !wanted ||
            (strlen(wanted) == strcspn(text, ":") && strncmp(text, wanted, strlen(wanted)) == 0);
+}
+
+/* A model is compared with that policy: a line that tests/check_policy.sh looks for. */
+static inline void
+policy_has_model(const char *text)
+{
+    if (!getenv(WANTED_VARIABLE))
+        return;
+    printf("model: %s\n", text);
+    fflush(stdout);
 }
 
 #endif
