@@ -24,7 +24,7 @@ import tempfile
 import sim
 
 SHARES = (0.001, 0.01, 0.1)
-LEAST = 20  # libCacheSim's S3-FIFO refuses less
+LEAST = 20  # libCacheSim's S3-FIFO refuses a page as large as its small queue, a tenth
 RECORD = struct.Struct("<IQIq")
 
 THEIR_MISSES = """

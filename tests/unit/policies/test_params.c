@@ -120,6 +120,21 @@ START_TEST(how_large_a_page_may_be)
 }
 END_TEST
 
+/* libCacheSim refuses a page as large as the small queue, and with it every page of a cache of 10. */
+START_TEST(s3_fifo_admits_a_page_as_large_as_its_small_queue)
+{
+    struct driven d;
+
+    check_play("s3-fifo", 10, "aabb", "+.+.");
+    driven_begin_letters(&d, "s3-fifo", 0, 100);
+    ck_assert(!driven_request(&d, 0, (struct policy_page){.bytes = 10}));
+    ck_assert(driven_request(&d, 0, (struct policy_page){.bytes = 10}));
+    ck_assert(!driven_request(&d, 1, (struct policy_page){.bytes = 11}));
+    ck_assert(!driven_request(&d, 1, (struct policy_page){.bytes = 11}));
+    driven_end(&d);
+}
+END_TEST
+
 /* No share of it is beyond what a number can be. */
 START_TEST(the_largest_capacity_there_is)
 {
@@ -221,6 +236,7 @@ unit_suite(void)
     tcase_add_test(tc, s3_fifo_fill);
     tcase_add_test(tc, s3_fifo_ghost);
     tcase_add_test(tc, how_large_a_page_may_be);
+    tcase_add_test(tc, s3_fifo_admits_a_page_as_large_as_its_small_queue);
     tcase_add_test(tc, the_largest_capacity_there_is);
     tcase_add_test(tc, which_policy_has_which);
     tcase_add_test(tc, bad_values_are_refused);
