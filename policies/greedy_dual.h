@@ -105,6 +105,7 @@ bool greedy_dual_is_valid(const struct policy *policy, uint64_t count, uint64_t 
 
 /* Those of a policy that has both parameters, cost and newcomer. */
 #define GREEDY_DUAL_NEWCOMER_FUNCTIONS \
-    GREEDY_DUAL_FUNCTIONS, .admit = greedy_dual_admit, .resize = greedy_dual_resize
+    GREEDY_DUAL_FUNCTIONS, .admits_what_fits = true, .admit = greedy_dual_admit, \
+        .resize = greedy_dual_resize
 
 #endif

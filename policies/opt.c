@@ -146,6 +146,7 @@ const struct policy_ops policy_opt = {
     .usual = true,
     .node_size = sizeof(struct opt_node),
     .needs_future = true,
+    .admits_what_fits = true,
     .create = opt_create,
     .destroy = opt_destroy,
     .admit = opt_admit,

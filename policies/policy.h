@@ -77,6 +77,9 @@ struct policy_ops {
     /* Studies compare it where no policies are chosen (simulate, advise and report). */
     bool usual;
 
+    /* It has admit(), which is true for each page that fits without an eviction. */
+    bool admits_what_fits;
+
     /* Does it, with these parameters, look at policy_page.cost_us? No trace has it. NULL: no. */
     bool (*looks_at_cost)(const double *params);
 

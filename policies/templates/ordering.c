@@ -2,6 +2,7 @@
  * Template of an ordering: a policy that evicts the first page of a total order. It writes four
  * hooks; the heap, insertion, eviction and purges are shared (policies/heap_policy.h). Copy it to
  * policies/NAME.c, replace "ordering" by NAME, and add row(NAME) to policies/registry.c.
+ * Its test has a template, too: tests/unit/policies/test_template_ordering.c.
  *
  * This one evicts the page with the fewest requests; of equal counts the largest page, and of equal
  * sizes the one whose count was reached first.

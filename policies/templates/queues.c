@@ -2,6 +2,7 @@
  * Template of a policy of queues: intrusive lists (policies/list.h), shares of the capacity
  * (policies/share.h), keys of evicted pages (policies/ghost.h) and a parameter. Copy it to
  * policies/NAME.c, replace "queues" by NAME, and add row(NAME) to policies/registry.c.
+ * Its test has a template, too: tests/unit/policies/test_template_queues.c.
  *
  * This one has a FIFO queue for new pages with a share of the capacity, and an LRU list. A hit
  * moves a page from the queue to the list; a page that is requested while its key is remembered is

@@ -2,6 +2,7 @@
  * Template of a policy that samples: each eviction compares some pages drawn at random
  * (policies/pool.h), so that their rank may change with time. Copy it to policies/NAME.c, replace
  * "sampling" by NAME, and add row(NAME) to policies/registry.c.
+ * Its test has a template, too: tests/unit/policies/test_template_sampling.c.
  *
  * This one evicts the page with the oldest request of those that were drawn: an approximation of
  * LRU in which a hit writes one word.

@@ -190,6 +190,37 @@ START_TEST(so_do_the_templates)
 }
 END_TEST
 
+START_TEST(what_fits_is_admitted_where_that_is_promised)
+{
+    size_t found = 0;
+
+    for (size_t p = 0; policies[p]; p++) {
+        struct driven d;
+        uint64_t sum = 0;
+
+        if (!policies[p]->admits_what_fits || !policy_is_wanted(policies[p]->name))
+            continue;
+        ck_assert(policies[p]->admit != NULL);
+        dice = p;
+        driven_begin(&d, policies[p]->name, IDS, IDS, IDS * 60);
+        for (uint32_t i = 0; i < 2000; i++) {
+            uint32_t id = draw(IDS);
+            bool was_inside = d.inside[id];
+            uint64_t bytes = draw(60);
+
+            sum += was_inside ? 0 : bytes;
+            driven_request(&d, id, (struct policy_page){.bytes = bytes, .next = i + draw(900)});
+            ck_assert_msg(d.inside[id], "%s", policies[p]->name);
+        }
+        ck_assert_uint_eq(d.evictions, 0);
+        ck_assert_uint_eq(d.byte_count, sum);
+        driven_end(&d);
+        found++;
+    }
+    ck_assert_msg(found > 0 || getenv(WANTED_VARIABLE), "none");
+}
+END_TEST
+
 /* The check that the tests rely on compares with what the caller has counted. */
 START_TEST(validity_compares_with_the_callers_sums)
 {
@@ -228,6 +259,7 @@ unit_suite(void)
     tcase_set_timeout(tc, 240);
     tcase_add_test(tc, every_policy_keeps_its_promises);
     tcase_add_test(tc, validity_compares_with_the_callers_sums);
+    tcase_add_test(tc, what_fits_is_admitted_where_that_is_promised);
     tcase_add_test(tc, so_do_those_off_their_defaults);
     tcase_add_loop_test(tc, so_do_the_templates, 0, sizeof(templates) / sizeof(templates[0]));
     suite_add_tcase(suite, tc);
