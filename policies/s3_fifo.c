@@ -6,9 +6,9 @@
  * reinserted once for each of its hits, three at most.
  *
  * Until the first eviction, pages that come while the small queue is full are inserted into the
- * main queue, as in libCacheSim 0.3.5. By algorithm 1 of the paper every page that is not remembered
- * is inserted into the small queue (fill=small), which then has most of a cache that is being
- * filled.
+ * main queue, as in libCacheSim 0.3.5. By algorithm 1 of the paper every page that is not
+ * remembered is inserted into the small queue (fill=small), which then has most of a cache that is
+ * being filled.
  *
  * The paper does not treat sizes. A page as large as the small queue is admitted; libCacheSim
  * refuses it, and with it every page of a cache of ten, whose small queue has one page.

@@ -7,7 +7,7 @@
 
 #include "tests/unit/policies/seq.h"
 
-/* ---- the rule: the ring begins at the hot hand ------------------------------------------------ */
+/* ---- the rule: the ring begins at the hot hand ----------------------------------------------- */
 
 enum { COLD };
 enum state { HOT, PLAIN, TESTED, GHOST }; /* cold pages are the latter three */

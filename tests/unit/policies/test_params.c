@@ -120,7 +120,7 @@ START_TEST(how_large_a_page_may_be)
 }
 END_TEST
 
-/* libCacheSim refuses a page as large as the small queue, and with it every page of a cache of 10. */
+/* libCacheSim refuses such a page, and with it every page of a cache of 10. */
 START_TEST(s3_fifo_admits_a_page_as_large_as_its_small_queue)
 {
     struct driven d;
