@@ -121,7 +121,7 @@ START_TEST(an_object_that_is_not_read_expires)
     const char *name;
     int fd;
 
-    front_options.hold_timeout = 20000;
+    front_options.hold_timeout = SECOND; /* no less: the whole body comes within it */
     set_up();
     fd = front_connect_tcp();
     name = hold_stored(fd);

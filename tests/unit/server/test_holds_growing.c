@@ -120,11 +120,11 @@ START_TEST(calls_for_no_bytes_keep_an_object)
     const char *name;
     int fd;
 
-    front_options.hold_timeout = 400000;
+    front_options.hold_timeout = SECOND;
     set_up();
     fd = front_connect_tcp();
     name = hold_stored(fd);
-    for (uint32_t i = 0; i < 10; i++) {
+    for (uint32_t i = 0; i < 12; i++) {
         poll(NULL, 0, 100);
         send_read(fd, 10 + i, name, PIECE, 0);
         ck_assert_uint_eq(receive_piece(fd, 10 + i, PIECE, false), 0);
