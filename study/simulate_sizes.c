@@ -36,12 +36,19 @@ compare_entries(const void *a, const void *b)
     return x->key < y->key ? -1 : x->key > y->key;
 }
 
-/* "http://host/" without its slash: it is the same as "http://host". */
+/*
+ * Without the fragment, which a trace's URLs lack; "http://host/" without its slash: it is the same
+ * as "http://host".
+ */
 static struct span
 significant(struct span url)
 {
-    const char *host = memmem(url.ptr, url.len, "://", 3);
+    const char *fragment = url.len ? memchr(url.ptr, '#', url.len) : NULL;
+    const char *host;
 
+    if (fragment)
+        url.len = (size_t)(fragment - url.ptr);
+    host = memmem(url.ptr, url.len, "://", 3);
     if (host && url.ptr[url.len - 1] == '/') {
         size_t from = (size_t)(host - url.ptr) + 3;
 

@@ -206,12 +206,7 @@ builder_filters_out(struct trace_builder *b, const struct trace_request *e)
 static bool
 reduce(struct trace_builder *b, struct span *url)
 {
-    if (b->options->cut_query) {
-        const char *end = memchr(url->ptr, '?', url->len);
-
-        if (end)
-            url->len = (size_t)(end - url->ptr);
-    }
+    *url = builder_cut_url(b, *url);
     if (b->options->base_urls) {
         buf_reset(&b->base);
         if (!base_url_append(&b->base, *url))
@@ -312,6 +307,23 @@ fill_sizes(struct trace_builder *b, size_t url_count)
     return true;
 }
 
+/*
+ * Programs that do not know sizes write 1, as oracleGeneral demands a number: if no known size is
+ * another, none is known. Pages of 1 byte each are counted the same in either case.
+ */
+static void
+drop_ones(struct trace_builder *b)
+{
+    for (size_t i = 0; i < b->count; i++) {
+        if (b->sizes[i] != 1 && b->sizes[i] != TRACE_SIZE_UNKNOWN)
+            return;
+    }
+    trace_remark(b, "all sizes are 1 and taken to be unknown");
+    free(b->sizes);
+    b->sizes = NULL;
+    b->lacks_sizes = false;
+}
+
 static uint64_t *
 make_keys(const struct trace_builder *b, size_t url_count)
 {
@@ -331,6 +343,8 @@ trace_builder_finish(struct trace_builder *b, const char *format)
     size_t url_count = has_urls ? b->urls.count : b->numbers.count;
     uint64_t *keys = make_keys(b, url_count);
 
+    if (b->sizes && !b->options->sizes_as_read)
+        drop_ones(b);
     if (!owned || !keys ||
         (b->lacks_sizes && !b->options->sizes_as_read && !fill_sizes(b, url_count))) {
         free(owned);

@@ -32,6 +32,23 @@ struct trace_builder {
     bool failed;
 };
 
+/*
+ * The URL as a cache knows it: without its fragment, which no client sends (RFC 9110 section 7.1;
+ * http_normal_url() drops it), and without its query if the options say so.
+ */
+static inline struct span
+builder_cut_url(const struct trace_builder *b, struct span url)
+{
+    const char *end = url.len ? memchr(url.ptr, '#', url.len) : NULL;
+
+    if (end)
+        url.len = (size_t)(end - url.ptr);
+    end = b->options->cut_query && url.len ? memchr(url.ptr, '?', url.len) : NULL;
+    if (end)
+        url.len = (size_t)(end - url.ptr);
+    return url;
+}
+
 /* True if the request is left out; it is then counted under its reason. */
 bool builder_filters_out(struct trace_builder *b, const struct trace_request *e);
 

@@ -41,12 +41,7 @@ add_batch(struct trace_builder *b, const struct trace_request *requests, size_t 
         if (builder_filters_out(b, e))
             continue;
         wanted[n] = e;
-        urls[n] = e->url;
-        if (b->options->cut_query) {
-            const char *end = memchr(e->url.ptr, '?', e->url.len);
-
-            urls[n].len = end ? (size_t)(end - e->url.ptr) : e->url.len;
-        }
+        urls[n] = builder_cut_url(b, e->url);
         hashes[n] = url_table_hash(&b->urls, urls[n]);
         url_table_prefetch_slot(&b->urls, hashes[n]);
         n++;

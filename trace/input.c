@@ -235,6 +235,25 @@ input_line(struct input *in, size_t longest, struct span *line, bool *too_long)
 
 /* ---- opening and closing ------------------------------------------------------------------- */
 
+/* Of a folder: the browser's history in it, such as in a profile of Chrome, if there is one. */
+static void
+explain_folder(const struct input *in, char *why, size_t why_size)
+{
+    static const char *const histories[] = {"History", "Default/History", "places.sqlite",
+                                            "History.db"};
+
+    for (size_t i = 0; i < sizeof(histories) / sizeof(histories[0]); i++) {
+        struct stat found;
+
+        if (fstatat(in->fd, histories[i], &found, 0) == 0 && S_ISREG(found.st_mode)) {
+            snprintf(why, why_size, "%s: a folder, not a trace; the browser's history in it is %s",
+                     in->path, histories[i]);
+            return;
+        }
+    }
+    snprintf(why, why_size, "%s: a folder, not a trace", in->path);
+}
+
 static enum trace_error
 open_file(struct input *in, char *why, size_t why_size)
 {
@@ -243,6 +262,10 @@ open_file(struct input *in, char *why, size_t why_size)
     in->fd = in->is_stdin ? STDIN_FILENO : open(in->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (in->fd < 0 || fstat(in->fd, &in->opened) != 0) {
         snprintf(why, why_size, "%s: cannot open the trace: %s", input_name(in), strerror(errno));
+        return TRACE_CANNOT_OPEN;
+    }
+    if (!in->is_stdin && S_ISDIR(in->opened.st_mode)) {
+        explain_folder(in, why, why_size);
         return TRACE_CANNOT_OPEN;
     }
     if (!in->is_stdin && S_ISFIFO(in->opened.st_mode)) {

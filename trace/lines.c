@@ -171,6 +171,20 @@ lines_make_url(struct line_reader *reader, struct span method, struct line_site 
     return ok ? LINE_REQUEST : LINE_BAD;
 }
 
+/* A '#' is part of the name, and begins no fragment. */
+static bool
+append_name(struct buf *out, struct span name)
+{
+    for (const char *mark; name.len != 0 && (mark = memchr(name.ptr, '#', name.len));) {
+        size_t len = (size_t)(mark - name.ptr);
+
+        if (!buf_append(out, name.ptr, len) || !buf_append(out, "%23", 3))
+            return false;
+        name = span_of(mark + 1, name.len - len - 1);
+    }
+    return buf_append(out, name.ptr, name.len);
+}
+
 enum line_kind
 lines_make_path(struct line_reader *reader, struct span name, struct span *url)
 {
@@ -182,7 +196,7 @@ lines_make_path(struct line_reader *reader, struct span name, struct span *url)
         return LINE_REQUEST;
     buf_reset(out);
     reader->no_memory = !append_site(reader, LINE_SITE_UNKNOWN) || !buf_append_char(out, '/') ||
-                        !buf_append(out, name.ptr, name.len);
+                        !append_name(out, name);
     *url = buf_span(out);
     return reader->no_memory ? LINE_BAD : LINE_REQUEST;
 }

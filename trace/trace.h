@@ -107,7 +107,7 @@ struct trace_options {
     bool without_times; /* do not keep them: times_us is NULL */
     bool without_sizes; /* likewise */
     bool without_methods;
-    bool sizes_as_read; /* leave unknown sizes unknown: see trace_load() */
+    bool sizes_as_read; /* leave sizes as they are, known or not: see trace_load() */
     uint64_t limit;     /* of requests, after all other options; 0: none */
     int64_t since_us;   /* inclusive; INT64_MIN: no bound */
     int64_t until_us;   /* exclusive; INT64_MAX: no bound */
@@ -133,7 +133,10 @@ enum trace_error {
  *
  * A request whose size is unknown gets the last known size of its URL, or else the first one known
  * later: a 304 is logged without a body, but the request was for the body. With sizes_as_read a 304
- * keeps its logged size, and unknown sizes remain unknown.
+ * keeps its logged size, and unknown sizes remain unknown. Sizes that are all 1 are unknown sizes
+ * (`sizes` is NULL, with a remark), except with sizes_as_read.
+ *
+ * URLs have no fragment: no client sends one (RFC 9110 section 7.1).
  */
 enum trace_error trace_load(const char *path, const struct trace_options *options,
                             struct trace **trace, char *why, size_t why_size);

@@ -80,11 +80,11 @@ static const struct {
      0},
     /* Logs of nothing but one kind of target. */
     {"squid",
-     "1 1 10.1.1.1 TCP_MISS/200 1 CONNECT a - NONE/- -\n"
-     "1 1 10.1.1.1 TCP_MISS/200 1 CONNECT b.test - NONE/- -\n"
-     "2 1 10.1.1.1 TCP_MISS/200 1 CONNECT c.test:443 - NONE/- -\n"
-     "3 1 10.1.1.1 TCP_MISS/200 1 CONNECT http://d.test/ - NONE/- -\n",
-     "https://a@1=1/200 https://b.test@1=1/200 https://c.test@2=1/200 http://d.test/@3=1/200", 0},
+     "1 1 10.1.1.1 TCP_MISS/200 7 CONNECT a - NONE/- -\n"
+     "1 1 10.1.1.1 TCP_MISS/200 7 CONNECT b.test - NONE/- -\n"
+     "2 1 10.1.1.1 TCP_MISS/200 7 CONNECT c.test:443 - NONE/- -\n"
+     "3 1 10.1.1.1 TCP_MISS/200 7 CONNECT http://d.test/ - NONE/- -\n",
+     "https://a@1=7/200 https://b.test@1=7/200 https://c.test@2=7/200 http://d.test/@3=7/200", 0},
     {"access",
      "h - - " T "1 +0000] \"OPTIONS * HTTP/1.0\" 200 7\n"
      "h - - " T "2 +0000] \"OPTIONS * HTTP/1.0\" 200 7\n",
@@ -203,10 +203,10 @@ START_TEST(lines_without_a_request)
 {
     struct trace *t = loading_text(
         "h - - " T "1 +0000] \"-\" 408 -\nh - - " T "1 +0000] \"\" 400 0\nh - - " T
-        "1 +0000] \"\\x16\\x03\\x01\" 400 226\nh - - " T "2 +0000] \"GET / HTTP/1.0\" 200 1\n",
+        "1 +0000] \"\\x16\\x03\\x01\" 400 226\nh - - " T "2 +0000] \"GET / HTTP/1.0\" 200 5\n",
         loading_all());
 
-    ck_assert_str_eq(loading_picture(t), "http://localhost/@2=1/200");
+    ck_assert_str_eq(loading_picture(t), "http://localhost/@2=5/200");
     ck_assert_uint_eq(t->counts.skipped_orphan, 3);
     ck_assert_uint_eq(t->counts.skipped_bad, 0);
     trace_free(t);

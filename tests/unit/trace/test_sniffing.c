@@ -19,7 +19,7 @@ static const struct {
      "http://localhost/a@1=7/200 http://localhost/a@1=7/200", 1},
     {"access", "@@@@" LOG_LINE LOG_LINE, "http://localhost/a@1=7/200", 1},
     {"squid", "1 1 h A/200 1 GET http://b.test/ - - -\n1 1 h A@/200 1 GET http://b.test/ - - -\n",
-     "http://b.test/@1=1/200", 1},
+     "http://b.test/@1/200", 1},
     {"adaptsize", "1 2 3\n@\n4 2 3\n", "2@1=3 2@4=3", 1},
     {"table", "url,x\nhttp://a.test/,1\nhttp://b.test/,@\n", "http://a.test/", 1},
     {"zeek", "#separator \\x09\n#fields\tts\turi\thost\n1\t/\ta.test\n2\t/\ta@.test\n",

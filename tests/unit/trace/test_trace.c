@@ -59,8 +59,8 @@ START_TEST(a_list_is_read_in_order_and_numbered)
     ck_assert_str_eq(t->format, "urls");
     ck_assert_str_eq(order(t), "0 1 0 2 3");
     ck_assert_uint_eq(t->url_count, 4);
-    ck_assert_str_eq(t->urls[1].ptr, "https://a.test/x?y#z");
-    ck_assert_uint_eq(t->urls[1].len, strlen("https://a.test/x?y#z"));
+    ck_assert_str_eq(t->urls[1].ptr, "https://a.test/x?y");
+    ck_assert_uint_eq(t->urls[1].len, strlen("https://a.test/x?y"));
     ck_assert_str_eq(t->urls[2].ptr, "http://c.test/");
     ck_assert_uint_eq(t->keys[2], hash64_bytes(span_str("http://c.test/")));
     ck_assert_ptr_null(t->sizes);
@@ -95,6 +95,47 @@ START_TEST(sizes_stand_by_request_and_fill_the_unknown)
     ck_assert_uint_eq(t->sizes[3], 99);
     ck_assert_uint_eq(t->sizes[4], TRACE_SIZE_UNKNOWN);
     ck_assert_uint_eq(t->counts.inferred_sizes, 0);
+    trace_free(t);
+}
+END_TEST
+
+/* No client sends a fragment: the server has one page for these. */
+START_TEST(urls_have_no_fragment)
+{
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+    struct trace *t = load("http://a.test/x#1\nhttp://a.test/x#2\nhttp://a.test/x\n"
+                           "http://a.test#?a\nhttp://a.test/y?b#c?d\nhttp://a.test/y\n");
+
+    ck_assert_str_eq(order(t), "0 0 0 1 2 3");
+    ck_assert_str_eq(t->urls[0].ptr, "http://a.test/x");
+    ck_assert_str_eq(t->urls[2].ptr, "http://a.test/y?b");
+    trace_free(t);
+    options.limit = 6; /* takes the other way through the builder */
+    options.cut_query = true;
+    ck_assert_int_eq(trace_load(scratch_path("list"), &options, &t, why, sizeof(why)), TRACE_OK);
+    ck_assert_str_eq(order(t), "0 0 0 1 2 2");
+    trace_free(t);
+}
+END_TEST
+
+/* What a program writes that does not know sizes. */
+START_TEST(sizes_of_1_alone_are_unknown)
+{
+    struct trace_options options = TRACE_OPTIONS_DEFAULT;
+    struct trace *t = load("http://a.test/\t1\nhttp://b.test/\nhttp://a.test/\t1\n");
+
+    ck_assert_ptr_null(t->sizes);
+    ck_assert_uint_eq(t->counts.remark_count, 1);
+    ck_assert_str_eq(t->counts.remarks[0], "all sizes are 1 and taken to be unknown");
+    ck_assert_uint_eq(t->counts.inferred_sizes, 0);
+    trace_free(t);
+    options.sizes_as_read = true;
+    ck_assert_int_eq(trace_load(scratch_path("list"), &options, &t, why, sizeof(why)), TRACE_OK);
+    ck_assert_uint_eq(t->sizes[0], 1);
+    trace_free(t);
+    t = load("http://a.test/\t1\nhttp://b.test/\t0\n");
+    ck_assert_uint_eq(t->sizes[0], 1);
+    ck_assert_uint_eq(t->counts.remark_count, 0);
     trace_free(t);
 }
 END_TEST
@@ -293,7 +334,17 @@ START_TEST(what_cannot_be_opened)
     ck_assert_int_eq(refuse("absent", options), TRACE_CANNOT_OPEN);
     ck_assert_ptr_nonnull(strstr(why, "absent: cannot open the trace: No such file"));
     ck_assert_int_eq(refuse(".", options), TRACE_CANNOT_OPEN);
-    ck_assert_ptr_nonnull(strstr(why, "neither a regular file nor a FIFO"));
+    ck_assert_ptr_nonnull(strstr(why, ": a folder, not a trace"));
+    ck_assert_ptr_null(strstr(why, "history"));
+    ck_assert_int_eq(mkdir(scratch_path("Default"), 0700), 0);
+    scratch_write("Default/History", "", 0);
+    ck_assert_int_eq(refuse(".", options), TRACE_CANNOT_OPEN);
+    ck_assert_ptr_nonnull(strstr(why, "the browser's history in it is Default/History"));
+    ck_assert_int_eq(unlink(scratch_path("Default/History")), 0);
+    ck_assert_int_eq(rmdir(scratch_path("Default")), 0);
+    scratch_write("places.sqlite", "", 0);
+    ck_assert_int_eq(refuse(".", options), TRACE_CANNOT_OPEN);
+    ck_assert_ptr_nonnull(strstr(why, "the browser's history in it is places.sqlite"));
     if (geteuid() != 0) {
         scratch_write("closed", "http://a.test/\n", 15);
         ck_assert_int_eq(chmod(scratch_path("closed"), 0), 0);
@@ -357,6 +408,8 @@ unit_suite(void)
     tcase_add_checked_fixture(tcase, scratch_make, scratch_remove);
     tcase_add_test(tcase, a_list_is_read_in_order_and_numbered);
     tcase_add_test(tcase, sizes_stand_by_request_and_fill_the_unknown);
+    tcase_add_test(tcase, urls_have_no_fragment);
+    tcase_add_test(tcase, sizes_of_1_alone_are_unknown);
     tcase_add_test(tcase, malformed_lines_are_counted_and_passed_over);
     tcase_add_test(tcase, zero_bytes_and_endless_lines_are_malformed);
     tcase_add_test(tcase, only_the_web_unless_all_schemes);
