@@ -1,6 +1,7 @@
 #include "cli/trace_options.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
@@ -9,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/when.h"
+#include "trace/join.h"
 
 /* ---- options --------------------------------------------------------------------------------- */
 
@@ -175,4 +177,68 @@ trace_open(const char *path, const struct trace_options *options, struct trace *
     }
     output_complain("%s: out of memory", path);
     return EX_SOFTWARE;
+}
+
+/* ---- several files --------------------------------------------------------------------------- */
+
+static int
+join_parts(struct trace *const *parts, size_t count, const struct trace_options *options,
+           struct trace **trace, bool *by_time)
+{
+    switch (trace_join(parts, count, options, trace, by_time)) {
+    case TRACE_OK:
+        break;
+    case TRACE_NOT_A_TRACE:
+        output_complain("the traces cannot be joined: some have URLs, others only numbers");
+        return EX_DATAERR;
+    default:
+        output_complain("out of memory");
+        return EX_SOFTWARE;
+    }
+    for (size_t i = 0; i < (*trace)->counts.remark_count; i++)
+        output_complain("%s", (*trace)->counts.remarks[i]);
+    if (!*by_time)
+        output_complain("not all of the %zu files have times; they are read in the order given",
+                        count);
+    return EX_OK;
+}
+
+int
+trace_open_files(char *const *paths, size_t count, const struct trace_options *options,
+                 struct trace **trace, bool *by_time)
+{
+    struct trace_options own = *options;
+    struct trace **parts;
+    int status = EX_OK;
+
+    *by_time = false;
+    if (count == 1)
+        return trace_open(paths[0], options, trace);
+    parts = calloc(count, sizeof(*parts));
+    if (!parts) {
+        output_complain("out of memory");
+        return EX_SOFTWARE;
+    }
+    /* What belongs to the whole is left to trace_join(). */
+    own.without_times = false;
+    own.sizes_as_read = true;
+    own.unique = false;
+    own.limit = 0;
+    for (size_t i = 0; i < count && status == EX_OK; i++)
+        status = trace_open(paths[i], &own, &parts[i]);
+    if (status == EX_OK)
+        status = join_parts(parts, count, options, trace, by_time);
+    for (size_t i = 0; i < count; i++)
+        trace_free(parts[i]);
+    free(parts);
+    return status;
+}
+
+void
+trace_print_name(const char *first, size_t count, bool by_time)
+{
+    output_put(first);
+    if (count > 1)
+        printf(" and %zu more file%s (%s)", count - 1, count == 2 ? "" : "s",
+               by_time ? "ordered by time" : "in the order given");
 }

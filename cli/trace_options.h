@@ -32,6 +32,25 @@ void trace_print_formats(FILE *to);
  */
 int trace_open(const char *path, const struct trace_options *options, struct trace **trace);
 
+/*
+ * The same of several files as one trace, in the order of time where all have times (trace/join.h),
+ * which sets *by_time. Options that choose among the requests of all, such as limit, are of the
+ * whole.
+ */
+int trace_open_files(char *const *paths, size_t count, const struct trace_options *options,
+                     struct trace **trace, bool *by_time);
+
+/* The name of what was opened: "a.log and 2 more files (ordered by time)". */
+void trace_print_name(const char *first, size_t count, bool by_time);
+
+/* The row --separate, a bool of a structure that has it as `separate`. */
+#define TRACE_SEPARATE_ROW(structure)                                                           \
+    {                                                                                           \
+        "separate", 0, NULL, option_flag, offsetof(structure, separate), 0, 0, NULL,            \
+            "several files are as many traces (default: one trace, in the order of time where " \
+            "all have times)"                                                                   \
+    }
+
 /* Adds an object of that name: how many requests were left out, by reason. */
 void trace_json_left_out(struct json *j, const char *name, const struct trace_counts *counts);
 

@@ -83,7 +83,7 @@ def print_dataset(dataset, results):
 def write_page(children, results):
     """The report on both data sets, simulated, with what was measured here."""
     page = LOGS / "report.html"
-    argv = [harness.BUILD / "sunproxy", "report", "-o", page, "--title",
+    argv = [harness.BUILD / "sunproxy", "report", "--separate", "-o", page, "--title",
             "Two browsing histories through a cache",
             "--capacity", ",".join(f"{percent}%" for percent in PERCENT)]
     argv += [f"datasets/{dataset}/History" for dataset in DATASETS]

@@ -53,7 +53,7 @@ advise_paths(char *const *paths, size_t count, const struct advise_options *opti
     struct advice advices[2] = {{0}};
     const struct advice *other;
     size_t goals;
-    int status = simulate_subject_load_files(paths, count, &options->common, &subject);
+    int status = simulate_subject_load(paths, count, &options->common, &subject);
 
     if (status != EX_OK)
         return status;

@@ -66,11 +66,12 @@ static void
 print_infinite(const struct advice *advice)
 {
     const struct trace_totals *facts = &advice->subject->facts;
+    char lifetime[SIMULATE_LIFETIME_TEXT];
 
     printf("An infinite cache hits %.1f %% of the requests", 100 * trace_totals_hit_ratio(facts));
     if (advice->subject->sized)
         printf(" and %.1f %% of the bytes", 100 * trace_totals_byte_hit_ratio(facts));
-    puts(".");
+    printf(";\n%s.\n", simulate_lifetime(advice->subject, lifetime));
 }
 
 /* What was not simulated as it is. */
@@ -89,7 +90,7 @@ print_method(const struct advice *advice)
                " bytes or more).\n",
                advice->options->header_bytes, charge_page_overhead(policy_find("fifo")));
     if (subject->rate < 1)
-        printf("Estimated from a sample of %zu of the URLs; --sample 1 takes all.\n",
+        printf("Estimated from a sample of %zu of the URLs; --sample 100%% takes all.\n",
                subject->sample.trace.page_count);
     if (seeds > 1)
         printf("Policies that draw random numbers: means of %u seeds (--seeds).\n", seeds);
@@ -121,7 +122,7 @@ print_certainty(const struct advice *advice, const struct candidate *best)
         printf("Uncertainty of the %s: +-%.1f points (95 %%).\n", goal_word(advice),
                100 * advice->uncertainty);
     if (isnan(error))
-        printf("The sample's error is unknown (%s) and not included; --sample 1 has none.\n",
+        printf("The sample's error is unknown (%s) and not included; --sample 100%% has none.\n",
                job->result.error_unknown);
     if (job->spread.runs > 1)
         printf("Mean of %u seeds; standard deviation %.2f points.\n", job->spread.runs,
@@ -162,8 +163,9 @@ print_best(const struct advice *advice, const struct candidate *best)
     char name[POLICY_MAX_TEXT], size[64], share[32];
 
     policy_format(&best->spec, name, sizeof(name));
-    printf("  %s with %s, %s of everything; it hits\n  ", name, size_text(advice, best->size, size),
-           capacity_format_share((double)best->size / (double)advice->all, share, sizeof(share)));
+    printf("  %s with %s, %s of the %s; it hits\n  ", name, size_text(advice, best->size, size),
+           capacity_format_share((double)best->size / (double)advice->all, share, sizeof(share)),
+           advice->in_bytes ? "bytes of all pages" : "distinct URLs");
     print_ratios(advice, &best->job.result);
     puts(".");
     printf("  sunproxy set --policy %s --capacity-%s %" PRIu64 " --capacity-%s 0\n", name,

@@ -27,6 +27,9 @@ struct options {
     struct capacity_list capacities; /* owned */
     struct report_live *lives;       /* owned */
     size_t live_count;
+    bool separate;
+    char **paths; /* of the traces */
+    size_t path_count;
     char **arguments; /* of the command, with the paths */
     size_t argument_count;
 };
@@ -56,6 +59,7 @@ add_live(const struct option_row *row, void *field, const char *path)
 #define AT(field) offsetof(struct options, field)
 
 static const struct option_row rows[] = {
+    TRACE_SEPARATE_ROW(struct options),
     {"output", 'o', "FILE", option_text, AT(output), 0, 0, "report.html",
      "the page; - is standard output"},
     {"title", 0, "TEXT", option_text, AT(title), 0, 0, "What a cache would hit",
@@ -77,22 +81,23 @@ static const struct option_row rows[] = {
 
 static const struct option_group own = {
     .rows = rows,
-    .after = "With several traces, --sizes is given once for all, or once for each, in order.",
+    .after = "With --separate, --sizes is given once for all traces, or once for each, in order.",
 };
 
 /* ---- data ------------------------------------------------------------------------------------ */
 
 /* A member of the open array of traces. */
 static int
-add_trace(struct json *j, const struct options *options, const char *path, const char *sizes,
-          bool only, size_t *added)
+add_trace(struct json *j, const struct options *options, char *const *paths, size_t files,
+          const char *sizes, size_t *added)
 {
     struct simulate_options common = options->common;
+    bool only = !options->separate || options->path_count == 1;
     struct simulate_subject subject;
     int status;
 
     common.sizes = sizes;
-    status = simulate_subject_load(path, &common, &subject);
+    status = simulate_subject_load(paths, files, &common, &subject);
 
     if (status != EX_OK)
         return status;
@@ -105,7 +110,7 @@ add_trace(struct json *j, const struct options *options, const char *path, const
         report_live_table(j, &subject, only, options->lives, options->live_count);
         status = report_runs(j, &subject, &common, &options->capacities, (size_t)options->points);
     } else {
-        output_complain("%s: out of memory", path);
+        output_complain("%s: out of memory", paths[0]);
         status = EX_SOFTWARE;
     }
     json_close_object(j);
@@ -116,16 +121,17 @@ add_trace(struct json *j, const struct options *options, const char *path, const
 
 /* A trace that cannot be read does not keep the others off the page; *added are on it. */
 static int
-add_traces(struct json *j, const struct options *options, char **paths, int count, size_t *added)
+add_traces(struct json *j, const struct options *options, size_t *added)
 {
+    size_t count = options->path_count, files = options->separate ? 1 : count;
     int status = EX_OK;
 
     json_open_array(j, "traces");
-    for (int i = 0; i < count && status != EXIT_INTERRUPTED && status != EX_USAGE; i++) {
+    for (size_t i = 0; i < count && status != EXIT_INTERRUPTED && status != EX_USAGE; i += files) {
         /* One file is for all traces, several are for one each. */
         const char *sizes =
             options->common.sizes_count > 1 ? options->common.all_sizes[i] : options->common.sizes;
-        int one = add_trace(j, options, paths[i], sizes, count == 1, added);
+        int one = add_trace(j, options, options->paths + i, files, sizes, added);
 
         if (one != EX_OK)
             status = one;
@@ -175,7 +181,7 @@ write_page(const struct options *options, const struct buf *data)
 }
 
 static int
-report_paths(const struct options *options, char **paths, int count)
+report_paths(const struct options *options)
 {
     struct buf data;
     struct json j;
@@ -187,13 +193,13 @@ report_paths(const struct options *options, char **paths, int count)
     json_open_object(&j, NULL);
     json_cstring(&j, "title", options->title);
     report_provenance(&j, &options->common, options->arguments, options->argument_count);
-    status = add_traces(&j, options, paths, count, &added);
+    status = add_traces(&j, options, &added);
     interrupt_release();
     json_bool(&j, "interrupted", status == EXIT_INTERRUPTED);
     json_close_object(&j);
     /* Without a trace on it the page is not written, and an older one stays. */
     if (added != 0 &&
-        (status == EX_OK || status == EXIT_INTERRUPTED || (count > 1 && status != EX_USAGE))) {
+        (status == EX_OK || status == EXIT_INTERRUPTED || (options->path_count > 1 && status != EX_USAGE))) {
         written = write_page(options, &data);
         status = written != EX_OK ? written : status;
     }
@@ -209,8 +215,11 @@ parse_and_run(struct options *options, int argc, char **argv)
 
     if (status != COMMAND_GO_ON)
         return status;
-    if (options->common.sizes_count > 1 && options->common.sizes_count != (size_t)(argc - optind)) {
-        output_complain("--sizes is given once, or once for each trace");
+    options->paths = argv + optind;
+    options->path_count = (size_t)(argc - optind);
+    if (options->common.sizes_count > 1 &&
+        (!options->separate || options->common.sizes_count != options->path_count)) {
+        output_complain("--sizes is given once, or with --separate once for each trace");
         return command_usage(&command_report);
     }
     if (!capacity_list_is_of_one_unit(&options->capacities)) {
@@ -225,7 +234,7 @@ parse_and_run(struct options *options, int argc, char **argv)
     status = report_library_read(options->plot_dir, &options->library);
     if (status != EX_OK)
         return status;
-    status = report_paths(options, argv + optind, argc - optind);
+    status = report_paths(options);
     report_library_free(&options->library);
     return status;
 }
@@ -255,7 +264,8 @@ const struct command command_report = {
         "usage: sunproxy report [OPTION...] TRACE...\n\n"
         "Simulates as 'sunproxy simulate' does and writes one HTML file with figures. It\n"
         "needs no network: popularity, hit ratios by policy and size, their course over\n"
-        "the trace, miss ratio curves. The page gives the data of each figure as CSV. Of\n" SIMULATE_ENOUGH_HELP
+        "the trace, miss ratio curves. The page gives the data of each figure as CSV.\n"
+        "Several files are one trace, unless --separate is given. Of\n" SIMULATE_ENOUGH_HELP
         " a sample is simulated, unless --sample is given.\n",
     .options = {&own, &simulate_option_group, &trace_option_group},
     .after = "Exit status: 0 done; 64 wrong usage;\n" TRACE_EXIT_HELP

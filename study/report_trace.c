@@ -37,6 +37,7 @@ report_trace_facts(struct json *j, const struct simulate_subject *subject)
 {
     const struct trace *trace = subject->trace;
     int64_t first = INT64_MAX, last = INT64_MIN;
+    char lifetime[SIMULATE_LIFETIME_TEXT];
 
     for (size_t i = 0; trace->times_us && i < trace->request_count; i++) {
         if (trace->times_us[i] == TRACE_TIME_UNKNOWN)
@@ -45,6 +46,7 @@ report_trace_facts(struct json *j, const struct simulate_subject *subject)
         last = trace->times_us[i] > last ? trace->times_us[i] : last;
     }
     simulate_json_subject(j, subject);
+    json_cstring(j, "lifetime", simulate_lifetime(subject, lifetime));
     json_bool(j, "sized", subject->sized);
     if (first <= last) {
         json_int(j, "first_us", first);

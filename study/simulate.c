@@ -28,6 +28,7 @@ struct options {
     struct window_length window;
     const char *log;
     enum replay_log_format log_format;
+    bool separate;
 };
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -47,6 +48,7 @@ take_window(const struct option_row *row, void *field, const char *text)
 #define AT(field) offsetof(struct options, field)
 
 static const struct option_row option_rows[] = {
+    TRACE_SEPARATE_ROW(struct options),
     {"policy", 0, "LIST", simulate_take_policies, AT(common), 0, 0, NULL, SIMULATE_POLICY_HELP},
     {"capacity", 0, "LIST", capacity_list_take, AT(capacities), 0, 0, NULL,
      CAPACITY_LIST_HELP DEFAULT_SHARES_HELP ")"},
@@ -291,13 +293,13 @@ simulate_curve(const struct options *options, const struct simulate_subject *sub
     return status;
 }
 
-/* One less is unread, unless it is given up. */
+/* Files that are one trace. One trace less is unread, unless it is given up. */
 static int
-simulate_path(const struct options *options, const char *path, struct simulate_report *report,
-              size_t *unread)
+simulate_trace(const struct options *options, char *const *paths, size_t count,
+               struct simulate_report *report, size_t *unread)
 {
     struct simulate_subject subject;
-    int status = simulate_subject_load(path, &options->common, &subject);
+    int status = simulate_subject_load(paths, count, &options->common, &subject);
 
     *unread -= status != EXIT_INTERRUPTED;
     if (status != EX_OK)
@@ -310,15 +312,15 @@ simulate_path(const struct options *options, const char *path, struct simulate_r
 
 /* A trace that cannot be read does not keep the others from being simulated. */
 static int
-simulate_paths(const struct options *options, char **paths, int count)
+simulate_paths(const struct options *options, char **paths, size_t count)
 {
     struct simulate_report report;
+    size_t files = options->separate ? 1 : count, unread = count / files;
     int status = EX_OK, printed;
-    size_t unread = (size_t)count;
 
     simulate_report_begin(&report, options->output, options->common.by_bytes);
-    for (int i = 0; i < count && status != EXIT_INTERRUPTED && status != EX_USAGE; i++) {
-        int one = simulate_path(options, paths[i], &report, &unread);
+    for (size_t i = 0; i < count && status != EXIT_INTERRUPTED && status != EX_USAGE; i += files) {
+        int one = simulate_trace(options, paths + i, files, &report, &unread);
 
         if (one != EX_OK)
             status = one;
@@ -343,14 +345,14 @@ parse_and_run(struct options *options, int argc, char **argv)
 
     if (status != COMMAND_GO_ON)
         return status;
-    if (!check_options(options, argc - optind))
+    if (!check_options(options, options->separate ? argc - optind : 1))
         return command_usage(&command_simulate);
     if (options->curve && !is_one_pass(options))
         options->common.enough = SIMULATE_ENOUGH;
     if (!simulate_settle_policies(&options->common))
         return EX_SOFTWARE;
     options->common.needs_sizes = wants_bytes(options);
-    return simulate_paths(options, argv + optind, argc - optind);
+    return simulate_paths(options, argv + optind, (size_t)(argc - optind));
 }
 
 static int
@@ -371,7 +373,8 @@ const struct command command_simulate = {
     .summary = "simulate caches of any policy and size over a trace",
     .about = "usage: sunproxy simulate [OPTION...] TRACE...\n\n"
              "Runs the policies of the server over a trace, without a server and without\n"
-             "waiting, and prints hit ratios. A trace is loaded once; all processors are used.\n",
+             "waiting, and prints hit ratios. Several files are one trace, unless --separate is\n"
+             "given. A trace is loaded once; all processors are used.\n",
     .options = {&own, &simulate_option_group, &trace_option_group},
     .after = "Exit status: 0 done; 64 wrong usage;\n" TRACE_EXIT_HELP
              "73 the log cannot be created; 74 output could not be\n"

@@ -208,10 +208,12 @@ static void
 print_curves(const struct simulate_curves *curves)
 {
     const struct simulate_subject *subject = curves->subject;
+    char lifetime[SIMULATE_LIFETIME_TEXT];
 
-    output_put(subject->path);
+    trace_print_name(subject->path, subject->files, subject->by_time);
     printf(" (%s): ", subject->trace->format);
     simulate_print_counts(&subject->sim);
+    printf("\n%s", simulate_lifetime(subject, lifetime));
     if (subject->rate < 1) {
         printf("\nfrom a sample: ");
         simulate_print_counts(&subject->sample.trace);

@@ -34,16 +34,19 @@ static void
 put_subject(const struct simulate_subject *subject)
 {
     const struct trace_totals *facts = &subject->facts;
-    char text[32];
+    char text[SIMULATE_LIFETIME_TEXT];
 
     printf("## ");
     put_text(subject->path);
+    if (subject->files > 1)
+        printf(" and %zu more", subject->files - 1);
     printf("\n\nFormat %s: ", subject->trace->format);
     simulate_print_counts(&subject->sim);
     if (subject->sized)
         printf(" of %s", units_format_bytes(facts->distinct_bytes, text, sizeof(text)));
     if (subject->whole_pages)
         printf("; bytes count whole pages");
+    printf("; %s", simulate_lifetime(subject, text));
     if (subject->warmup)
         printf("; without the first %zu requests", subject->warmup);
     if (subject->rate < 1) {

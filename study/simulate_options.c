@@ -183,6 +183,18 @@ take_ignore_sizes(const struct option_row *row, void *field, const char *text)
     return option_flag(row, &options->ignore_sizes, text);
 }
 
+/* "1" could be meant as 1 % or as all. */
+static int
+take_sample(const struct option_row *row, void *field, const char *text)
+{
+    struct simulate_options *options = field;
+
+    if (units_parse_share(text, &options->rate) &&
+        (options->rate < 1 || text[strlen(text) - 1] == '%'))
+        return EX_OK;
+    return options_wrong(row, "a share of the URLs such as 1% or 0.01; all of them are 100%", text);
+}
+
 /* Times are read only where they are needed. */
 static int
 take_ttl(const struct option_row *row, void *field, const char *text)
@@ -236,8 +248,8 @@ static const struct option_row rows[] = {
      "rank by the byte hit ratio instead of the hit ratio"},
     {"warmup", 0, "N", take_warmup, 0, 0, 0, NULL,
      "do not count the first N requests, or N% of them"},
-    {"sample", 0, "RATE", option_share, AT(rate), 0, 0, NULL,
-     "simulate a share of the URLs, such as 1% or 0.01, in a cache smaller by the same factor; the "
+    {"sample", 0, "RATE", take_sample, 0, 0, 0, NULL,
+     "simulate a share of the URLs, such as 1% or 0.01, or 100% for all, in a cache smaller by the same factor; the "
      "estimated error is printed, or why the sample does not give one"},
     {"seed", 0, "N", option_uint, AT(seed), 0, UINT64_MAX, "1",
      "seed of the sample, and of the first run of policies that draw random numbers"},

@@ -55,9 +55,9 @@ static void
 print_subject(const struct simulate_subject *subject)
 {
     const struct trace_totals *facts = &subject->facts;
-    char bytes[32];
+    char bytes[32], lifetime[SIMULATE_LIFETIME_TEXT];
 
-    output_put(subject->path);
+    trace_print_name(subject->path, subject->files, subject->by_time);
     printf(" (%s): ", subject->trace->format);
     simulate_print_counts(&subject->sim);
     if (subject->sized)
@@ -65,9 +65,7 @@ print_subject(const struct simulate_subject *subject)
     putchar('\n');
     if (subject->whole_pages)
         printf("bytes count whole pages: body, URL, header fields and the server's bookkeeping\n");
-    if (subject->storage.ttl_us)
-        printf("pages expire after %s\n",
-               units_format_duration(subject->storage.ttl_us, bytes, sizeof(bytes)));
+    puts(simulate_lifetime(subject, lifetime));
     if (subject->warmup)
         printf("without the first %zu requests\n", subject->warmup);
     if (subject->rate < 1) {

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "base/units.h"
 #include "cli/capacity.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -14,7 +15,6 @@
 #include "study/simulate_sizes.h"
 #include "sim/sweep.h"
 #include "policies/charge.h"
-#include "trace/join.h"
 
 static int
 no_memory(const char *path)
@@ -141,6 +141,24 @@ choose_rate(const struct simulate_options *options, size_t requests)
                : 1;
 }
 
+/* The totals, with an infinite cache that stores as the simulated ones do. */
+static bool
+sum_up(struct simulate_subject *subject)
+{
+    const struct sim_trace *sim = &subject->sim;
+    const struct trace_requests requests = {.count = sim->request_count,
+                                            .ids = sim->ids,
+                                            .sizes = sim->sizes,
+                                            .url_count = sim->page_count,
+                                            .warmup = subject->warmup,
+                                            .times_us = sim->times_us,
+                                            .ttl_us = subject->storage.ttl_us,
+                                            .max_page = subject->storage.max_page,
+                                            .min_uses = subject->storage.min_uses};
+
+    return trace_totals_make(&requests, &subject->facts);
+}
+
 /* What policies and runs ask of the trace that is simulated: the sample if there is one. */
 static int
 prepare(const struct simulate_options *options, struct simulate_subject *subject)
@@ -157,8 +175,7 @@ prepare(const struct simulate_options *options, struct simulate_subject *subject
                         subject->path, subject->trace->request_count);
         return EX_DATAERR;
     }
-    if (!trace_totals_make(subject->sim.ids, subject->sim.sizes, subject->sim.request_count,
-                           subject->sim.page_count, subject->warmup, &subject->facts))
+    if (!sum_up(subject))
         return no_memory(subject->path);
     subject->sim.distinct_bytes = subject->facts.distinct_bytes;
     if (!find_charges(options, subject))
@@ -189,56 +206,6 @@ prepare(const struct simulate_options *options, struct simulate_subject *subject
     return EX_OK;
 }
 
-/* The trace of a single file, or its sentence and exit status. */
-static int
-open_one(const char *path, struct trace_options *options, struct trace **trace)
-{
-    options->stop_fd = interrupt_catch();
-    return interrupt_came() ? EXIT_INTERRUPTED : trace_open(path, options, trace);
-}
-
-static int
-join_parts(struct simulate_subject *subject, struct trace *const *parts,
-           const struct trace_options *options)
-{
-    switch (trace_join(parts, subject->files, options, &subject->trace, &subject->by_time)) {
-    case TRACE_OK:
-        break;
-    case TRACE_NOT_A_TRACE:
-        output_complain("the traces cannot be joined: some have URLs, others only numbers");
-        return EX_DATAERR;
-    default:
-        return no_memory(subject->path);
-    }
-    if (!subject->by_time)
-        output_complain("not all of the %zu files have times; they are read in the order given",
-                        subject->files);
-    return EX_OK;
-}
-
-static int
-open_files(char *const *paths, const struct trace_options *options,
-           struct simulate_subject *subject)
-{
-    struct trace **parts = calloc(subject->files, sizeof(*parts));
-    struct trace_options own = *options;
-    int status = parts ? EX_OK : no_memory(subject->path);
-
-    /* What belongs to the whole is left to trace_join(). */
-    own.without_times = false;
-    own.sizes_as_read = true;
-    own.unique = false;
-    own.limit = 0;
-    for (size_t i = 0; i < subject->files && status == EX_OK; i++)
-        status = open_one(paths[i], &own, &parts[i]);
-    if (status == EX_OK)
-        status = join_parts(subject, parts, options);
-    for (size_t i = 0; parts && i < subject->files; i++)
-        trace_free(parts[i]);
-    free(parts);
-    return status;
-}
-
 /* Whether the trace has what expiry and a bound on pages need. */
 static int
 check_storage(const struct simulate_subject *subject)
@@ -253,16 +220,17 @@ check_storage(const struct simulate_subject *subject)
 }
 
 int
-simulate_subject_load_files(char *const *paths, size_t count,
-                            const struct simulate_options *options,
-                            struct simulate_subject *subject)
+simulate_subject_load(char *const *paths, size_t count, const struct simulate_options *options,
+                      struct simulate_subject *subject)
 {
     struct trace_options trace = options->trace;
     int status;
 
     *subject = (struct simulate_subject){.path = paths[0], .files = count};
-    status = count == 1 ? open_one(paths[0], &trace, &subject->trace)
-                        : open_files(paths, &trace, subject);
+    trace.stop_fd = interrupt_catch();
+    status = interrupt_came()
+                 ? EXIT_INTERRUPTED
+                 : trace_open_files(paths, count, &trace, &subject->trace, &subject->by_time);
     if (status != EX_OK)
         return status;
     if (subject->trace->request_count >= SIM_MAX_REQUESTS) {
@@ -290,15 +258,17 @@ simulate_subject_load_files(char *const *paths, size_t count,
     return status;
 }
 
-int
-simulate_subject_load(const char *path, const struct simulate_options *options,
-                      struct simulate_subject *subject)
+const char *
+simulate_lifetime(const struct simulate_subject *subject, char text[SIMULATE_LIFETIME_TEXT])
 {
-    char *const paths[] = {(char *)(uintptr_t)path};
-    int status = simulate_subject_load_files(paths, 1, options, subject);
+    char duration[32];
 
-    subject->path = path;
-    return status;
+    if (subject->storage.ttl_us)
+        snprintf(text, SIMULATE_LIFETIME_TEXT, "pages expire %s after they are stored (--ttl)",
+                 units_format_duration(subject->storage.ttl_us, duration, sizeof(duration)));
+    else
+        snprintf(text, SIMULATE_LIFETIME_TEXT, "pages are assumed never to expire (no --ttl)");
+    return text;
 }
 
 void

@@ -40,18 +40,22 @@ struct simulate_subject {
 };
 
 /*
- * Loads and prepares. EX_OK, or the exit status after a complaint, with nothing to be freed.
- * Catches SIGINT and SIGTERM from then on (interrupt.h): EXIT_INTERRUPTED if one has come. Says
- * on stderr what was left out or taken for granted. EX_USAGE where options->needs_sizes and too few
- * are known. The path is kept, not copied.
+ * Loads and prepares the files as one trace, in the order of time where all have times (join.h).
+ * EX_OK, or the exit status after a complaint, with nothing to be freed. Catches SIGINT and SIGTERM
+ * from then on (interrupt.h): EXIT_INTERRUPTED if one has come. Says on stderr what was left out or
+ * taken for granted. EX_USAGE where options->needs_sizes and too few are known. The paths are kept,
+ * not copied.
  */
-int simulate_subject_load(const char *path, const struct simulate_options *options,
+int simulate_subject_load(char *const *paths, size_t count, const struct simulate_options *options,
                           struct simulate_subject *subject);
 
-/* The same of several files as one trace, in the order of time where all have times (join.h). */
-int simulate_subject_load_files(char *const *paths, size_t count,
-                                const struct simulate_options *options,
-                                struct simulate_subject *subject);
+#define SIMULATE_LIFETIME_TEXT 96u
+/*
+ * Which lifetime is assumed of pages: "pages are assumed never to expire (no --ttl)" or "pages
+ * expire 10 m after they are stored (--ttl)". Returns text.
+ */
+const char *simulate_lifetime(const struct simulate_subject *subject,
+                              char text[SIMULATE_LIFETIME_TEXT]);
 
 /* "7 requests for 1 URL". */
 void simulate_print_counts(const struct sim_trace *trace);

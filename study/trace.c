@@ -101,7 +101,7 @@ print_formats(void)
 const struct command command_trace = {
     .name = "trace",
     .summary = "convert, describe and generate traces",
-    .about = "usage: sunproxy trace convert [OPTION...] TRACE\n"
+    .about = "usage: sunproxy trace convert [OPTION...] TRACE...\n"
              "       sunproxy trace describe [OPTION...] TRACE...\n"
              "       sunproxy trace generate [OPTION...] WORKLOAD\n\n"
              "convert    writes a trace in another format\n"

@@ -28,6 +28,7 @@ convert(int argc, char **argv)
     struct trace_write_options how = {0};
     const struct trace_writer *writer;
     struct trace *trace;
+    bool by_time;
     int status = command_read(&command_trace_convert, into, argc, argv);
 
     if (status != COMMAND_GO_ON)
@@ -35,7 +36,8 @@ convert(int argc, char **argv)
     writer = trace_choose_writer(options.to, options.output, NULL);
     if (!writer)
         return command_usage(&command_trace_convert);
-    status = trace_open(argv[optind], &options.trace, &trace);
+    status = trace_open_files(argv + optind, (size_t)(argc - optind), &options.trace, &trace,
+                              &by_time);
     if (status != EX_OK)
         return status;
     how.site = options.trace.site;
@@ -54,9 +56,10 @@ print_lists(void)
 const struct command command_trace_convert = {
     .name = "trace convert",
     .summary = "write a trace in another format",
-    .about = "usage: sunproxy trace convert [OPTION...] TRACE\n\n"
+    .about = "usage: sunproxy trace convert [OPTION...] TRACE...\n\n"
              "Writes the requests of a trace in one of the formats below; reading the\n"
-             "result gives the same requests. A trace with numbers and no URLs keeps them\n"
+             "result gives the same requests. Several files are one trace, in the order of\n"
+             "time where all have times, else in the order given. A trace with numbers and no URLs keeps them\n"
              "where the format has them; URLs are made of them as SITE/NUMBER. In\n"
              "oracleGeneral, URLs are numbered from 1 in the order of first appearance,\n"
              "and an unknown size is 1. A History of a trace without times has one visit\n"
@@ -69,7 +72,7 @@ const struct command command_trace_convert = {
              "73 or 74 the output cannot be written.\n",
     .argument = "trace",
     .least = 1,
-    .most = 1,
+    .most = COMMAND_MANY,
     .run = convert,
     .lists = print_lists,
 };

@@ -25,11 +25,13 @@ struct describe_options {
     struct trace_options trace;
     uint64_t busiest;
     bool json;
+    bool separate;
 };
 
 #define AT(field) offsetof(struct describe_options, field)
 
 static const struct option_row rows[] = {
+    TRACE_SEPARATE_ROW(struct describe_options),
     {"busiest", 0, "N", option_uint, AT(busiest), 0, UINT32_MAX, "10",
      "number of URLs in the list of the most frequent ones"},
     {"json", 0, NULL, option_flag, AT(json), 0, 0, NULL,
@@ -41,7 +43,9 @@ static const struct option_group own = {.rows = rows};
 
 /* The facts, and the numbers of other URLs between two requests for the same one. */
 struct description {
-    const char *path;
+    const char *path; /* of the first file */
+    size_t files;
+    bool by_time;
     const struct trace *trace;
     struct trace_facts facts;
     struct trace_percentiles reuse;
@@ -124,6 +128,8 @@ assume_sizes(struct description *d)
 {
     const struct trace *t = d->trace;
     uint32_t *sizes = malloc(t->request_count * sizeof(*sizes));
+    const struct trace_requests requests = {
+        .count = t->request_count, .ids = t->ids, .sizes = sizes, .url_count = t->url_count};
     int status;
 
     if (!sizes) {
@@ -133,7 +139,7 @@ assume_sizes(struct description *d)
     memcpy(sizes, t->sizes, t->request_count * sizeof(*sizes));
     status = simulate_sizes_complete(d->path, t, sizes, &d->assumed);
     if (status == EX_OK &&
-        !trace_totals_make(t->ids, sizes, t->request_count, t->url_count, 0, &d->totals)) {
+        !trace_totals_make(&requests, &d->totals)) {
         output_complain("%s: out of memory", d->path);
         status = EX_SOFTWARE;
     }
@@ -282,7 +288,7 @@ print_description(const struct description *d)
     const struct trace_facts *f = &d->facts;
     const struct trace_counts *counts = &d->trace->counts;
 
-    output_put(d->path);
+    trace_print_name(d->path, d->files, d->by_time);
     printf(" (%s)\n\n", d->trace->format);
     printf("%-15s %" PRIu64 "\n", "requests", f->requests);
     printf("%-15s %" PRIu64 "\n", "distinct URLs", f->urls);
@@ -359,6 +365,7 @@ print_json(const struct description *d)
     json_init(&j, &out);
     json_open_object(&j, NULL);
     json_cstring(&j, "trace", d->path);
+    json_uint(&j, "files", d->files);
     json_cstring(&j, "format", d->trace->format);
     json_uint(&j, "requests", f->requests);
     json_uint(&j, "distinct_urls", f->urls);
@@ -403,24 +410,31 @@ print_json(const struct description *d)
  */
 
 static int
-describe_path(const char *path, const struct trace_options *options, uint64_t busiest, bool json)
+measure(struct description *d, const struct describe_options *options)
 {
-    struct description d = {.path = path};
+    int status;
+
+    if (trace_facts_make(d->trace, options->busiest, &d->facts) != TRACE_OK) {
+        output_complain("%s: out of memory", d->path);
+        return EX_SOFTWARE;
+    }
+    status = measure_bytes(d, options->trace.sizes_as_read);
+    return status == EX_OK ? measure_reuse(d) : status;
+}
+
+/* Files that are one trace. */
+static int
+describe_trace(char *const *paths, size_t files, const struct describe_options *options)
+{
+    struct description d = {.path = paths[0], .files = files};
     struct trace *trace;
-    int status = trace_open(path, options, &trace);
+    int status = trace_open_files(paths, files, &options->trace, &trace, &d.by_time);
 
     if (status != EX_OK)
         return status;
     d.trace = trace;
-    if (trace_facts_make(trace, busiest, &d.facts) != TRACE_OK) {
-        output_complain("%s: out of memory", path);
-        trace_free(trace);
-        return EX_SOFTWARE;
-    }
-    status = measure_bytes(&d, options->sizes_as_read);
-    if (status == EX_OK)
-        status = measure_reuse(&d);
-    if (status == EX_OK && json)
+    status = measure(&d, options);
+    if (status == EX_OK && options->json)
         status = print_json(&d);
     else if (status == EX_OK)
         print_description(&d);
@@ -435,16 +449,18 @@ describe(int argc, char **argv)
     struct describe_options options = {.trace = TRACE_OPTIONS_DEFAULT};
     void *const into[] = {&options, &options.trace, &options.trace};
     int status = command_read(&command_trace_describe, into, argc, argv);
+    size_t files;
 
     if (status != COMMAND_GO_ON)
         return status;
     status = EX_OK;
-    for (int i = optind; i < argc; i++) {
+    files = options.separate ? 1 : (size_t)(argc - optind);
+    for (int i = optind; i < argc; i += (int)files) {
         int of_this;
 
         if (i != optind && !options.json)
             putchar('\n');
-        of_this = describe_path(argv[i], &options.trace, options.busiest, options.json);
+        of_this = describe_trace(argv + i, files, &options);
         if (status == EX_OK)
             status = of_this;
     }
@@ -455,11 +471,12 @@ const struct command command_trace_describe = {
     .name = "trace describe",
     .summary = "print statistics of a trace",
     .about = "usage: sunproxy trace describe [OPTION...] TRACE...\n\n"
-             "Prints for each trace the number of requests and distinct URLs, the URLs with\n"
+             "Prints of a trace the number of requests and distinct URLs, the URLs with\n"
              "one request only, the hit ratio of an infinite cache, the exponent of Zipf's\n"
              "law, bytes, sizes, times, reuse distances (the number of other URLs between two\n"
              "requests for the same one; a cache of N URLs under LRU hits the reuses at\n"
-             "distances below N), and the most frequent URLs.\n\n"
+             "distances below N), and the most frequent URLs. Several files are one trace,\n"
+             "unless --separate is given.\n\n"
              "The exponent of Zipf's law is the one that makes the counts most likely when\n"
              "each URL's rank is its place among them; few requests for each URL make it\n"
              "too large.\n",

@@ -215,6 +215,8 @@ measure_times(const struct trace *t, struct trace_facts *f)
 enum trace_error
 trace_facts_make(const struct trace *t, size_t busiest, struct trace_facts *f)
 {
+    const struct trace_requests requests = {
+        .count = t->request_count, .ids = t->ids, .sizes = t->sizes, .url_count = t->url_count};
     enum trace_error error;
 
     memset(f, 0, sizeof(*f));
@@ -222,7 +224,7 @@ trace_facts_make(const struct trace *t, size_t busiest, struct trace_facts *f)
     f->urls = t->url_count;
     f->has_sizes = t->sizes != NULL;
     f->has_times = t->times_us != NULL;
-    if (!trace_totals_make(t->ids, t->sizes, t->request_count, t->url_count, 0, &f->totals))
+    if (!trace_totals_make(&requests, &f->totals))
         return TRACE_NO_MEMORY;
     error = count_popularity(t, busiest, f);
     if (error == TRACE_OK && f->has_sizes)

@@ -104,6 +104,7 @@ trace_join(struct trace *const *parts, size_t count, const struct trace_options 
                                 .redirects = TRACE_REDIRECTS_KEEP,
                                 .all_schemes = true,
                                 .unique = options->unique,
+                                .without_times = options->without_times,
                                 .sizes_as_read = options->sizes_as_read,
                                 .limit = options->limit,
                                 .since_us = INT64_MIN,

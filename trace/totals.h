@@ -21,12 +21,21 @@ struct trace_totals {
     uint32_t smallest, largest; /* bytes of a request, warm-up included */
 };
 
-/*
- * Sums up `request_count` requests for fewer than `url_count` numbers. `sizes` by request, or NULL;
- * the first `warmup` requests only fill the infinite cache. False without memory.
- */
-bool trace_totals_make(const uint32_t *ids, const uint32_t *sizes, size_t request_count,
-                       size_t url_count, size_t warmup, struct trace_totals *totals);
+/* What is summed up, and the rules of the infinite cache. */
+struct trace_requests {
+    size_t count;
+    const uint32_t *ids;   /* by request, below url_count */
+    const uint32_t *sizes; /* by request; NULL: none is known */
+    size_t url_count;
+    size_t warmup;           /* requests at the start that only fill the infinite cache */
+    const int64_t *times_us; /* by request; only where pages expire */
+    int64_t ttl_us;          /* a page that was stored this long ago is a miss; 0: none expires */
+    uint64_t max_page;       /* larger pages are not stored; 0: no bound */
+    uint64_t min_uses;       /* a page is stored at this miss for it, not before; 0: the first */
+};
+
+/* False without memory. */
+bool trace_totals_make(const struct trace_requests *requests, struct trace_totals *totals);
 
 /* What an infinite cache hits of the requests, and of the bytes; 0 where there are none. */
 double trace_totals_hit_ratio(const struct trace_totals *totals);

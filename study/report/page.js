@@ -274,7 +274,9 @@
     }
 
     function section(trace) {
-        const notes = [`${trace.trace}, read as ${trace.format}.`];
+        const files = trace.files > 1 ? ` and ${reportLooks.plural(trace.files - 1, "more file")}` : "";
+        const notes = [`${trace.trace}${files}, read as ${trace.format}.`,
+            `${trace.lifetime[0].toUpperCase()}${trace.lifetime.slice(1)}.`];
         if (trace.warmup)
             notes.push(`The first ${reportLooks.count(trace.warmup)} requests are the warm-up, ` +
                 "which hit ratios exclude.");
@@ -351,7 +353,7 @@
         page.append(element("header", {}, element("h1", {}, data.title),
             element("div", { class: "soft" },
                 "Requests of a trace, and hit ratios by replacement policy and cache size. Point at a figure for " +
-                "its numbers; point at a line's name, or press a policy's key, to highlight it."),
+                "its numbers; point at a line's name, or click a policy in a legend, to highlight it."),
             data.traces.length > 1
                 ? element("nav", {}, ...data.traces.map((t) =>
                     element("a", { href: `#${t.slug}` }, t.name)))

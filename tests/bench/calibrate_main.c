@@ -92,6 +92,8 @@ has_sizes(const struct trace *trace)
 static void
 subject_init(struct subject *subject, const char *name, struct trace *trace)
 {
+    struct trace_requests requests = {
+        .count = trace->request_count, .ids = trace->ids, .url_count = trace->url_count};
     struct trace_totals totals;
 
     *subject = (struct subject){.name = name, .trace = trace};
@@ -101,8 +103,8 @@ subject_init(struct subject *subject, const char *name, struct trace *trace)
                                       .page_count = trace->url_count,
                                       .keys = trace->keys};
     subject->next = sim_next(&subject->sim);
-    if (!subject->next || !trace_totals_make(trace->ids, subject->sim.sizes, trace->request_count,
-                                             trace->url_count, 0, &totals))
+    requests.sizes = subject->sim.sizes;
+    if (!subject->next || !trace_totals_make(&requests, &totals))
         die("out of memory");
     subject->sim.next = subject->next;
     if (subject->sim.sizes)

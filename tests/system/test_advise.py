@@ -167,7 +167,7 @@ class AdviseTest(SimulateCase):
 
     def test_in_plain_words(self):
         text = self.sunproxy("advise", SHIPPED / "History").stdout.decode()
-        self.assertRegex(text, r"\n  [a-z0-9-]+ with \d+ URLs, [\d.]+ % of everything; it hits\n")
+        self.assertRegex(text, r"\n  [a-z0-9-]+ with \d+ URLs, [\d.]+ % of the distinct URLs; it hits\n")
         self.assertIn("needs future", text)
         self.assertIn("admission control may need less", " ".join(text.split()))
         command = re.search(r"sunproxy set (--policy \S+ --capacity-urls \d+ --capacity-bytes \d+)", text)

@@ -253,7 +253,7 @@ class DataTest(report_case.ReportCase):
         one = self.trace(["http://h/a", "http://h/a"], "one")
         two = self.trace(["http://h/a", "http://h/b", "http://h/a"], "two")
         live = self.live(two, "lru", 2, 3)
-        first, second = self.data(one, two, "--live", live)["traces"]
+        first, second = self.data("--separate", one, two, "--live", live)["traces"]
         self.assertNotIn("live", first["tables"])
         self.assertEqual(self.table(second, "live"),
                          [{"policy": "lru", "capacity_urls": 2, "capacity_bytes": 0,
@@ -262,7 +262,7 @@ class DataTest(report_case.ReportCase):
         # A replay of no trace here is reported, with one trace and with several.
         other = self.live("elsewhere/three", "lru", 2, 5, "other.json")
         for traces in ([one], [one, two]):
-            done = self.sunproxy("report", *traces, "--live", other, "--live", live, "-o",
+            done = self.sunproxy("report", "--separate", *traces, "--live", other, "--live", live, "-o",
                                  self.dir / "r.html")
             said = done.stderr.decode()
             self.assertIn("other.json: ignored: a replay of 'elsewhere/three' with 5 requests, which is "
@@ -304,9 +304,9 @@ class DataTest(report_case.ReportCase):
     def test_several_traces_with_sizes_of_their_own(self):
         one, two = self.trace(["http://h/a"], "one"), self.trace(["http://h/a"], "two")
         small, large = self.trace(["http://h/a\t5"], "small"), self.trace(["http://h/a\t7"], "large")
-        traces = self.data(one, two, "--sizes", small, "--sizes", large)["traces"]
+        traces = self.data("--separate", one, two, "--sizes", small, "--sizes", large)["traces"]
         self.assertEqual([t["distinct_bytes"] for t in traces], [5, 7])
-        traces = self.data(one, two, "--sizes", large)["traces"]
+        traces = self.data("--separate", one, two, "--sizes", large)["traces"]
         self.assertEqual([t["distinct_bytes"] for t in traces], [7, 7])
 
     def test_trouble(self):
@@ -323,6 +323,7 @@ class DataTest(report_case.ReportCase):
         self.assertIn("--ignore-sizes", complaint(64, self.trace(["http://h/a\t5"], "sized"),
                                                   "--by-bytes", "--ignore-sizes"))
         complaint(64, trace, trace, trace, "--sizes", trace, "--sizes", trace)
+        self.assertIn("with --separate", complaint(64, trace, trace, "--sizes", trace, "--sizes", trace))
         complaint(66, self.dir / "none", "-o", self.dir / "r.html")
         self.assertFalse((self.dir / "r.html").exists())
         complaint(73, trace, "-o", self.dir / "no/r.html")

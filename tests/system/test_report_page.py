@@ -72,7 +72,7 @@ class PageTest(report_case.ReportCase):
         live.write_text(json.dumps({
             "trace": str(one), "requests": 997, "policy": "lru", "capacity_urls": 7,
             "capacity_bytes": 0, "mean": {"mean_us": 5000.0, "hit_ratio": 0.85}}))
-        page = self.report(one, two, "--sizes", SHIPPED / "dataset1/sizes.tsv", "--sizes",
+        page = self.report("--separate", one, two, "--sizes", SHIPPED / "dataset1/sizes.tsv", "--sizes",
                            SHIPPED / "dataset2/sizes.tsv", "--live", live, "--policy", "all")
         self.check(page, (ALWAYS + SIZED) * 2 + ["access"])
 

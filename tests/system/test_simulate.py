@@ -467,7 +467,7 @@ class StorageTest(SimulateCase):
     def test_pages_expire(self):
         for text, seconds in (("5m", 300), ("10s", 10), ("24h", 86400)):
             self.assertEqual(self.hits("--ttl", text), self.expected(ttl=seconds), text)
-        self.assertIn("pages expire after", self.simulate(
+        self.assertIn("pages expire 5 m 00 s after they are stored (--ttl)\n", self.simulate(
             self.timed, "--policy", "lru", "--ttl", "5m").stdout.decode())
 
     def test_large_pages_and_first_requests_are_not_stored(self):
@@ -642,7 +642,7 @@ class TroubleTest(SimulateCase):
 
     def test_numbers_that_are_none(self):
         for option, value in (("--warmup", "100%"), ("--warmup", "x"), ("--sample", "0"),
-                              ("--sample", "1.5"), ("--sample", "101%"), ("--jobs", "0"),
+                              ("--sample", "1"), ("--sample", "1.0"), ("--sample", "1.5"), ("--sample", "101%"), ("--jobs", "0"),
                               ("--seed", "-1"), ("--points", "0"), ("--capacity", ""),
                               ("--capacity", "5,,6"), ("--policy", ""), ("--curve", "of"),
                               ("--log-format", "xml")):
@@ -722,7 +722,7 @@ class TroubleTest(SimulateCase):
         trace = self.dir / "long"
         trace.write_bytes(array.array("I", [n * n % 1000003 for n in range(3000000)]).tobytes())
         seen, out = self.interrupt_at_a_bar(
-            rb"\rlru [^\r]* \d+ %", "simulate", *[trace] * 50, "--format", "cache2k", "--curve=urls",
+            rb"\rlru [^\r]* \d+ %", "simulate", "--separate", *[trace] * 50, "--format", "cache2k", "--curve=urls",
             "--policy", "lru", "--json")
         summary = json.loads(out)
         self.assertTrue(summary["interrupted"])
@@ -757,7 +757,7 @@ class TroubleTest(SimulateCase):
         return status, out.read_text(), err.read_text()
 
     def test_ctrl_c_while_a_trace_is_read(self):
-        simulate = ["simulate", "--policy", "lru,fifo", "--capacity", "2"]
+        simulate = ["simulate", "--separate", "--policy", "lru,fifo", "--capacity", "2"]
         status, out, err = self.interrupt_at_a_fifo(*simulate, "--json", self.path)
         self.assertEqual(status, 130, err)
         summary = json.loads(out)
@@ -770,11 +770,11 @@ class TroubleTest(SimulateCase):
         self.assertIn("interrupted: 2 of 2 runs are finished; 1 trace was not read\n", out)
         status, out, err = self.interrupt_at_a_fifo(*simulate, "--csv", self.path)
         self.assertEqual((status, len(out.splitlines())), (130, 3))
-        status, out, err = self.interrupt_at_a_fifo("simulate", "--curve", self.path)
+        status, out, err = self.interrupt_at_a_fifo("simulate", "--separate", "--curve", self.path)
         self.assertEqual(status, 130)
         self.assertIn("; 1 trace was not read\n", out)
         page = self.dir / "page.html"
-        status, _, err = self.interrupt_at_a_fifo("report", "-o", page, self.path)
+        status, _, err = self.interrupt_at_a_fifo("report", "--separate", "-o", page, self.path)
         self.assertEqual(status, 130, err)
         self.assertRegex(page.read_text(), r'"interrupted": *true')
         self.assertIn(str(self.path), page.read_text())

@@ -1,6 +1,7 @@
 /* Expiry and admission whatever the policy, beside a cache written as plainly as can be. */
 #include "sim/sample.h"
 #include "tests/unit/sim/traces.h"
+#include "trace/totals.h"
 
 enum { PAGES = 300, REQUESTS = 8000 };
 
@@ -108,6 +109,28 @@ START_TEST(as_a_plain_cache_does)
 }
 END_TEST
 
+/* What is said of an infinite cache holds for one that stores by the same rules. */
+START_TEST(an_infinite_cache_keeps_the_rules)
+{
+    struct sim_result plain = plain_fifo(PAGES, &rules[_i]);
+    const struct trace_requests requests = {.count = REQUESTS,
+                                            .ids = m.ids,
+                                            .sizes = m.sizes,
+                                            .url_count = PAGES,
+                                            .times_us = times,
+                                            .ttl_us = rules[_i].ttl_us,
+                                            .max_page = rules[_i].max_page,
+                                            .min_uses = rules[_i].min_uses};
+    struct trace_totals totals;
+
+    ck_assert(trace_totals_make(&requests, &totals));
+    ck_assert_uint_eq(totals.requests, REQUESTS);
+    ck_assert_uint_eq(totals.hits, plain.hits);
+    ck_assert_uint_eq(totals.bytes_hit, plain.bytes_hit);
+    ck_assert_uint_eq(totals.distinct_bytes, made_totals(&m, 0).distinct_bytes);
+}
+END_TEST
+
 /* Structures agree after each step in the debug build; counts agree everywhere. */
 START_TEST(every_policy_keeps_count)
 {
@@ -178,6 +201,7 @@ unit_suite(void)
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, as_a_plain_cache_does, 0, RULES);
+    tcase_add_loop_test(tests, an_infinite_cache_keeps_the_rules, 0, RULES);
     tcase_add_test(tests, every_policy_keeps_count);
     tcase_add_test(tests, a_cache_for_everything_expires_and_refuses_too);
     tcase_add_test(tests, a_sample_expires_by_the_same_times);

@@ -70,10 +70,15 @@ make_sample(void *context)
 static void
 make_facts(void *context)
 {
+    const struct trace_requests requests = {.count = m.trace.request_count,
+                                            .ids = m.trace.ids,
+                                            .sizes = m.trace.sizes,
+                                            .url_count = m.trace.page_count,
+                                            .max_page = 1000,
+                                            .min_uses = 2};
     struct trace_totals totals;
     uint32_t *next;
-    bool found = trace_totals_make(m.trace.ids, m.trace.sizes, m.trace.request_count,
-                                   m.trace.page_count, 0, &totals);
+    bool found = trace_totals_make(&requests, &totals);
 
     (void)context;
     next = sim_next(&m.trace);

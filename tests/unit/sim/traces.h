@@ -81,10 +81,14 @@ made_of(const uint32_t *ids, const uint32_t *sizes, size_t requests, uint32_t pa
 static inline struct trace_totals
 made_totals(const struct made *m, size_t warmup)
 {
+    const struct trace_requests requests = {.count = m->trace.request_count,
+                                            .ids = m->trace.ids,
+                                            .sizes = m->trace.sizes,
+                                            .url_count = m->trace.page_count,
+                                            .warmup = warmup};
     struct trace_totals totals;
 
-    ck_assert(trace_totals_make(m->trace.ids, m->trace.sizes, m->trace.request_count,
-                                m->trace.page_count, warmup, &totals));
+    ck_assert(trace_totals_make(&requests, &totals));
     return totals;
 }
 

@@ -32,7 +32,7 @@ set_up(void)
     *spec = policy_spec_of(policy_find("lru"));
     options.specs = spec;
     options.spec_count = 1;
-    ck_assert_int_eq(simulate_subject_load(path, &options, &subject), EX_OK);
+    ck_assert_int_eq(simulate_subject_load((char *[]){path}, 1, &options, &subject), EX_OK);
     ck_assert_int_ne(interrupt_catch(), 0);
 }
 

@@ -33,7 +33,7 @@ load(void)
     simulate_options_init(&options);
     options.jobs = 1;
     ck_assert(simulate_settle_policies(&options));
-    ck_assert_int_eq(simulate_subject_load(trace_path, &options, &subject), EX_OK);
+    ck_assert_int_eq(simulate_subject_load((char *[]){trace_path}, 1, &options, &subject), EX_OK);
 }
 
 static void

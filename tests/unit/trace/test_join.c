@@ -64,12 +64,12 @@ START_TEST(a_part_keeps_its_own_order)
 {
     struct trace *whole;
 
-    add_part(HEAD "20\thttp://h/a\t1\t200\n10\thttp://h/b\t1\t200\n30\thttp://h/c\t1\t200\n");
-    add_part(HEAD "15\thttp://h/d\t1\t200\n20\thttp://h/e\t1\t200\n");
+    add_part(HEAD "20\thttp://h/a\t4\t200\n10\thttp://h/b\t4\t200\n30\thttp://h/c\t4\t200\n");
+    add_part(HEAD "15\thttp://h/d\t4\t200\n20\thttp://h/e\t4\t200\n");
     whole = join(TRACE_OPTIONS_DEFAULT, true);
     ck_assert_str_eq(loading_picture(whole),
-                     "http://h/d@15=1/200 http://h/a@20=1/200 http://h/b@10=1/200 "
-                     "http://h/e@20=1/200 http://h/c@30=1/200");
+                     "http://h/d@15=4/200 http://h/a@20=4/200 http://h/b@10=4/200 "
+                     "http://h/e@20=4/200 http://h/c@30=4/200");
     trace_free(whole);
 }
 END_TEST
@@ -79,10 +79,27 @@ START_TEST(without_times_the_order_is_the_one_given)
     struct trace *whole;
 
     add_part("http://h/b\nhttp://h/a\n");
-    add_part(HEAD "1\thttp://h/a\t1\t200\n");
+    add_part(HEAD "1\thttp://h/a\t4\t200\n");
     whole = join(TRACE_OPTIONS_DEFAULT, false);
     ck_assert_uint_eq(whole->request_count, 3);
     ck_assert_uint_eq(whole->ids[1], whole->ids[2]);
+    trace_free(whole);
+}
+END_TEST
+
+START_TEST(sizes_of_1_are_known_by_those_of_another_part)
+{
+    struct trace *whole;
+
+    add_part(HEAD "10\thttp://h/a\t1\t200\n30\thttp://h/b\t1\t200\n");
+    whole = join(TRACE_OPTIONS_DEFAULT, true);
+    ck_assert_ptr_null(whole->sizes);
+    ck_assert_uint_eq(whole->counts.remark_count, 1);
+    trace_free(whole);
+    add_part(HEAD "20\thttp://h/c\t2\t200\n");
+    whole = join(TRACE_OPTIONS_DEFAULT, true);
+    ck_assert_str_eq(loading_picture(whole),
+                     "http://h/a@10=1/200 http://h/c@20=2/200 http://h/b@30=1/200");
     trace_free(whole);
 }
 END_TEST
@@ -110,8 +127,8 @@ START_TEST(counts_limits_and_repetitions_are_of_the_whole)
     struct trace_options options = TRACE_OPTIONS_DEFAULT;
     struct trace *whole;
 
-    add_part(HEAD "1\thttp://h/a\t1\t200\n5\tno url\t1\t200\n");
-    add_part(HEAD "2\thttp://h/a\t1\t200\n3\thttp://h/b\t1\t200\nnonsense\n");
+    add_part(HEAD "1\thttp://h/a\t4\t200\n5\tno url\t4\t200\n");
+    add_part(HEAD "2\thttp://h/a\t4\t200\n3\thttp://h/b\t4\t200\nnonsense\n");
     options.unique = true;
     whole = join(options, true);
     ck_assert_uint_eq(whole->request_count, 2);
@@ -123,7 +140,7 @@ START_TEST(counts_limits_and_repetitions_are_of_the_whole)
     options.unique = false;
     options.limit = 2;
     whole = join(options, true);
-    ck_assert_str_eq(loading_picture(whole), "http://h/a@1=1/200 http://h/a@2=1/200");
+    ck_assert_str_eq(loading_picture(whole), "http://h/a@1=4/200 http://h/a@2=4/200");
     trace_free(whole);
 }
 END_TEST
@@ -138,6 +155,7 @@ unit_suite(void)
     tcase_add_test(tests, parts_are_ordered_by_time);
     tcase_add_test(tests, a_part_keeps_its_own_order);
     tcase_add_test(tests, without_times_the_order_is_the_one_given);
+    tcase_add_test(tests, sizes_of_1_are_known_by_those_of_another_part);
     tcase_add_test(tests, a_size_comes_from_another_part);
     tcase_add_test(tests, counts_limits_and_repetitions_are_of_the_whole);
     suite_add_tcase(suite, tests);
