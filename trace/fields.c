@@ -384,10 +384,8 @@ fields_iso_date(struct span s, int64_t *us)
     return true;
 }
 
-/* Of a count of units since 1970, by magnitude, with a fraction that counts for milliseconds only.
- */
-static bool
-parse_epoch(struct span s, int64_t *us)
+enum fields_unit
+fields_epoch(struct span s, int64_t *us)
 {
     const uint64_t first_ms = 100000000000, first_us = 100000000000000,
                    first_ns = 100000000000000000;
@@ -398,14 +396,17 @@ parse_epoch(struct span s, int64_t *us)
 
     if (!fields_uint(span_of(s.ptr, len), &whole) ||
         (point && !fraction(span_of(point + 1, s.len - len - 1), &rest)))
-        return false;
-    if (whole < first_ms)
+        return FIELDS_NO_UNIT;
+    if (whole < first_ms) {
         *us = (int64_t)whole * MICRO + rest;
-    else if (whole < first_us)
+        return FIELDS_SECONDS;
+    }
+    if (whole < first_us) {
         *us = (int64_t)whole * 1000 + rest / 1000;
-    else
-        *us = (int64_t)(whole < first_ns ? whole : whole / 1000);
-    return true;
+        return FIELDS_MILLISECONDS;
+    }
+    *us = (int64_t)(whole < first_ns ? whole : whole / 1000);
+    return whole < first_ns ? FIELDS_MICROSECONDS : FIELDS_NANOSECONDS;
 }
 
 bool
@@ -418,7 +419,7 @@ fields_any_time(struct span s, int64_t *us)
         s = span_of(s.ptr + 1, s.len - 2);
     if (s.len >= sizeof(copy))
         return false;
-    if (parse_epoch(s, us) || fields_iso_date(s, us) || fields_log_date(s, us))
+    if (fields_epoch(s, us) || fields_iso_date(s, us) || fields_log_date(s, us))
         return true;
     if (s.len < 10 || s.ptr[4] != '/' || s.ptr[7] != '/')
         return false;

@@ -55,9 +55,23 @@ bool fields_seconds(struct span s, int64_t *us);
  * second). */
 bool fields_log_date(struct span s, int64_t *us);
 
+/* The unit of a count since 1970. */
+enum fields_unit {
+    FIELDS_NO_UNIT, /* not a count */
+    FIELDS_SECONDS,
+    FIELDS_MILLISECONDS,
+    FIELDS_MICROSECONDS,
+    FIELDS_NANOSECONDS,
+};
+
 /*
- * A time of any of the usual kinds: seconds, milliseconds, microseconds or nanoseconds since 1970,
- * by magnitude (seconds up to the year 5138); a date as of the two functions here, in brackets or
+ * A count of seconds, milliseconds, microseconds or nanoseconds since 1970, by magnitude: seconds
+ * up to the year 5138. A fraction counts for the first two.
+ */
+enum fields_unit fields_epoch(struct span s, int64_t *us);
+
+/*
+ * A time of any of the usual kinds: a count as of fields_epoch(); a date as of the two functions here, in brackets or
  * not; "2006/01/02 15:04:05".
  */
 bool fields_any_time(struct span s, int64_t *us);

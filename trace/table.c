@@ -4,8 +4,10 @@
  *     URL        a path gets the site's column, or the site of the options
  *     id         a whole number where the trace has no URLs; if the first request has another text
  *                there, ids become paths below the site
- *     time       seconds or an ISO date; time_us and time_ms in their units
- *     size, method
+ *     time       seconds or an ISO date; a count that would be of a year beyond 5138 is one of
+ *                milli-, micro- or nanoseconds (fields_epoch()); time_us and time_ms in their units
+ *     size       a whole number; "5.0" is 5, as spreadsheets and data frames write it
+ *     method
  *     status     empty where it is unknown, and "-" or 0 where there was no answer
  * With the option `columns` the list names the columns, and the first line may be a request; fields
  * may then also be separated by blanks. A quoted field ends with its line. A line with another
@@ -23,6 +25,7 @@ struct table {
     struct columns columns;
     bool numbers; /* of ids, as the first request had it */
     bool begun;
+    enum fields_unit unit; /* of a time by its magnitude; no unit: seconds, dates or none so far */
     uint64_t longer, shorter; /* lines with more or fewer fields than columns */
     struct buf text;          /* a field with quotes inside */
 };
@@ -162,8 +165,31 @@ undouble(struct buf *text, struct span *field)
     return true;
 }
 
+/* A time without a unit. */
 static bool
-parse_time(const struct table *t, const struct span *values, int64_t *us)
+parse_plain_time(struct table *t, struct span value, int64_t *us)
+{
+    enum fields_unit unit = fields_epoch(value, us);
+
+    if (unit > FIELDS_SECONDS)
+        t->unit = unit;
+    return unit || fields_seconds(value, us) || fields_iso_date(value, us);
+}
+
+/* Without a fraction of zeros. */
+static struct span
+cut_zeros(struct span value)
+{
+    size_t len = value.len;
+
+    while (len != 0 && value.ptr[len - 1] == '0')
+        len--;
+    return len > 1 && len < value.len && value.ptr[len - 1] == '.' ? span_of(value.ptr, len - 1)
+                                                                   : value;
+}
+
+static bool
+parse_time(struct table *t, const struct span *values, int64_t *us)
 {
     static const struct {
         enum column column;
@@ -176,7 +202,7 @@ parse_time(const struct table *t, const struct span *values, int64_t *us)
         if (t->columns.of[units[i].column] < 0 || value.len == 0)
             continue;
         if (units[i].divisor == 1)
-            return fields_seconds(value, us) || fields_iso_date(value, us);
+            return parse_plain_time(t, value, us);
         if (units[i].divisor == 1000) {
             if (!fields_seconds(value, us))
                 return false;
@@ -250,9 +276,9 @@ parse_row(struct line_reader *reader, struct table *t, struct span line,
     enum quotes quotes[COLUMNS];
 
     if (!split(t, line, values, quotes) || !parse_time(t, values, &request->time_us) ||
-        !fields_size(fields_trim(values[COLUMN_SIZE]), &request->size))
+        !fields_size(cut_zeros(fields_trim(values[COLUMN_SIZE])), &request->size))
         return LINE_BAD;
-    status = fields_trim(values[COLUMN_STATUS]);
+    status = cut_zeros(fields_trim(values[COLUMN_STATUS]));
     if (status.len != 0 && !fields_status(status, &request->status))
         return LINE_BAD;
     request->method = fields_trim(values[COLUMN_METHOD]);
@@ -306,8 +332,12 @@ begin(struct line_reader *reader)
 static void
 end(struct line_reader *reader)
 {
+    static const char *const units[] = {"", "", "milliseconds", "microseconds", "nanoseconds"};
     struct table *t = (void *)reader->state;
 
+    if (reader->builder && t->unit)
+        trace_remark(reader->builder, "by their magnitude, times are taken to be in %s",
+                     units[t->unit]);
     if (reader->builder && t->longer + t->shorter != 0)
         trace_remark(reader->builder,
                      "of %u columns: %" PRIu64 " line%s with more fields, %" PRIu64

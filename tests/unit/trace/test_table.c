@@ -84,6 +84,12 @@ static const struct {
     {"time,url,elapsed_time\n1,/x,200\n", "http://localhost/x@1", NULL},
     {"url,colour\n/x,red\n", "http://localhost/x", NULL},
     {"url,size,\n/x,5,\n", "http://localhost/x=5", NULL},
+    {"url,size\n/x,5.0\n", "http://localhost/x=5", NULL},
+    {"url,size,status\n/x,50.00,200.0\n", "http://localhost/x=50/200", NULL},
+    {"time,url\n1700000000,/x\n", "http://localhost/x@1.7e+09", NULL},
+    {"time,url\n1700000000000,/x\n", "http://localhost/x@1.7e+09", "taken to be in milliseconds"},
+    {"time,url\n1700000000000000,/x\n", "http://localhost/x@1.7e+09", "in microseconds"},
+    {"time,url\n1700000000000000000,/x\n", "http://localhost/x@1.7e+09", "in nanoseconds"},
 };
 
 START_TEST(hosts_and_doubts)
@@ -107,6 +113,8 @@ static const struct {
     {"time,url,size", "1,http://a.test/,10\n2,http://b.test/,20\n",
      "http://a.test/@1=10 http://b.test/@2=20", 0},
     {"time,id,size", "1\t5\t10\n2\t6\t20\n3\tx\t1\n", "5@1=10 6@2=20", 1},
+    {"id,size", "5,10.0\n6,10.5\n7,.0\n8,0.\n", "5=10", 3},
+    {"id", "a#1\na#2\n", "http://localhost/a%231 http://localhost/a%232", 0},
     {"time,id,size", "1;5;10\n2;6;20\n", "5@1=10 6@2=20", 0},
     {"time,id,size", "1|5|10\n2|6|20\n", "5@1=10 6@2=20", 0},
     {"time,id,size", "1   5 10\n2 6 20\n", "5@1=10 6@2=20", 0},
