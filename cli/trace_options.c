@@ -6,9 +6,11 @@
 #include <sysexits.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/nearest.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/when.h"
 #include "trace/join.h"
 
@@ -149,12 +151,43 @@ trace_json_infinite(struct json *j, const struct trace_totals *totals, bool size
     json_close_object(j);
 }
 
+#define DRAW_EVERY_US 100000
+
+struct loading {
+    struct progress progress;
+    int64_t drawn_us; /* 0: not yet */
+};
+
+/* A short load shows nothing. */
+static void
+draw_loading(void *context, uint64_t done, uint64_t total)
+{
+    struct loading *loading = context;
+    int64_t now_us = clock_monotonic_us();
+
+    if (loading->drawn_us == 0) {
+        progress_begin_bytes(&loading->progress, "reading", total);
+        loading->drawn_us = now_us;
+    }
+    if (now_us - loading->drawn_us < DRAW_EVERY_US)
+        return;
+    progress_draw(&loading->progress, done);
+    loading->drawn_us = now_us;
+}
+
 int
 trace_open(const char *path, const struct trace_options *options, struct trace **trace)
 {
+    struct trace_options own = *options;
+    struct loading loading = {0};
+    enum trace_error error;
     char why[1024] = "";
 
-    switch (trace_load(path, options, trace, why, sizeof(why))) {
+    own.progress = draw_loading;
+    own.progress_context = &loading;
+    error = trace_load(path, &own, trace, why, sizeof(why));
+    progress_clear(&loading.progress);
+    switch (error) {
     case TRACE_OK:
         print_counts(strcmp(path, "-") == 0 ? "standard input" : path, *trace);
         return EX_OK;

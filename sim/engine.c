@@ -452,11 +452,10 @@ sim_run(const struct sim_trace *trace, const struct sim_config *config, struct s
     error = run_begin(&run);
     if (error == SIM_OK)
         error = run_blocks(&run, 0, warmup, watch);
-    if (error == SIM_OK) {
-        if (warmup)
-            reset_counts(&run);
+    if (warmup && (error == SIM_OK || error == SIM_STOPPED))
+        reset_counts(&run);
+    if (error == SIM_OK)
         error = run_blocks(&run, warmup, trace->request_count, watch);
-    }
     if (error == SIM_OK || error == SIM_STOPPED)
         compute_ratios(&run);
     run_end(&run);

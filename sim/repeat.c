@@ -116,7 +116,7 @@ sim_repeat(const struct sim_trace *trace, const struct sim_config *config, unsig
         again.seed++;
         error = sim_run(trace, &again, watch, &one);
         if (error != SIM_OK)
-            return error;
+            break;
         spread->runs++;
         moments_add(&ratio, one.hit_ratio, spread->runs);
         moments_add(&byte_ratio, one.byte_hit_ratio, spread->runs);

@@ -23,7 +23,8 @@ struct sim_spread {
  * has the means: of counts rounded to whole numbers, of ratios exact. config->tell is called in
  * each run, one run after the other. Of a sample, the errors are those of the first run; they take
  * one more run, in a larger cache (sim/estimate.h), whose events tell() does not get. Any error
- * ends all runs; of several, the result means nothing then.
+ * ends all runs. SIM_STOPPED leaves the means of those that are finished, or what the first came to
+ * until then (sim_run()); spread->runs counts that one, too.
  */
 enum sim_error sim_repeat(const struct sim_trace *trace, const struct sim_config *config,
                           unsigned runs, struct sim_watch *watch, struct sim_result *result,

@@ -67,7 +67,7 @@ struct simulate_report {
 void simulate_report_begin(struct simulate_report *report, enum simulate_output output,
                            bool by_bytes);
 
-/* The rows of one trace, which come out sorted; those that were not finished are left out. */
+/* The rows of one trace, which come out sorted; those that were not finished are apart. */
 void simulate_report_trace(struct simulate_report *report, const struct simulate_subject *subject,
                            struct simulate_row *rows, size_t count);
 
@@ -105,6 +105,19 @@ void simulate_csv_text(struct buf *out, const char *text);
 /* A line for each row, or for each window of each row. */
 void simulate_csv_rows(struct buf *out, const struct simulate_subject *subject,
                        const struct simulate_row *rows, size_t count, bool with_names);
+
+/*
+ * ---- runs that a signal ended: simulate_partial.c. Their hit ratios are of the requests so far,
+ * or, of a policy that draws, of the seeds so far. Other rows, and those of a sample, are ignored.
+ */
+
+/* A line for each, below a heading on standard output, or else on standard error. */
+void simulate_partial_print(const struct simulate_subject *subject, const struct simulate_row *rows,
+                            size_t count, bool to_stdout);
+
+/* A member "unfinished" of the open object, if there are any. */
+void simulate_partial_json(struct json *json, const struct simulate_subject *subject,
+                           const struct simulate_row *rows, size_t count);
 
 /* ---- Markdown: simulate_markdown.c */
 

@@ -241,14 +241,15 @@ json_row(struct json *j, const struct simulate_row *row, const struct simulate_s
 
 static void
 json_rows(struct json *j, const struct simulate_subject *subject, const struct simulate_row *rows,
-          size_t count)
+          size_t finished, size_t count)
 {
     json_open_object(j, NULL);
     simulate_json_subject(j, subject);
     json_open_array(j, "results");
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < finished; i++)
         json_row(j, &rows[i], subject);
     json_close_array(j);
+    simulate_partial_json(j, subject, rows + finished, count - finished);
     json_close_object(j);
 }
 
@@ -302,9 +303,14 @@ simulate_report_trace(struct simulate_report *report, const struct simulate_subj
 {
     size_t finished = 0;
 
+    /* The others are behind them. */
     for (size_t i = 0; i < count; i++)
-        if (rows[i].job.error == SIM_OK)
-            rows[finished++] = rows[i];
+        if (rows[i].job.error == SIM_OK) {
+            struct simulate_row row = rows[i];
+
+            rows[i] = rows[finished];
+            rows[finished++] = row;
+        }
     simulate_note_errors(subject, rows, finished);
     qsort_r(rows, finished, sizeof(*rows), compare_rows, report->by_bytes ? report : NULL);
     report->runs += count;
@@ -314,17 +320,20 @@ simulate_report_trace(struct simulate_report *report, const struct simulate_subj
         if (!report->first)
             putchar('\n');
         print_rows(subject, rows, finished);
+        simulate_partial_print(subject, rows + finished, count - finished, true);
         break;
     case SIMULATE_JSON:
-        json_rows(&report->json, subject, rows, finished);
+        json_rows(&report->json, subject, rows, finished, count);
         break;
     case SIMULATE_CSV:
         simulate_csv_rows(&report->out, subject, rows, finished, report->first);
+        simulate_partial_print(subject, rows + finished, count - finished, false);
         break;
     case SIMULATE_MARKDOWN:
         if (!report->first)
             putchar('\n');
         simulate_markdown_rows(subject, rows, finished);
+        simulate_partial_print(subject, rows + finished, count - finished, false);
         break;
     }
     report->first = false;

@@ -26,6 +26,8 @@ struct input {
     bool is_stdin;
     struct stat opened; /* how the file stood */
     uint64_t read;      /* bytes from it */
+    void (*progress)(void *context, uint64_t done, uint64_t total); /* NULL: it is not reported */
+    void *progress_context;
 
     char *bytes; /* the buffer: [at, end) lies ahead */
     size_t at;
@@ -93,6 +95,9 @@ read_some(struct input *in, char *bytes, size_t capacity)
         return 0;
     }
     in->read += (size_t)n;
+    if (in->progress)
+        in->progress(in->progress_context, in->read,
+                     S_ISREG(in->opened.st_mode) ? (uint64_t)in->opened.st_size : 0);
     return (size_t)n;
 }
 
@@ -325,6 +330,14 @@ input_open(const char *path, int stop_fd, struct input **input, char *why, size_
     }
     *input = in;
     return TRACE_OK;
+}
+
+void
+input_report(struct input *in, void (*progress)(void *context, uint64_t done, uint64_t total),
+             void *context)
+{
+    in->progress = progress;
+    in->progress_context = context;
 }
 
 void

@@ -25,6 +25,10 @@ enum trace_error input_open(const char *path, int stop_fd, struct input **in, ch
                             size_t why_size);
 void input_close(struct input *in);
 
+/* Reports from now on how many bytes were read: as `progress` of struct trace_options. */
+void input_report(struct input *in, void (*progress)(void *context, uint64_t done, uint64_t total),
+                  void *context);
+
 /* As it is called in sentences: as it was named, or "standard input" for "-". */
 const char *input_name(const struct input *in);
 

@@ -288,6 +288,8 @@ trace_load(const char *path, const struct trace_options *options, struct trace *
         return TRACE_BAD_OPTION;
     error = input_open(path, options->stop_fd, &in, why, why_size);
     if (error == TRACE_OK)
+        input_report(in, options->progress, options->progress_context);
+    if (error == TRACE_OK)
         error = choose_format(in, options, &format, why, why_size);
     if (error == TRACE_OK) {
         builder = trace_builder_create(options);

@@ -112,6 +112,12 @@ struct trace_options {
     int64_t since_us;   /* inclusive; INT64_MIN: no bound */
     int64_t until_us;   /* exclusive; INT64_MAX: no bound */
     int stop_fd;        /* loading is given up as soon as this can be read; 0: it is not */
+    /*
+     * Called while the file is read, with its bytes so far and their total, 0 if that is not known;
+     * not of histories, which are not read from one end to the other. May be NULL.
+     */
+    void (*progress)(void *context, uint64_t done, uint64_t total);
+    void *progress_context;
 };
 
 #define TRACE_OPTIONS_DEFAULT ((struct trace_options){.since_us = INT64_MIN, .until_us = INT64_MAX})

@@ -74,7 +74,7 @@ class AdviseTest(SimulateCase):
     def test_sizes_below_the_scale_are_tried_where_its_first_is_enough(self):
         # One hot page among five thousand: it alone is all that a cache needs.
         trace = self.sized_trace([page for n in range(5000)
-                                  for page in (("hot", 1), (f"once{n}", 1))])
+                                  for page in (("hot", 1), (f"once{n}", 1 + (n == 4999)))])
         a = self.summary(trace, *self.BODY, "--policy", "lfu,opt", command="advise")
         self.assertEqual(a["smallest_tried"], 5)
         self.assertEqual([p["capacity_bytes"] for p in a["policies"]], [2, 2])

@@ -1,7 +1,10 @@
 """What the commands of the laboratory take a trace for: the files, the sizes, the lifetime of pages."""
 
 import json
+import os
 import random
+import select
+import subprocess
 
 import harness
 from test_simulate import SimulateCase
@@ -14,9 +17,9 @@ class SeveralFilesTest(SimulateCase):
         super().setUp()
         draw = random.Random(3)
         rows = [f"{1700000000 + n}\thttp://h/{int(40 * draw.random() ** 2)}\t{900 + n % 7}\n"
-                for n in range(900)]
+                for n in range(450)]
         self.whole = self.table("whole.tsv", rows)
-        self.parts = [self.table(f"log.{n}", rows[300 * (2 - n):300 * (3 - n)]) for n in range(3)]
+        self.parts = [self.table(f"log.{n}", rows[150 * (2 - n):150 * (3 - n)]) for n in range(3)]
 
     def table(self, name, rows):
         path = self.dir / name
@@ -36,7 +39,7 @@ class SeveralFilesTest(SimulateCase):
             return trace
 
         for command in ("simulate", "advise"):
-            how = ["--policy", "lru,lfu,arc"]
+            how = ["--policy", "lru,arc"]
             joined = self.summary(*self.parts, *how, command=command)
             alone = self.summary(self.whole, *how, command=command)
             if command == "simulate":
@@ -44,19 +47,19 @@ class SeveralFilesTest(SimulateCase):
             self.assertEqual(alike(joined, 3), alike(alone, 1), command)
         [joined], [alone] = self.describe(*self.parts), self.describe(self.whole)
         self.assertEqual(alike(joined, 3), alike(alone, 1))
-        self.assertEqual(joined["requests"], 900)
+        self.assertEqual(joined["requests"], 450)
         text = self.simulate(*self.parts, "--policy", "lru").stdout.decode()
         self.assertTrue(text.startswith(f"{self.parts[0]} and 2 more files (ordered by time) (table): "
-                                        "900 requests for 40 URLs"), text)
+                                        "450 requests for 40 URLs"), text)
         self.assertIn(" and 2 more files (ordered by time)", self.simulate(
             *self.parts, "--policy", "lru", "--curve").stdout.decode())
 
     def test_they_are_as_many_traces_with_separate(self):
         traces = self.summary("--separate", *self.parts, "--policy", "lru")["traces"]
         self.assertEqual([t["trace"] for t in traces], [str(p) for p in self.parts])
-        self.assertEqual([t["requests"] for t in traces], [300] * 3)
+        self.assertEqual([t["requests"] for t in traces], [150] * 3)
         traces = self.describe("--separate", *self.parts)
-        self.assertEqual([t["requests"] for t in traces], [300] * 3)
+        self.assertEqual([t["requests"] for t in traces], [150] * 3)
 
     def test_they_are_converted_to_one(self):
         def converted(*paths):
@@ -69,8 +72,8 @@ class SeveralFilesTest(SimulateCase):
                          b"http://h/b\nhttp://h/a\n")
 
     def test_an_option_for_the_whole(self):
-        [whole] = self.describe(*self.parts, "--limit", "400")
-        self.assertEqual((whole["requests"], whole["first_us"]), (400, 1700000000 * 10**6))
+        [whole] = self.describe(*self.parts, "--limit", "200")
+        self.assertEqual((whole["requests"], whole["first_us"]), (200, 1700000000 * 10**6))
 
 
 class SizesTest(SimulateCase):
@@ -145,6 +148,37 @@ class LifetimeTest(SimulateCase):
                 self.assertIn(words, "\n".join(text.splitlines()[:4]), text)
         self.assertIn("all of them are 100%", self.complaint(self.timed, "--sample", "1"))
         self.summary(self.timed, "--policy", "lru", "--sample", "100%")
+
+
+class LoadingTest(harness.SystemTest):
+    """A long load shows on a terminal how far it is."""
+
+    needs = (harness.SUNPROXY,)
+
+    def test_progress(self):
+        fifo = self.dir / "fifo"
+        os.mkfifo(fifo)
+        keep = os.open(fifo, os.O_RDWR)  # the trace does not end before the test wants it to
+        terminal, theirs = harness.open_pty()
+        run = subprocess.Popen(
+            [harness.SUNPROXY, "simulate", "--policy", "lru", fifo], stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=theirs,
+            env=harness.sanitizer_environment(self.dir / "sanitizer", {"TERM": "vt100"}))
+        os.close(theirs)
+        seen = b""
+
+        def look():
+            nonlocal seen
+            os.write(keep, b"http://h/a\n")
+            if select.select([terminal], [], [], 0.05)[0]:
+                seen += os.read(terminal, 4096)
+            return b"\rreading " in seen
+
+        harness.wait_until(look, what="the progress of reading")
+        self.assertRegex(seen, rb"\rreading \d+ B")
+        os.close(keep)
+        self.assertEqual(run.wait(timeout=60), 0, seen)
+        os.close(terminal)
 
 
 if __name__ == "__main__":

@@ -138,6 +138,56 @@ START_TEST(a_sweep_repeats_and_reports_each_run)
 }
 END_TEST
 
+static bool
+stop_after(void *context, const struct sim_event *event)
+{
+    (void)event;
+    return --*(size_t *)context != 0;
+}
+
+static struct sim_result
+stopped_after(const struct made *m, size_t requests, struct sim_spread *spread)
+{
+    struct sim_config config = {.spec = made_spec("rand"),
+                                .capacity_pages = 60,
+                                .seed = 7,
+                                .warmup = 1000,
+                                .tell = stop_after,
+                                .context = &requests};
+    struct sim_result result;
+
+    ck_assert_int_eq(sim_repeat(&m->trace, &config, RUNS, NULL, &result, spread), SIM_STOPPED);
+    return result;
+}
+
+START_TEST(a_stop_leaves_what_was_done)
+{
+    struct made m = made_trace(4, 5000, 300, true);
+    struct sim_config config = {
+        .spec = made_spec("rand"), .capacity_pages = 60, .seed = 7, .warmup = 1000};
+    struct sim_trace begin = m.trace;
+    struct sim_spread spread;
+    struct sim_result result, expected;
+
+    /* In the warm-up; in the first run; in the third. */
+    ck_assert_uint_eq(stopped_after(&m, 999, &spread).requests, 0);
+    ck_assert_uint_eq(stopped_after(&m, 1000, &spread).requests, 0);
+    result = stopped_after(&m, 3000, &spread);
+    begin.request_count = 3000;
+    ck_assert_int_eq(sim_run(&begin, &config, NULL, &expected), SIM_OK);
+    ck_assert_uint_eq(spread.runs, 1);
+    ck_assert_uint_eq(result.requests, 2000);
+    ck_assert_uint_eq(result.hits, expected.hits);
+    ck_assert_double_eq(result.hit_ratio, expected.hit_ratio);
+    result = stopped_after(&m, 12000, &spread);
+    ck_assert_int_eq(sim_repeat(&m.trace, &config, 2, NULL, &expected, &spread), SIM_OK);
+    ck_assert_uint_eq(result.requests, 4000);
+    ck_assert_uint_eq(result.hits, expected.hits);
+    ck_assert_double_eq(result.hit_ratio, expected.hit_ratio);
+    made_free(&m);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -149,6 +199,7 @@ unit_suite(void)
     tcase_add_test(tests, several_seeds_give_mean_and_spread);
     tcase_add_test(tests, one_run_is_the_run_itself);
     tcase_add_test(tests, a_sweep_repeats_and_reports_each_run);
+    tcase_add_test(tests, a_stop_leaves_what_was_done);
     suite_add_tcase(suite, tests);
     return suite;
 }
