@@ -1,5 +1,6 @@
 """What the commands of the laboratory take a trace for: the files, the sizes, the lifetime of pages."""
 
+import contextlib
 import json
 import os
 import random
@@ -158,24 +159,25 @@ class LoadingTest(harness.SystemTest):
     def test_progress(self):
         fifo = self.dir / "fifo"
         os.mkfifo(fifo)
-        keep = os.open(fifo, os.O_RDWR)  # the trace does not end before the test wants it to
+        keep = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)  # the trace does not end before the test wants it to
         terminal, theirs = harness.open_pty()
         run = subprocess.Popen(
             [harness.SUNPROXY, "simulate", "--policy", "lru", fifo], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=theirs,
-            env=harness.sanitizer_environment(self.dir / "sanitizer", {"TERM": "vt100"}))
+            env=harness.sanitizer_environment(self.dir / "sanitizer", {"TERM": "vt100", "NO_COLOR": ""}))
         os.close(theirs)
         seen = b""
 
         def look():
             nonlocal seen
-            os.write(keep, b"http://h/a\n")
+            with contextlib.suppress(BlockingIOError):
+                os.write(keep, b"http://h/a\n" * 5000)
             if select.select([terminal], [], [], 0.05)[0]:
                 seen += os.read(terminal, 4096)
             return b"\rreading " in seen
 
         harness.wait_until(look, what="the progress of reading")
-        self.assertRegex(seen, rb"\rreading \d+ B")
+        self.assertRegex(seen, rb"\rreading [\d.]+ [KM]iB ")
         os.close(keep)
         self.assertEqual(run.wait(timeout=60), 0, seen)
         os.close(terminal)
