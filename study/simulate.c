@@ -373,8 +373,8 @@ const struct command command_simulate = {
     .summary = "simulate caches of any policy and size over a trace",
     .about = "usage: sunproxy simulate [OPTION...] TRACE...\n\n"
              "Runs the policies of the server over a trace, without a server and without\n"
-             "waiting, and prints hit ratios. Several files are one trace, unless --separate is\n"
-             "given. A trace is loaded once; all processors are used.\n",
+             "waiting, and prints hit ratios. Several files are one trace, unless\n"
+             "--separate is given. A trace is loaded once; all processors are used.\n",
     .options = {&own, &simulate_option_group, &trace_option_group},
     .after = "Exit status: 0 done; 64 wrong usage;\n" TRACE_EXIT_HELP
              "73 the log cannot be created; 74 output could not be\n"

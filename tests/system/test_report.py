@@ -342,5 +342,5 @@ class DataTest(report_case.ReportCase):
         self.assertIn("--json", complaint(65, trace, "--live", trace))
         complaint(66, self.dir / "none", self.dir / "nor this", "-o", page)
         self.assertNotEqual(page.read_text().find("http://h/a"), -1)
-        data = self.data(trace, self.dir / "none", expect=66)
+        data = self.data("--separate", trace, self.dir / "none", expect=66)
         self.assertEqual(len(data["traces"]), 1)

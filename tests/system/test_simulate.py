@@ -653,7 +653,7 @@ class TroubleTest(SimulateCase):
         log = self.dir / "log"
         self.assertIn("one policy", self.complaint(self.path, "--log", log, "--capacity", "2"))
         self.complaint(self.path, "--log", log, "--capacity", "2,3", "--policy", "lru")
-        self.complaint(self.path, self.path, "--log", log, "--capacity", "2", "--policy", "lru")
+        self.complaint("--separate", self.path, self.path, "--log", log, "--capacity", "2", "--policy", "lru")
         self.complaint(self.path, "--curve", "--capacity", "2")
         self.assertFalse(log.exists())
         self.assertIn("name a file", self.complaint(self.path, "--log", "-", "--capacity", "2",
@@ -664,7 +664,7 @@ class TroubleTest(SimulateCase):
         empty = self.trace(["ftp://h/a"], name="empty")
         self.assertIn("neither http", self.complaint(empty, expect=65))
         # The others are simulated none the less.
-        done = self.simulate(empty, self.path, "--json", expect=65)
+        done = self.simulate("--separate", empty, self.path, "--json", expect=65)
         self.assertEqual(len(json.loads(done.stdout)["traces"]), 1)
 
     def test_a_log_that_cannot_be_written(self):
