@@ -82,7 +82,7 @@ class PageTest(report_case.ReportCase):
 
     def test_traces_with_hardly_anything(self):
         for urls in (["http://h/a"], ["http://h/a"] * 3, [f"http://h/{n}" for n in range(5)],
-                     ["http://h/a\t1", "http://h/b\t1"], ["http://h/a\t5", "http://h/a\t5"]):
+                     ["http://h/a\t2", "http://h/b\t2"], ["http://h/a\t5", "http://h/a\t5"]):
             with self.subTest(urls=urls):
                 page = self.report(self.trace(urls))
                 self.check(page, ALWAYS + (SIZED if "\t" in urls[0] else []))
@@ -546,7 +546,8 @@ class PageTest(report_case.ReportCase):
     # ---- how it looks ----------------------------------------------------------------------------
 
     def test_dark_light_paper_and_phone(self):
-        page = self.report(SHIPPED / "dataset1/History", SHIPPED / "dataset2/History", "--policy", "all",
+        page = self.report("--separate", SHIPPED / "dataset1/History", SHIPPED / "dataset2/History",
+                           "--policy", "all",
                            "--sizes", SHIPPED / "dataset1/sizes.tsv", "--sizes", SHIPPED / "dataset2/sizes.tsv")
         colours = """(() => { const of = (e, what) => getComputedStyle(document.querySelector(e))[what];
             return [of("body", "backgroundColor"), of("body", "color"),
