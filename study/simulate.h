@@ -1,7 +1,8 @@
 /*
  * The parts of `sunproxy simulate`: options (simulate.c), the tables (simulate_report.c), the same
  * as Markdown (simulate_markdown.c), hit ratios by window (simulate_windows.c), curves
- * (simulate_curve.c) and the log of a run (simulate_log.c).
+ * (simulate_curve.c), runs that a signal ended (simulate_partial.c) and the log of a run
+ * (simulate_log.c).
  */
 #ifndef SUNPROXY_STUDY_SIMULATE_H
 #define SUNPROXY_STUDY_SIMULATE_H
