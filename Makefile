@@ -426,7 +426,7 @@ demo: setup
 reproduce: setup
 	$(Q)scripts/setup.sh reproduce
 	$(Q)$(MAKE) VARIANT=release programs bench-programs origin
-	$(Q)scripts/reproduce.sh
+	$(Q)studies/reproduce.sh
 
 test: setup-test
 	$(Q)tests/run.sh

@@ -198,7 +198,7 @@ class Service:
 
     def __init__(self, children, folder, name, script, *arguments):
         port_file, log = folder / f"{name}.port", folder / f"{name}.log"
-        self.child = children.start([sys.executable, TOP / "scripts" / script, port_file, *arguments],
+        self.child = children.start([sys.executable, TOP / "studies" / script, port_file, *arguments],
                                     log, die_with_us=True)
         wait_for(port_file.exists, self.child, name, log)
         self.port = int(port_file.read_text())

@@ -2,7 +2,7 @@
  * pool: a caching proxy with a pool of threads, as that of "Exploiting Parallelism in a Proxy
  * Server" is described: one thread reads requests and puts them into a bounded queue; each of the
  * others takes one, looks into the table of pages, fetches a missing page with its own easy handle
- * of libcurl, stores it and answers. One of the contestants of scripts/reproduce_parallel.py.
+ * of libcurl, stores it and answers. One of the contestants of studies/reproduce_parallel.py.
  *
  * A request is a line with a URL, over TCP on 127.0.0.1. The answer is a line with the length of
  * the page, or with "error" and a sentence; answers come in the order in which they are ready. One

@@ -109,7 +109,7 @@ def release_build(program, otherwise):
 
 
 def study_environment():
-    """Leads scripts/reproduce.sh to the programs of a release build, as `make reproduce` does."""
+    """Leads studies/reproduce.sh to the programs of a release build, as `make reproduce` does."""
     origin = release_build(RELEASE_ORIGIN, ORIGIN)
     build = BUILD if origin == ORIGIN else RELEASE_SUNPROXYD.parent
     return {"SUNPROXY_BUILD": str(build), "SUNPROXY_ORIGIN": str(origin)}

@@ -96,6 +96,17 @@ class Layers(unittest.TestCase):
             said = set(re.findall(r"`(\w+)`", rows[folder])) - {"base"}
             self.assertEqual(said, set(uses) - {"protocol"}, f"{folder} in docs/DESIGN.md")
 
+    def test_studies_use_scripts_and_not_the_other_way_round(self):
+        def modules(folder):
+            return {path.stem: path.read_text() for path in (harness.TOP / folder).glob("*.py")}
+
+        def imported(text):
+            return set(re.findall(r"(?m)^ *(?:import|from) (\w+)", text))
+
+        studies, scripts = modules("studies"), modules("scripts")
+        self.assertIn("harness", set.union(*map(imported, studies.values())) & set(scripts))
+        self.assertEqual(set.union(*map(imported, scripts.values())) & set(studies), set())
+
     def test_the_repository_has_no_code_of_others(self):
         files = subprocess.run(["git", "ls-files", "-z"], cwd=harness.TOP, stdout=subprocess.PIPE,
                                check=True).stdout.decode().split("\0")

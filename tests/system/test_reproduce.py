@@ -13,7 +13,7 @@ import sys
 import browser
 import harness
 
-SCRIPT = harness.TOP / "scripts/reproduce.sh"
+SCRIPT = harness.TOP / "studies/reproduce.sh"
 VOID = {"meta", "br"}
 
 
@@ -161,8 +161,8 @@ class ClaimsTest(harness.SystemTest):
 
     def setUp(self):
         super().setUp()
-        sys.path.insert(0, str(harness.TOP / "scripts"))
-        self.addCleanup(sys.path.remove, str(harness.TOP / "scripts"))
+        sys.path.insert(0, str(harness.TOP / "studies"))
+        self.addCleanup(sys.path.remove, str(harness.TOP / "studies"))
         import reproduce_claims
         self.claims = reproduce_claims
 

@@ -10,8 +10,8 @@ import unittest
 
 import harness
 
-SCRIPT = harness.TOP / "scripts/reproduce.sh"
-sys.path.append(str(harness.TOP / "scripts"))
+SCRIPT = harness.TOP / "studies/reproduce.sh"
+sys.path.append(str(harness.TOP / "studies"))
 import http_service
 import reproduce_geni as geni
 import reproduce_geni_claims as geni_claims

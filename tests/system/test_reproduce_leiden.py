@@ -9,8 +9,8 @@ import unittest
 
 import harness
 
-SCRIPT = harness.TOP / "scripts/reproduce.sh"
-sys.path.append(str(harness.TOP / "scripts"))
+SCRIPT = harness.TOP / "studies/reproduce.sh"
+sys.path.append(str(harness.TOP / "studies"))
 import http_service
 import leiden_load
 import leiden_model as model

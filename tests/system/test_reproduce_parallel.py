@@ -9,9 +9,9 @@ import sys
 import browser
 import harness
 
-SCRIPT = harness.TOP / "scripts/reproduce.sh"
+SCRIPT = harness.TOP / "studies/reproduce.sh"
 BENCH = harness.BUILD / "tests/bench"
-sys.path.insert(0, str(harness.TOP / "scripts"))
+sys.path.insert(0, str(harness.TOP / "studies"))
 import reproduce_page as main_page
 import reproduce_parallel as parallel
 import reproduce_parallel_claims as parallel_claims

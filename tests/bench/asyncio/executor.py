@@ -3,7 +3,7 @@
 
   executor.py THREADS FILE     FILE has a URL a line; 0 threads: asyncio's own executor
 
-A contestant of scripts/reproduce_parallel.py, written as "Exploiting Parallelism in a Proxy Server" describes
+A contestant of studies/reproduce_parallel.py, written as "Exploiting Parallelism in a Proxy Server" describes
 its comparison. Prints a line of JSON: requests, failures, bytes, and the seconds of wall time and CPU time
 from the first fetch to the end of the last.
 """

@@ -3,7 +3,7 @@
 
   with_aiohttp.py FETCHES FILE     FILE has a URL a line
 
-A contestant of scripts/reproduce_parallel.py: what asyncio does without blocking calls. Prints a line of JSON
+A contestant of studies/reproduce_parallel.py: what asyncio does without blocking calls. Prints a line of JSON
 as executor.py does. Exit status 69 without aiohttp.
 """
 

@@ -195,7 +195,7 @@ def model_table(study):
                      f"{reproduce_parallel_model.throughput(d, 1024, MORE_CORES):.0f}",
                      f"{reproduce_parallel_model.limit(d, MORE_CORES):.0f}"])
     return (f"<h3>An extrapolation to {MORE_CORES} cores, not a measurement</h3>"
-            "<p>A closed queueing network, solved by mean value analysis (scripts/reproduce_parallel_model.py), computes "
+            "<p>A closed queueing network, solved by mean value analysis (studies/reproduce_parallel_model.py), computes "
             "the throughput from the latency, the measured CPU time of a fetch and the number of cores. Python’s global "
             "lock, aiohttp’s event loop and the daemon’s fetching thread let one thread at a time use the CPU. Locks, "
             "memory bandwidth and the network are not in it. Its error on this machine is the largest relative "

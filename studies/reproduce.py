@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Repeats the evaluations of published studies, and states which of their claims hold.
 
-Started by scripts/reproduce.sh. The Sun RPC paper and the Thrift study: every run is a replay over RPC
+Started by studies/reproduce.sh. The Sun RPC paper and the Thrift study: every run is a replay over RPC
 against a daemon of its own, which fetches from a local origin with a latency like that of the web;
 several runs take place at once. The claims and their criteria are in reproduce_claims.py, the paper's
 numbers in reproduce_published.py, the page in reproduce_page.py. Each further study (MORE_STUDIES) has
@@ -22,6 +22,7 @@ import sys
 import textwrap
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
 import harness
 import reproduce_claims as claims
 import reproduce_geni

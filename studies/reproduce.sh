@@ -4,4 +4,4 @@
 # `make reproduce` builds what this needs. Everything that it starts it stops, also on Ctrl-C.
 set -eu
 cd "$(dirname "$0")/.."
-exec python3 scripts/reproduce.py "$@"
+exec python3 studies/reproduce.py "$@"

@@ -108,7 +108,7 @@ class Study:
             for number in range(cell.caches)]
         ports = [cache.port for cache in caches]
         text = self.children.run(
-            [sys.executable, harness.TOP / "scripts/leiden_load.py", cell.requests, seed, cell.clients, *ports],
+            [sys.executable, harness.TOP / "studies/leiden_load.py", cell.requests, seed, cell.clients, *ports],
             folder / "load.log", folder / "load.json")
         for child in (*caches, service):
             self.children.end(child.child)
