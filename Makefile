@@ -6,7 +6,9 @@
 #   make test-debian RELEASE=trixie   make demo and make test on that release of Debian, in a chroot
 #                        of its own; as root, with debootstrap (tests/debian.sh, docs/TESTING.md)
 #   make check-policy POLICY=mru   build and run the tests of one policy
-#   make reproduce       repeat the papers' evaluations, and say which of their claims hold
+#   make reproduce       repeat the papers' evaluations, and print a table of each paper's statements
+#                        with what was measured (STUDY="geni leiden": of these)
+#   make reproduction    the same, and renew the tables of docs/REPRODUCTION.md
 #   make fuzz            run each fuzz target for SECONDS (default 60) with libFuzzer; needs clang
 #   make coverage        run the tests, print lines and branches covered by folder; needs gcovr
 #   make bench           measure CPU time per request, requests per second and memory, of the
@@ -163,7 +165,7 @@ endif
 DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"'
 
 # Probes run once, and only for targets that compile: before setup there may be nothing to ask.
-ifneq ($(filter-out help clean distclean setup setup-test demo reproduce test test-debian check-policy fuzz coverage bench bench-sim calibrate cache-tests suites app-test soak format \
+ifneq ($(filter-out help clean distclean setup setup-test demo reproduce reproduction test test-debian check-policy fuzz coverage bench bench-sim calibrate cache-tests suites app-test soak format \
 	uninstall,$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(pkg_cflags)
 PKG_LIBS := $(pkg_libs)
@@ -212,7 +214,7 @@ FUZZ := $(patsubst %.c,$(B)/%,$(filter-out $(FUZZ_SHARED),$(wildcard tests/fuzz/
 SOAK := $(B)/tests/soak/soak
 PEERS := $(patsubst %.c,$(B)/%,$(wildcard tests/system/peers/*.c))
 
-.PHONY: all help clean distclean install test test-debian check-policy demo reproduce fuzz coverage bench bench-sim calibrate cache-tests suites app-test setup \
+.PHONY: all help clean distclean install test test-debian check-policy demo reproduce reproduction fuzz coverage bench bench-sim calibrate cache-tests suites app-test setup \
 	setup-test unit programs origin peers bench-programs fuzz-programs soak soak-programs format uninstall
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -426,7 +428,11 @@ demo: setup
 reproduce: setup
 	$(Q)scripts/setup.sh reproduce
 	$(Q)$(MAKE) VARIANT=release programs bench-programs origin
-	$(Q)studies/reproduce.sh
+	$(Q)studies/reproduce.sh $(DOCUMENT:%=--document %) $(STUDY:%=--study %)
+
+# Also renews the tables of the document; alone those of STUDY="geni leiden".
+reproduction:
+	$(Q)$(MAKE) reproduce DOCUMENT=docs/REPRODUCTION.md
 
 test: setup-test
 	$(Q)tests/run.sh

@@ -5,7 +5,9 @@ Started by studies/reproduce.sh. The Sun RPC paper and the Thrift study: every r
 against a daemon of its own, which fetches from a local origin with a latency like that of the web;
 several runs take place at once. The claims and their criteria are in reproduce_claims.py, the paper's
 numbers in reproduce_published.py, the page in reproduce_page.py. Each further study (MORE_STUDIES) has
-modules of its own: what it runs, its claims, and its part of the page.
+modules of its own: what it runs, its table, and its part of the page. A paper's table is one list of rows
+(paper_table.py), whose verdicts are those of verdict.py; the page, the JSON and docs/REPRODUCTION.md
+(document.py) have it from there.
 
 The authors' own requests are replayed too, if $SUNPROXY_DATASETS (by default ../shared/datasets) has
 the folder sunrpc-paper.
@@ -13,6 +15,7 @@ the folder sunrpc-paper.
 
 import argparse
 import collections
+import itertools
 import json
 import os
 import pathlib
@@ -23,7 +26,9 @@ import textwrap
 import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
+import document
 import harness
+import paper_table
 import reproduce_claims as claims
 import reproduce_geni
 import reproduce_geni_claims
@@ -35,6 +40,7 @@ import reproduce_page
 import reproduce_parallel
 import reproduce_parallel_claims
 import reproduce_parallel_page
+import verdict
 
 OUT = pathlib.Path("build/reproduce")
 DATASETS = pathlib.Path(os.environ.get("SUNPROXY_DATASETS", "../shared/datasets"))
@@ -50,19 +56,24 @@ FULL = Scale([10, 20, 30, 40, 50, 80], [64, 128, 192, 256], 3, 5, "lognormal:20m
 SMOKE = Scale([10, 20, 30], [64, 256], 2, 2, "1ms", ["--limit", 60])
 
 # Further studies. `how` is what it does, in a few words. perform(children, folder, scale) gives the result,
-# assess(result) the rows of its claims; section(result) and as_json(result) are what the page and the JSON
-# have of it.
+# paper(result, seconds) its table (paper_table.Paper); section(result) and as_json(result) are what the page and the
+# JSON have of it beside the table.
 OVER_HTTP = "over HTTP, against origins with a limited link"
-Study = collections.namedtuple("Study", "how full smoke perform assess section as_json")
+Study = collections.namedtuple("Study", "how full smoke perform paper section as_json")
 MORE_STUDIES = {
     "geni": Study(OVER_HTTP, reproduce_geni.FULL, reproduce_geni.SMOKE, reproduce_geni.perform,
-                  reproduce_geni_claims.assess, reproduce_geni_page.section, reproduce_geni_page.as_json),
+                  lambda result, seconds: from_claims("geni", "GENI study", reproduce_geni_claims.assess(result),
+                                             seconds),
+                  reproduce_geni_page.section, reproduce_geni_page.as_json),
     "leiden": Study(OVER_HTTP, reproduce_leiden.FULL, reproduce_leiden.SMOKE, reproduce_leiden.perform,
-                    reproduce_leiden_claims.assess, reproduce_leiden_page.section, reproduce_leiden_page.as_json),
+                    lambda result, seconds: from_claims("leiden", "Leiden study", reproduce_leiden_claims.assess(result),
+                                               seconds),
+                    reproduce_leiden_page.section, reproduce_leiden_page.as_json),
     "parallel": Study("threads and fetches in flight, against an origin with a scaled latency",
                       reproduce_parallel.FULL, reproduce_parallel.SMOKE, reproduce_parallel.perform,
-                      reproduce_parallel_claims.assess, reproduce_parallel_page.section,
-                      reproduce_parallel_page.as_json),
+                      lambda result, seconds: from_claims("parallel", "Exploiting Parallelism in a Proxy Server",
+                                                 reproduce_parallel_claims.assess(result), seconds),
+                      reproduce_parallel_page.section, reproduce_parallel_page.as_json),
 }
 STUDIES = ["rpc", *MORE_STUDIES]
 
@@ -203,32 +214,34 @@ def explain_fall(children, out):
 
 # ---- what is printed -----------------------------------------------------------------------------
 
-def print_rows(rows):
-    """The claims beside what was measured, as wide as the terminal."""
+def from_claims(key, title, rows, seconds):
+    """The table of a study whose rows are claims.Row."""
+    def row(claim, finding, place):
+        return paper_table.Row(place, claim.published, claim.criterion, finding.measured,
+                               verdict.decide_exactly(finding.holds))
+
+    found = []
+    for one in rows:
+        place = one.claim.source if one.claim.about == key else f"{one.claim.source}, {one.claim.about}"
+        found.append(row(one.claim, one.finding, place))
+        if one.own:
+            found.append(row(one.claim, one.own, f"{place}, the authors' own requests"))
+    return paper_table.Paper(key, title, [], found, seconds)
+
+
+def print_paper(paper):
+    """The table of a paper, as wide as the terminal."""
     width = min(140, max(80, shutil.get_terminal_size((100, 24)).columns))
-    left = (width - 26) * 2 // 5
-    right = width - 26 - left
-
-    def line(about, verdict, published, measured):
-        cells = zip_longest(textwrap.wrap(published, left), textwrap.wrap(measured, right))
-        for n, (a, b) in enumerate(cells):
-            print(f"{about if n == 0 else '':9} {verdict if n == 0 else '':15}{a:{left}}  {b}")
-
-    line("", "", "published", "measured")
-    print("-" * width)
-    for row in rows:
-        line(row.claim.about, reproduce_page.verdict(row.finding),
-             row.claim.published, row.finding.measured)
-        if row.own:
-            line("", reproduce_page.verdict(row.own), "  the same, of the authors' own requests",
-                 row.own.measured)
+    left = (width - 16) // 2
+    print(f"\n{paper.title}\n{'-' * width}")
+    for row in paper.rows:
+        about = textwrap.wrap(f"{paper_table.place_of(row)}: {row.states}", left - 2)
+        found = textwrap.wrap(row.measured, width - 16 - left)
+        labels = textwrap.wrap(row.verdict.value, 15)
+        for a, label, b in itertools.zip_longest(about, labels, found, fillvalue=""):
+            print(f"{a:{left}}{label:16}{b}".rstrip())
         print()
-
-
-def zip_longest(first, second):
-    rows = max(len(first), len(second), 1)
-    return [(first[n] if n < len(first) else "", second[n] if n < len(second) else "")
-            for n in range(rows)]
+    print(paper_table.tally(paper.rows))
 
 
 def version():
@@ -264,31 +277,52 @@ def print_notes(replays):
         + (f" {claims.AUTHORS_NOTE}" if replays.authors else ""), 100))
 
 
-def reproduce(children, out, wanted, smoke, at_once):
-    started = time.monotonic()
+def replays_papers(replays, seconds):
+    """The tables of the two papers that the replays repeat."""
+    thrift = [row for row in replays.rows if row.claim.source == "Thrift"]
+    rpc = [row for row in replays.rows if row.claim.source != "Thrift"]
+    return [from_claims("rpc", "RPC-Based Web Proxy Server: Implementation and Evaluation using Sun RPC and libcurl",
+                        rpc, seconds),
+            from_claims("thrift", "RPC-Based Proxy Server (Apache Thrift)", thrift, seconds)]
+
+
+def reproduce(children, out, wanted, smoke, at_once, to_document):
+    started, load = time.monotonic(), os.getloadavg()[0]
     scale = SMOKE if smoke else FULL
     replays = perform_replays(children, out, scale, at_once) if "rpc" in wanted else None
-    results, rows = {}, list(replays.rows) if replays else []
+    papers = replays_papers(replays, time.monotonic() - started) if replays else []
+    results = {}
     for name, study in MORE_STUDIES.items():
         if name in wanted:
-            print(f"{reproduce_page.NAMES[name]}: {study.how}")
+            print(f"{name}: {study.how}")
+            begun = time.monotonic()
             results[name] = study.perform(children, out / name, study.smoke if smoke else study.full)
-            rows += study.assess(results[name])
+            papers.append(study.paper(results[name], time.monotonic() - begun))
+    for paper in papers:
+        print_paper(paper)
     print()
-    print_rows(rows)
-    run = reproduce_page.Run(rows, smoke, time.monotonic() - started, version())
+    run = reproduce_page.Run(papers, smoke, time.monotonic() - started, version(), load)
     page, data = out / "reproduce.html", out / "reproduce.json"
     page.write_text(reproduce_page.page(
-        run, replays, scale, [MORE_STUDIES[name].section(result) for name, result in results.items()]))
+        run, replays, scale, {name: MORE_STUDIES[name].section(result) for name, result in results.items()}))
     data.write_text(json.dumps(reproduce_page.as_json(
         run, replays, {name: MORE_STUDIES[name].as_json(result) for name, result in results.items()}), indent=1))
     if replays:
         print_notes(replays)
     if smoke:
         print("A smoke test: nothing here is a result.")
-    held, broken, open_ = reproduce_page.count_verdicts(rows)
-    print(f"{held} of {len(rows)} claims hold here, {broken} do not, {open_} are undecided.\n"
-          f"Took {run.seconds:.0f} s. The page, with tables and figures: {page}\nThe numbers: {data}")
+    print(f"Took {run.seconds:.0f} s. The page, with tables and figures: {page}\nThe numbers: {data}")
+    if to_document:
+        write_document(to_document, run)
+
+
+def write_document(path, run):
+    """Renews the sections of the papers that were repeated."""
+    if run.smoke:
+        raise harness.Failure(f"{path} is not written by a smoke test")
+    text = path.read_text() if path.exists() else ""
+    path.write_text(document.update(text, run.papers, reproduce_page.circumstances(run)))
+    print(f"The tables of the papers: {path}")
 
 
 def main():
@@ -297,13 +331,15 @@ def main():
                         help=f"replays at a time ({AT_ONCE})")
     parser.add_argument("--out", type=pathlib.Path, default=OUT, metavar="DIR",
                         help=f"where page and logs go; empty, or in build/ ({OUT})")
+    parser.add_argument("--document", type=pathlib.Path, metavar="FILE",
+                        help="renew the tables of this document, too (docs/REPRODUCTION.md)")
     parser.add_argument("--smoke", action="store_true",
                         help="few requests, sizes and runs: shows that it works, not what holds")
     parser.add_argument("--study", action="append", choices=STUDIES,
                         help="only this; may be repeated (rpc: the Sun RPC paper and the Thrift study)")
     args = parser.parse_args()
     return harness.perform("reproduce", args.out, lambda children: reproduce(
-        children, args.out, args.study or STUDIES, args.smoke, args.at_once))
+        children, args.out, args.study or STUDIES, args.smoke, args.at_once, args.document))
 
 
 if __name__ == "__main__":

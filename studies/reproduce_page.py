@@ -13,6 +13,8 @@ import pathlib
 import platform
 import time
 
+import document
+import paper_table
 import reproduce_claims as claims
 import reproduce_figures as figures
 import reproduce_published as published
@@ -90,50 +92,30 @@ SHEET = COLOURS + STYLE + figures.OWN
 HASH = base64.b64encode(hashlib.sha256(SHEET.encode()).digest()).decode()
 SECURITY = f"default-src 'none'; style-src 'sha256-{HASH}'; base-uri 'none'; form-action 'none'"
 
-NAMES = {"dataset1": "dataset1", "dataset2": "dataset2", "both": "dataset1 and 2",
+NAMES = {"dataset1": "dataset1", "dataset2": "dataset2",
          "authors": "dataset1, the authors’ own requests", "random": "random workload",
-         "repeated": "repeated workload", "geni": "GENI study", "leiden": "Leiden study",
-         "parallel": "parallelism"}
+         "repeated": "repeated workload"}
 
-# All of it: claims.Row of each claim, whether it is a smoke test, seconds, and the daemon's version.
-Run = collections.namedtuple("Run", "rows smoke seconds version")
-
-
-def verdict(finding):
-    return {True: "holds", False: "does not hold", None: "undecided"}[finding.holds]
+# All of it: paper_table.Paper of each paper, whether it is a smoke test, seconds, the daemon's version, and
+# the load average before it began.
+Run = collections.namedtuple("Run", "papers smoke seconds version load")
 
 
-def count_verdicts(rows):
-    """(hold, do not hold, undecided)"""
-    verdicts = [row.finding.holds for row in rows]
-    return verdicts.count(True), verdicts.count(False), verdicts.count(None)
+def all_rows(run):
+    return [row for paper in run.papers for row in paper.rows]
 
 
-def badge(finding):
-    style = {True: " yes", False: " no", None: ""}[finding.holds]
-    return f'<span class="badge{style}">{verdict(finding)}</span>'
+def circumstances(run):
+    """document.Run of this run."""
+    return document.Run(time.strftime("%Y-%m-%d"), f"{run.version} and Python {platform.python_version()}",
+                        machine(), run.load)
 
 
-# ---- claims --------------------------------------------------------------------------------------
-
-def claims_table(rows):
-    cells = []
-    for row in rows:
-        own = ""
-        if row.own:
-            own = (f'<div class="own">{badge(row.own)} <span class="soft">of the authors’ own '
-                   f"requests:</span> {escape(row.own.measured)}</div>")
-        source = {"logs": "the authors’ logs", "Thrift": "Thrift study",
-                  "GENI": "a question of the study", "Leiden": "a question of the study",
-                  "Parallelism": "the study"}.get(
-            row.claim.source, f"section {row.claim.source}")
-        cells.append(
-            f"<tr><td>{escape(NAMES[row.claim.about])}<small>{escape(source)}</small></td>"
-            f"<td>{escape(row.claim.published)}<small>criterion: {escape(row.claim.criterion)}</small>"
-            f"</td><td>{badge(row.finding)}</td><td>{escape(row.finding.measured)}{own}</td></tr>")
-    return ('<div class="wide"><table class="claims"><thead><tr><th>Data</th><th>Published</th>'
-            "<th>Here</th><th>Measured, and by how much</th></tr></thead><tbody>"
-            + "\n".join(cells) + "</tbody></table></div>")
+def paper_section(paper):
+    """Setup and table of a paper."""
+    setup = "".join(f"<p>{escape(sentences)}</p>" for sentences in paper.setup)
+    return (f"<h2>{escape(paper.title)}</h2>{setup}"
+            f'<p class="soft">{escape(paper_table.tally(paper.rows))}</p>{paper_table.to_html(paper)}')
 
 
 # ---- the Sun RPC paper ---------------------------------------------------------------------------
@@ -266,7 +248,7 @@ def workload_section(workload, fall):
 
 def machine():
     processors = os.cpu_count() or 1
-    return (f"{platform.system()} {platform.release()}, {platform.machine()}, {processors} "
+    return (f"{platform.system()}, {platform.machine()}, {processors} "
             f"processor{'' if processors == 1 else 's'}")
 
 
@@ -285,19 +267,23 @@ theirs, and differ from them. A claim that does not hold here may have held ther
 insertion; RAND of the Thrift study draws each victim anew. Each run has another seed.</p>"""
 
 
+def replay_sections(replays):
+    """Figures and tables of the measurements of the papers over RPC."""
+    parts = [*replays.parts.values(), *([replays.authors] if replays.authors else [])]
+    return "".join([*map(part_section, parts),
+                    *(workload_section(workload, replays.fall) for workload in replays.workloads.values())])
+
+
 def page(run, replays, scale, more):
-    """`replays`: reproduce.Replays, or None; `more`: the sections of further studies."""
-    counts = zip(count_verdicts(run.rows), ("hold", "do not hold", "undecided"))
-    tally = [(n, what) for n, what in counts if n or what != "undecided"]
+    """`replays`: reproduce.Replays, or None; `more`: what further studies have beside their tables, by name."""
+    tally = [(n, one.value) for one, n in paper_table.count(all_rows(run)).items() if n]
     smoke = ('<p><span class="badge no">smoke test</span> A few requests only: nothing here is a result.</p>'
              if run.smoke else "")
     sections = []
+    for paper in run.papers:
+        sections += [paper_section(paper), more.get(paper.key, "")]
     if replays:
-        sections += [part_section(part) for part in replays.parts.values()]
-        if replays.authors:
-            sections.append(part_section(replays.authors))
-        sections += [workload_section(workload, replays.fall) for workload in replays.workloads.values()]
-    sections += more
+        sections.append(replay_sections(replays))
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -305,27 +291,20 @@ def page(run, replays, scale, more):
 <meta http-equiv="Content-Security-Policy" content="{SECURITY}">
 <style>{SHEET}</style></head><body>
 <h1>What was published, and what was measured</h1>
-<p>Evaluations of caching proxies, repeated with sunproxy: those of “RPC-Based Web Proxy Server: Implementation and
-Evaluation using Sun RPC and libcurl”, of a study of policies in a proxy on Apache Thrift, of studies over
-HTTP, and of “Exploiting Parallelism in a Proxy Server”.</p>
+<p>Evaluations of caching proxies, repeated with sunproxy. A table for each paper has its figures, tables and stated
+results in the order of the text, and statements of this project, which are labelled as ours. A statement holds,
+does not hold, is undecided, or cannot be repeated here.</p>
 {smoke}<ul class="tally">{"".join(f"<li><b>{n}</b>{escape(what)}</li>" for n, what in tally)}</ul>
 {replays_lead(replays, scale) if replays else ""}
-<h2>The claims</h2>
-<p class="soft">The criterion of each claim was fixed before the first run of its evaluation, and does not depend on
-the results. {escape(claims.NOTE)}</p>
-{claims_table(run.rows)}
+<p class="soft">{escape(claims.NOTE)}</p>
 {"".join(sections)}
 <p class="soft">Measured on {time.strftime("%Y-%m-%d")} in {run.seconds:.0f} s with {escape(run.version)} and Python
-{platform.python_version()} on {escape(machine())}.</p>
+{platform.python_version()} on {escape(machine())}; load average before it {run.load:.1f}.</p>
 </body></html>
 """
 
 
 # ---- JSON ----------------------------------------------------------------------------------------
-
-def finding_as_json(finding):
-    return finding and {"verdict": verdict(finding), "measured": finding.measured}
-
 
 def replay_as_json(run):
     fields = ("hit_ratio", "hit_sd", "byte_hit_ratio", "mean_us", "us_sd", "runs")
@@ -357,8 +336,7 @@ def as_json(run, replays, more):
         "version": run.version,
         "python": platform.python_version(),
         "machine": machine(),
-        "claims": [{"about": row.claim.about, "source": row.claim.source, "published": row.claim.published,
-                    "criterion": row.claim.criterion, **finding_as_json(row.finding),
-                    "authors_own_requests": finding_as_json(row.own)} for row in run.rows],
+        "load_before": run.load,
+        "papers": [paper_table.as_json(paper) for paper in run.papers],
         "studies": {**studies, **more},
     }

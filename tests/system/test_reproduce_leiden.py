@@ -33,7 +33,7 @@ class LeidenTest(harness.SystemTest):
         study = data["studies"]["leiden"]
         self.check_cells(study["cells"])
         # These do not depend on chance.
-        verdicts = {claim["published"].split(" ")[0]: claim["verdict"] for claim in data["claims"]}
+        verdicts = {claim["states"].split(" ")[0]: claim["verdict"] for claim in data["papers"][0]["rows"]}
         self.assertEqual(len(verdicts), 6)
         self.assertEqual((verdicts["No"], verdicts["With"]), ("holds", "holds"))
         self.assertEqual(set(study["smallest_share"]), set(leiden.POLICIES))

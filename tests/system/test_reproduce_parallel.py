@@ -31,7 +31,7 @@ class ParallelTest(harness.SystemTest):
         text = done.stdout.decode()
         self.assertEqual(done.returncode, 0, done.stderr.decode() + text)
         data = json.loads((out / "reproduce.json").read_text())
-        self.assertEqual(len(data["claims"]), len(parallel_claims.CLAIMS))
+        self.assertEqual(len(data["papers"][0]["rows"]), len(parallel_claims.CLAIMS))
         study = data["studies"]["parallel"]
         contestants = ["pool", "sunproxyd", "executor"] + (["aiohttp"] if find_python()[1] else [])
         self.assertEqual([row["contestant"] for row in study["runs"]
