@@ -64,7 +64,9 @@ fuzzer:clang-runtime:libclang-rt-dev'
 coverage_needs='
 gcovr:command:gcovr'
 # The contestant that stands for asyncio without blocking calls: 3.8.4 in Debian 12.
+# And curl, with which the GENI study measures.
 reproduce_needs='
+curl:command:curl
 /usr/lib/python3/dist-packages/aiohttp/__init__.py:file:python3-aiohttp'
 
 say() {

@@ -24,8 +24,9 @@ TWICE = memoryview(PATTERN + PATTERN)
 
 # `fields` of a request by name in lower case.
 Request = collections.namedtuple("Request", "method path fields body")
-# `fields`: pairs of a name and a value. The body is `body`, or `size` bytes of the pattern.
-Reply = collections.namedtuple("Reply", "status fields body size", defaults=(b"", None))
+# `fields`: pairs of a name and a value. The body is `body`, or `size` bytes of the pattern. `delay`: seconds
+# that this response takes beside those of the link.
+Reply = collections.namedtuple("Reply", "status fields body size delay", defaults=(b"", None, 0))
 # Seconds before the first byte, and bytes a second (0: no bound).
 Link = collections.namedtuple("Link", "latency bandwidth")
 
@@ -36,9 +37,14 @@ def pattern_part(offset, length):
     return TWICE[at:at + min(length, len(PATTERN))]
 
 
+def date_at(moment):
+    """Seconds since the epoch, as fields have them."""
+    return email.utils.formatdate(moment, usegmt=True)
+
+
 def date_field(after=0):
-    """The date in `after` seconds, as fields have it."""
-    return email.utils.formatdate(time.time() + after, usegmt=True)
+    """The date in `after` seconds."""
+    return date_at(time.time() + after)
 
 
 class _Connection:
@@ -175,7 +181,11 @@ class Service:
             size, reply = 0, reply._replace(body=b"", size=None)
         connection.head = memoryview(head + reply.body)
         connection.sent, connection.size = 0, size if reply.size is not None else 0
-        self._wait(connection, time.monotonic() + self.link.latency)
+        delay = self.link.latency + reply.delay
+        if delay:
+            self._wait(connection, time.monotonic() + delay)
+        else:
+            self._write(connection)
 
     def _write(self, connection):
         """Sends what socket and link take."""

@@ -1,13 +1,16 @@
-"""The clients of the Leiden study: leiden_load.py REQUESTS SEED CLIENTS PORT...
+"""The clients of the Leiden study: leiden_load.py REQUESTS SEED CLIENTS COUNTS PORT...
 
 Each client sends a request when it has the response to the one before. All of them take requests from
-one sequence. Reads go to the caches at these ports in turn, writes to the first one. The result is a JSON
-object on standard output (COUNTS and times).
+one sequence. A request goes to the port of the cache that has its path. The result is a JSON object on
+standard output: TALLIES, and for each of COUNTS (numbers with commas between) ratios and the mean time over
+so many requests from the first on.
 
-An answer is stale if its version is older than that of the last write of the resource that was answered
-before the read was sent.
+A hit is an answer whose body came from a cache, after a validation or without one. An answer is stale if
+its version is older than that of the last write of the endpoint that was answered before the read was
+sent.
 """
 
+import collections
 import json
 import select
 import socket
@@ -19,8 +22,10 @@ import leiden_model as model
 
 READ = 1 << 17
 # Reads and writes; reads that a cache answered alone, that it answered after a validation, that joined
-# another fetch; bytes of bodies of reads, and those that came from a cache; stale answers; failures.
-COUNTS = ("reads", "writes", "fresh", "validated", "joined", "bytes", "cache_bytes", "stale", "failures")
+# another fetch; stale answers; failures.
+TALLIES = ("reads", "writes", "fresh", "validated", "joined", "stale", "failures")
+# Of a request: seconds until its answer was whole, whether it is a read, whether that was a hit, its bytes.
+Outcome = collections.namedtuple("Outcome", "seconds read hit size")
 
 
 def parse_head(head):
@@ -39,17 +44,18 @@ class Client:
         for sock in self.sockets:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.input = bytearray()
+        self.number = 0
         self.path = None
-        self.write = False
+        self.method = "GET"
         self.sent_at = 0.0
         self.least = 0  # the version that the answer must have at least
 
-    def send(self, place, number, write, path, least):
-        self.path, self.write, self.least = path, write, least
+    def send(self, place, number, method, path, least):
+        self.number, self.method, self.path, self.least = number, method, path, least
         self.sent_at = time.monotonic()
-        body = b'{"request": %d}' % number if write else b""
-        length = f"Content-Length: {len(body)}\r\n" if write else ""
-        head = f"{'PUT' if write else 'GET'} {path} HTTP/1.1\r\nHost: service\r\n{length}\r\n"
+        body = b"" if method == "GET" else b'{"request": %d}' % number
+        length = f"Content-Length: {len(body)}\r\n" if body else ""
+        head = f"{method} {path} HTTP/1.1\r\nHost: service\r\n{length}\r\n"
         self.sockets[place].sendall(head.encode() + body)
 
     def receive(self, sock):
@@ -77,8 +83,8 @@ class Load:
         self.next = 0
         self.written = dict.fromkeys(model.all_paths(), 1)  # versions of writes that were answered
         self.sizes = model.make_sizes()
-        self.counts = dict.fromkeys(COUNTS, 0)
-        self.times = []
+        self.tallies = dict.fromkeys(TALLIES, 0)
+        self.outcomes = [None] * len(requests)
         self.epoll = select.epoll()
         self.clients = {}
         for _ in range(clients):
@@ -92,10 +98,9 @@ class Load:
         """Sends the next request; false if there is none."""
         if self.next == len(self.requests):
             return False
-        number, (write, path) = self.next, self.requests[self.next]
+        number, (method, path) = self.next, self.requests[self.next]
         self.next += 1
-        place = 0 if write else number % len(self.ports)
-        client.send(place, number, write, path, self.written[path])
+        client.send(model.cache_of(path, len(self.ports)), number, method, path, self.written[path])
         return True
 
     def run(self):
@@ -109,43 +114,48 @@ class Load:
                     busy -= not self.begin(client)
 
     def end(self, client, status, fields, body):
-        counts = self.counts
-        counts["writes" if client.write else "reads"] += 1
+        seconds, read, hit = time.monotonic() - client.sent_at, client.method == "GET", False
+        self.tallies["reads" if read else "writes"] += 1
         if status != 200:
-            counts["failures"] += 1
-        elif client.write:
+            self.tallies["failures"] += 1
+        elif read:
+            hit = self.end_read(client, fields, body)
+        else:
             for path, version in json.loads(body).items():
                 self.written[path] = max(self.written[path], version)
-        else:
-            self.times.append(time.monotonic() - client.sent_at)
-            self.end_read(client, fields, body)
+        self.outcomes[client.number] = Outcome(seconds, read, hit, len(body) if read else 0)
 
     def end_read(self, client, fields, body):
-        counts, status = self.counts, fields.get("cache-status", "")
-        how = ("fresh" if "; hit" in status else "validated" if "fwd-status=304" in status
+        """Whether the body came from a cache."""
+        tallies, status = self.tallies, fields.get("cache-status", "")
+        how = ("validated" if "fwd-status=304" in status else "fresh" if "; hit" in status
                else "joined" if "; collapsed" in status else None)
         if how:
-            counts[how] += 1
-        counts["bytes"] += len(body)
-        if how in ("fresh", "validated"):
-            counts["cache_bytes"] += len(body)
+            tallies[how] += 1
         version = model.version_of(fields["etag"])
         if version < client.least:
-            counts["stale"] += 1
+            tallies["stale"] += 1
         # The body must be that of the entity tag, whole.
         begin = b'{"path": "%s", "version": %d, ' % (client.path.encode(), version)
         if not body.startswith(begin) or len(body) != self.sizes[client.path]:
-            counts["failures"] += 1
+            tallies["failures"] += 1
+        return how in ("fresh", "validated")
 
-    def result(self):
-        return {**self.counts, "mean_us": 1e6 * statistics.mean(self.times)}
+    def summarise(self, count):
+        """Over the first `count` requests."""
+        outcomes = self.outcomes[:count]
+        reads = [one for one in outcomes if one.read]
+        return {"requests": count, "mean_us": 1e6 * statistics.mean(one.seconds for one in outcomes),
+                "hit_ratio": sum(one.hit for one in reads) / len(reads),
+                "hits_of_all": sum(one.hit for one in reads) / len(outcomes),
+                "byte_hit_ratio": sum(one.size for one in reads if one.hit) / sum(one.size for one in reads)}
 
 
 def main():
-    count, seed, clients, *ports = map(int, sys.argv[1:])
-    load = Load(model.draw_requests(count, seed), clients, ports)
+    count, seed, clients, counts, *ports = sys.argv[1:]
+    load = Load(model.draw_requests(int(count), int(seed)), int(clients), list(map(int, ports)))
     load.run()
-    print(json.dumps(load.result()))
+    print(json.dumps({**load.tallies, "after": [load.summarise(int(one)) for one in counts.split(",")]}))
 
 
 if __name__ == "__main__":

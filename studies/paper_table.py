@@ -41,7 +41,7 @@ def tally(rows):
                          ("of ours", [row for row in rows if row.ours])):
         if chosen:
             parts.append(f"{len(chosen)} statement{'' if len(chosen) == 1 else 's'} {name}: "
-                         + ", ".join(f"{n} {one.value}" for one, n in count(chosen).items() if n))
+                         + ", ".join(f"{one.value} {n}" for one, n in count(chosen).items() if n))
     return "; ".join(parts) + "."
 
 

@@ -31,11 +31,11 @@ import harness
 import paper_table
 import reproduce_claims as claims
 import reproduce_geni
-import reproduce_geni_claims
 import reproduce_geni_page
+import reproduce_geni_rows
 import reproduce_leiden
-import reproduce_leiden_claims
 import reproduce_leiden_page
+import reproduce_leiden_rows
 import reproduce_page
 import reproduce_parallel
 import reproduce_parallel_claims
@@ -62,13 +62,9 @@ OVER_HTTP = "over HTTP, against origins with a limited link"
 Study = collections.namedtuple("Study", "how full smoke perform paper section as_json")
 MORE_STUDIES = {
     "geni": Study(OVER_HTTP, reproduce_geni.FULL, reproduce_geni.SMOKE, reproduce_geni.perform,
-                  lambda result, seconds: from_claims("geni", "GENI study", reproduce_geni_claims.assess(result),
-                                             seconds),
-                  reproduce_geni_page.section, reproduce_geni_page.as_json),
-    "leiden": Study(OVER_HTTP, reproduce_leiden.FULL, reproduce_leiden.SMOKE, reproduce_leiden.perform,
-                    lambda result, seconds: from_claims("leiden", "Leiden study", reproduce_leiden_claims.assess(result),
-                                               seconds),
-                    reproduce_leiden_page.section, reproduce_leiden_page.as_json),
+                  reproduce_geni_rows.paper, reproduce_geni_page.section, reproduce_geni_page.as_json),
+    "leiden": Study("over HTTP, before a REST service", reproduce_leiden.FULL, reproduce_leiden.SMOKE, reproduce_leiden.perform,
+                    reproduce_leiden_rows.paper, reproduce_leiden_page.section, reproduce_leiden_page.as_json),
     "parallel": Study("threads and fetches in flight, against an origin with a scaled latency",
                       reproduce_parallel.FULL, reproduce_parallel.SMOKE, reproduce_parallel.perform,
                       lambda result, seconds: from_claims("parallel", "Exploiting Parallelism in a Proxy Server",

@@ -1,18 +1,20 @@
-"""The GENI study of web caching, repeated over HTTP: a reverse proxy before an origin whose link has a
-limited bandwidth and an added latency.
+"""The GENI project "Web Caching" (CS655 mini project), repeated over HTTP: client, cache and source server,
+with the links between them emulated.
 
-The study's text and figures are not at hand; known are its questions, which the claims below state. The
-sizes of its objects and of its cache are used as they are (a MB is 10^6 bytes). The link, the lifetimes
-of the header experiments and all criteria are chosen here.
+3.1  A video of 87 MB is fetched three times from the source and three times from a cache that has it, by
+     curl, which states time_total.
+3.2  Three header experiments: max-age alone, Expires alone, both.
+3.3  Five objects of 83, 52, 38, 23 and 97 MB in a cache of 256 MB: which object leaves; the five in a loop of
+     three rounds, and each three times in a row.
 
-1. A video of 87 MB, fetched three times with a cache and three times without.
-2. Header experiments: a page whose lifetime Expires states (a), max-age (b), and both, differently (c).
-3. Objects of 83, 52, 38, 23 and 97 MB in a cache of 256 MB, in this order and in the opposite one; each of
-   them again in either order, under FIFO and other policies.
+The study took place between Boston (client and cache) and Los Angeles (source). It states neither
+bandwidths nor delays. The links here have the bandwidths that its tables give (CLIENT_LINK and those that
+follow), so times are inputs up to what the cache adds to them; which requests hit is not.
 """
 
 import collections
 import concurrent.futures
+import hashlib
 import http.client
 import json
 import subprocess
@@ -22,31 +24,46 @@ import geni_origin
 import harness
 import http_service
 
-VIDEO = 87
+FETCHES = 3
 OBJECTS = [83, 52, 38, 23, 97]
+ROUNDS = 3
+ORDERS = {"loop": OBJECTS * ROUNDS, "in a row": [size for size in OBJECTS for _ in range(ROUNDS)]}
 CAPACITY = 256
 LARGEST = 128  # the largest object that is stored, as an option of the daemon
-FETCHES = 3
-POLICIES = ["fifo", "lru", "lfu", "rand", "maxs", "gds", "gdsf", "tinylfu", "s3-fifo", "arc", "sieve"]
-# Orders of the first and of the second round through the objects.
-ORDERS = {"listed": OBJECTS, "reversed": OBJECTS[::-1]}
-ROUNDS = [(first, second) for first in ORDERS for second in ORDERS]
-# Seconds after the first request of a header experiment: within the lifetime and behind it.
-MOMENTS = [0, 1.5, geni_origin.LIFETIME + 1.5]
+POLICIES = ["fifo", "lru", "lfu", "clock", "sieve", "s3-fifo", "arc", "gds", "gdsf", "tinylfu", "maxs", "rand"]
 
-# A MB in bytes; bytes a second of the link of the video, and of that of the objects; seconds of
-# latency; runs of the video, and of policies that draw random numbers; whether it is a smoke test.
-Scale = collections.namedtuple("Scale", "megabyte video_link objects_link latency repeats smoke")
-FULL = Scale(10 ** 6, 25 * 10 ** 6, 250 * 10 ** 6, 0.05, 3, False)
-SMOKE = Scale(10 ** 4, 4 * 10 ** 6, 250 * 10 ** 6, 0.01, 2, True)
-AT_ONCE = 4
+# What the study printed. Seconds of 3.1, and speeds of 3.3 (a) and (b).
+PUBLISHED_SECONDS = {"without": [11.273102, 8.905976, 10.915969], "with": [7.459160, 7.443174, 7.554811]}
+PUBLISHED_SPEEDS = {
+    "loop": [2.93, 3.38, 7.64, 7.99, 3.46, 1.84, 9.12, 8.23, 7.15, 9.66, 9.65, 5.17, 6.56, 7.83, 7.08],
+    "in a row": [9.66, 11.1, 11.0, 9.42, 11.0, 8.68, 4.74, 10.9, 9.3, 7.55, 10.8, 10.2, 1.2, 11.1, 11.1],
+}
+MIB = 1 << 20  # curl's meter shows speeds in these
 
-# A response: seconds until its end, status, fields (pairs), whether its body is what the origin sends.
-Response = collections.namedtuple("Response", "seconds status fields right")
-# video: {"with" or "without": [[seconds of each fetch] of each run]}; headers: {experiment: [Response]};
-# seen: {experiment: [status]}, what the origin answered; objects: {(policy, first order, second order):
-# [[whether each request of the second round was a hit] of each run]}; failures: responses that are wrong.
-Result = collections.namedtuple("Result", "scale video headers seen objects failures seconds")
+DELAY = 0.07  # seconds to the first byte from the other coast; the study states none
+# In bytes a second: of the client to the cache, and of the source in 3.1, by the mean times printed there; of
+# the source in 3.3, by the mean speed of the loop, in which no request is to hit.
+CLIENT_LINK = FETCHES * geni_origin.VIDEO_BYTES / sum(PUBLISHED_SECONDS["with"])
+SOURCE_LINK = geni_origin.VIDEO_BYTES / (sum(PUBLISHED_SECONDS["without"]) / FETCHES - DELAY)
+OBJECTS_LINK = int(6.51 * MIB)
+
+# Bytes of a MB; lifetimes of the header experiments, and the seconds after which
+# the object with Expires and that with both are requested; the policies that are compared, and the seeds of those
+# that draw random numbers; whether it is a smoke test.
+Scale = collections.namedtuple("Scale", "megabyte lifetimes expires_at both_at policies seeds smoke")
+FULL = Scale(10 ** 6, geni_origin.Lifetimes(120, 180, 600, 42), 95, 181, POLICIES, [1, 2, 3], False)
+SMOKE = Scale(10 ** 4, geni_origin.Lifetimes(2, 3, 60, 1), 1, 4, ["fifo", "lru", "gdsf", "rand"], [1, 2], True)
+SMALL = 10 ** 4        # bytes of a MB where only hits are counted
+SAMPLING = (1.5, 2.5)  # seconds before and after the end of a lifetime in which the page is requested
+INTERVAL = 0.25        # seconds between these requests
+
+# A response: seconds after the first request, seconds that it took (curl's time_total), bytes a second of its
+# body, status, fields (pairs), bytes of its body, and whether that is what the origin sends.
+Response = collections.namedtuple("Response", "moment seconds speed status fields size right")
+# fetches: {"with" or "without": [Response]}; headers: {experiment: [Response]}; seen: {experiment: [status]}, what
+# the origin answered; sequences: {order: [Response]}; stored: sizes in MB that are stored after the five objects;
+# policies: {policy: {"left": [sizes that left, by seed], order: [number of hits, by seed]}}.
+Result = collections.namedtuple("Result", "scale fetches headers seen sequences stored policies failures")
 
 
 def field(response, name):
@@ -58,36 +75,11 @@ def is_hit(response):
     return "; hit" in field(response, "cache-status")
 
 
-def is_validated(response):
-    """Answered by the cache after the origin has validated what is stored."""
-    return "; fwd-status=304" in field(response, "cache-status")
-
-
-class Client:
-    """Fetches whole bodies, each on a connection of its own, into one buffer."""
-
-    def __init__(self, largest):
-        self.buffer = memoryview(bytearray(largest))
-
-    def get(self, port, path, size=None):
-        """The body must be `size` bytes of the pattern, if that is given."""
-        begun = time.monotonic()
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-        connection.request("GET", path)
-        response = connection.getresponse()
-        have = 0
-        while count := response.readinto(self.buffer[have:]):
-            have += count
-        seconds = time.monotonic() - begun
-        connection.close()
-        right = response.status == 200 and (size is None or self._is_pattern(have, size))
-        return Response(seconds, response.status, response.getheaders(), right)
-
-    def _is_pattern(self, have, size):
-        step = len(http_service.PATTERN)
-        return have == size and all(
-            bytes(self.buffer[at:min(at + step, size)]) == http_service.PATTERN[:min(step, size - at)]
-            for at in range(0, size, step))
+def pattern_digest(size):
+    digest, step = hashlib.sha256(), len(http_service.PATTERN)
+    for at in range(0, size, step):
+        digest.update(http_service.PATTERN[:min(step, size - at)])
+    return digest.digest()
 
 
 class Study:
@@ -95,95 +87,157 @@ class Study:
         self.children, self.out, self.scale = children, out, scale
         self.failures = 0
 
-    def origin(self, name, bandwidth):
+    def origin(self, name, bandwidth, delay, megabyte):
         log = self.out / f"{name}.requests"
-        return harness.Service(self.children, self.out, name, "geni_origin.py", log, self.scale.latency,
-                               bandwidth), log
+        return harness.Service(self.children, self.out, name, "geni_origin.py", log, delay, int(bandwidth), megabyte,
+                               *self.scale.lifetimes), log
 
-    def proxy(self, name, origin, policy, seed):
-        scale = self.scale
+    def proxy(self, name, origin, policy, seed, megabyte):
         return harness.ReverseProxy(
             self.children, self.out, name, origin.port, "--policy", policy, "--seed", seed,
-            "--capacity-bytes", CAPACITY * scale.megabyte, "--max-page", LARGEST * scale.megabyte,
-            "--count-bytes", "body")
+            "--capacity-bytes", CAPACITY * megabyte, "--max-page", LARGEST * megabyte, "--count-bytes", "body")
 
-    def get_object(self, client, port, megabytes):
-        size = megabytes * self.scale.megabyte
-        response = client.get(port, f"/objects/{size}", size)
-        if not response.right:
-            self.failures += 1
-        return response
+    def link(self, name, port):
+        """The client's link to a port."""
+        return harness.Service(self.children, self.out, name, "link.py", port, CLIENT_LINK)
 
-    def run_video(self, how, run):
-        """Seconds of each fetch."""
-        name = f"video-{how}-{run}"
-        origin, _ = self.origin(f"{name}-origin", self.scale.video_link)
-        proxy = self.proxy(name, origin, "lru", run) if how == "with" else None
-        client = Client(VIDEO * self.scale.megabyte + 1)
-        times = [self.get_object(client, (proxy or origin).port, VIDEO).seconds for _ in range(FETCHES)]
-        for child in (proxy, origin):
-            if child:
-                self.children.end(child.child)
-        return times
+    def curl(self, name, port, path, begun, *options):
+        """One request by curl, as the study made them."""
+        body, head = self.out / f"{name}.body", self.out / f"{name}.head"
+        words = "%{time_total} %{speed_download} %{http_code}"
+        text = self.children.run(
+            ["curl", "-s", "--max-time", 300, "-o", body, "-D", head, "-w", words, *options,
+             f"http://127.0.0.1:{port}{path}"], self.out / f"{name}.curl.log", self.out / f"{name}.curl")
+        (self.out / f"{name}.curl").unlink()
+        moment = time.monotonic() - begun
+        seconds, speed, status = text.split()
+        fields = [tuple(part.strip() for part in line.split(":", 1))
+                  for line in head.read_text(errors="replace").splitlines()[1:] if ":" in line]
+        size = body.stat().st_size
+        with body.open("rb") as file:
+            right = status == "200" and hashlib.file_digest(file, "sha256").digest() == pattern_digest(size)
+        body.unlink()
+        self.failures += not right
+        return Response(moment, float(seconds), float(speed), int(status), fields, size, right)
+
+    def end(self, *started):
+        for one in started:
+            self.children.end(one.child)
+
+    # ---- 3.1
+
+    def run_fetches(self):
+        """{"without": [Response], "with": [Response]}; the cache has the video before it is measured."""
+        size = geni_origin.VIDEO_BYTES * self.scale.megabyte // 10 ** 6
+        origin, _ = self.origin("video-origin", SOURCE_LINK, DELAY, self.scale.megabyte)
+        proxy = self.proxy("video", origin, "fifo", 1, self.scale.megabyte)
+        link, begun, path = self.link("video-link", proxy.port), time.monotonic(), f"/objects/{size}"
+        found = {"without": [self.curl("video", origin.port, path, begun) for _ in range(FETCHES)]}
+        self.curl("video", link.port, path, begun)
+        proxy.settle()
+        found["with"] = [self.curl("video", link.port, path, begun) for _ in range(FETCHES)]
+        self.end(link, proxy, origin)
+        return found
+
+    # ---- 3.2
 
     def run_headers(self):
         """({experiment: [Response]}, {experiment: [status of the origin]}), all experiments at once."""
-        origin, log = self.origin("headers-origin", 0)
-        proxy = self.proxy("headers", origin, "lru", 1)
-        client, responses = Client(1 << 16), {name: [] for name in geni_origin.EXPERIMENTS}
-        begun = time.monotonic()
-        for moment in MOMENTS:
+        origin, log = self.origin("headers-origin", 0, 0, self.scale.megabyte)
+        proxy = self.proxy("headers", origin, "fifo", 1, self.scale.megabyte)
+        lifetimes, begun = self.scale.lifetimes, time.monotonic()
+        end = lifetimes.max_age
+        count = int(sum(SAMPLING) / INTERVAL)
+        wanted = {"max-age": [0, *(end - SAMPLING[0] + n * INTERVAL for n in range(count))],
+                  "expires": [0, self.scale.expires_at, lifetimes.expires + 1.5], "both": [0, self.scale.both_at]}
+        found = {name: [] for name in wanted}
+        for moment, name in sorted((moment, name) for name, moments in wanted.items() for moment in moments):
             time.sleep(max(0, begun + moment - time.monotonic()))
-            for name, line in responses.items():
-                line.append(client.get(proxy.port, f"/headers/{name}"))
-        seen = {name: [] for name in responses}
+            found[name].append(self.curl("headers", proxy.port, f"/headers/{name}", begun))
+        seen = {name: [] for name in wanted}
         for line in log.read_text().splitlines():
             _, path, status = line.split(" ")
             seen[path.rpartition("/")[2]].append(int(status))
-        for child in (proxy, origin):
-            self.children.end(child.child)
-        return responses, seen
+        self.end(proxy, origin)
+        return found, seen
 
-    def run_objects(self, policy, first, second, seed):
-        name = f"{policy}-{first[0]}{second[0]}-{seed}"
-        origin, _ = self.origin(f"{name}-origin", self.scale.objects_link)
-        proxy = self.proxy(name, origin, policy, seed)
-        client = Client(max(OBJECTS) * self.scale.megabyte + 1)
-        hits = []
-        for megabytes in ORDERS[first] + ORDERS[second]:
-            hits.append(is_hit(self.get_object(client, proxy.port, megabytes)))
-            if not hits[-1]:
-                proxy.settle()
-        for child in (proxy, origin):
-            self.children.end(child.child)
-        return hits[len(OBJECTS):]
+    # ---- 3.3
+
+    def run_sequence(self, order):
+        """The Responses to the objects in this order, over both links."""
+        name, megabyte = f"sequence-{order.replace(' ', '-')}", self.scale.megabyte
+        origin, _ = self.origin(f"{name}-origin", OBJECTS_LINK, DELAY, megabyte)
+        proxy = self.proxy(name, origin, "fifo", 1, megabyte)
+        link, found = self.link(f"{name}-link", proxy.port), []
+        for size in ORDERS[order]:
+            found.append(self.curl(name, link.port, f"/objects/{size * megabyte}", 0))
+            proxy.settle()
+        self.end(link, proxy, origin)
+        return found
+
+    def fetch(self, proxy, megabyte, size, *fields):
+        """(status, whether it was a hit) of an object, over no link."""
+        connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=120)
+        connection.request("HEAD" if fields else "GET", f"/objects/{size * megabyte}", headers=dict(fields))
+        response = connection.getresponse()
+        while response.read(1 << 20):
+            pass
+        connection.close()
+        proxy.settle()
+        return response.status, "; hit" in response.getheader("Cache-Status", "")
+
+    def list_stored(self, proxy, megabyte):
+        """Sizes of the objects that the cache has; the requests change nothing in it."""
+        return [size for size in OBJECTS
+                if self.fetch(proxy, megabyte, size, ("Cache-Control", "only-if-cached"))[0] == 200]
+
+    def run_five(self, origin, policy, seed, megabyte):
+        """What is stored after the five objects, each once."""
+        proxy = self.proxy(f"five-{policy}-{seed}-{megabyte}", origin, policy, seed, megabyte)
+        for size in OBJECTS:
+            self.fetch(proxy, megabyte, size)
+        stored = self.list_stored(proxy, megabyte)
+        self.end(proxy)
+        return stored
+
+    def count_hits(self, origin, policy, seed, order):
+        proxy = self.proxy(f"hits-{policy}-{seed}-{order.replace(' ', '-')}", origin, policy, seed, SMALL)
+        hits = sum(self.fetch(proxy, SMALL, size)[1] for size in ORDERS[order])
+        self.end(proxy)
+        return hits
+
+    def run_policies(self):
+        """(sizes that are stored after the five objects in full size, with FIFO; what each policy does)"""
+        origin, _ = self.origin("policies-origin", 0, 0, SMALL)
+        stored, found, drawing = self.run_five(origin, "fifo", 0, self.scale.megabyte), {}, drawing_policies()
+        for policy in self.scale.policies:
+            seeds = self.scale.seeds if policy in drawing else self.scale.seeds[:1]
+            left = [self.run_five(origin, policy, seed, SMALL) for seed in seeds]
+            found[policy] = {"left": [[size for size in OBJECTS if size not in some] for some in left]}
+            for order in ORDERS:
+                found[policy][order] = [self.count_hits(origin, policy, seed, order) for seed in seeds]
+        self.end(origin)
+        return stored, found
 
 
 def drawing_policies():
-    """Those of POLICIES that draw random numbers, so that runs with other seeds differ."""
+    """Those that draw random numbers, so that runs with other seeds differ."""
     text = subprocess.run([harness.BUILD / "sunproxy", "policies", "--json"], stdout=subprocess.PIPE,
                           check=True).stdout
-    return [row["name"] for row in json.loads(text) if row["draws"] and row["name"] in POLICIES]
+    return [row["name"] for row in json.loads(text) if row["draws"]]
 
 
 def perform(children, out, scale):
-    begun = time.monotonic()
+    if not harness.has_program("curl"):
+        raise harness.Failure("curl is not installed; the GENI study measures with it")
     out.mkdir()
     study = Study(children, out, scale)
-    # The header experiments wait most of the time.
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+    # Links are the bound of 3.1 and 3.3 and lifetimes that of 3.2, so all of these overlap.
+    with concurrent.futures.ThreadPoolExecutor() as pool:
         headers = pool.submit(study.run_headers)
-        # Without a cache the link of each run is the bound, so these overlap. With one they do not.
-        video = {}
-        for how, at_once in (("without", scale.repeats), ("with", 1)):
-            wanted = [(how, run) for run in range(1, scale.repeats + 1)]
-            video[how] = list(harness.run_all(study.run_video, wanted, at_once).values())
-        responses, seen = headers.result()
-    drawing = drawing_policies()
-    wanted = [(policy, first, second, seed) for policy in POLICIES for first, second in ROUNDS
-              for seed in range(1, 1 + (scale.repeats if policy in drawing else 1))]
-    hits = harness.run_all(study.run_objects, wanted, AT_ONCE)
-    objects = {(policy, first, second): [] for policy in POLICIES for first, second in ROUNDS}
-    for policy, first, second, seed in wanted:
-        objects[policy, first, second].append(hits[policy, first, second, seed])
-    return Result(scale, video, responses, seen, objects, study.failures, time.monotonic() - begun)
+        fetches = pool.submit(study.run_fetches)
+        sequences = {order: pool.submit(study.run_sequence, order) for order in ORDERS}
+        fetches = fetches.result()
+        sequences = {order: one.result() for order, one in sequences.items()}
+        headers, seen = headers.result()
+    return Result(scale, fetches, headers, seen, sequences, *study.run_policies(), study.failures)

@@ -1,143 +1,166 @@
-"""The Leiden study, repeated over HTTP: caches as reverse proxies before a REST service.
+"""The bachelor thesis "Proxy Caching in Accenture's Employee Evolution Tree Project" (Leiden), repeated over
+HTTP: a proxy cache before a REST backend whose middleware controls it by entity tags.
 
-The thesis's text and figures are not at hand; known are its subject, its extent (1,000 to 15,000 requests
-by Zipf's law, 80 % reads and 20 % writes, 1 to 16 clients, 1 to 3 caches, five policies) and its
-questions. The service's resources, their sizes and the link are chosen here (leiden_model.py), and so are
-all criteria (reproduce_leiden_claims.py).
+The thesis's cache sends every GET to the backend, with the entity tag of what it has, and serves that if
+the answer is 304. sunproxyd does this with responses that have Cache-Control: no-cache. So every hit here is a
+validated one, as there. leiden_service.py has the backend and the middleware, leiden_model.py the endpoints.
 
-How writes invalidate (MODES). With several caches, reads go to them in turn and writes through the first
-one. That one invalidates by itself; the service purges pools in the others before it answers a write, so
-that no client has the answer to a write while a cache still uses what the write made invalid.
+With several caches a request reaches one of them, which forwards it to the one that the hash of the path
+picks. sunproxyd has no such pool, so the two steps are two processes: the clients send what the first cache
+has to that, and what another has to a sunproxyd that stores nothing and forwards to it.
+
+Figures 6 to 11 are images that the text of the thesis does not have; what it states of them is repeated.
+Their numbers of requests and threads are given where the text does: 15,000 requests for figures 9 to 11, 4
+threads for figure 11.
 """
 
 import collections
+import http.client
 import json
-import statistics
+import re
 import sys
-import time
 
 import harness
-import leiden_model as model
+import leiden_service
 
 POLICIES = ["lru", "lfu", "gds", "gdsf", "tinylfu"]
-UNBOUNDED = 64 << 20  # bytes of a cache that evicts nothing
-ENOUGH = 0.9          # of the hit ratio of an unbounded cache
+FULL_MB = 2500   # 2.5 GB: the cache of all experiments but the last
+BACKEND = "backend"
 
-# By name: options of the daemons, how the service purges, and in which caches.
-Mode = collections.namedtuple("Mode", "rules purge caches text")
-MODES = {
-    "url": Mode(False, "tags", "none", "the written URL is removed, in the cache that the write passes (RFC 9111)"),
-    "tags": Mode(True, "tags", "others", "rules for tags and writes remove the pools there, and the service purges "
-                 "these tags in the other caches"),
-    "tags, one cache": Mode(True, "tags", "none", "rules for tags and writes alone: the other caches get no purge"),
-    "validate": Mode(False, "soft", "all", "the service purges the pools softly in all caches: what has expired is "
-                     "validated by its entity tag"),
-}
+# One run: a policy or BACKEND (no cache), megabytes of each cache, requests, clients, caches, and seconds that the
+# service takes to generate a response.
+Cell = collections.namedtuple("Cell", "policy megabytes requests clients caches generate")
+# counts: the numbers of requests after which figures 6 to 8 have a point; threads: those of figures 9 and 10;
+# megabytes: sizes of figure 11; requests of figures 9 to 11; generate: seconds of an expensive response; latency:
+# seconds of each response of the backend; seeds of the repeated runs.
+Scale = collections.namedtuple("Scale", "counts threads caches megabytes requests generate latency seeds smoke")
+FULL = Scale([500, 1000, 1500], [4, 16], [1, 2, 3], [1, 3, 7], 15000, 0.005, 0.0005, [1, 2, 3], False)
+SMOKE = Scale([40, 80], [2, 4], [1, 2, 3], [0.1, 1], 120, 0.002, 0.0005, [1, 2], True)
+THREADS = 4     # of figure 11
+AT_ONCE = 2     # of figure 11, whose times are not used
+EXPENSIVE_REQUESTS = 1000
 
-# What is run: a policy, its capacity in per cent of all bytes (None: unbounded), requests, clients,
-# caches, and a mode.
-Cell = collections.namedtuple("Cell", "policy share requests clients caches mode")
-# The extent; seconds of latency, bytes a second of the link, seeds of the repeated runs.
-Scale = collections.namedtuple("Scale", "requests clients caches shares base latency link seeds smoke")
-FULL = Scale([1000, 3000, 7000, 15000], [1, 4, 8, 16], [1, 2, 3], [5, 10, 20, 30, 50, 70],
-             Cell("lru", None, 3000, 8, 1, "validate"), 0.002, 12_500_000, [1, 2, 3], False)
-SMOKE = Scale([200, 400], [1, 4], [1, 2], [5, 30], Cell("lru", None, 400, 4, 1, "validate"), 0.001,
-              12_500_000, [1, 2], True)
-AT_ONCE = 4
-
-# Over the runs of a cell, in order of their seeds.
-Spread = collections.namedtuple("Spread", "mean sd values")
-# Of the runs of a cell: Spreads of ratios and times; sums of stale answers, failures, reads.
-Measured = collections.namedtuple("Measured", "runs object_ratio fresh_ratio byte_ratio mean_us stale failures reads")
-# cells: {Cell: Measured}.
-Result = collections.namedtuple("Result", "scale cells seconds")
+# Of a run: leiden_load.py's tallies and, in `after`, its sums by number of requests; what the middleware counted;
+# evictions of all caches.
+Run = collections.namedtuple("Run", "tallies after middleware evictions")
+# runs: {Cell: [Run by seed]}; trace: [(request, Cache-Status, what the middleware counted)] of figures 3 to 5.
+Result = collections.namedtuple("Result", "scale runs trace")
 
 
-def request_cells(scale):
-    return [scale.base._replace(requests=count) for count in scale.requests]
+def request_cell(scale, policy):
+    """Figures 6, 7 and 8."""
+    return Cell(policy, FULL_MB, scale.counts[-1], 1, 1, 0)
 
 
-def client_cells(scale):
-    return [scale.base._replace(clients=count) for count in scale.clients]
+def thread_cell(scale, policy, threads, caches=1):
+    """Figures 9 and 10."""
+    return Cell(policy, FULL_MB, scale.requests, threads, caches, 0)
 
 
-def size_cells(scale, policy):
-    return [scale.base._replace(policy=policy, share=share) for share in scale.shares]
+def size_cell(scale, policy, megabytes):
+    """Figure 11."""
+    return Cell(policy, megabytes, scale.requests, THREADS, 1, 0)
 
 
-def mode_cells(scale, mode):
-    return [scale.base._replace(caches=count, mode=mode) for count in scale.caches
-            if count > 1 or mode != "tags, one cache"]
+def expensive_cell(scale, policy):
+    """Section 6, second scenario."""
+    return Cell(policy, FULL_MB, min(EXPENSIVE_REQUESTS, scale.requests), 1, 1, scale.generate)
 
 
-def all_cells(scale):
-    """The longest ones first."""
-    cells = {*request_cells(scale), *client_cells(scale), scale.base}
-    for policy in POLICIES:
-        cells.update(size_cells(scale, policy))
-    for mode in MODES:
-        cells.update(mode_cells(scale, mode))
-    return sorted(cells, key=lambda cell: (-cell.requests / min(cell.clients, 4), str(cell)))
+def timed_cells(scale):
+    """Those whose times are compared, next to each other where they are."""
+    names = [*POLICIES, BACKEND]
+    cells = [request_cell(scale, name) for name in names]
+    cells += [expensive_cell(scale, name) for name in ("lru", BACKEND)]
+    for threads in scale.threads:
+        cells += [thread_cell(scale, "lru", threads, caches) for caches in scale.caches[1:]]
+        cells += [thread_cell(scale, name, threads) for name in names]
+    return cells
 
 
-def capacity(cell):
-    """Of each cache, in bytes of bodies."""
-    if cell.share is None:
-        return UNBOUNDED
-    return sum(model.make_sizes().values()) * cell.share // 100
+def size_cells(scale):
+    return [size_cell(scale, policy, size) for policy in POLICIES for size in scale.megabytes]
 
 
 class Study:
     def __init__(self, children, out, scale):
         self.children, self.out, self.scale = children, out, scale
 
-    def run(self, cell, seed):
-        """What the clients of one run counted."""
-        name = "-".join(str(part).replace(" ", "_") for part in (*cell, seed))
+    def cache(self, folder, name, port, *options):
+        return harness.ReverseProxy(self.children, folder, name, port, "--max-page", "1M", *options)
+
+    def start(self, folder, cell, seed, latency):
+        """(the backend, the caches, the ports of the caches by place, the forwarders)"""
+        service = harness.Service(self.children, folder, "service", "leiden_service.py", latency, cell.generate)
+        if cell.policy == BACKEND:
+            return service, [], [service.port], []
+        caches = [self.cache(folder, str(number), service.port, "--policy", cell.policy, "--seed", seed,
+                             "--capacity-bytes", int(cell.megabytes * 10 ** 6)) for number in range(cell.caches)]
+        forwarders = [harness.ReverseProxy(self.children, folder, f"forward-{number}", cache.port, "--max-page", 1)
+                      for number, cache in enumerate(caches[1:], 1)]
+        return service, caches, [caches[0].port, *(one.port for one in forwarders)], forwarders
+
+    def run(self, cell, seed, latency):
+        name = "-".join(str(part) for part in (*cell, seed))
         folder = self.out / name
         folder.mkdir()
-        mode = MODES[cell.mode]
-        sockets = [folder / f"{number}.http" for number in range(cell.caches)]
-        purged = {"none": [], "others": sockets[1:], "all": sockets}[mode.caches]
-        service = harness.Service(self.children, folder, "service", "leiden_service.py", self.scale.latency,
-                                  self.scale.link, mode.purge, *purged)
-        rules = ["--tag-rule", model.TAG_RULE, "--write-rule", model.WRITE_RULE] if mode.rules else []
-        caches = [harness.ReverseProxy(
-            self.children, folder, str(number), service.port, "--policy", cell.policy, "--seed", seed,
-            "--capacity-bytes", capacity(cell), "--count-bytes", "body", "--max-page", model.LARGEST, *rules)
-            for number in range(cell.caches)]
-        ports = [cache.port for cache in caches]
+        service, caches, ports, forwarders = self.start(folder, cell, seed, latency)
+        counts = [count for count in self.scale.counts if count < cell.requests] + [cell.requests]
         text = self.children.run(
-            [sys.executable, harness.TOP / "studies/leiden_load.py", cell.requests, seed, cell.clients, *ports],
-            folder / "load.log", folder / "load.json")
+            [sys.executable, harness.TOP / "studies/leiden_load.py", cell.requests, seed, cell.clients,
+             ",".join(map(str, counts)), *ports], folder / "load.log", folder / "load.json")
+        found = json.loads(text)
+        middleware = json.loads(self.get(service.port, leiden_service.COUNTS)[1])
+        evictions = sum(count_evictions(cache.metrics()) for cache in caches)
+        for child in (*forwarders, *caches, service):
+            self.children.end(child.child)
+        return Run({key: value for key, value in found.items() if key != "after"}, found["after"], middleware,
+                   evictions)
+
+    @staticmethod
+    def get(port, path, method="GET"):
+        """(Cache-Status, body)"""
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection.request(method, path)
+        response = connection.getresponse()
+        body = response.read()
+        connection.close()
+        return response.getheader("Cache-Status", ""), body
+
+    def run_trace(self):
+        """The example of section 3.4, on endpoints that the write does and does not change."""
+        folder = self.out / "trace"
+        folder.mkdir()
+        service, caches, _, _ = self.start(folder, request_cell(self.scale, "lru"), 1, 0)
+        found = []
+        for method, path in (("GET", "/paths/3"), ("GET", "/paths/4"), ("GET", "/skills/4"), ("GET", "/paths/3"),
+                             ("PUT", "/paths/3"), ("GET", "/paths/3"), ("GET", "/paths/4"), ("GET", "/skills/4")):
+            before = json.loads(self.get(service.port, leiden_service.COUNTS)[1])
+            status = self.get(caches[0].port, path, method)[0]
+            after = json.loads(self.get(service.port, leiden_service.COUNTS)[1])
+            found.append((f"{method} {path}", status, next((how for how in after if after[how] > before[how]), "")))
         for child in (*caches, service):
             self.children.end(child.child)
-        return json.loads(text)
+        return found
 
 
-def spread(values):
-    return Spread(statistics.mean(values), statistics.stdev(values) if len(values) > 1 else 0, values)
-
-
-def measure(runs):
-    def ratio(*names, of="reads"):
-        return spread([sum(run[name] for name in names) / run[of] for run in runs])
-
-    def total(name):
-        return sum(run[name] for run in runs)
-
-    return Measured(len(runs), ratio("fresh", "validated"), ratio("fresh"), ratio("cache_bytes", of="bytes"),
-                    spread([run["mean_us"] for run in runs]), total("stale"), total("failures"), total("reads"))
+def count_evictions(metrics):
+    return sum(int(float(value)) for value in re.findall(r"(?m)^sunproxy_cache_evictions_total(?:\{[^}]*\})? (\S+)$", metrics))
 
 
 def perform(children, out, scale):
-    begun = time.monotonic()
     out.mkdir()
     study = Study(children, out, scale)
-    cells = all_cells(scale)
-    results = harness.run_all(study.run, [(cell, seed) for cell in cells for seed in scale.seeds], AT_ONCE)
-    measured = {cell: measure([results[cell, seed] for seed in scale.seeds]) for cell in cells}
-    failures = sum(one.failures for one in measured.values())
+    trace = study.run_trace()
+    # Runs whose times are compared take turns, one at a time.
+    results = harness.run_all(study.run, [(cell, seed, scale.latency) for seed in scale.seeds
+                                          for cell in timed_cells(scale)], 1)
+    results.update(harness.run_all(study.run, [(cell, seed, 0) for cell in size_cells(scale) for seed in scale.seeds],
+                                   AT_ONCE))
+    runs = collections.defaultdict(list)
+    for (cell, seed, _), run in sorted(results.items(), key=lambda item: item[0][1]):
+        runs[cell].append(run)
+    failures = sum(run.tallies["failures"] for some in runs.values() for run in some)
     if failures:
-        raise harness.Failure(f"{failures} requests to the caches failed; see {out}")
-    return Result(scale, measured, time.monotonic() - begun)
+        raise harness.Failure(f"{failures} requests failed; see {out}")
+    return Result(scale, dict(runs), trace)

@@ -68,8 +68,8 @@ class PaperTableTest(unittest.TestCase):
 
     def test_the_tally_has_ours_apart(self):
         self.assertEqual(paper_table.tally(paper().rows),
-                         "2 statements of the paper: 1 holds, 1 cannot be repeated here; "
-                         "1 statement of ours: 1 undecided.")
+                         "2 statements of the paper: holds 1, cannot be repeated here 1; "
+                         "1 statement of ours: undecided 1.")
 
 
 class DocumentTest(unittest.TestCase):

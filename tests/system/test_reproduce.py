@@ -81,7 +81,7 @@ class ReproduceTest(harness.SystemTest):
         for paper in data["papers"]:
             verdicts = [row["verdict"] for row in paper["rows"]]
             self.assertEqual(len(verdicts), {"rpc": 21, "thrift": 1}[paper["key"]])
-            counts = ", ".join(f"{verdicts.count(one)} {one}" for one in
+            counts = ", ".join(f"{one} {verdicts.count(one)}" for one in
                                ("holds", "does not hold", "undecided", "cannot be repeated here") if one in verdicts)
             for place in (text, text_of_page):
                 self.assertIn(f": {counts}.", place)

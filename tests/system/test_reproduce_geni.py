@@ -1,7 +1,8 @@
-"""The GENI study of make reproduce, small: its page and JSON, its claims, and the link of its origin."""
+"""The GENI study of make reproduce, small: its page and JSON, its table, and the links of its origin."""
 
 import http.client
 import json
+import shutil
 import signal
 import sys
 import threading
@@ -12,9 +13,11 @@ import harness
 
 SCRIPT = harness.TOP / "studies/reproduce.sh"
 sys.path.append(str(harness.TOP / "studies"))
+import geni_origin
 import http_service
 import reproduce_geni as geni
-import reproduce_geni_claims as geni_claims
+import reproduce_geni_rows as geni_rows
+from verdict import Verdict
 
 
 class GeniTest(harness.SystemTest):
@@ -25,6 +28,8 @@ class GeniTest(harness.SystemTest):
         super().setUp()
         self.out = self.dir / "reproduce"
         self.env = harness.study_environment()
+        if not shutil.which("curl"):
+            self.skipTest("curl is not installed")
 
     def test_smoke(self):
         done = self.run_program([SCRIPT, "--study", "geni", "--smoke", "--out", self.out], seconds=500,
@@ -33,44 +38,36 @@ class GeniTest(harness.SystemTest):
         self.assertEqual(done.returncode, 0, done.stderr.decode() + text)
         data = json.loads((self.out / "reproduce.json").read_text())
         page = (self.out / "reproduce.html").read_text()
-        self.assertEqual(list(data["studies"]), ["geni"])
-        self.check_objects(data["studies"]["geni"]["objects"])
-        self.check_headers(data["studies"]["geni"], page)
         study = data["studies"]["geni"]
-        self.assertEqual(study["wrong_bodies"], 0)
-        self.assertEqual({how: [len(run) for run in runs] for how, runs in study["video_seconds"].items()},
-                         {"without": [3, 3], "with": [3, 3]})
+        self.assertEqual((list(data["studies"]), study["wrong_bodies"]), (["geni"], 0))
+        self.check_objects(study)
+        self.check_headers(study, page)
+        self.assertEqual({how: len(some) for how, some in study["fetches"].items()}, {"without": 3, "with": 3})
+        paper, = data["papers"]
+        self.assertEqual(len(paper["rows"]), 23)
         # What does not depend on the machine's speed has its verdict.
-        verdicts = {claim["states"]: claim["verdict"] for claim in data["papers"][0]["rows"]}
-        self.assertEqual(len(verdicts), 8)
-        for name, verdict in verdicts.items():
-            if name.startswith(("c: ", "Five", "The order")):
-                self.assertEqual(verdict, "holds", name)
-        # The link is stated, and what was scaled.
-        self.assertIn("are divided by 100. A MB is 10,000 bytes.", page)
-        self.assertIn("has 32 Mbit/s", page)
-        self.assertIn("latency of 10 ms", page)
+        verdicts = {row["states"]: row["verdict"] for row in paper["rows"]}
+        for begin, expected in (("Objects of 83", "holds"), ("The experiment proves", "does not hold"),
+                                ("Requested continuously", "holds"), ("In the loop, objects", "holds"),
+                                ("Of max-age=600", "holds"), ("From Expires alone", "does not hold"),
+                                ("The percentage", "does not hold"), ("ATS has one", "cannot be repeated here")):
+            self.assertEqual([v for states, v in verdicts.items() if states.startswith(begin)], [expected], begin)
         self.assertEqual(page.count("<svg"), 3)
-        self.assertIn('<line class="w"', page)
+        self.assertIn("A smoke test: a MB is 10,000 bytes", page)
 
-    def check_objects(self, rows):
+    def check_objects(self, study):
         """The outcomes of FIFO and of LRU, computed by hand."""
-        hits = {(row["policy"], row["first"], row["second"]): row["hits"] for row in rows}
+        self.assertEqual(study["stored_after_five"], [52, 38, 23, 97])
         for policy in ("fifo", "lru"):
-            for first, second in geni.ROUNDS:
-                expected = [False] * 5 if first == second else [True] * 4 + [False]
-                self.assertEqual(hits[policy, first, second], [expected])
-        # MAXS evicts 83 MB for 97 MB, and whatever is larger after that.
-        self.assertEqual(hits["maxs", "listed", "reversed"], [[True] * 4 + [False]])
-        self.assertEqual(len(hits["rand", "listed", "listed"]), 2)
+            self.assertEqual(study["policies"][policy], {"left": [[83]], "loop": [0], "in a row": [10]})
+        self.assertEqual(len(study["policies"]["rand"]["loop"]), len(geni.SMOKE.seeds))
 
     def check_headers(self, study, page):
-        for name, statuses in {"a": [200, 304], "b": [200, 304], "c1": [200, 304], "c2": [200]}.items():
-            self.assertEqual(study["origin_statuses"][name], statuses)
-            self.assertEqual([r["status"] for r in study["headers"][name]], [200] * 3)
-        self.assertRegex(page, r"\nAge: [1-4]\n")
-        for line in ("Cache-Control: max-age=4", "Cache-Status: sunproxy; hit; ttl=",
-                     "Cache-Status: sunproxy; fwd=stale; fwd-status=304; stored; ttl="):
+        self.assertEqual([r["size"] for r in study["headers"]["max-age"]][::len(study["headers"]["max-age"]) - 1],
+                         list(geni_origin.PAGE_BYTES))
+        self.assertEqual(study["origin_statuses"]["both"], [200])
+        self.assertEqual(study["origin_statuses"]["expires"][0], 200)
+        for line in ("Cache-Control: max-age=2", "Cache-Status: sunproxy; hit; ttl=", "Cache-Control: max-age=60"):
             self.assertIn(line, page)
 
     def test_interrupted(self):
@@ -83,54 +80,105 @@ class GeniTest(harness.SystemTest):
         self.assertNotIn("Traceback", process.err)
 
 
-class ClaimsTest(unittest.TestCase):
+HIT, MISS = "hit; ttl=9", "fwd=uri-miss; stored"
+
+
+def response(moment=0.0, status=HIT, age=0, seconds=1.0, speed=1.0, size=238, right=True, fields=()):
+    return geni.Response(moment, seconds, speed * geni.MIB, 200,
+                         [("Cache-Status", f"sunproxy; {status}"), ("Age", str(age)), *fields], size, right)
+
+
+def good():
+    """A Result with which all statements hold that can."""
+    scale = geni.FULL
+    first, second = geni_origin.PAGE_BYTES
+    page = [response(0, MISS, 0, size=first), response(118.5, HIT, 118, size=first),
+            response(120.5, HIT, 120, size=first), response(121.1, MISS, 0, size=second)]
+    control = [("Cache-Control", "max-age=180")]
+    headers = {"max-age": page, "both": [response(0, MISS), response(181, HIT, 181)],
+               "expires": [response(0, MISS), response(95, HIT, 95, fields=control), response(181.5, MISS)]}
+    loop = [response(status=MISS, speed=6.51 + n / 100) for n in (-1, 0, 1) * 5]
+    row = [response(status=MISS if n % 3 == 0 else HIT, speed=(6.5 if n % 3 == 0 else 10.5) + n / 1000)
+           for n in range(15)]
+    fetches = {"without": [response(seconds=s) for s in (10.36, 10.37, 10.38)],
+               "with": [response(seconds=s) for s in (7.47, 7.48, 7.49)]}
+    policies = {"fifo": {"left": [[83]], "loop": [0], "in a row": [10]},
+                "gdsf": {"left": [[97]], "loop": [8], "in a row": [10]}}
+    return geni.Result(scale, fetches, headers, {"max-age": [200, 200], "expires": [200, 200], "both": [200]},
+                       {"loop": loop, "in a row": row}, [52, 38, 23, 97], policies, 0)
+
+
+class RowsTest(unittest.TestCase):
     """Verdicts on measurements that are made up."""
 
-    def response(self, status):
-        return geni.Response(0, 200, [("Cache-Status", f"sunproxy; {status}")], True)
+    def fetches(self, without, cached):
+        return {"fetches": {"without": [response(seconds=s) for s in without],
+                            "with": [response(seconds=s) for s in cached]}}
 
-    def headers(self, *statuses):
-        return [self.response(status) for status in statuses]
+    def sequence(self, order, speeds=None, **changes):
+        some = good().sequences[order]
+        some = [one._replace(speed=speed * geni.MIB) for one, speed in zip(some, speeds or [one.speed / geni.MIB
+                                                                                           for one in some])]
+        return {"sequences": {**good().sequences, order: [one._replace(**changes) for one in some]}}
 
-    def result(self, with_cache=(3.5, 0.1, 0.1), headers=None, objects=None):
-        miss, hit, validated = "fwd=uri-miss; stored", "hit", "fwd=stale; fwd-status=304; stored"
-        right = {"a": (miss, hit, validated), "b": (miss, hit, validated), "c1": (miss, hit, validated),
-                 "c2": (miss, hit, hit)}
-        responses = {name: self.headers(*line) for name, line in {**right, **(headers or {})}.items()}
-        hits = {(policy, first, second): [[first != second] * 4 + [False]]
-                for policy in geni.POLICIES for first, second in geni.ROUNDS}
-        for policy in geni.POLICIES[1:]:
-            hits[policy, "listed", "listed"] = [[True] * 5]
-        hits.update(objects or {})
-        video = {"without": [[3.5, 3.5, 3.5]] * 3, "with": [list(with_cache)] * 3}
-        return geni.Result(geni.SMOKE, video, responses, {name: [200] for name in right}, hits, 0, 1)
+    def header(self, name, at, one):
+        some = list(good().headers[name])
+        some[at] = one
+        return {"headers": {**good().headers, name: some}}
 
-    def verdicts(self, **changes):
-        return [row.finding.holds for row in geni_claims.assess(self.result(**changes))]
-
-    def test_all_can_hold(self):
-        self.assertEqual(self.verdicts(), [True] * 8)
-
-    def test_each_can_fail(self):
-        miss, hit = "fwd=uri-miss; stored", "hit"
+    def test_each_row_has_each_verdict(self):
+        r, wrong = geni_rows, response(right=False)
+        wild = (5.0, 10.0, 16.0)
+        hits = [("Cache-Status", "sunproxy; hit")]
+        policy = {"left": [[83]], "loop": [0], "in a row": [10]}
         cases = [
-            (0, {"with_cache": (3.8, 0.1, 0.1)}),
-            (1, {"with_cache": (3.5, 0.1, 3.8)}),
-            (2, {"headers": {"a": (miss, miss, miss)}}),
-            (2, {"headers": {"a": (miss, hit, hit)}}),
-            (3, {"headers": {"b": (miss, hit, miss)}}),
-            (4, {"headers": {"c1": (miss, hit, hit)}}),
-            (4, {"headers": {"c2": (miss, hit, miss)}}),
-            (5, {"objects": {("fifo", "listed", "reversed"): [[True, False, True, True, False]]}}),
-            (6, {"objects": {("fifo", "listed", "listed"): [[True] * 5]}}),
-            (7, {"objects": {("arc", *orders): [[False] * 5] for orders in geni.ROUNDS}}),
+            (r.row_table_of_latency, self.fetches((12.0, 12.01, 12.02), (7.48, 7.49, 7.5)), self.fetches(wild, wild)),
+            (r.row_faster, self.fetches((7.0, 7.1, 7.2), (8.0, 8.1, 8.2)), self.fetches(wild, wild)),
+            (r.row_reduction, self.fetches((10.0, 10.01, 10.02), (5.0, 5.01, 5.02)), self.fetches(wild, wild)),
+            (r.row_way, {"seen": {**good().seen, "both": [200, 200]}}, self.header("both", 1, wrong)),
+            (r.row_age_at_limit, self.header("max-age", 2, response(119.5, HIT, 119)), self.header("max-age", 2, wrong)),
+            (r.row_refetch, self.header("max-age", 3, response(121.1, MISS, 0, size=228)),
+             self.header("max-age", 3, wrong)),
+            (r.row_age, self.header("max-age", 1, response(118.5, HIT, 100)),
+             {"headers": {name: [one._replace(fields=[]) for one in some] for name, some in good().headers.items()}}),
+            (r.row_expires_to_max_age, self.header("expires", 1, response(95, HIT, 95)), self.header("expires", 1, wrong)),
+            (r.row_expires_lifetime, self.header("expires", 1, response(95, MISS)), self.header("expires", 1, wrong)),
+            (r.row_priority, self.header("both", 1, response(181, MISS)), self.header("both", 1, wrong)),
+            (r.row_evicted, {"stored": [83, 52, 38, 97]}, {"stored": []}),
+            (r.row_proof, {"policies": {**good().policies, "lru": policy}}, {"policies": {"fifo": policy}}),
+            (r.row_loop, self.sequence("loop", [9.0, 9.1, 9.2] * 5), self.sequence("loop", [1.0, 6.0, 12.0] * 5)),
+            (r.row_in_a_row, self.sequence("in a row", [6.0, 6.1, 6.2] * 5),
+             self.sequence("in a row", [1.0, 6.0, 6.5, 12.0, 20.0] * 3)),
+            (r.row_best_in_a_row, self.sequence("in a row", [5.0, 5.1, 5.2] * 5),
+             self.sequence("in a row", [1.0, 6.0, 12.5] * 5)),
+            (r.row_always_from_cache, self.sequence("in a row", fields=hits), self.sequence("in a row", right=False)),
+            (r.row_never_from_cache, self.sequence("loop", fields=hits), self.sequence("loop", right=False)),
+            (r.row_policies, {"policies": {"fifo": policy, "gdsf": policy}}, {"policies": {"fifo": policy}}),
         ]
-        for number, change in cases:
-            with self.subTest(claim=number, change=change):
-                self.assertIs(self.verdicts(**change)[number], False)
+        for row, against, open_ in cases:
+            for change, expected in (({}, Verdict.HOLDS), (against, Verdict.FAILS), (open_, Verdict.UNDECIDED)):
+                with self.subTest(row=row.__name__, expected=expected):
+                    found = row(good()._replace(**change))
+                    self.assertIs(found.verdict, expected, found)
+        # Every row that is measured is among them.
+        tested = {row.__name__ for row, *_ in cases} | {"row_arithmetic", "row_unit"}
+        self.assertEqual({name for name in vars(r) if name.startswith("row_")}, tested)
 
-    def test_equal_times_decide_nothing(self):
-        self.assertIsNone(self.verdicts(with_cache=(3.5, 3.5, 3.5))[1])
+    def test_what_is_computed_from_the_print(self):
+        for rows, print_, expected in (
+                (geni_rows.row_arithmetic, geni.PUBLISHED_SECONDS, Verdict.FAILS),
+                (geni_rows.row_arithmetic, {"without": [100.0], "with": [72.05]}, Verdict.HOLDS),
+                (geni_rows.row_unit, geni.PUBLISHED_SECONDS, Verdict.FAILS),
+                (geni_rows.row_unit, {"with": [62.7]}, Verdict.HOLDS)):
+            self.assertIs(rows(print_).verdict, expected)
+
+    def test_ours_are_labelled_and_nothing_is_left_out(self):
+        rows = geni_rows.rows(good())
+        self.assertEqual([row.place for row in rows if row.ours], ["27.95 %", "unit", "other policies"])
+        self.assertEqual(sum(row.verdict is Verdict.CANNOT for row in rows), 3)
+        for place in ("3.1, table", "3.2 (a), left response", "3.2 (a), right response", "3.2 (b), response",
+                      "3.3, step 2, both lists", "3.3 (a), table", "3.3 (b), table"):
+            self.assertIn(place, [row.place for row in rows])
 
 
 class LinkTest(unittest.TestCase):
@@ -176,3 +224,23 @@ class LinkTest(unittest.TestCase):
         self.assertEqual(self.get(port)[1], (http_service.PATTERN * 4)[:size])
         response, body = self.get(port, "POST", b"x" * 100_000)
         self.assertEqual((response.getheader("X-Length"), body), ("100000", b"taken"))
+
+
+class ClientLinkTest(harness.SystemTest):
+    """studies/link.py, between a client and a server."""
+
+    def test_bytes_pass_whole_and_at_its_bandwidth(self):
+        size, bandwidth = 200_000, 500_000
+        service = http_service.Service(lambda _: http_service.Reply(200, [], size=size), http_service.Link(0, 0))
+        threading.Thread(target=service.run, daemon=True).start()
+        port_file = self.dir / "port"
+        harness.Process(self, "link", [sys.executable, harness.TOP / "studies/link.py", port_file, str(service.port),
+                                       str(bandwidth)], expect=-15)
+        harness.wait_until(port_file.exists, what="the link's port")
+        connection = http.client.HTTPConnection("127.0.0.1", int(port_file.read_text()), timeout=30)
+        self.addCleanup(connection.close)
+        for _ in range(2):
+            begun = time.monotonic()
+            connection.request("GET", "/")
+            self.assertEqual(connection.getresponse().read(), http_service.PATTERN[:size])
+            self.assertGreaterEqual(time.monotonic() - begun, (size - 2 * (1 << 16)) / bandwidth - 0.02)
