@@ -20,6 +20,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
@@ -46,6 +47,7 @@ OUT = pathlib.Path("build/reproduce")
 DATASETS = pathlib.Path(os.environ.get("SUNPROXY_DATASETS", "../shared/datasets"))
 POLICIES = ["lru", "lfu", "fifo", "rand", "maxs"]
 AT_ONCE = 4
+MINUTES = 30  # of one study, on a busy machine; an idle one needs 10 at most
 # The Thrift study's RAND draws each victim anew.
 THRIFT_POLICIES = {"lru": "lru", "lfu": "lfu", "rand": "rand:draw=each"}
 
@@ -282,9 +284,19 @@ def replays_papers(replays, seconds):
             from_claims("thrift", "RPC-Based Proxy Server (Apache Thrift)", thrift, seconds)]
 
 
-def reproduce(children, out, wanted, smoke, at_once, to_document):
+def bound(minutes, what):
+    """Ends the work with a Failure if it is not over after so many minutes; 0 lifts the bound."""
+    def end(*_):
+        raise harness.Failure(f"{what} took more than {minutes:g} minutes, the limit of --minutes")
+
+    signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
+
+
+def reproduce(children, out, wanted, smoke, at_once, to_document, minutes):
     started, load = time.monotonic(), os.getloadavg()[0]
     scale = SMOKE if smoke else FULL
+    bound(minutes, "rpc")
     replays = perform_replays(children, out, scale, at_once) if "rpc" in wanted else None
     papers = replays_papers(replays, time.monotonic() - started) if replays else []
     results = {}
@@ -292,8 +304,10 @@ def reproduce(children, out, wanted, smoke, at_once, to_document):
         if name in wanted:
             print(f"{name}: {study.how}")
             begun = time.monotonic()
+            bound(minutes, name)
             results[name] = study.perform(children, out / name, study.smoke if smoke else study.full)
             papers.append(study.paper(results[name], time.monotonic() - begun))
+    bound(0, "")
     for paper in papers:
         print_paper(paper)
     print()
@@ -325,6 +339,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--at-once", type=int, default=AT_ONCE, choices=range(1, 33), metavar="N",
                         help=f"replays at a time ({AT_ONCE})")
+    parser.add_argument("--minutes", type=float, default=MINUTES, metavar="N",
+                        help=f"end with a failure if one study takes longer ({MINUTES})")
     parser.add_argument("--out", type=pathlib.Path, default=OUT, metavar="DIR",
                         help=f"where page and logs go; empty, or in build/ ({OUT})")
     parser.add_argument("--document", type=pathlib.Path, metavar="FILE",
@@ -335,7 +351,7 @@ def main():
                         help="only this; may be repeated (rpc: the Sun RPC paper and the Thrift study)")
     args = parser.parse_args()
     return harness.perform("reproduce", args.out, lambda children: reproduce(
-        children, args.out, args.study or STUDIES, args.smoke, args.at_once, args.document))
+        children, args.out, args.study or STUDIES, args.smoke, args.at_once, args.document, args.minutes))
 
 
 if __name__ == "__main__":

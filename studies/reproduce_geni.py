@@ -124,6 +124,12 @@ class Study:
         for one in started:
             self.children.end(one.child)
 
+    def sleep_until(self, moment):
+        while (left := moment - time.monotonic()) > 0:
+            if self.children.stopping:
+                raise harness.Failure("interrupted")
+            time.sleep(min(left, 0.1))
+
     # ---- 3.1
 
     def run_fetches(self):
@@ -152,7 +158,7 @@ class Study:
                   "expires": [0, self.scale.expires_at, lifetimes.expires + 1.5], "both": [0, self.scale.both_at]}
         found = {name: [] for name in wanted}
         for moment, name in sorted((moment, name) for name, moments in wanted.items() for moment in moments):
-            time.sleep(max(0, begun + moment - time.monotonic()))
+            self.sleep_until(begun + moment)
             found[name].append(self.curl("headers", proxy.port, f"/headers/{name}", begun))
         seen = {name: [] for name in wanted}
         for line in log.read_text().splitlines():
@@ -233,11 +239,14 @@ def perform(children, out, scale):
     out.mkdir()
     study = Study(children, out, scale)
     # Links are the bound of 3.1 and 3.3 and lifetimes that of 3.2, so all of these overlap.
-    with concurrent.futures.ThreadPoolExecutor() as pool:
+    pool = concurrent.futures.ThreadPoolExecutor(2 + len(ORDERS))
+    try:
         headers = pool.submit(study.run_headers)
         fetches = pool.submit(study.run_fetches)
         sequences = {order: pool.submit(study.run_sequence, order) for order in ORDERS}
         fetches = fetches.result()
         sequences = {order: one.result() for order, one in sequences.items()}
         headers, seen = headers.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
     return Result(scale, fetches, headers, seen, sequences, *study.run_policies(), study.failures)

@@ -73,11 +73,21 @@ class GeniTest(harness.SystemTest):
     def test_interrupted(self):
         process = harness.Process(self, "reproduce", [SCRIPT, "--study", "geni", "--out", self.out],
                                   env=self.env, expect=130)
-        harness.wait_until(lambda: list(self.out.glob("geni/*.sock")), 60, "a daemon")
+        harness.wait_until(lambda: list(self.out.glob("geni/headers-origin.requests")), 60, "the header experiments")
+        begun = time.monotonic()
         process.signal(signal.SIGINT)
         self.assertEqual(process.wait(300), 130, process.err)
+        # Not after the lifetime of 120 s for which a thread waits.
+        self.assertLess(time.monotonic() - begun, 100)
         self.assertIn("interrupted", process.err)
         self.assertNotIn("Traceback", process.err)
+
+    def test_a_study_is_bounded_in_time(self):
+        done = self.run_program([SCRIPT, "--study", "geni", "--minutes", "0.03", "--out", self.out], seconds=500,
+                                env=self.env)
+        self.assertEqual(done.returncode, 70, done.stdout)
+        self.assertIn(b"geni took more than 0.03 minutes, the limit of --minutes", done.stderr)
+        self.assertNotIn(b"Traceback", done.stderr)
 
 
 HIT, MISS = "hit; ttl=9", "fwd=uri-miss; stored"
