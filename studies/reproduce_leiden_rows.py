@@ -9,7 +9,7 @@ import leiden_model as model
 import reproduce_leiden as leiden
 import verdict
 from paper_table import Paper, Row, cannot
-from verdict import all_of, decide, decide_exactly, decide_groups
+from verdict import all_of, decide, decide_exactly, decide_groups, decide_somewhere
 
 # The criteria.
 DROP = 0.05          # "does not drop": the mean of all is not smaller by this share
@@ -139,19 +139,16 @@ def row_tinylfu(result):
         return [leiden.request_cell(result.scale, policy)] + [
             leiden.thread_cell(result.scale, policy, threads) for threads in result.scale.threads]
 
-    groups, texts = [], []
+    comparisons, texts = [], []
     for own, *rest in zip(cells("tinylfu"), *(cells(policy) for policy in others("tinylfu"))):
         mean = [statistics.mean(some) for some in zip(*(values(result, cell, "mean_us") for cell in rest))]
-        groups.append(larger(values(result, own, "mean_us"), mean, 1 + MUCH))
+        comparisons.append(larger(values(result, own, "mean_us"), mean, 1 + MUCH))
         ratio = statistics.mean(values(result, own, "mean_us")) / statistics.mean(mean)
-        texts.append(f"{own.clients} client{'' if own.clients == 1 else 's'}: {ratio:.2f} times the mean of the others")
-    found = [decide([one]) for one in groups]
-    holds = verdict.Verdict.HOLDS
-    # "Sometimes": one is enough; and it fails only if every one does.
-    result_verdict = holds if holds in found else found[0] if len(set(found)) == 1 else verdict.Verdict.UNDECIDED
+        texts.append(f"{own.clients} thread{'' if own.clients == 1 else 's'}: {ratio:.2f} times")
     return Row("4.3.1", "TinyLFU sometimes performs much worse than the other policies, probably by the mutex of its "
-               "Bloom filter", f"somewhere its latency is more than {100 * MUCH:.0f} % above the others’ mean; it does not "
-               "hold if that is refuted everywhere", "; ".join(texts), result_verdict)
+               "Bloom filter", f"its latency is more than {100 * MUCH:.0f} % above the mean of the others’, at one number of "
+               "threads or more; it does not hold if that is refuted at each", "TinyLFU’s latency by the others’ mean, "
+               + join(texts), decide_somewhere(comparisons))
 
 
 def rise(result, name, what, figure):
@@ -402,7 +399,7 @@ def paper(result, took):
     scale, sizes = result.scale, model.make_sizes()
     small = sum(size < 1000 for size in sizes.values()) / len(sizes)
     return Paper("leiden", "Proxy Caching in Accenture’s Employee Evolution Tree Project", [
-        f"One to three sunproxyd are reverse proxies before a REST service with the thesis’s cache control middleware, which "
+        "One to three sunproxyd are reverse proxies before a REST service with the thesis’s cache control middleware, which "
         "validates every GET by its entity tag; every hit is a validated one. The thesis states 100 users, but neither the "
         "number of endpoints nor their sizes, nor what a write changes, nor the times of its network and backend. Here the "
         f"service has {len(sizes):,} endpoints with {sum(sizes.values()) / 1e6:.1f} MB, of which {100 * small:.0f} % are under "

@@ -202,6 +202,15 @@ def decide(comparisons, alpha=ALPHA):
     return decide_groups({number: [one] for number, one in enumerate(comparisons)}, alpha)
 
 
+def decide_somewhere(comparisons, alpha=ALPHA):
+    """The verdict on a statement in which one comparison is enough ("sometimes"). It does not hold if every
+    one of them does not. The level of one that holds is divided by their number."""
+    if any(_is_inside(one, alpha / len(comparisons)) for one in comparisons):
+        return Verdict.HOLDS
+    refuted = comparisons and all(_is_outside(one, alpha) for one in comparisons)
+    return Verdict.FAILS if refuted else Verdict.UNDECIDED
+
+
 def decide_exactly(holds):
     """The verdict on what does not depend on chance; None is undecided."""
     return {True: Verdict.HOLDS, False: Verdict.FAILS, None: Verdict.UNDECIDED}[holds]

@@ -96,6 +96,9 @@ class OutcomesTest(unittest.TestCase):
         self.assertIs(verdict.decide_groups(groups), Verdict.HOLDS)
         self.assertIs(verdict.decide_groups({**groups, "c": [same, same]}), Verdict.UNDECIDED)
         self.assertIs(verdict.decide_groups({**groups, "c": [larger, smaller]}), Verdict.FAILS)
+        for some, expected in (([larger, smaller], Verdict.HOLDS), ([same, smaller], Verdict.UNDECIDED),
+                               ([smaller, smaller], Verdict.FAILS), ([], Verdict.UNDECIDED)):
+            self.assertIs(verdict.decide_somewhere(some), expected)
         self.assertIs(verdict.all_of([Verdict.HOLDS, Verdict.UNDECIDED]), Verdict.UNDECIDED)
         self.assertIs(verdict.all_of([Verdict.UNDECIDED, Verdict.FAILS]), Verdict.FAILS)
         self.assertIs(verdict.all_of([Verdict.HOLDS]), Verdict.HOLDS)
