@@ -296,7 +296,8 @@ results in the order of the text, and statements of this project, which are labe
 does not hold, is undecided, or cannot be repeated here.</p>
 {smoke}<ul class="tally">{"".join(f"<li><b>{n}</b>{escape(what)}</li>" for n, what in tally)}</ul>
 {replays_lead(replays, scale) if replays else ""}
-<p class="soft">{escape(claims.NOTE)}</p>
+<p class="soft">Where chance has a part, verdicts rest on repeated runs and on intervals of 95 % by Student’s t
+distribution; equalities are tests of equivalence. {escape(claims.NOTE) if replays else ""}</p>
 {"".join(sections)}
 <p class="soft">Measured on {time.strftime("%Y-%m-%d")} in {run.seconds:.0f} s with {escape(run.version)} and Python
 {platform.python_version()} on {escape(machine())}; load average before it {run.load:.1f}.</p>
