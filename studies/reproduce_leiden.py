@@ -32,10 +32,11 @@ BACKEND = "backend"
 Cell = collections.namedtuple("Cell", "policy megabytes requests clients caches generate")
 # counts: the numbers of requests after which figures 6 to 8 have a point; threads: those of figures 9 and 10;
 # megabytes: sizes of figure 11; requests of figures 9 to 11; generate: seconds of an expensive response; latency:
-# seconds of each response of the backend; seeds of the repeated runs.
-Scale = collections.namedtuple("Scale", "counts threads caches megabytes requests generate latency seeds smoke")
-FULL = Scale([500, 1000, 1500], [4, 16], [1, 2, 3], [1, 3, 7], 15000, 0.005, 0.0005, [1, 2, 3], False)
-SMOKE = Scale([40, 80], [2, 4], [1, 2, 3], [0.1, 1], 120, 0.002, 0.0005, [1, 2], True)
+# seconds of each response of the backend; seeds of the repeated runs; runs at a time of which times are compared.
+Scale = collections.namedtuple("Scale", "policies counts threads caches megabytes requests generate latency seeds "
+                               "at_once smoke")
+FULL = Scale(POLICIES, [500, 1000, 1500], [4, 16], [1, 2, 3], [1, 3, 7], 15000, 0.005, 0.0005, [1, 2, 3], 1, False)
+SMOKE = Scale(["lru", "lfu", "tinylfu"], [40, 80], [2, 4], [1, 2, 3], [0.1, 1], 120, 0.002, 0.0005, [1], 3, True)
 THREADS = 4     # of figure 11
 AT_ONCE = 2     # of figure 11, whose times are not used
 EXPENSIVE_REQUESTS = 1000
@@ -69,7 +70,7 @@ def expensive_cell(scale, policy):
 
 def timed_cells(scale):
     """Those whose times are compared, next to each other where they are."""
-    names = [*POLICIES, BACKEND]
+    names = [*scale.policies, BACKEND]
     cells = [request_cell(scale, name) for name in names]
     cells += [expensive_cell(scale, name) for name in ("lru", BACKEND)]
     for threads in scale.threads:
@@ -79,7 +80,7 @@ def timed_cells(scale):
 
 
 def size_cells(scale):
-    return [size_cell(scale, policy, size) for policy in POLICIES for size in scale.megabytes]
+    return [size_cell(scale, policy, size) for policy in scale.policies for size in scale.megabytes]
 
 
 class Study:
@@ -154,9 +155,9 @@ def perform(children, out, scale):
     trace = study.run_trace()
     # Runs whose times are compared take turns, one at a time.
     results = harness.run_all(study.run, [(cell, seed, scale.latency) for seed in scale.seeds
-                                          for cell in timed_cells(scale)], 1)
+                                          for cell in timed_cells(scale)], scale.at_once)
     results.update(harness.run_all(study.run, [(cell, seed, 0) for cell in size_cells(scale) for seed in scale.seeds],
-                                   AT_ONCE))
+                                   max(AT_ONCE, scale.at_once)))
     runs = collections.defaultdict(list)
     for (cell, seed, _), run in sorted(results.items(), key=lambda item: item[0][1]):
         runs[cell].append(run)

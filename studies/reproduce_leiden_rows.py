@@ -3,6 +3,7 @@ Evolution Tree Project". See reproduce_leiden.py for what is run, and verdict.py
 same seed have the same requests, so they are compared in pairs.
 """
 
+import math
 import statistics
 
 import leiden_model as model
@@ -34,7 +35,8 @@ def values(result, cell, name, at=-1):
 
 def spread(some, factor=1.0, unit="", digits=1):
     half = verdict.half_width(verdict.of_mean(some))
-    return f"{factor * statistics.mean(some):.{digits}f} ± {factor * half:.{digits}f}{unit}"
+    error = "" if math.isinf(half) else f" ± {factor * half:.{digits}f}"  # of a single run there is none
+    return f"{factor * statistics.mean(some):.{digits}f}{error}{unit}"
 
 
 def ms(some):
@@ -50,8 +52,16 @@ def larger(a, b, factor=1.0):
     return verdict.above(verdict.paired(a, b, factor))
 
 
-def others(policy):
-    return [one for one in leiden.POLICIES if one != policy]
+# By how they decide, as the thesis has them.
+SIMPLE, SOPHISTICATED = ("lru", "lfu"), ("gds", "gdsf", "tinylfu")
+
+
+def others(result, policy):
+    return [one for one in result.scale.policies if one != policy]
+
+
+def sophisticated(result):
+    return [one for one in SOPHISTICATED if one in result.scale.policies]
 
 
 # ---- section 3.4: figures 3, 4 and 5 -------------------------------------------------------------
@@ -110,19 +120,19 @@ def request_values(result, policy, name, at=-1):
 
 def row_no_drop(result):
     comparisons = [larger(request_values(result, policy, "mean_us"), request_values(result, policy, "mean_us", 0), 1 - DROP)
-                   for policy in leiden.POLICIES]
+                   for policy in result.scale.policies]
     first, last = result.scale.counts[0], result.scale.counts[-1]
     return Row("4.3.1, figure 6", "The latency does not drop as the number of requests increases",
                f"with each policy the mean over {last:,} requests is not {100 * DROP:.0f} % below that over the first "
                f"{first:,}; one client, an empty cache at first", join(
                    f"{policy.upper()} {ms(request_values(result, policy, 'mean_us', 0))} and "
-                   f"{ms(request_values(result, policy, 'mean_us'))}" for policy in leiden.POLICIES), decide(comparisons))
+                   f"{ms(request_values(result, policy, 'mean_us'))}" for policy in result.scale.policies), decide(comparisons))
 
 
 def compare_with_backend(result, cell_of):
     """(comparisons that each policy is slower than the backend alone, texts)"""
     backend = values(result, cell_of(leiden.BACKEND), "mean_us")
-    cells = {policy: values(result, cell_of(policy), "mean_us") for policy in leiden.POLICIES}
+    cells = {policy: values(result, cell_of(policy), "mean_us") for policy in result.scale.policies}
     return ([larger(some, backend) for some in cells.values()],
             f"backend {ms(backend)}, " + join(f"{policy.upper()} {ms(some)}" for policy, some in cells.items()))
 
@@ -140,7 +150,7 @@ def row_tinylfu(result):
             leiden.thread_cell(result.scale, policy, threads) for threads in result.scale.threads]
 
     comparisons, texts = [], []
-    for own, *rest in zip(cells("tinylfu"), *(cells(policy) for policy in others("tinylfu"))):
+    for own, *rest in zip(cells("tinylfu"), *(cells(policy) for policy in others(result, "tinylfu"))):
         mean = [statistics.mean(some) for some in zip(*(values(result, cell, "mean_us") for cell in rest))]
         comparisons.append(larger(values(result, own, "mean_us"), mean, 1 + MUCH))
         ratio = statistics.mean(values(result, own, "mean_us")) / statistics.mean(mean)
@@ -153,7 +163,7 @@ def row_tinylfu(result):
 
 def rise(result, name, what, figure):
     groups, texts = {}, []
-    for policy in leiden.POLICIES:
+    for policy in result.scale.policies:
         line = [request_values(result, policy, name, at) for at in range(len(result.scale.counts))]
         groups[policy] = [larger(b, a) for a, b in zip(line, line[1:])]
         texts.append(f"{policy.upper()} " + " to ".join(percent(some) for some in (line[0], line[-1])))
@@ -164,9 +174,9 @@ def rise(result, name, what, figure):
 
 def same(result, name, what, figure):
     cells = {policy: values(result, leiden.thread_cell(result.scale, policy, result.scale.threads[0]), name)
-             for policy in leiden.POLICIES}
+             for policy in result.scale.policies}
     comparisons = [verdict.equal(verdict.paired(cells[a], cells[b]), SAME_RATIO)
-                   for n, a in enumerate(leiden.POLICIES) for b in leiden.POLICIES[n + 1:]]
+                   for n, a in enumerate(result.scale.policies) for b in result.scale.policies[n + 1:]]
     return Row(f"4.3.1, {figure}", f"The {what} is nearly identical for all policies",
                f"each two within {100 * SAME_RATIO:g} point (equivalence), {result.scale.requests:,} requests",
                join(f"{policy.upper()} {percent(some)}" for policy, some in cells.items()), decide(comparisons))
@@ -214,7 +224,7 @@ def assess_rise(result, names):
 
 
 def row_threads(result):
-    found, text = assess_rise(result, leiden.POLICIES)
+    found, text = assess_rise(result, result.scale.policies)
     return Row("4.3.2, figure 9", "The latency increases with the number of threads, for each policy",
                f"{result.scale.requests:,} requests, {join(result.scale.threads)} threads", text, found)
 
@@ -222,7 +232,7 @@ def row_threads(result):
 def row_threads_similar(result):
     comparisons, worst = [], 0
     for threads in result.scale.threads:
-        cells = [thread_values(result, policy, threads) for policy in leiden.POLICIES]
+        cells = [thread_values(result, policy, threads) for policy in result.scale.policies]
         mean = [statistics.mean(some) for some in zip(*cells)]
         comparisons += [one for some in cells for one in verdict.within_factors(verdict.paired, some, mean,
                                                                                 1 - SIMILAR, 1 + SIMILAR)]
@@ -281,7 +291,7 @@ def size_ratio(result, policy, size):
 
 
 def row_ratio(result):
-    lines = {policy: full_ratio(result, policy) for policy in leiden.POLICIES}
+    lines = {policy: full_ratio(result, policy) for policy in result.scale.policies}
     comparisons = [verdict.equal(verdict.of_mean([one - STATED_RATIO for one in some]), ABOUT) for some in lines.values()]
     every = full_ratio(result, "lru", "hits_of_all")
     return Row("4.3.4", "15,000 requests on 4 threads have a hit ratio of roughly 78 % with all policies",
@@ -294,17 +304,17 @@ def row_ratio(result):
 
 def describe_sizes(result):
     return "; ".join(f"{size:g} MB: " + join(f"{policy.upper()} {percent(size_ratio(result, policy, size))}"
-                                             for policy in leiden.POLICIES) for size in result.scale.megabytes)
+                                             for policy in result.scale.policies) for size in result.scale.megabytes)
 
 
 def row_enough(result):
     size = result.scale.megabytes[-1]
     comparisons = [larger(size_ratio(result, policy, size), full_ratio(result, policy), ENOUGH)
-                   for policy in leiden.POLICIES]
+                   for policy in result.scale.policies]
     return Row("4.3.4, figure 11", f"7 MB (7×10⁶ bytes) are sufficient for 90 % of the hit ratio of the full cache, with "
                "each policy", f"with {size:g} MB the ratio is above 90 % of that with 2.5 GB; 4 threads",
                join(f"{policy.upper()} {percent(size_ratio(result, policy, size))}, full {percent(full_ratio(result, policy))}"
-                    for policy in leiden.POLICIES)
+                    for policy in result.scale.policies)
                + ". The thesis states no number of bytes that all its responses have; that of the endpoints here is "
                f"{sum(model.make_sizes().values()) / 1e6:.1f} MB", decide(comparisons))
 
@@ -315,7 +325,7 @@ def small_sizes(result):
 
 def row_lfu(result):
     groups = {size: [larger([a - b for a, b in zip(size_ratio(result, other, size), size_ratio(result, "lfu", size))],
-                            [CONSIDERABLY] * len(result.scale.seeds)) for other in others("lfu")]
+                            [CONSIDERABLY] * len(result.scale.seeds)) for other in others(result, "lfu")]
               for size in small_sizes(result)}
     return Row("4.3.4, figure 11", "Below 7 MB LFU performs considerably worse than the other policies",
                f"by more than {100 * CONSIDERABLY:.0f} points than each, at {join(small_sizes(result))} MB",
@@ -324,7 +334,7 @@ def row_lfu(result):
 
 def row_tinylfu_small(result):
     groups = {(size, other): [larger(size_ratio(result, "tinylfu", size), size_ratio(result, other, size))]
-              for size in small_sizes(result) for other in others("tinylfu")}
+              for size in small_sizes(result) for other in others(result, "tinylfu")}
     return Row("4.3.4, figure 11", "Below 7 MB TinyLFU performs slightly better than the other policies",
                f"its ratio is larger than each other one’s, at {join(small_sizes(result))} MB", describe_sizes(result),
                decide_groups(groups))
@@ -332,7 +342,7 @@ def row_tinylfu_small(result):
 
 def row_sophisticated(result):
     comparisons = [larger(size_ratio(result, policy, size), size_ratio(result, simple, size))
-                   for size in small_sizes(result) for policy in ("gds", "gdsf", "tinylfu") for simple in ("lru", "lfu")]
+                   for size in small_sizes(result) for policy in sophisticated(result) for simple in SIMPLE]
     return Row("3.3.2", "Expected: GDS, GDSF and TinyLFU perform better than LRU and LFU",
                f"their hit ratios are larger, at {join(small_sizes(result))} MB, where the policy matters",
                describe_sizes(result), decide(comparisons))
@@ -342,13 +352,13 @@ def row_sophisticated(result):
 
 def row_simple_faster(result):
     groups, texts = {}, []
-    for simple in ("lru", "lfu"):
-        for other in ("gds", "gdsf", "tinylfu"):
+    for simple in SIMPLE:
+        for other in sophisticated(result):
             groups[simple, other] = [larger(thread_values(result, other, threads), thread_values(result, simple, threads))
                                      for threads in result.scale.threads]
     for threads in result.scale.threads:
         texts.append(f"{threads} threads: " + join(f"{policy.upper()} {ms(thread_values(result, policy, threads))}"
-                                                   for policy in leiden.POLICIES))
+                                                   for policy in result.scale.policies))
     return Row("6", "LRU and LFU perform slightly better than the other policies, since they compute less",
                "their latency is smaller than that of GDS, GDSF and TinyLFU, each pair at one number of threads at least and "
                "at none the reverse", "; ".join(texts), decide_groups(groups))
