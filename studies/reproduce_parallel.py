@@ -22,19 +22,23 @@ SEED = 1
 
 # Traces by their URLs; numbers of threads; runs; latencies of the origin, scaled and real; the trace of the real
 # latency, and the one for asyncio's own executor; the two cases of weak scaling, each a trace and a number of
-# threads; milliseconds of a measurement of the table, their number, and the entries of a large table.
+# threads; milliseconds of a measurement of the table, their number, and the entries of a large table; the traces on
+# which layouts of the pool's table are compared; threads and operations of the list.
 Extent = collections.namedtuple("Extent", "traces threads repeats latency real_latency real_trace own_trace weak "
-                                "table_ms table_repeats many_entries")
+                                "table_ms table_repeats many_entries aligned_traces list_threads list_operations")
 FULL = Extent([164, 328, 656, 1324], [1, 2, 4, 8, 16, 32, 64], 3, "lognormal:14ms:0.5", "lognormal:440ms:0.5", 656,
-              164, ((328, 32), (656, 64)), 100, 7, 100000)
+              164, ((328, 32), (656, 64)), 100, 7, 100000, [328, 656], [1, 2, 4, 8], 100000)
 SMOKE = Extent([8, 16], [1, 8, 16, 64], 2, "lognormal:1ms:0.5", "lognormal:5ms:0.5", 16, 8, ((8, 16), (16, 64)), 5, 2,
-               2000)
+               2000, [8, 16], [1, 2, 4, 8], 1000)
 
-# How the table is laid out and locked: a mutex or a read-write lock for each of NODES tables, which have a
-# bucket each or a little more, is what the paper calls one for each node.
+# How the daemon's table is laid out and locked, for measurements of ours: tables with a mutex or a read-write lock
+# each.
 NODES = 4096
 PAPER_ENTRIES = 1324
 TABLE_THREADS = 16
+# Threads with which the paper compares layouts of its table.
+ALIGNED_THREADS = 16
+LIST_LOCKS = ["rwlock", "mutex", "node-mutex"]
 LAYOUTS = [("aligned", "mutex", 16), ("as-is", "mutex", 16), ("misaligned", "mutex", 16),
            ("all-aligned", "mutex", 16)]
 LOCKS = [("as-is", lock, parts) for parts in (1, 16, NODES) for lock in ("mutex", "rwlock")]
@@ -44,8 +48,9 @@ LOOKUPS = (50, 90)
 Mean = collections.namedtuple("Mean", "mean sd runs")
 
 # runs is {(contestant, trace, threads): [Run]}; real likewise {contestant: [Run]}; table is
-# {(layout, lock, parts, lookups, entries): [operations per second of CPU time]}; origin_cpu: seconds a request.
-Study = collections.namedtuple("Study", "extent contestants runs real table aiohttp origin_cpu")
+# {(layout, lock, parts, lookups, entries): [operations per second of CPU time]}; lists is {(lock, threads): [seconds]};
+# origin_cpu: seconds a request.
+Study = collections.namedtuple("Study", "extent contestants runs real table lists aiohttp origin_cpu")
 
 
 def mean_of(values):
@@ -81,6 +86,9 @@ def run_speed_ups(contest, extent, contestants):
                   for trace in sorted(extent.traces, reverse=True) for contestant in contestants]
         wanted += [("workers", extent.real_trace, threads, seed) for seed in range(extent.repeats)
                    if extent.real_trace in extent.traces]
+        if threads in (extent.threads[0], ALIGNED_THREADS):
+            wanted += [("misaligned", trace, threads, seed) for seed in range(extent.repeats)
+                       for trace in extent.aligned_traces]
         found = harness.run_all(contest.run, wanted, max(1, IN_FLIGHT // threads))
         for contestant, trace, _, seed in wanted:
             results[contestant, trace, threads].append(found[contestant, trace, threads, seed])
@@ -114,6 +122,17 @@ def run_table(children, folder, extent):
     return dict(results)
 
 
+def run_lists(children, folder, extent):
+    """One measurement at a time, those to be compared one after the other."""
+    results = collections.defaultdict(list)
+    for seed in range(extent.repeats):
+        for threads in extent.list_threads:
+            for lock in LIST_LOCKS if seed % 2 == 0 else reversed(LIST_LOCKS):
+                results[lock, threads].append(reproduce_parallel_runs.measure_list(
+                    children, folder, lock, threads, extent.list_operations, seed))
+    return dict(results)
+
+
 def perform(children, folder, extent):
     python, aiohttp = reproduce_parallel_runs.find_python()
     contestants = ["pool", "sunproxyd", "executor"] + (["aiohttp"] if aiohttp else [])
@@ -126,20 +145,30 @@ def perform(children, folder, extent):
     real_contest = start_contest(children, folder / "real", extent.real_latency, extent, python)
     real = run_real(real_contest, extent, contestants)
     table = run_table(children, folder, extent)
-    return Study(extent, contestants, runs, real, table, aiohttp, origin_cpu)
+    lists = run_lists(children, folder, extent)
+    return Study(extent, contestants, runs, real, table, lists, aiohttp, origin_cpu)
 
 
 # ---- what follows from the runs ------------------------------------------------------------------
 
+def rates(runs):
+    """Requests per second, one a run."""
+    return [run.requests / run.seconds for run in runs]
+
+
 def throughput(runs):
     """Requests per second."""
-    return mean_of([run.requests / run.seconds for run in runs])
+    return mean_of(rates(runs))
+
+
+def speed_ups(study, contestant, trace, threads):
+    """Of each run over the one with one thread of the same number."""
+    one, many = study.runs[contestant, trace, study.extent.threads[0]], study.runs[contestant, trace, threads]
+    return [a.seconds / b.seconds for a, b in zip(one, many)]
 
 
 def speed_up(study, contestant, trace, threads):
-    """Of each run over the one with one thread of the same number."""
-    one, many = study.runs[contestant, trace, study.extent.threads[0]], study.runs[contestant, trace, threads]
-    return mean_of([a.seconds / b.seconds for a, b in zip(one, many)])
+    return mean_of(speed_ups(study, contestant, trace, threads))
 
 
 def efficiency(study, contestant, trace, threads):

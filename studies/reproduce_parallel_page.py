@@ -7,7 +7,7 @@ straight line of 45 degrees.
 import math
 import os
 
-import reproduce_parallel_claims as claims
+import reproduce_parallel_rows as claims
 import reproduce_parallel_model
 import reproduce_parallel as study_of
 from reproduce_figures import escape, numbers, spread_labels
@@ -15,6 +15,11 @@ from reproduce_figures import escape, numbers, spread_labels
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 420, 270, 48, 84, 14, 38
 MORE_CORES = 64
 NAMES = claims.NAMES
+
+
+def plus_minus(mean, form="%.2f"):
+    """Mean and standard deviation."""
+    return f"{form % mean.mean} ± {form % mean.sd}"
 
 
 # ---- figures -------------------------------------------------------------------------------------
@@ -60,7 +65,7 @@ def chart(title, threads, lines, logarithmic, ideal=None):
     for name, line in lines.items():
         out += draw_line(name, [(x.at(t), y.at(m.mean)) for t, m in zip(threads, line)],
                          [(y.at(max(m.mean - m.sd, min(marks))), y.at(m.mean + m.sd)) for m in line],
-                         [f"{count_of(t, 'thread')}: {claims.plus_minus(m)}" for t, m in zip(threads, line)])
+                         [f"{count_of(t, 'thread')}: {plus_minus(m)}" for t, m in zip(threads, line)])
         out.append(f'<text class="name k own-{name}" x="{WIDTH - RIGHT + 8}" y="{labels[name] + 4:.1f}">'
                    f"{escape(name)}</text>")
     note = "; dashed: as many times as threads" if ideal and ideal[0] == 1 and ideal[-1] > 1 else ""
@@ -106,7 +111,7 @@ def runs_tables(study):
             ("Requests per second", lambda n, c, t: study_of.throughput(study.runs[n, c, t]), "%.0f"),
             ("Speed-up", lambda n, c, t: study_of.speed_up(study, n, c, t), "%.2f"),
             ("Efficiency", lambda n, c, t: study_of.efficiency(study, n, c, t), "%.2f")):
-        rows = [[f"{NAMES[name]}, {trace} URLs", *(claims.plus_minus(figure(name, trace, t), form) for t in threads)]
+        rows = [[f"{NAMES[name]}, {trace} URLs", *(plus_minus(figure(name, trace, t), form) for t in threads)]
                 for trace in study.extent.traces for name in study.contestants]
         out.append(f"<h3>{title}</h3>" + numbers([count_of(t, "thread") for t in threads], rows))
     return "".join(out)
@@ -122,11 +127,11 @@ def workers_table(study):
             "thread of the daemon fetches. So with 64 fetches in flight their number decides little "
             f"({trace} URLs, requests per second):</p>"
             + numbers([count_of(t, "worker") for t in study.extent.threads],
-                    [["64 fetches", *(claims.plus_minus(rate, "%.0f") for rate in rates)]]))
+                    [["64 fetches", *(plus_minus(rate, "%.0f") for rate in rates)]]))
 
 
 def real_table(study):
-    rows = [[NAMES[name], claims.plus_minus(study_of.throughput(runs), "%.1f"), f"{study_of.cores_used(runs):.2f}"]
+    rows = [[NAMES[name], plus_minus(study_of.throughput(runs), "%.1f"), f"{study_of.cores_used(runs):.2f}"]
             for name, runs in study.real.items()]
     return ("<h3>With the latency of the web</h3><p>Median 440 ms, mean 0.5 s, as 64 threads and 128 requests per "
             f"second imply; {study.extent.threads[-1]} threads, {study.extent.real_trace} URLs "
@@ -139,7 +144,7 @@ def table_tables(study):
     def percent(case, base):
         if case == base:
             return "—"
-        ratio = claims.ratio_of(study, case, base)
+        ratio = study_of.mean_of(claims.table_ratio(study, case, base))
         return f"{100 * (ratio.mean - 1):+.1f} ± {100 * ratio.sd:.1f} %"
 
     layouts = []
@@ -149,7 +154,7 @@ def table_tables(study):
             for lookups in study_of.LOOKUPS:
                 case, base = ((name, lock, parts, lookups, entries) for name in (layout, "misaligned"))
                 rate = study_of.mean_of([r / 1e6 for r in study.table[case]])
-                cells += [claims.plus_minus(rate), percent(case, base)]
+                cells += [plus_minus(rate), percent(case, base)]
             layouts.append([f"{layout}, {entries} entries", *cells])
     locks = []
     for layout, lock, parts in study_of.LOCKS:
@@ -158,18 +163,28 @@ def table_tables(study):
             case = (layout, lock, parts, lookups, study_of.PAPER_ENTRIES)
             base = (layout, "mutex", study_of.NODES, lookups, study_of.PAPER_ENTRIES)
             rate = study_of.mean_of([r / 1e6 for r in study.table[case]])
-            cells += [claims.plus_minus(rate), percent(case, base)]
+            cells += [plus_minus(rate), percent(case, base)]
         locks.append([f"{'mutex' if lock == 'mutex' else 'read-write lock'}, {parts}", *cells])
     columns = [f"{lookups} % lookups{what}" for lookups in study_of.LOOKUPS for what in ("", ", over misaligned")]
     lock_columns = [f"{lookups} % lookups{what}" for lookups in study_of.LOOKUPS
-                    for what in ("", ", over a mutex per node")]
-    return ("<h3>The hash table</h3><p>cache/table by itself, millions of operations per second of CPU time with "
+                    for what in ("", f", over {study_of.NODES} mutexes")]
+    return ("<h3>The daemon’s hash table</h3><p>cache/table by itself, millions of operations per second of CPU time with "
             f"{study_of.TABLE_THREADS} threads on {os.cpu_count()} cores. The rest of the operations remove and insert "
             "an entry. Layouts, in 16 parts with a mutex each: “as-is” is the daemon’s, where malloc() places entries; "
             "“aligned” entries begin at a cache line, “misaligned” ones 40 bytes behind it; with “all-aligned” the "
-            f"objects begin at one too. Locks: with the daemon’s layout, for 1, 16 or {study_of.NODES} parts of the "
-            "table; the last is one lock per node.</p>"
+            f"objects begin at one too. Locks: with the daemon’s layout, one for each of 1, 16 or {study_of.NODES} parts "
+            "of the table. Neither is in the paper.</p>"
             + numbers(columns, layouts) + numbers(lock_columns, locks))
+
+
+def lists_table(study):
+    rows = [[claims.LOCK_NAMES[lock], *(plus_minus(study_of.mean_of(study.lists[lock, t]))
+                                        for t in study.extent.list_threads)] for lock in study_of.LIST_LOCKS]
+    rows += [[f"{claims.LOCK_NAMES[lock]}, published", *(f"{seconds:.2f}" for seconds in line)]
+             for lock, line in claims.FIGURE_3.items()]
+    return (f"<h3>Locks of a list (figure 3)</h3><p>Seconds for {study.extent.list_operations} operations on a sorted list "
+            "of 1,000 keys: 80 % lookups, 10 % insertions, 10 % deletions.</p>"
+            + numbers([count_of(t, "thread") for t in study.extent.list_threads], rows))
 
 
 def demand(study, name):
@@ -208,17 +223,16 @@ def model_table(study):
 def section(study):
     extent = study.extent
     aiohttp = f"aiohttp {study.aiohttp}" if study.aiohttp else "aiohttp was not installed"
-    return (f"<h2>Parallelism: a proxy with a pool of threads</h2>"
-            "<p>“Exploiting Parallelism in a Proxy Server”, repeated with a thread-pool server of our own on libcurl, "
+    return ("<h3>Measurements</h3>"
+            "<p>Repeated with a thread-pool server of our own on libcurl, "
             f"sunproxyd, and asyncio with blocking fetches in an executor and with aiohttp ({escape(aiohttp)}). A thread "
             "of the pool and of the executor is a thread; of sunproxyd and aiohttp, which fetch in one thread, it is a "
             "fetch in flight. Lists of "
-            f"{claims.claims.join(map(str, extent.traces))} unique URLs, no page cached; a local origin draws a latency "
+            f"{', '.join(map(str, extent.traces))} unique URLs, no page cached; a local origin draws a latency "
             f"({escape(extent.latency)}, 1/31 of the web’s, so that this takes minutes) and a size (log-normal, median "
             f"{study_of.SIZE[0]} bytes) once for each URL; each answer ends its connection. Means of {extent.repeats} "
             "runs; bars and ± are standard deviations.</p>"
-            f"<p>{escape(claims.CORES_NOTE)}</p>"
-            + figures(study) + real_table(study) + workers_table(study) + table_tables(study) + model_table(study)
+            + figures(study) + real_table(study) + workers_table(study) + lists_table(study) + table_tables(study) + model_table(study)
             + runs_tables(study))
 
 
@@ -232,6 +246,8 @@ def as_json(study):
         "table": [{"layout": layout, "lock": lock, "parts": parts, "lookups": lookups, "entries": entries,
                    "per_cpu_second": rates}
                   for (layout, lock, parts, lookups, entries), rates in study.table.items()],
+        "lists": [{"lock": lock, "threads": threads, "seconds": seconds}
+                  for (lock, threads), seconds in study.lists.items()],
         "aiohttp": study.aiohttp,
         "origin_cpu_seconds": study.origin_cpu,
     }

@@ -49,8 +49,8 @@ class Contest:
 
     def __init__(self, children, folder, origin, python):
         self.children, self.folder, self.origin, self.python = children, folder, origin, python
-        self.contestants = {"pool": self._pool, "sunproxyd": self._sunproxyd, "workers": self._workers,
-                            "executor": self._executor, "aiohttp": self._aiohttp}
+        self.contestants = {"pool": self._pool, "misaligned": self._misaligned, "sunproxyd": self._sunproxyd,
+                            "workers": self._workers, "executor": self._executor, "aiohttp": self._aiohttp}
 
     def urls(self, count):
         return [f"http://127.0.0.1:{self.origin.http}/parallel/{n}" for n in range(count)]
@@ -82,9 +82,12 @@ class Contest:
 
     # ---- the pool server -------------------------------------------------------------------------
 
-    def _pool(self, path, name, threads):
+    def _misaligned(self, path, name, threads):
+        return self._pool(path, name, threads, "--entry-bytes", 12)
+
+    def _pool(self, path, name, threads, *options):
         port_file, log = self.folder / f"{name}.port", self.folder / f"{name}.log"
-        child = self.children.start([harness.BUILD / "tests/bench/pool", "--threads", threads], log, port_file,
+        child = self.children.start([harness.BUILD / "tests/bench/pool", "--threads", threads, *options], log, port_file,
                                     die_with_us=True)
         try:
             harness.wait_for(lambda: port_file.read_text().endswith("\n"), child, "pool", log)
@@ -138,3 +141,13 @@ def measure_table(children, folder, layout, lock, parts, lookups, entries, threa
                            parts, "--lookups", lookups, "--entries", entries, "--threads", threads,
                            "--milliseconds", milliseconds], folder / f"{name}.err", folder / f"{name}.json")
     return 1e9 / json.loads(output)["cpu_ns"]
+
+
+# ---- the list ------------------------------------------------------------------------------------
+
+def measure_list(children, folder, lock, threads, operations, seed):
+    """Seconds of wall time for all operations on a list of 1,000 keys (tests/bench/list_bench.h)."""
+    name = f"list-{lock}-{threads}-{seed}"
+    output = children.run([harness.BUILD / "tests/bench/list", "--lock", lock, "--threads", threads, "--operations",
+                           operations, "--seed", seed], folder / f"{name}.err", folder / f"{name}.json")
+    return json.loads(output)["seconds"]

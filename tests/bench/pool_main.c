@@ -216,20 +216,22 @@ start_threads(struct server *server, uint64_t count)
     return true;
 }
 
-static const char help[] = "usage: pool --threads N [--queue N]\n"
+static const char help[] = "usage: pool --threads N [option...]\n"
                            "\n"
-                           "  --threads N  that fetch, 1 to 1024\n"
-                           "  --queue N    requests that wait for a thread, 1 to 65536 (256)\n";
+                           "  --threads N      that fetch, 1 to 1024\n"
+                           "  --queue N        requests that wait for a thread, 1 to 65536 (256)\n"
+                           "  --entry-bytes N  of the table of hashes: 8, or 12, misaligned (8)\n";
 
 int
 main(int argc, char **argv)
 {
     static const struct option table[] = {{"threads", required_argument, NULL, 't'},
                                           {"queue", required_argument, NULL, 'q'},
+                                          {"entry-bytes", required_argument, NULL, 'e'},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
     static struct server server;
-    uint64_t threads = 0, queue = 256;
+    uint64_t threads = 0, queue = 256, entry = POOL_ENTRY_ALIGNED;
     bool right = true;
     uint16_t port;
     int listener, c;
@@ -240,15 +242,17 @@ main(int argc, char **argv)
             return EXIT_SUCCESS;
         }
         right = (c == 't' && units_parse_uint(optarg, 1, MAX_THREADS, &threads)) ||
-                (c == 'q' && units_parse_uint(optarg, 1, MAX_QUEUE, &queue));
+                (c == 'q' && units_parse_uint(optarg, 1, MAX_QUEUE, &queue)) ||
+                (c == 'e' &&
+                 units_parse_uint(optarg, POOL_ENTRY_ALIGNED, POOL_ENTRY_MISALIGNED, &entry) &&
+                 (entry == POOL_ENTRY_ALIGNED || entry == POOL_ENTRY_MISALIGNED));
     }
     if (!right || threads == 0 || optind < argc) {
         fputs(help, stderr);
         return EX_USAGE;
     }
-    pool_pages_init(&server.pages);
     listener = loopback_listen(&port);
-    if (listener < 0 || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
+    if (!pool_pages_init(&server.pages, entry) || listener < 0 || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
         !job_queue_init(&server.queue, queue) || !start_threads(&server, threads)) {
         perror("pool");
         return EX_OSERR;

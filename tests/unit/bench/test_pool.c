@@ -78,30 +78,57 @@ add(struct pool_pages *pages, const char *url, const char *text)
     return pool_pages_add(pages, url, &body);
 }
 
+static const size_t layouts[] = {POOL_ENTRY_ALIGNED, POOL_ENTRY_MISALIGNED};
+
 START_TEST(a_page_is_found_and_the_first_one_stays)
 {
     static struct pool_pages pages;
     const struct pool_page *page;
     char url[64];
 
-    pool_pages_init(&pages);
+    ck_assert(pool_pages_init(&pages, layouts[_i]));
     ck_assert_ptr_null(pool_pages_find(&pages, "http://a/"));
     page = add(&pages, "http://a/", "one");
     ck_assert_ptr_nonnull(page);
     ck_assert_ptr_eq(pool_pages_find(&pages, "http://a/"), page);
     ck_assert_ptr_eq(add(&pages, "http://a/", "two"), page);
     ck_assert_str_eq(buf_str(&page->body), "one");
-    /* More pages than chains. */
-    for (unsigned i = 0; i < 2 * POOL_CHAINS; i++) {
-        snprintf(url, sizeof(url), "http://b/%u", i);
+    /* As many pages as a quarter of the table: hardly any has five neighbours. */
+    for (unsigned i = 0; i < POOL_CHAINS / 4; i++) {
+        snprintf(url, sizeof(url), "http://b/%u", i * 97);
         ck_assert_ptr_nonnull(add(&pages, url, url));
-    }
-    for (unsigned i = 0; i < 2 * POOL_CHAINS; i++) {
-        snprintf(url, sizeof(url), "http://b/%u", i);
         page = pool_pages_find(&pages, url);
         ck_assert_ptr_nonnull(page);
         ck_assert_str_eq(buf_str(&page->body), url);
     }
+    pool_pages_free(&pages);
+}
+END_TEST
+
+/* Of more pages than the table has entries each new one is found, in place of one that was
+   requested less. */
+START_TEST(a_full_table_replaces_what_was_requested_least)
+{
+    static struct pool_pages pages;
+    unsigned found = 0;
+    char url[64];
+
+    ck_assert(pool_pages_init(&pages, layouts[_i]));
+    ck_assert_ptr_nonnull(add(&pages, "http://popular/", "body"));
+    for (unsigned i = 0; i < 10; i++)
+        ck_assert_ptr_nonnull(pool_pages_find(&pages, "http://popular/"));
+    for (unsigned i = 0; i < 3 * POOL_CHAINS; i++) {
+        snprintf(url, sizeof(url), "http://b/%u", i);
+        ck_assert_ptr_nonnull(add(&pages, url, url));
+        ck_assert_ptr_nonnull(pool_pages_find(&pages, url));
+    }
+    for (unsigned i = 0; i < 3 * POOL_CHAINS; i++) {
+        snprintf(url, sizeof(url), "http://b/%u", i);
+        found += pool_pages_find(&pages, url) != NULL;
+    }
+    ck_assert_uint_gt(found, POOL_CHAINS * 9 / 10);
+    ck_assert_uint_lt(found, POOL_CHAINS);
+    ck_assert_ptr_nonnull(pool_pages_find(&pages, "http://popular/"));
     pool_pages_free(&pages);
 }
 END_TEST
@@ -114,7 +141,8 @@ unit_suite(void)
 
     tcase_add_test(tcase, a_queue_is_in_order_and_bounded);
     tcase_add_test(tcase, each_item_is_taken_once);
-    tcase_add_test(tcase, a_page_is_found_and_the_first_one_stays);
+    tcase_add_loop_test(tcase, a_page_is_found_and_the_first_one_stays, 0, 2);
+    tcase_add_loop_test(tcase, a_full_table_replaces_what_was_requested_least, 0, 2);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -1,0 +1,541 @@
+"""The table of the Sun RPC paper: its figures, tables and stated results, the criteria, and the verdicts.
+
+Where the text says "significant" or "almost" without a number, the number is chosen here. Times are compared run by
+run, with equal seeds; a hit ratio without chance is equal in all runs, and compared as a number. Do not change a
+criterion because of a result.
+"""
+
+import collections
+import itertools
+import math
+import statistics
+
+import reproduce_published as published
+from paper_table import Paper, Row, cannot
+from replays import mean, ratios, times
+from reproduce_sunrpc import ALL, ONE
+from statements import describe_groups, groups_of_pairs, join, name, plus_minus, steps_up
+from verdict import (above, all_of, below, decide, decide_exactly, decide_groups, decide_somewhere, equal, exactly, of_mean,
+                     paired, within_factors)
+
+# "No difference" between times: this share of the time without a cache.
+NOISE = 0.02
+# "No significant gain" beyond a size: so much of the time that the largest cache saves is saved.
+SATURATED = 0.95
+# "Almost inverse": the coefficient of correlation.
+MIRROR = -0.95
+# A hit ratio is that of figure 8 within so many points: of a policy without chance on the authors' requests, of
+# RAND there (the paper has one run of it), and of requests that were made here.
+EXACT_POINTS, RAND_POINTS, MADE_POINTS = 1, 3, 5
+TIMES = {"dataset1": 4, "dataset2": 2}
+KNEE = {"dataset1": 20, "dataset2": 30}
+ORDERS = {"dataset1": ["lru", "lfu", "fifo", "rand", "maxs"], "dataset2": ["lru", "fifo", "lfu", "rand", "maxs"]}
+SMALL = 20480
+MADE = "The data set is made here from the published figures, so this is no evidence"
+AUTHORS = "the authors' requests"
+
+
+def hits(part, policy, size):
+    return ratios(part.runs[policy, size])
+
+
+def ms(part, policy, size):
+    return times(part.runs[policy, size])
+
+
+def label(size):
+    return {ONE: "1 URL", ALL: "100 %"}.get(size, f"{size} %")
+
+
+def place(text, part):
+    """Where it is in the paper, and of which requests."""
+    return f"{text}, {AUTHORS if part.name == 'authors' else part.name}"
+
+
+def order_of(part):
+    return ORDERS["dataset2" if part.name == "dataset2" else "dataset1"]
+
+
+def faster(part, pairs):
+    """Groups for "the first of each pair is faster, at each size"."""
+    return groups_of_pairs([(b, a) for a, b in pairs], part.sizes, lambda p, size: ms(part, p, size))
+
+
+def describe_faster(groups):
+    return describe_groups(groups, lambda pair: f"{name(pair[1])} before {name(pair[0])}")
+
+
+def by_policy(part, size, form="%.1f"):
+    return join(f"{name(p)} {plus_minus(ms(part, p, size), form)}" for p in part.policies)
+
+
+# ---- sections 3 and 4.1: implementation and data -------------------------------------------------
+
+def dimensions(study):
+    if not study.authors:
+        return cannot("Table 3, dataset1", "997 requests, 68 distinct URLs", f"{MADE}; {AUTHORS} are not at hand")
+    urls = study.authors.none[0].urls
+    found = (len(urls), len(set(urls)))
+    return Row("Table 3, dataset1", "997 requests, 68 distinct URLs", "equal", f"{found[0]} and {found[1]}, {AUTHORS}",
+               decide_exactly(found == (997, 68)))
+
+
+def share_of_urls(study):
+    if not study.authors:
+        return cannot("4.1", "less than 10 % of the requests are for new URLs", MADE)
+    urls = study.authors.none[0].urls
+    share = len(set(urls)) / len(urls)
+    return Row("4.1", "less than 10 % of the requests are for distinct URLs", "of dataset1",
+               f"{100 * share:.1f} %, {AUTHORS}", decide_exactly(share < 0.1))
+
+
+def counts_of(study):
+    return collections.Counter(study.authors.none[0].urls) if study.authors else None
+
+
+def busiest(study):
+    counts = counts_of(study)
+    if not counts:
+        return cannot("4.1, Figures 4 and 5, dataset1", "44.7 % of the requests are for one URL", MADE)
+    share = 100 * counts.most_common(1)[0][1] / sum(counts.values())
+    return Row("4.1, Figures 4 and 5, dataset1", "44.7 % of the requests are for one URL", "44.7 %, rounded",
+               f"{share:.1f} %, {AUTHORS}", decide_exactly(round(share, 1) == 44.7))
+
+
+def early_urls(study):
+    counts = counts_of(study)
+    if not counts:
+        return cannot("4.1, Figure 4, dataset1", "URLs that appear first are requested most", MADE)
+    order = list(dict.fromkeys(study.authors.none[0].urls))
+    top = counts.most_common(1)[0][0]
+    early, late = (mean(counts[u] for u in half if u != top)
+                   for half in (order[:len(order) // 2], order[len(order) // 2:]))
+    return Row("4.1, Figure 4, dataset1", "most requests are for URLs that appeared early; later ones are requested less",
+               "the first half of the URLs has more requests each than the second, without the busiest URL",
+               f"{early:.1f} against {late:.1f} requests each, {AUTHORS}", decide_exactly(early > late))
+
+
+def size_share(dataset, least):
+    def assess(study):
+        part, sizes = study.parts[dataset], study.sizes[dataset]
+        urls = part.none[0].urls
+        small = 100 * sum(sizes[url] <= SMALL for url in urls) / len(urls)
+        text = f"more than {least} % of the requests are for pages of at most 20 KB"
+        text += ", and 44 % for pages of 20 KB" if dataset == "dataset1" else ""
+        top = collections.Counter(urls).most_common(1)[0][0]
+        return cannot(f"Figure 6, {dataset}", text,
+                      f"{MADE}: {small:.1f} % of its requests"
+                      + (f", and the busiest page has {sizes[top]} bytes" if dataset == "dataset1" else "")
+                      + ". The sizes of the authors' pages are not published")
+    return assess
+
+
+# ---- 4.2.1: access time --------------------------------------------------------------------------
+
+def no_cache(part):
+    factor = TIMES["dataset2" if part.name == "dataset2" else "dataset1"]
+    size = part.sizes[0]
+    slowest = max(part.policies, key=lambda p: mean(ms(part, p, size)))
+    ratio = [none / slow for none, slow in zip(times(part.none), ms(part, slowest, size))]
+    return Row(place("4.2.1", part), f"without a cache it takes {factor} times the time of the slowest policy with the "
+               "smallest cache", f"{factor} times, rounded: from {factor - 0.5} to {factor + 0.5}",
+               f"{plus_minus(ratio, '%.2f')} times ({mean(times(part.none)):.1f} ms; {name(slowest)} at {label(size)} "
+               f"{mean(ms(part, slowest, size)):.1f} ms)",
+               decide(within_factors(paired, times(part.none), ms(part, slowest, size), factor - 0.5, factor + 0.5)))
+
+
+def falls(part):
+    groups = {policy: steps_up(part.sizes, lambda size, p=policy: ms(part, p, size), -1) for policy in part.policies}
+    return Row(place("4.2.1, Figure 7", part), "the access time falls as the cache grows, for all policies",
+               "no step to the next size takes longer, and some are faster", describe_groups(groups, name),
+               decide_groups(groups))
+
+
+def spreads(part):
+    """{size: [slowest less fastest policy of each run, ms]}"""
+    return {size: [max(line) - min(line) for line in zip(*(ms(part, p, size) for p in part.policies))]
+            for size in (ONE, *part.sizes, ALL)}
+
+
+def describe_spreads(part):
+    return "slowest less fastest: " + join(f"{plus_minus(line)} ms at {label(size)}"
+                                           for size, line in spreads(part).items())
+
+
+def spread_falls(part):
+    steps = steps_up(part.sizes, lambda size: spreads(part)[size], -1)
+    return Row(place("4.2.1, Figure 7", part), "the difference between the policies falls as the cache grows",
+               f"from {label(part.sizes[0])} on, no step is against it, and some are for it", describe_spreads(part),
+               decide_groups({"spread": steps}))
+
+
+def spread_peaks(part):
+    found = spreads(part)
+    first = part.sizes[0]
+    return Row(place("4.2.1, Figure 7", part), "the difference rises rapidly and is largest at 10 %",
+               "larger at 10 % than at each other size, 1 URL and 100 % among them",
+               f"{plus_minus(found[first])} ms at {label(first)}, at most "
+               f"{max(mean(line) for size, line in found.items() if size != first):.1f} ms elsewhere",
+               decide([above(paired(found[first], line)) for size, line in found.items() if size != first]))
+
+
+def spread_ends(part):
+    found, margin = spreads(part), NOISE * mean(times(part.none))
+    equal_hits = all(len({hits(part, p, size)[0] for p in part.policies}) == 1 for size in (ONE, ALL))
+    return Row(place("4.2.1, Figure 7", part), "the difference is zero with 1 entry and with 100 %",
+               f"less than {100 * NOISE:.0f} % of the time without a cache",
+               join(f"{plus_minus(found[size], '%.2f')} ms at {label(size)}" for size in (ONE, ALL))
+               + f" ({margin:.2f} ms are the margin); hit ratios of all policies are "
+               + ("equal at both" if equal_hits else "not equal"),
+               decide([equal(of_mean(found[size]), margin) for size in (ONE, ALL)]))
+
+
+def knee(part):
+    size = KNEE["dataset2" if part.name == "dataset2" else "dataset1"]
+    last = part.sizes[-1]
+    lines = {policy: [(none - a) - SATURATED * (none - b)
+                      for none, a, b in zip(times(part.none), ms(part, policy, size), ms(part, policy, last))]
+             for policy in part.policies}
+    none = mean(times(part.none))
+    share = {p: (none - mean(ms(part, p, size))) / (none - mean(ms(part, p, last))) for p in part.policies}
+    return Row(place("4.2.1, Figure 7", part), f"no significant gain in time after {size} %",
+               f"at {size} % each policy saves {100 * SATURATED:.0f} % of what it saves at {last} %",
+               join(f"{name(p)} {100 * s:.1f} %" for p, s in share.items()),
+               decide([above(of_mean(line)) for line in lines.values()]))
+
+
+def lru_best(part):
+    groups = faster(part, [("lru", other) for other in part.policies if other != "lru"])
+    return Row(place("4.2.1, Figure 7", part), "LRU performs best at all sizes",
+               "faster than each other policy; no size is against it, and some are for it", describe_faster(groups),
+               decide_groups(groups))
+
+
+def order(part):
+    """RAND is excepted, as in the paper."""
+    strict = [policy for policy in order_of(part) if policy != "rand"]
+    groups = faster(part, list(itertools.combinations(strict, 2)))
+    where = order_of(part).index("rand")
+    before, after = order_of(part)[where - 1], order_of(part)[where + 1]
+    inside = sum(mean(ms(part, before, size)) <= mean(ms(part, "rand", size)) <= mean(ms(part, after, size))
+                 for size in part.sizes)
+    return Row(place("4.2.1, Figure 7", part), "the order is " + join(map(name, order_of(part)))
+               + ", “with RAND showing some discrepancies”" * (part.name != "dataset2"),
+               "each policy but RAND is faster than those behind it; no size is against it, and some are for it",
+               f"{describe_faster(groups)}. RAND stands between its neighbours at {inside} of {len(part.sizes)} sizes. "
+               f"At {label(part.sizes[0])}: {by_policy(part, part.sizes[0])} ms", decide_groups(groups))
+
+
+def maxs_worst(part):
+    groups = faster(part, [(other, "maxs") for other in part.policies if other != "maxs"])
+    return Row(place("4.2.1, Figure 7", part), "MAXS performs worst", "slower than each other policy; no size is "
+               "against it, and some are for it", describe_faster(groups), decide_groups(groups))
+
+
+def misses_of_busiest(part, policy, size):
+    found = []
+    for run in part.runs[policy, size]:
+        top = collections.Counter(run.urls).most_common(1)[0][0]
+        found.append(sum(url == top and outcome != "hit" for url, outcome in zip(run.urls, run.outcomes)))
+    return found
+
+
+def ping_pong(part):
+    sizes = [size for size in part.sizes if size <= 50]
+    found = {(p, size): misses_of_busiest(part, p, size) for p in part.policies for size in sizes}
+    groups = {other: [above(paired(found["maxs", size], found[other, size])) for size in sizes]
+              for other in part.policies if other != "maxs"}
+    return Row(place("4.2.1", part), "the reason: MAXS evicts and stores the busiest page again and again",
+               f"more misses of the busiest page than each other policy, up to {label(sizes[-1])}",
+               "misses of the busiest page at " + join(
+                   (f"{label(size)}: " + join(f"{name(p)} {mean(found[p, size]):.0f}" for p in part.policies)
+                    for size in sizes), "; "), decide([one for group in groups.values() for one in group]))
+
+
+def maxs_between(study):
+    first, second = study.parts["dataset1"], study.parts["dataset2"]
+
+    def relative(part, size):
+        return [100 * t / none for t, none in zip(ms(part, "maxs", size), times(part.none))]
+
+    found = [above(paired(relative(first, size), relative(second, size))) for size in first.sizes]
+    return Row("4.2.1", "MAXS performs relatively better on dataset2 than on dataset1",
+               "a smaller share of the time without a cache; no size is against it, and some are for it",
+               join(f"{mean(relative(first, size)):.0f} and {mean(relative(second, size)):.0f} % at {label(size)}"
+                    for size in first.sizes), decide_groups({"maxs": found}))
+
+
+# ---- 4.2.2: hit rate -----------------------------------------------------------------------------
+
+def differences(part, policies):
+    """{(policy, size): measured less published, points, one a run}"""
+    printed = published.hit_ratios(part.name, part.sizes)
+    return {(p, size): [ratio - value for ratio in hits(part, p, size)]
+            for p in policies for size, value in zip(part.sizes, printed[p]) if value is not None}
+
+
+def figure_8(part, policies, points, note=""):
+    found = differences(part, policies)
+    texts = [f"{name(p)} " + join(f"{mean(line):+.1f}" for (q, _), line in found.items() if q == p) for p in policies]
+    return Row(place("Figure 8", part), f"the hit ratios of {join(map(name, policies))}, read from the figure "
+               f"(±{published.READING} points)", f"equal within {points} points",
+               "measured less published, points, by size: " + join(texts, "; ") + note,
+               decide([equal(of_mean(line), points) for line in found.values()]))
+
+
+def correlation(xs, ys):
+    """Pearson's; 0 where nothing varies."""
+    if len(set(xs)) < 2 or len(set(ys)) < 2:
+        return 0.0
+    return statistics.correlation(xs, ys)
+
+
+def mirror(part):
+    keys = [(p, size) for p in part.policies for size in part.sizes]
+    found = [correlation([hits(part, *key)[run] for key in keys], [ms(part, *key)[run] for key in keys])
+             for run in range(len(part.none))]
+    return Row(place("4.2.2, Figure 8", part), "the hit ratio is almost the inverse of the access time",
+               f"correlation below {MIRROR} over all policies and sizes", f"r = {plus_minus(found, '%.3f')}",
+               decide([below(of_mean(found), MIRROR)]))
+
+
+def maxs_time(part):
+    first, last = part.sizes[0], part.sizes[-1]
+
+    def factors(line_of):
+        return [a / b for a, b in zip(line_of(first), line_of(last))]
+
+    in_time = factors(lambda size: ms(part, "maxs", size))
+    in_misses = factors(lambda size: [100.0 - ratio for ratio in hits(part, "maxs", size)])
+    return Row(place("4.2.2", part), "with MAXS the access time falls more rapidly than the hit ratio rises, since with "
+               "few hits large pages are fetched more often",
+               f"from {label(first)} to {label(last)} the time falls by a larger factor than the misses",
+               f"time by {plus_minus(in_time, '%.2f')}, misses by {plus_minus(in_misses, '%.2f')}",
+               decide([above(paired([math.log(t) for t in in_time], [math.log(m) for m in in_misses]))]))
+
+
+def best_hits(part):
+    groups = groups_of_pairs([("lru", other) for other in part.policies if other != "lru"], part.sizes,
+                             lambda p, size: hits(part, p, size))
+    return Row(place("4.2.3, Figure 9", part), "the chart of LRU has the most empty space, that is, the most hits",
+               "more hits than each other policy at some sizes, fewer at none", describe_groups(groups),
+               decide_groups(groups))
+
+
+# ---- 4.2.3: behaviour at run time ----------------------------------------------------------------
+
+def anomalies(part, policy):
+    """Requests that hit with one size and miss with the next larger one; one a run."""
+    return [sum(a == "hit" and b != "hit" for small, large in zip(part.sizes, part.sizes[1:])
+                for a, b in zip(part.runs[policy, small][run].outcomes, part.runs[policy, large][run].outcomes))
+            for run in range(len(part.none))]
+
+
+def hit_then_missed(part):
+    found = {policy: anomalies(part, policy) for policy in ("fifo", "rand", "lru")}
+    return Row(place("4.2.3", part), "with FIFO and RAND there are requests that hit in a cache and miss in a larger one",
+               "more than none with each, over successive sizes",
+               join(f"{name(p)} {plus_minus(line, '%.0f')}" for p, line in found.items()),
+               decide([above(of_mean(found[p])) for p in ("fifo", "rand")]))
+
+
+def stack(part):
+    found = anomalies(part, "lru")
+    return Row(place("4.2.3", part), "with LRU no request hits in a cache and misses in a larger one",
+               "none: LRU is a stack algorithm", f"{sum(found)} in {len(found)} runs", decide_exactly(sum(found) == 0),
+               ours=True)
+
+
+def rises(lines):
+    """Comparisons, one for each capacity after the first: "the misses are more than with one URL less"; `lines` are
+    the misses by capacity, one list a run, of which a policy without chance has one."""
+    steps = [[b - a for a, b in zip(line, line[1:])] for line in lines]
+    return [above(of_mean(step) if len(step) > 1 else exactly(step[0])) for step in zip(*steps)]
+
+
+def describe_rises(dataset, policy, lines):
+    means = [mean(column) for column in zip(*lines)]
+    up = [b - a for a, b in zip(means, means[1:])]
+    count = sum(step > 0 for step in up)
+    return (f"{AUTHORS if dataset == 'authors' else dataset}, {name(policy)}: "
+            + (f"{count} of {len(up)} steps rise, by at most {max(up):.1f} misses" if count
+               else f"none of {len(up)} steps rises"))
+
+
+def belady(study):
+    found = [decide_somewhere([one for misses in study.misses.values() for one in rises(misses[policy])])
+             for policy in ("fifo", "rand")]
+    seeds = len(next(iter(study.misses.values()))["rand"])
+    return Row("4.2.3", "this is Belady's anomaly (a larger cache has more misses in all), with FIFO and RAND",
+               "with each, a capacity at which one URL more has more misses, of all capacities and data sets (simulated; "
+               f"RAND: the mean of {seeds} seeds)",
+               join((describe_rises(dataset, policy, lines) for dataset, misses in study.misses.items()
+                     for policy, lines in misses.items()), "; "), all_of(found))
+
+
+def first_eviction(run):
+    """The number of the first request that caused an eviction; None: there was none."""
+    return next((n for n, outcome in enumerate(run.outcomes, 1) if outcome == "evicted"), None)
+
+
+def initial_misses(part):
+    return [first_eviction(part.runs["lru", size][0]) for size in part.sizes]
+
+
+def closer_lines(study):
+    lines = {dataset: initial_misses(part) for dataset, part in study.parts.items()}
+    text = join((f"{dataset}: {join(map(str, line))}" for dataset, line in lines.items()), "; ")
+    known = all(n is not None for line in lines.values() for n in line)
+    spans = {dataset: line[-1] - line[0] for dataset, line in lines.items()} if known else {}
+    return Row("4.2.3, Figure 9", "initial cache miss lines are closer to each other in dataset2",
+               "fewer requests between the first evictions of the smallest and the largest cache",
+               f"first eviction by size, {text}. The order of requests is made here",
+               decide_exactly(spans["dataset2"] < spans["dataset1"] if known else None))
+
+
+def spacing(part):
+    """Requests between the first evictions of successive sizes with the same step, and new URLs by request there."""
+    line = [(size, n, part.runs["lru", size][0].capacity) for size, n in zip(part.sizes, initial_misses(part))]
+    line = [one for one in line if one[1] is not None and one[0] <= 50]
+    return [(b[1] - a[1], (b[2] - a[2]) / (b[1] - a[1])) for a, b in zip(line, line[1:]) if b[1] > a[1]]
+
+
+def variable_lines(part):
+    gaps = [gap for gap, _ in spacing(part)]
+    return Row(place("4.2.3, Figure 9", part), "initial cache miss lines are spaced variably for equal steps of size",
+               "the largest gap is more than twice the smallest", "gaps in requests: " + join(map(str, gaps)),
+               decide_exactly(max(gaps) > 2 * min(gaps) if len(gaps) > 1 else None))
+
+
+def proportional_lines(part):
+    found = spacing(part)
+    r = correlation([gap for gap, _ in found], [slope for _, slope in found]) if len(found) > 2 else None
+    return Row(place("4.2.3, Figure 9", part), "the space between these lines is directly proportional to the slope of "
+               "the frontier of new URLs", "a positive correlation of gap and new URLs per request in it",
+               "too few lines" if r is None else
+               f"r = {r:.2f}: a steep frontier fills the cache soon, so for equal steps the gap is inverse to the slope",
+               decide_exactly(None if r is None else r > 0))
+
+
+# ---- logs and conclusion -------------------------------------------------------------------------
+
+def logged(study):
+    part = study.authors
+    if not part or not study.log:
+        return cannot("the authors' log", "LRU with 7 URLs: 853 of 997 requests hit", "the log is not at hand")
+    own = [run.outcomes for run in part.runs["lru", part.sizes[0]]]
+    count = len(own[0])
+    differ = sum(a != b for outcomes in own for a, b in zip(outcomes, study.log))
+    return Row("the authors' log", "LRU with 7 URLs: 853 of 997 requests hit (85.6 %)",
+               "each request has the outcome of the log: hit, stored, or stored after an eviction",
+               f"{part.runs['lru', part.sizes[0]][0].hits:.0f} of {count} hit; {differ} outcomes differ in {len(own)} runs",
+               decide_exactly(differ == 0))
+
+
+def lfu_depends(study):
+    first = study.authors or study.parts["dataset1"]
+    second = study.parts["dataset2"]
+    groups = {**faster(first, [("lfu", "fifo")]), "dataset2": faster(second, [("fifo", "lfu")])["lfu", "fifo"]}
+    return Row("Conclusion", "the effectiveness of LFU depends on the pattern: better than FIFO on dataset1, worse on "
+               "dataset2", "faster and slower at some sizes, the reverse at none",
+               describe_groups(groups, lambda group: "dataset2" if group == "dataset2" else "dataset1"),
+               decide_groups(groups))
+
+
+IMPLEMENTATION = [
+    cannot("Abstract, 1", "a proxy saves bandwidth and cost", "a motivation; the paper measures neither"),
+    cannot("Table 1, Figures 1 and 2", "division of work, data structures, source files", "they show no result"),
+    cannot("Table 2", "what the five policies keep and how they order it",
+           "a definition; the five policies of sunproxy follow it (docs/POLICIES.md)"),
+    cannot("Figure 3", "O(log n) to fetch and insert, O(1) to find a victim",
+           "properties of the authors' trees and heap; the paper measures no times of operations"),
+]
+DATA = [
+    cannot("4.1", "most URLs of the histories are unique because of their parameters; many need a redirect to https",
+           "the histories are not published, and the sites have changed"),
+]
+DATASET2 = cannot("Table 3 and Figures 4 and 5, dataset2", "985 requests, 74 distinct URLs, evenly distributed, with "
+                  "both kinds of locality", f"the requests are not published. {MADE} for the first two; the rest is chosen")
+SECONDS = cannot("4.2.1", "without a cache 707.35 s (dataset1) and 633.18 s (dataset2)",
+                 "times of the web of that year from the authors' network; the origin here is on the same machine")
+FRONTIER = cannot("Figure 4", "a frontier of new URLs at the top", "it follows from the numbering of URLs in the order of "
+                  "their first request")
+SUDDEN = cannot("Figure 9, dataset2", "RAND shows a sudden empty space", "one run of a policy with chance, and the "
+                "requests are not published")
+AVERAGE = cannot("Conclusion", "most sites are small, 20 KB on average", "the sizes of the authors' pages are not published")
+DECENT = cannot("Conclusion", "FIFO is easy to implement and performs decently", "“decently” has no measure in the text; "
+                "see the order of the policies")
+
+ACCESS = [no_cache, falls, spread_falls, spread_peaks, spread_ends, knee, lru_best, order, maxs_worst]
+
+SETUP = (
+    "Two data sets, five policies, capacities in URLs of 10 to 80 % of the distinct ones and, for the statement on the "
+    "ends, 1 URL and all of them; {repeats} runs each, live over RPC, every replay against a daemon with an empty cache. "
+    "An origin on the same machine has a latency drawn once for each URL ({latency}) and {bandwidth} bytes per second for "
+    "each connection; the paper fetched from the web, {seconds} ms a page.",
+    "The authors published the requests of their dataset1, but not the sizes of its pages, and nothing of dataset2. "
+    "dataset1 and dataset2 here are made from the paper's figures (datasets/), so statements that these figures "
+    "determine are not repeated with them. {authors}")
+WITH_AUTHORS = ("The authors' requests are replayed too, with random sizes (1 to 16 KB), so MAXS on them is left out.")
+WITHOUT_AUTHORS = "The authors' requests were not at hand."
+
+
+def without_maxs(part):
+    """The authors' requests: the sizes of their pages are not known, and MAXS depends on them."""
+    return part and part._replace(policies=[p for p in part.policies if p != "maxs"])
+
+
+def access_rows(part):
+    return [one(part) for one in ACCESS]
+
+
+def authors_access_rows(part):
+    """Of the authors' requests without MAXS, which the other statements compare with."""
+    strict = part._replace(policies=[p for p in part.policies if p != "maxs"])
+    return [falls(strict), knee(strict), lru_best(strict), order_without_maxs(strict)]
+
+
+def order_without_maxs(part):
+    groups = faster(part, list(itertools.combinations(["lru", "lfu", "fifo"], 2)))
+    return Row(place("4.2.1, Figure 7", part), "the order is LRU, LFU, FIFO (RAND and MAXS are left out)",
+               "each policy is faster than those behind it; no size is against it, and some are for it",
+               f"{describe_faster(groups)}. At {label(part.sizes[0])}: {by_policy(part, part.sizes[0])} ms",
+               decide_groups(groups))
+
+
+def rows(study):
+    parts, authors = list(study.parts.values()), without_maxs(study.authors)
+    found = IMPLEMENTATION + DATA + [dimensions(study), share_of_urls(study), busiest(study), early_urls(study),
+                                     DATASET2, FRONTIER, size_share("dataset1", 75)(study),
+                                     size_share("dataset2", 62)(study), SECONDS]
+    for part in parts:
+        found += access_rows(part)
+    if authors:
+        found += authors_access_rows(authors)
+    found += [ping_pong(parts[0]), maxs_between(study)]
+    if authors:
+        found += [figure_8(authors, ["lru", "lfu", "fifo"], EXACT_POINTS),
+                  figure_8(authors, ["rand"], RAND_POINTS, ". The paper has one run")]
+    found.append(figure_8(study.parts["dataset2"], study.parts["dataset2"].policies, MADE_POINTS,
+                          ". The requests are made here"))
+    found += [mirror(part) for part in parts] + [maxs_time(part) for part in parts]
+    for part in [*parts, *([authors] if authors else [])]:
+        found += [hit_then_missed(part), stack(part)]
+    found += [belady(study), *map(best_hits, [*parts, *([authors] if authors else [])]), closer_lines(study), SUDDEN]
+    lines = authors or parts[0]
+    found += [variable_lines(lines), proportional_lines(lines), logged(study), lfu_depends(study), AVERAGE, DECENT]
+    return sort_ours(found)
+
+
+def sort_ours(found):
+    """Those of the paper first."""
+    return [row for row in found if not row.ours] + [row for row in found if row.ours]
+
+
+def paper(study, seconds):
+    seconds_a_page = join((f"{1000 * published.NO_CACHE_SECONDS[d] / published.REQUESTS[d]:.0f}"
+                           for d in ("dataset1", "dataset2")), " and ")
+    setup = [text.format(**study.extent._asdict(), seconds=seconds_a_page,
+                         authors=WITH_AUTHORS if study.authors else WITHOUT_AUTHORS) for text in SETUP]
+    return Paper("sunrpc", "RPC-Based Web Proxy Server: Implementation and Evaluation using Sun RPC and libcurl",
+                 setup, rows(study), seconds)
