@@ -2,9 +2,12 @@
 of misses in flight."""
 
 import json
+import pathlib
 import resource
 import socket
 import sys
+import tempfile
+import unittest
 
 import browser
 import harness
@@ -110,7 +113,7 @@ AGAINST_EXECUTOR = [1, 2.5, 7, 20, 60, 120, 300]
 AGAINST_LISTS = {"rwlock": [10, 5, 3, 2], "mutex": [6, 4, 2, 1], "node-mutex": [1, 0.9, 0.8, 0.7]}
 
 
-class ParallelClaimsTest(harness.SystemTest):
+class ParallelClaimsTest(unittest.TestCase):
     """Verdicts on measurements that are made up."""
 
     def study(self, pool=POOL, executor=EXECUTOR, real=(128, 40, 128), lists=parallel_claims.FIGURE_3, aligned=1.09,
@@ -174,7 +177,9 @@ class ParallelClaimsTest(harness.SystemTest):
     def test_tables_fit_a_window_and_are_marked_where_they_scroll(self):
         if not browser.PROGRAM:
             self.skipTest("chromium is not installed")
-        page = self.dir / "page.html"
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        page = pathlib.Path(folder.name) / "page.html"
         page.write_text('<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
                         f"<style>{main_page.SHEET}</style>"
                         + parallel_page.section(self.study()))
