@@ -442,6 +442,24 @@ def lfu_depends(study):
                decide_groups(groups))
 
 
+def skewed(study):
+    counts = counts_of(study)
+    if not counts:
+        return cannot("Conclusion", "requests are largely skewed", MADE)
+    tenth = math.ceil(len(counts) / 10)
+    share = 100 * sum(count for _, count in counts.most_common(tenth)) / sum(counts.values())
+    return Row("Conclusion", "requests are largely skewed", "a tenth of the URLs has more than half of the requests",
+               f"{tenth} of {len(counts)} URLs have {share:.1f} %, {AUTHORS}", decide_exactly(share > 50))
+
+
+def concluded(study, states, assess):
+    """A statement of the conclusion that a statement on each data set makes."""
+    found = [assess(part) for part in study.parts.values()]
+    return Row("Conclusion", states, "the rows above on dataset1 and dataset2",
+               join((f"{part.name}: {row.verdict.value}" for part, row in zip(study.parts.values(), found)), "; "),
+               all_of(row.verdict for row in found))
+
+
 IMPLEMENTATION = [
     cannot("Abstract, 1", "a proxy saves bandwidth and cost", "a motivation; the paper measures neither"),
     cannot("Table 1, Figures 1 and 2", "division of work, data structures, source files", "they show no result"),
@@ -523,7 +541,9 @@ def rows(study):
         found += [hit_then_missed(part), stack(part)]
     found += [belady(study), *map(best_hits, [*parts, *([authors] if authors else [])]), closer_lines(study), SUDDEN]
     lines = authors or parts[0]
-    found += [variable_lines(lines), proportional_lines(lines), logged(study), lfu_depends(study), AVERAGE, DECENT]
+    found += [variable_lines(lines), proportional_lines(lines), logged(study), skewed(study), AVERAGE,
+              concluded(study, "LRU is the most effective irrespective of the pattern", lru_best), lfu_depends(study),
+              DECENT, concluded(study, "MAXS performs worst with a capacity in URLs", maxs_worst)]
     return sort_ours(found)
 
 

@@ -91,6 +91,12 @@ class SunRpcClaimsTest(unittest.TestCase):
         self.assertIs(claims.order(part({**GOOD, "fifo": GOOD["lfu"], "lfu": GOOD["fifo"]}, name="dataset2")).verdict,
                       HOLDS)
 
+    def test_conclusions_on_both_data_sets(self):
+        for second, expected in ((GOOD, HOLDS), (BAD, FAILS), ({p: GOOD["lru"] for p in GOOD}, UNDECIDED)):
+            study = sunrpc.Study(sunrpc.FULL, {"dataset1": part(GOOD), "dataset2": part(second)}, None, None, {}, {})
+            for assess in (claims.lru_best, claims.maxs_worst):
+                self.assertIs(claims.concluded(study, "", assess).verdict, expected)
+
     def test_maxs_between_data_sets(self):
         def study(first, second):
             parts = {name: part({**GOOD, "maxs": line}, name=name)
@@ -213,7 +219,7 @@ class SunRpcClaimsTest(unittest.TestCase):
         paper += [f"late-{n}" for n in range(34)]
         paper += ["early-0"] * (997 - len(paper))
         good, other = self.authors(paper), self.authors(["a", "b", "c", "c"])
-        for assess in (claims.dimensions, claims.share_of_urls, claims.busiest, claims.early_urls):
+        for assess in (claims.dimensions, claims.share_of_urls, claims.busiest, claims.early_urls, claims.skewed):
             with self.subTest(assess.__name__):
                 self.assertIs(assess(good).verdict, HOLDS)
                 self.assertIs(assess(other).verdict, FAILS)
@@ -299,7 +305,7 @@ class ReproduceTest(harness.SystemTest):
         data = json.loads((self.out / "reproduce.json").read_text())
         for paper in data["papers"]:
             verdicts = [row["verdict"] for row in paper["rows"]]
-            self.assertEqual(len(verdicts), 54)
+            self.assertEqual(len(verdicts), 57)
             counts = ", ".join(f"{one} {verdicts.count(one)}" for one in
                                ("holds", "does not hold", "undecided", "cannot be repeated here") if one in verdicts)
             for place in (text, text_of_page):
