@@ -6,7 +6,8 @@ import replays
 import reproduce_published as published
 from reproduce_figures import chart, numbers
 from reproduce_sunrpc import ALL, ONE
-from reproduce_sunrpc_rows import label, without_maxs
+from reproduce_sunrpc_rows import without_maxs
+from reproduce_sunrpc_terms import label
 from statements import name, plus_minus
 
 NAMES = {"dataset1": "dataset1", "dataset2": "dataset2", "authors": "dataset1, the authors’ own requests"}

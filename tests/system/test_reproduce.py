@@ -19,6 +19,7 @@ from made_up import CANNOT, FAILS, HOLDS, UNDECIDED
 SCRIPT = harness.TOP / "studies/reproduce.sh"
 sys.path.append(str(harness.TOP / "studies"))
 import reproduce_sunrpc as sunrpc
+import reproduce_sunrpc_behaviour as behaviour
 import reproduce_sunrpc_rows as claims
 from replays import Part
 from reproduce_sunrpc import ALL, ONE
@@ -47,7 +48,7 @@ GOOD = {"lru": [60, 20, 11, 10.8, 10.6, 10.4, 10.1, 10], "lfu": [60, 23, 11.5, 1
 BAD = {"lru": [60, 24, 40, 41, 42, 43, 50, 70], "lfu": [70, 25, 36, 37, 38, 39, 40, 60],
        "fifo": [80, 20, 31, 32, 33, 34, 35, 50], "rand": [90, 16, 26, 27, 28, 29, 30, 40],
        "maxs": [99, 12, 21, 22, 23, 24, 25, 30]}
-STATEMENTS = claims.ACCESS + [claims.mirror, claims.best_hits]
+STATEMENTS = claims.ACCESS + [claims.mirror, behaviour.best_hits]
 
 
 class SunRpcClaimsTest(unittest.TestCase):
@@ -96,6 +97,17 @@ class SunRpcClaimsTest(unittest.TestCase):
             study = sunrpc.Study(sunrpc.FULL, {"dataset1": part(GOOD), "dataset2": part(second)}, None, None, {}, {})
             for assess in (claims.lru_best, claims.maxs_worst):
                 self.assertIs(claims.concluded(study, "", assess).verdict, expected)
+
+    def test_every_figure_and_table_has_a_row(self):
+        parts = {name: part(GOOD, name=name) for name in ("dataset1", "dataset2")}
+        misses = {"dataset1": {"fifo": [[3, 2, 1]], "rand": [[3, 2, 1], [3, 1, 1]]}}
+        study = sunrpc.Study(sunrpc.FULL, parts, None, None, {name: {"u": 1000} for name in parts}, misses)
+        for authors in (None, self.authors(["u", "v", "w", "w"]).authors):
+            places = " ".join(row.place for row in claims.rows(study._replace(authors=authors)))
+            for figure in range(1, 10):
+                self.assertRegex(places, rf"Figures? (?:\d and )*{figure}|Figures {figure - 1} and {figure}")
+            for table in range(1, 4):
+                self.assertIn(f"Table {table}", places)
 
     def test_maxs_between_data_sets(self):
         def study(first, second):
@@ -154,10 +166,10 @@ class SunRpcClaimsTest(unittest.TestCase):
         for fifo, rand, expected in ((always, always, HOLDS), (never, always, FAILS), (always, never, FAILS),
                                      (always, mixed, UNDECIDED)):
             with self.subTest(fifo=fifo, rand=rand):
-                found = claims.hit_then_missed(self.with_outcomes({"fifo": fifo, "rand": rand}))
+                found = behaviour.hit_then_missed(self.with_outcomes({"fifo": fifo, "rand": rand}))
                 self.assertIs(found.verdict, expected)
-        self.assertIs(claims.stack(self.with_outcomes({})).verdict, HOLDS)
-        self.assertIs(claims.stack(self.with_outcomes({"lru": always})).verdict, FAILS)
+        self.assertIs(behaviour.stack(self.with_outcomes({})).verdict, HOLDS)
+        self.assertIs(behaviour.stack(self.with_outcomes({"lru": always})).verdict, FAILS)
 
     def test_beladys_anomaly_is_more_misses_in_all(self):
         def study(fifo, rand):
@@ -170,7 +182,7 @@ class SunRpcClaimsTest(unittest.TestCase):
         for fifo, rand, expected in ((rises, up, HOLDS), (falls, up, FAILS), (rises, down, FAILS),
                                      (rises, steady, UNDECIDED)):
             with self.subTest(fifo=fifo):
-                self.assertIs(claims.belady(study(fifo, rand)).verdict, expected)
+                self.assertIs(behaviour.belady(study(fifo, rand)).verdict, expected)
 
     def full_at(self, name, numbers):
         one = part(GOOD, name=name)
@@ -186,19 +198,19 @@ class SunRpcClaimsTest(unittest.TestCase):
             return sunrpc.Study(sunrpc.FULL, {"dataset1": self.full_at("dataset1", first),
                                               "dataset2": self.full_at("dataset2", second)}, None, None, {}, {})
 
-        self.assertIs(claims.closer_lines(study(wide, close)).verdict, HOLDS)
-        self.assertIs(claims.closer_lines(study(close, wide)).verdict, FAILS)
-        self.assertIs(claims.closer_lines(study(wide, [10, 20, 30, 40, 50, None])).verdict, UNDECIDED)
-        self.assertIs(claims.variable_lines(self.full_at("x", wide)).verdict, HOLDS)
-        self.assertIs(claims.variable_lines(self.full_at("x", close)).verdict, FAILS)
-        self.assertIs(claims.variable_lines(self.full_at("x", [None] * 6)).verdict, UNDECIDED)
+        self.assertIs(behaviour.closer_lines(study(wide, close)).verdict, HOLDS)
+        self.assertIs(behaviour.closer_lines(study(close, wide)).verdict, FAILS)
+        self.assertIs(behaviour.closer_lines(study(wide, [10, 20, 30, 40, 50, None])).verdict, UNDECIDED)
+        self.assertIs(behaviour.variable_lines(self.full_at("x", wide)).verdict, HOLDS)
+        self.assertIs(behaviour.variable_lines(self.full_at("x", close)).verdict, FAILS)
+        self.assertIs(behaviour.variable_lines(self.full_at("x", [None] * 6)).verdict, UNDECIDED)
         # For equal steps of size the slope is the step by the gap.
-        self.assertIs(claims.proportional_lines(self.full_at("x", wide)).verdict, FAILS)
+        self.assertIs(behaviour.proportional_lines(self.full_at("x", wide)).verdict, FAILS)
         steep = self.full_at("x", wide)
         for size, capacity in zip(SIZES, (1, 2, 90, 91, 500, 900)):
             steep.runs["lru", size] = [run._replace(capacity=capacity) for run in steep.runs["lru", size]]
-        self.assertIs(claims.proportional_lines(steep).verdict, HOLDS)
-        self.assertIs(claims.proportional_lines(self.full_at("x", [None] * 6)).verdict, UNDECIDED)
+        self.assertIs(behaviour.proportional_lines(steep).verdict, HOLDS)
+        self.assertIs(behaviour.proportional_lines(self.full_at("x", [None] * 6)).verdict, UNDECIDED)
 
     def test_figure_8_is_an_equality(self):
         published = claims.published.HIT_RATIOS["dataset1"]["lru"]

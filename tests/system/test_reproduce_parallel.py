@@ -19,7 +19,7 @@ BENCH = harness.BUILD / "tests/bench"
 sys.path.insert(0, str(harness.TOP / "studies"))
 import reproduce_page as main_page
 import reproduce_parallel as parallel
-import reproduce_parallel_rows as parallel_claims
+import reproduce_parallel_rows as parallel_rows
 import reproduce_parallel_model as model
 import reproduce_parallel_page as parallel_page
 from reproduce_parallel_runs import Run, find_python
@@ -36,7 +36,7 @@ class ParallelTest(harness.SystemTest):
         text = done.stdout.decode()
         self.assertEqual(done.returncode, 0, done.stderr.decode() + text)
         data = json.loads((out / "reproduce.json").read_text())
-        self.assertEqual(len(data["papers"][0]["rows"]), len(parallel_claims.STATEMENTS))
+        self.assertEqual(len(data["papers"][0]["rows"]), len(parallel_rows.STATEMENTS))
         study = data["studies"]["parallel"]
         contestants = ["pool", "sunproxyd", "executor"] + (["aiohttp"] if find_python()[1] else [])
         self.assertEqual([row["contestant"] for row in study["runs"]
@@ -116,7 +116,7 @@ AGAINST_LISTS = {"rwlock": [10, 5, 3, 2], "mutex": [6, 4, 2, 1], "node-mutex": [
 class ParallelClaimsTest(unittest.TestCase):
     """Verdicts on measurements that are made up."""
 
-    def study(self, pool=POOL, executor=EXECUTOR, real=(128, 40, 128), lists=parallel_claims.FIGURE_3, aligned=1.09,
+    def study(self, pool=POOL, executor=EXECUTOR, real=(128, 40, 128), lists=parallel_rows.FIGURE_3, aligned=1.09,
               noise=made_up.Noise(5)):
         """A study in which a fetch takes 10 ms, with these speed-ups by threads; requests per second of pool,
         asyncio and sunproxyd."""
@@ -141,7 +141,7 @@ class ParallelClaimsTest(unittest.TestCase):
         return parallel.Study(extent, ["pool", "sunproxyd", "executor"], runs, latencies, rates, times, None, 1e-4)
 
     def verdicts(self, study):
-        return made_up.verdicts(parallel_claims.STATEMENTS, study)
+        return made_up.verdicts(parallel_rows.STATEMENTS, study)
 
     def test_what_the_paper_states_holds(self):
         found = self.verdicts(self.study())
@@ -161,11 +161,17 @@ class ParallelClaimsTest(unittest.TestCase):
 
     def test_three_times_is_two_sided(self):
         for pool, expected in ((128, HOLDS), (90, FAILS), (150, FAILS)):
-            self.assertIs(parallel_claims.throughput(self.study(real=(pool, 40, 1))).verdict, expected)
+            self.assertIs(parallel_rows.throughput(self.study(real=(pool, 40, 1))).verdict, expected)
+
+    def test_every_figure_has_a_row(self):
+        places = " ".join(row.place for row in parallel_rows.paper(self.study(), 1).rows)
+        for figure in range(1, 8):
+            self.assertRegex(places, rf"Figures? [0-9, and]*{figure}")
+        self.assertIn("the second table", places)
 
     def test_figure_3_is_in_the_table(self):
-        texts = [row.states for row in parallel_claims.paper(self.study(), 1).rows if row.place.startswith("Figure 3")]
-        for line in parallel_claims.FIGURE_3.values():
+        texts = [row.states for row in parallel_rows.paper(self.study(), 1).rows if row.place.startswith("Figure 3")]
+        for line in parallel_rows.FIGURE_3.values():
             self.assertTrue(any(all(f"{seconds:.2f}" in text for seconds in line) for text in texts), texts)
 
     def test_figures_are_drawn_without_aiohttp(self):
