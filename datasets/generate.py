@@ -260,9 +260,9 @@ THRIFT_SEED, THRIFT_PAGES, THRIFT_SETS, THRIFT_TIMES = 3, 25, 5, 6
 THRIFT_OPTIMUM, THRIFT_LARGEST = 192 << 10, 256 << 10
 
 
-def make_thrift():
-    """Text of random.urls and repeated.urls."""
-    dice = Dice(THRIFT_SEED)
+def make_thrift(seed=THRIFT_SEED):
+    """Text of random.urls and repeated.urls; other pages and requests with another seed."""
+    dice = Dice(seed)
     pages = []
     for i in range(THRIFT_PAGES):
         size = dice.size(12000, 0.8, 1000, 100000)

@@ -7,9 +7,14 @@ experiment, and of 64, 128 and 192 KB where it describes the results: all four a
 
 import collections
 import pathlib
+import sys
 
+import harness
 import replays
 from replays import Part, Trace
+
+sys.path.append(str(harness.TOP / "datasets"))
+import generate
 
 WORKLOADS = ["random", "repeated"]
 # The study's RAND draws each victim anew.
@@ -18,15 +23,16 @@ BODIES = ["--count-bytes", "body"]
 # The text's example: pages requested in a loop, and one page less in the cache.
 LOOP, LOOP_CAPACITY = ["A", "B", "C", "D"] * 25, 3
 
-# Sizes in KB; runs; latency and bandwidth of the origin; options of replay; replays at a time.
-Extent = collections.namedtuple("Extent", "kb runs latency bandwidth options at_once")
-FULL = Extent([64, 128, 192, 256], 5, "lognormal:20ms:0.5", 4000000, [], 8)
-SMOKE = Extent([64, 192], 2, "1ms", 100000000, ["--limit", 60], 2)
+# Sizes in KB; runs; latency and bandwidth of the origin; options of replay; replays at a time; other workloads that
+# are simulated.
+Extent = collections.namedtuple("Extent", "kb runs latency bandwidth options at_once others")
+FULL = Extent([64, 128, 192, 256], 5, "lognormal:20ms:0.5", 4000000, [], 8, 100)
+SMOKE = Extent([64, 192], 2, "1ms", 100000000, ["--limit", 60], 2, 2)
 
 # parts: {workload: Part}, sizes in KB; bytes: {workload: [bytes of each page]}; loop: {policy: hits of LOOP};
 # refusing: LRU's hit ratios with the smallest cache on the random workload, with all pages and without those larger
-# than half of it, in per cent.
-Study = collections.namedtuple("Study", "extent parts bytes loop refusing")
+# than half of it, in per cent; others: {(workload, policy, KB): [hit ratio of each other workload, per cent]}.
+Study = collections.namedtuple("Study", "extent parts bytes loop refusing others")
 
 
 def trace_of(name):
@@ -71,6 +77,21 @@ def simulate_refusing(children, folder, extent):
     return lru("all-pages"), lru("no-large-page", "--max-page", f"{small // 2}K")
 
 
+def simulate_others(children, folder, extent):
+    """Hit ratios of workloads drawn as those of datasets/thrift, with other seeds."""
+    found = collections.defaultdict(list)
+    path, capacities = folder / "other.urls", [f"{kb}K" for kb in extent.kb]
+    for seed in range(generate.THRIFT_SEED + 1, generate.THRIFT_SEED + 1 + extent.others):
+        for workload, text in generate.make_thrift(seed).items():
+            path.write_text(text)
+            results = replays.simulate(children, folder, f"other-{workload}-{seed}", Trace(path, path, []),
+                                       list(POLICIES.values()), capacities, *BODIES)
+            for policy, spec in POLICIES.items():
+                for kb in extent.kb:
+                    found[workload.split(".")[0], policy, kb].append(100 * results[spec, kb << 10]["hit_ratio"])
+    return dict(found)
+
+
 def perform(children, folder, extent):
     folder.mkdir(parents=True)
     bench = replays.Bench(children, folder, {name: trace_of(name) for name in WORKLOADS}, extent.options,
@@ -79,4 +100,4 @@ def perform(children, folder, extent):
     bench.close()
     return Study(extent, {name: gather(name, extent, results) for name in WORKLOADS},
                  {name: page_bytes(name) for name in WORKLOADS}, simulate_loop(children, folder),
-                 simulate_refusing(children, folder, extent))
+                 simulate_refusing(children, folder, extent), simulate_others(children, folder, extent))
