@@ -54,8 +54,9 @@ Scale = collections.namedtuple("Scale", "megabyte lifetimes expires_at both_at p
 FULL = Scale(10 ** 6, geni_origin.Lifetimes(120, 180, 600, 42), 95, 181, POLICIES, [1, 2, 3], False)
 SMOKE = Scale(10 ** 4, geni_origin.Lifetimes(2, 3, 60, 1), 1, 4, ["fifo", "lru", "gdsf", "rand"], [1, 2], True)
 SMALL = 10 ** 4        # bytes of a MB where only hits are counted
-SAMPLING = (1.5, 2.5)  # seconds before and after the end of a lifetime in which the page is requested
-INTERVAL = 0.25        # seconds between these requests
+# Seconds before the end of a lifetime from which the page is requested, seconds after it until which this goes on
+# at most, and seconds between these requests.
+BEFORE, AFTER, INTERVAL = 1.5, 20, 0.25
 
 # A response: seconds after the first request, seconds that it took (curl's time_total), bytes a second of its
 # body, status, fields (pairs), bytes of its body, and whether that is what the origin sends.
@@ -153,13 +154,19 @@ class Study:
         proxy = self.proxy("headers", origin, "fifo", 1, self.scale.megabyte)
         lifetimes, begun = self.scale.lifetimes, time.monotonic()
         end = lifetimes.max_age
-        count = int(sum(SAMPLING) / INTERVAL)
-        wanted = {"max-age": [0, *(end - SAMPLING[0] + n * INTERVAL for n in range(count))],
-                  "expires": [0, self.scale.expires_at, lifetimes.expires + 1.5], "both": [0, self.scale.both_at]}
-        found = {name: [] for name in wanted}
-        for moment, name in sorted((moment, name) for name, moments in wanted.items() for moment in moments):
+        # Seconds after the first response of an experiment; those of max-age go on until its second fetch.
+        wanted = {"max-age": [end - BEFORE], "expires": [self.scale.expires_at, lifetimes.expires + 1.5],
+                  "both": [self.scale.both_at]}
+        found = {name: [self.curl("headers", proxy.port, f"/headers/{name}", begun)] for name in wanted}
+        queue = [(found[name][0].moment + moment, name) for name, moments in wanted.items() for moment in moments]
+        last = found["max-age"][0].moment + end + AFTER
+        while queue:
+            queue.sort()
+            moment, name = queue.pop(0)
             self.sleep_until(begun + moment)
             found[name].append(self.curl("headers", proxy.port, f"/headers/{name}", begun))
+            if name == "max-age" and is_hit(found[name][-1]) and moment < last:
+                queue.append((moment + INTERVAL, name))
         seen = {name: [] for name in wanted}
         for line in log.read_text().splitlines():
             _, path, status = line.split(" ")

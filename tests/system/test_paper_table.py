@@ -95,3 +95,5 @@ class DocumentTest(unittest.TestCase):
         """Its counts are those of its tables."""
         text = DOCUMENT.read_text()
         self.assertEqual(document.update(text, [], RUN), text)
+        for key in ("geni", "leiden"):
+            self.assertIn(f"<!-- begin {key}:", text)
