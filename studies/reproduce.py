@@ -97,6 +97,8 @@ def bound(minutes, what):
 
 
 def reproduce(children, out, wanted, smoke, to_document, minutes):
+    if smoke and to_document:
+        raise harness.Failure(f"{to_document} is not written by a smoke test")
     started, load = time.monotonic(), os.getloadavg()[0]
     papers, results = [], {}
     for name, study in ALL_STUDIES.items():
@@ -125,8 +127,6 @@ def reproduce(children, out, wanted, smoke, to_document, minutes):
 
 def write_document(path, run):
     """Renews the sections of the papers that were repeated."""
-    if run.smoke:
-        raise harness.Failure(f"{path} is not written by a smoke test")
     text = path.read_text() if path.exists() else ""
     path.write_text(document.update(text, run.papers, reproduce_page.circumstances(run)))
     print(f"The tables of the papers: {path}")

@@ -82,6 +82,14 @@ class GeniTest(harness.SystemTest):
         self.assertIn("interrupted", process.err)
         self.assertNotIn("Traceback", process.err)
 
+    def test_a_smoke_test_writes_no_document(self):
+        document = self.dir / "document.md"
+        done = self.run_program([SCRIPT, "--study", "geni", "--smoke", "--document", document, "--out", self.out],
+                                env=self.env)
+        self.assertEqual(done.returncode, 70, done.stdout)
+        self.assertIn(b"is not written by a smoke test", done.stderr)
+        self.assertFalse(document.exists())
+
     def test_a_study_is_bounded_in_time(self):
         done = self.run_program([SCRIPT, "--study", "geni", "--minutes", "0.03", "--out", self.out], seconds=500,
                                 env=self.env)
