@@ -153,9 +153,11 @@ def perform(children, out, scale):
     out.mkdir()
     study = Study(children, out, scale)
     trace = study.run_trace()
-    # Runs whose times are compared take turns, one at a time.
-    results = harness.run_all(study.run, [(cell, seed, scale.latency) for seed in scale.seeds
-                                          for cell in timed_cells(scale)], scale.at_once)
+    # Runs whose times are compared take turns, one at a time, in an order that each seed reverses, so that a
+    # machine that becomes slower or faster favours none.
+    wanted = [(cell, seed, scale.latency) for number, seed in enumerate(scale.seeds)
+              for cell in timed_cells(scale)[::-1 if number % 2 else 1]]
+    results = harness.run_all(study.run, wanted, scale.at_once)
     results.update(harness.run_all(study.run, [(cell, seed, 0) for cell in size_cells(scale) for seed in scale.seeds],
                                    max(AT_ONCE, scale.at_once)))
     runs = collections.defaultdict(list)
