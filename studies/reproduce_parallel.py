@@ -26,7 +26,7 @@ SEED = 1
 # which layouts of the pool's table are compared; threads and operations of the list.
 Extent = collections.namedtuple("Extent", "traces threads repeats latency real_latency real_trace own_trace weak "
                                 "table_ms table_repeats many_entries aligned_traces list_threads list_operations")
-FULL = Extent([164, 328, 656, 1324], [1, 2, 4, 8, 16, 32, 64], 3, "lognormal:14ms:0.5", "lognormal:440ms:0.5", 656,
+FULL = Extent([164, 328, 656, 1324], [1, 2, 4, 8, 16, 32, 64], 5, "lognormal:14ms:0.5", "lognormal:440ms:0.5", 656,
               164, ((328, 32), (656, 64)), 100, 7, 100000, [328, 656], [1, 2, 4, 8], 100000)
 SMOKE = Extent([8, 16], [1, 8, 16, 64], 2, "lognormal:1ms:0.5", "lognormal:5ms:0.5", 16, 8, ((8, 16), (16, 64)), 5, 2,
                2000, [8, 16], [1, 2, 4, 8], 1000)

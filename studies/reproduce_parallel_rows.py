@@ -230,7 +230,7 @@ def list_nodes(study):
              for t in study.extent.list_threads}
     return Row(lists_place(), "a mutex per node is the slowest: 4.8, 5.8, 3.4 and 2.3 times one mutex",
                "slower than both others at each number of threads",
-               decided(groups) + join(f"{t} threads: {x:.2f} times" for t, x in times.items()), all_in(groups))
+               decided(groups) + join((f"{x:.2f} times with {t}" for t, x in times.items())) + " threads", all_in(groups))
 
 
 def list_threads(study):

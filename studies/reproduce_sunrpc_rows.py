@@ -203,7 +203,7 @@ def order(part):
     inside = sum(mean(ms(part, before, size)) <= mean(ms(part, "rand", size)) <= mean(ms(part, after, size))
                  for size in part.sizes)
     return Row(place("4.2.1, Figure 7", part), "the order is " + join(map(name, order_of(part)))
-               + ", “with RAND showing some discrepancies”" * (part.name != "dataset2"),
+               + ", RAND with exceptions" * (part.name != "dataset2"),
                "each policy but RAND is faster than those behind it; no size is against it, and some are for it",
                f"{describe_faster(groups)}. RAND stands between its neighbours at {inside} of {len(part.sizes)} sizes. "
                f"At {label(part.sizes[0])}: {by_policy(part, part.sizes[0])} ms", decide_groups(groups))
@@ -354,7 +354,7 @@ FRONTIER = cannot("Figure 4", "a frontier of new URLs at the top", "it follows f
 SUDDEN = cannot("Figure 9, dataset2", "RAND shows a sudden empty space", "one run of a policy with chance, and the "
                 "requests are not published")
 AVERAGE = cannot("Conclusion", "most sites are small, 20 KB on average", "the sizes of the authors' pages are not published")
-DECENT = cannot("Conclusion", "FIFO is easy to implement and performs decently", "“decently” has no measure in the text; "
+DECENT = cannot("Conclusion", "FIFO is easy to implement and performs decently", "the text has no measure of that; "
                 "see the order of the policies")
 
 ACCESS = [no_cache, falls, spread_falls, spread_peaks, spread_ends, knee, lru_best, order, maxs_worst]

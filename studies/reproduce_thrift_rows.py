@@ -256,7 +256,7 @@ def order(figure, values, none, sign):
             texts.append(f"{workload}: " + join(f"{label} {plus_minus(line)}"
                                                 for label, line in zip(["LRU", "RAND", "LFU", "none"], lines)))
         return Row("Conclusion 1", f"the order is LRU, Random, LFU, no cache; by {figure}",
-                   f"each better than the next, with {OPTIMUM_KB} KB (“the appropriate cache size”), on both "
+                   f"each better than the next, with {OPTIMUM_KB} KB (the appropriate size of the text), on both "
                    "workloads", join(texts, "; "), decide(found))
     return assess
 

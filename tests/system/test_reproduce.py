@@ -315,13 +315,14 @@ class ReproduceTest(harness.SystemTest):
                          {"lru", "lfu", "fifo", "rand", "maxs"})
         self.check_security(text_of_page)
         data = json.loads((self.out / "reproduce.json").read_text())
-        for paper in data["papers"]:
-            verdicts = [row["verdict"] for row in paper["rows"]]
-            self.assertEqual(len(verdicts), 57)
+        paper, = data["papers"]
+        self.assertEqual(len(paper["rows"]), 57)
+        for ours in (False, True):
+            verdicts = [row["verdict"] for row in paper["rows"] if row["ours"] == ours]
             counts = ", ".join(f"{one} {verdicts.count(one)}" for one in
                                ("holds", "does not hold", "undecided", "cannot be repeated here") if one in verdicts)
             for place in (text, text_of_page):
-                self.assertIn(f": {counts}.", place)
+                self.assertIn(f": {counts}", place)
         # Runs are repeated, and their spread is drawn; machine and versions are stated.
         self.assertIn("means of 2 runs", text_of_page)
         self.assertIn('<line class="e own-rand"', text_of_page)
