@@ -18,9 +18,9 @@ Part = collections.namedtuple("Part", "name policies sizes none runs")
 
 def read_log(path):
     """The outcomes, the URLs and the times."""
-    lines = [line.split("\t") for line in path.read_text(errors="replace").splitlines()]
-    outcome, url, us = (lines[0].index(name) for name in ("outcome", "url", "us"))
-    return [line[outcome] for line in lines[1:]], [line[url] for line in lines[1:]], [int(line[us]) for line in lines[1:]]
+    head, *lines = [line.split("\t") for line in path.read_text(errors="replace").splitlines()]
+    outcome, url, us = (head.index(name) for name in ("outcome", "url", "us"))
+    return [line[outcome] for line in lines], [line[url] for line in lines], [int(line[us]) for line in lines]
 
 
 class Bench:

@@ -50,10 +50,12 @@ MINUTES = 30  # of one study, on a busy machine
 OVER_HTTP = "over HTTP, against origins with a limited link"
 Study = collections.namedtuple("Study", "how full smoke perform paper section as_json")
 ALL_STUDIES = {
-    "thrift": Study("live over RPC, two workloads", reproduce_thrift.FULL, reproduce_thrift.SMOKE, reproduce_thrift.perform,
-                    reproduce_thrift_rows.paper, reproduce_thrift_page.section, reproduce_thrift_page.as_json),
-    "sunrpc": Study("live over RPC, two data sets", reproduce_sunrpc.FULL, reproduce_sunrpc.SMOKE, reproduce_sunrpc.perform,
-                    reproduce_sunrpc_rows.paper, reproduce_sunrpc_page.section, reproduce_sunrpc_page.as_json),
+    "thrift": Study("live over RPC, two workloads", reproduce_thrift.FULL, reproduce_thrift.SMOKE,
+                    reproduce_thrift.perform, reproduce_thrift_rows.paper, reproduce_thrift_page.section,
+                    reproduce_thrift_page.as_json),
+    "sunrpc": Study("live over RPC, two data sets", reproduce_sunrpc.FULL, reproduce_sunrpc.SMOKE,
+                    reproduce_sunrpc.perform, reproduce_sunrpc_rows.paper, reproduce_sunrpc_page.section,
+                    reproduce_sunrpc_page.as_json),
     "geni": Study(OVER_HTTP, reproduce_geni.FULL, reproduce_geni.SMOKE, reproduce_geni.perform,
                   reproduce_geni_rows.paper, reproduce_geni_page.section, reproduce_geni_page.as_json),
     "leiden": Study("over HTTP, before a REST service", reproduce_leiden.FULL, reproduce_leiden.SMOKE, reproduce_leiden.perform,

@@ -232,8 +232,8 @@ def section(study):
             f"({escape(extent.latency)}, 1/31 of the web’s, so that this takes minutes) and a size (log-normal, median "
             f"{study_of.SIZE[0]} bytes) once for each URL; each answer ends its connection. Means of {extent.repeats} "
             "runs; bars and ± are standard deviations.</p>"
-            + figures(study) + real_table(study) + workers_table(study) + lists_table(study) + table_tables(study) + model_table(study)
-            + runs_tables(study))
+            + figures(study) + "".join(table(study) for table in (real_table, workers_table, lists_table, table_tables,
+                                                                  model_table, runs_tables)))
 
 
 def as_json(study):

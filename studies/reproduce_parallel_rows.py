@@ -216,7 +216,8 @@ def lists_place():
 def list_reads(study):
     groups = {t: [above(paired(list_times(study, other, t), list_times(study, "rwlock", t)))
                   for other in ("mutex", "node-mutex")] for t in study.extent.list_threads}
-    return Row(lists_place(), "a read-write lock is the fastest with 80 % lookups (2.48, 4.97, 4.69, 4.71 s with 1, 2, 4 "
+    return Row(lists_place(),
+               "a read-write lock is the fastest with 80 % lookups (2.48, 4.97, 4.69, 4.71 s with 1, 2, 4 "
                "and 8 threads; one mutex 2.50, 5.13, 5.04, 5.11; a mutex per node 12.00, 29.60, 17.00, 12.00)",
                "faster than both others at each number of threads",
                decided(groups) + f"With {join(map(str, study.extent.list_threads))} threads: {lists_text(study)}",

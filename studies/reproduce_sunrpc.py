@@ -24,7 +24,7 @@ ENDS = [ONE, ALL]
 # time; seeds of RAND in the simulation of all capacities.
 Extent = collections.namedtuple("Extent", "percent repeats latency bandwidth options at_once seeds")
 FULL = Extent([10, 20, 30, 40, 50, 80], 5, "lognormal:15ms:0.5", 4000000, [], 8, 20)
-SMOKE = Extent([20, 30], 2, "1ms", 100000000, ["--limit", 60], 2, 2)
+SMOKE = Extent([20, 30], 2, "1ms", 100000000, ["--limit", 60], 4, 2)
 
 # parts: {name: Part}; authors: a Part of the requests that the authors published, or None; log: the outcomes that
 # their server logged with LRU and 7 URLs, or None; sizes: {name: {url: bytes}} of the shipped data sets;

@@ -24,7 +24,8 @@ def anomalies(part, policy):
 
 def hit_then_missed(part):
     found = {policy: anomalies(part, policy) for policy in ("fifo", "rand", "lru")}
-    return Row(place("4.2.3", part), "with FIFO and RAND there are requests that hit in a cache and miss in a larger one",
+    return Row(place("4.2.3", part),
+               "with FIFO and RAND there are requests that hit in a cache and miss in a larger one",
                "more than none with each, over successive sizes",
                join(f"{name(p)} {plus_minus(line, '%.0f')}" for p, line in found.items()),
                decide([above(of_mean(found[p])) for p in ("fifo", "rand")]))

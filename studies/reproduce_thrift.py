@@ -27,7 +27,7 @@ LOOP, LOOP_CAPACITY = ["A", "B", "C", "D"] * 25, 3
 # are simulated.
 Extent = collections.namedtuple("Extent", "kb runs latency bandwidth options at_once others")
 FULL = Extent([64, 128, 192, 256], 5, "lognormal:20ms:0.5", 4000000, [], 8, 100)
-SMOKE = Extent([64, 192], 2, "1ms", 100000000, ["--limit", 60], 2, 2)
+SMOKE = Extent([64, 192], 2, "1ms", 100000000, ["--limit", 60], 4, 2)
 
 # parts: {workload: Part}, sizes in KB; bytes: {workload: [bytes of each page]}; loop: {policy: hits of LOOP};
 # refusing: LRU's hit ratios with the smallest cache on the random workload, with all pages and without those larger

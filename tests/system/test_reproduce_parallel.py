@@ -27,7 +27,8 @@ from reproduce_parallel_runs import Run, find_python
 
 class ParallelTest(harness.SystemTest):
     seconds = 60
-    needs = (harness.SUNPROXYD, harness.SUNPROXY, harness.ORIGIN, BENCH / "pool", BENCH / "table", BENCH / "list", BENCH / "load")
+    needs = (harness.SUNPROXYD, harness.SUNPROXY, harness.ORIGIN,
+             *(BENCH / name for name in ("pool", "table", "list", "load")))
 
     def test_smoke(self):
         out = self.dir / "reproduce"
