@@ -33,6 +33,7 @@ struct replay_result {
     uint64_t evictions;
     uint64_t bytes;
     uint64_t bytes_hit;
+    uint64_t bytes_coalesced;
     int64_t elapsed_us;
 
     /* With a rate: departures, those over 1 ms after their scheduled time, and the longest delay.

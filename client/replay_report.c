@@ -39,6 +39,28 @@ byte_hit_ratio(const struct replay_result *r)
     return statistics_ratio(r->bytes_hit, r->bytes);
 }
 
+/*
+ * A request that waits for the fetch of an earlier one would be a hit if requests came one by one,
+ * as they do in a simulation.
+ */
+static double
+hit_ratio_with_coalesced(const struct replay_result *r)
+{
+    return statistics_ratio(r->outcomes[REPLAY_HIT] + r->outcomes[REPLAY_COALESCED], r->requests);
+}
+
+static double
+byte_hit_ratio_with_coalesced(const struct replay_result *r)
+{
+    return statistics_ratio(r->bytes_hit + r->bytes_coalesced, r->bytes);
+}
+
+static double
+coalesced(const struct replay_result *r)
+{
+    return (double)r->outcomes[REPLAY_COALESCED];
+}
+
 static double
 evictions(const struct replay_result *r)
 {
@@ -124,8 +146,13 @@ static const struct figure {
 } figures[] = {
     {"requests", "requests", COUNT, requests, ALWAYS},
     {"hits", "hits", COUNT, hits, ALWAYS},
-    {"hit_ratio", "hit ratio", RATIO, hit_ratio, OF_PAGES},
-    {"byte_hit_ratio", "byte hit ratio", RATIO, byte_hit_ratio, OF_PAGES},
+    {"coalesced", "coalesced", COUNT, coalesced, ALWAYS},
+    {"hit_ratio_with_coalesced", "hit ratio, with coalesced", RATIO, hit_ratio_with_coalesced,
+     OF_PAGES},
+    {"hit_ratio", "hit ratio, hits alone", RATIO, hit_ratio, OF_PAGES},
+    {"byte_hit_ratio_with_coalesced", "byte hit ratio, with coalesced", RATIO,
+     byte_hit_ratio_with_coalesced, OF_PAGES},
+    {"byte_hit_ratio", "byte hit ratio, hits alone", RATIO, byte_hit_ratio, OF_PAGES},
     {"evictions", "evictions", COUNT, evictions, ALWAYS},
     {"failures", "failures", COUNT, failures, ALWAYS},
     {"total_us", "total time", DURATION, total_us, ALWAYS},
@@ -217,7 +244,7 @@ void
 replay_report_table(const struct replay_subject *subject, const struct replay_result *results,
                     size_t count)
 {
-    static const struct column list[] = {{NULL, -20, false}, {NULL, 14, false}};
+    static const struct column list[] = {{NULL, -30, false}, {NULL, 14, false}};
     struct columns columns = {.out = stdout, .list = list, .count = 2};
     char capacity[64];
 
@@ -244,7 +271,8 @@ replay_report_table(const struct replay_subject *subject, const struct replay_re
     if (count != 1)
         return;
     for (int i = 0; i < REPLAY_OUTCOMES; i++)
-        if (i != REPLAY_HIT && i != REPLAY_FAILED && results[0].outcomes[i] != 0)
+        if (i != REPLAY_HIT && i != REPLAY_COALESCED && i != REPLAY_FAILED &&
+            results[0].outcomes[i] != 0)
             columns_pair(&columns, replay_outcome_name((enum replay_outcome)i), "%" PRIu64,
                          results[0].outcomes[i]);
 }
@@ -275,6 +303,7 @@ add_run(struct json *j, const struct replay_result *result)
         json_null(j, "max_us");
     json_uint(j, "bytes", result->bytes);
     json_uint(j, "bytes_hit", result->bytes_hit);
+    json_uint(j, "bytes_coalesced", result->bytes_coalesced);
     json_open_object(j, "outcomes");
     for (int i = 0; i < REPLAY_OUTCOMES; i++)
         json_uint(j, replay_outcome_name((enum replay_outcome)i), result->outcomes[i]);

@@ -141,6 +141,7 @@ sum_up(const struct replay_run *run, const struct replay_worker *workers,
         result->evictions += tally->evictions;
         result->bytes += tally->bytes;
         result->bytes_hit += tally->bytes_hit;
+        result->bytes_coalesced += tally->bytes_coalesced;
         add_departures(result, tally);
         for (int outcome = 0; outcome < REPLAY_OUTCOMES; outcome++)
             result->outcomes[outcome] += tally->outcomes[outcome];

@@ -179,6 +179,8 @@ count_and_log(struct replay_worker *worker, const struct replay_exchange *exchan
     tally->bytes += entry.bytes;
     if (entry.outcome == REPLAY_HIT)
         tally->bytes_hit += entry.bytes;
+    else if (entry.outcome == REPLAY_COALESCED)
+        tally->bytes_coalesced += entry.bytes;
     if (entry.outcome != REPLAY_FAILED)
         run->times[exchange->number] = entry.us > UINT32_MAX ? UINT32_MAX : (uint32_t)entry.us;
     atomic_fetch_add_explicit(&run->finished, 1, memory_order_relaxed);

@@ -24,6 +24,9 @@
     "AND outcome NOT IN ('local', 'tunnel') "
 #define IS_FAILED "(outcome NOT IN ('hit', 'miss', 'coalesced', 'bypass', 'revalidated', 'stale'))"
 #define HIT_RATIO "100.0 * sum(outcome = 'hit') / count(*)"
+#define BOTH_RATIO "100.0 * sum(outcome IN ('hit', 'coalesced')) / count(*)"
+#define BYTE_BOTH_RATIO \
+    "100.0 * sum(iif(outcome IN ('hit', 'coalesced'), bytes, 0)) / sum(bytes)"
 #define BYTE_HIT_RATIO "100.0 * sum(iif(outcome = 'hit', bytes, 0)) / sum(bytes)"
 
 /* Failures that are not the origin's. */
@@ -33,12 +36,15 @@ const struct report request_reports[] = {
     {"total",
      NULL,
      NULL,
-     "SELECT count(*), " HIT_RATIO ", " BYTE_HIT_RATIO ", coalesce(sum" IS_FAILED
+     "SELECT count(*), " BOTH_RATIO ", " HIT_RATIO ", " BYTE_BOTH_RATIO ", " BYTE_HIT_RATIO
+     ", coalesce(sum" IS_FAILED
      ", 0), coalesce(sum(bytes), 0), min(time_us), max(time_us)" SELECTED,
      1,
      {{"requests", "requests", 16, REPORT_COUNT},
-      {"hit_ratio", "hit ratio", 16, REPORT_PERCENT},
-      {"byte_hit_ratio", "byte hit ratio", 16, REPORT_PERCENT},
+      {"hit_ratio_with_coalesced", "hit ratio, with coalesced", 16, REPORT_PERCENT},
+      {"hit_ratio", "hit ratio, hits alone", 16, REPORT_PERCENT},
+      {"byte_hit_ratio_with_coalesced", "byte hit ratio, with coalesced", 16, REPORT_PERCENT},
+      {"byte_hit_ratio", "byte hit ratio, hits alone", 16, REPORT_PERCENT},
       {"failed", "failed", 16, REPORT_COUNT},
       {"bytes", "bytes", 16, REPORT_BYTES},
       {"first", "first", 16, REPORT_TIME},
@@ -46,12 +52,13 @@ const struct report request_reports[] = {
     {"hours",
      "By hour (UTC)",
      "no requests",
-     "SELECT * FROM (SELECT time_us / 3600000000 * 3600000000 AS hour, count(*), " HIT_RATIO
-     ", " BYTE_HIT_RATIO ", sum" IS_FAILED ", sum(bytes)" SELECTED
+     "SELECT * FROM (SELECT time_us / 3600000000 * 3600000000 AS hour, count(*), " BOTH_RATIO
+     ", " HIT_RATIO ", " BYTE_HIT_RATIO ", sum" IS_FAILED ", sum(bytes)" SELECTED
      "GROUP BY hour ORDER BY hour DESC LIMIT ?3) ORDER BY hour",
      168,
      {{"time", "hour", -16, REPORT_TIME},
       {"requests", "requests", 10, REPORT_COUNT},
+      {"hit_ratio_with_coalesced", "hit+coal %", 10, REPORT_PERCENT},
       {"hit_ratio", "hit %", 7, REPORT_PERCENT},
       {"byte_hit_ratio", "byte hit %", 10, REPORT_PERCENT},
       {"failed", "failed", 10, REPORT_COUNT},

@@ -38,7 +38,7 @@ struct report_column {
     enum report_kind kind;
 };
 
-#define REPORT_COLUMNS 7
+#define REPORT_COLUMNS 9
 
 /* A query and its columns, in the order of the result's. A column without a key ends the list. */
 struct report {

@@ -34,6 +34,15 @@ hit_ratio(const proxy_stats *stats)
                             server_stats_value(stats, "requests"));
 }
 
+/* As a simulation has it, in which requests come one by one. */
+static double
+hit_ratio_with_coalesced(const proxy_stats *stats)
+{
+    return statistics_ratio(server_stats_value(stats, "requests{outcome=\"hit\"}") +
+                                server_stats_value(stats, "requests{outcome=\"coalesced\"}"),
+                            server_stats_value(stats, "requests"));
+}
+
 static double
 byte_hit_ratio(const proxy_stats *stats)
 {
@@ -159,7 +168,7 @@ put_histograms(const proxy_stats *stats)
 int
 stat_show_table(const struct stat_view *view, const char *server)
 {
-    static const struct column list[] = {{NULL, -22, false}, {NULL, 16, false}, {NULL, 16, false}};
+    static const struct column list[] = {{NULL, -26, false}, {NULL, 16, false}, {NULL, 16, false}};
     struct columns columns = {.out = stdout, .list = list, .count = 3};
     size_t count;
     struct stat_row *rows = make_rows(&view->now, &count);
@@ -167,7 +176,9 @@ stat_show_table(const struct stat_view *view, const char *server)
     if (!rows)
         return EX_SOFTWARE;
     put_head(&view->now, server);
-    columns_pair(&columns, "hit ratio", "%.2f %%", 100 * hit_ratio(&view->now));
+    columns_pair(&columns, "hit ratio, with coalesced", "%.2f %%",
+                 100 * hit_ratio_with_coalesced(&view->now));
+    columns_pair(&columns, "hit ratio, hits alone", "%.2f %%", 100 * hit_ratio(&view->now));
     columns_pair(&columns, "byte hit ratio", "%.2f %%", 100 * byte_hit_ratio(&view->now));
     for (size_t i = 0; i < count; i++)
         if (rows[i].label)
@@ -254,6 +265,7 @@ stat_show_json(const struct stat_view *view)
     json_open_object(&j, NULL);
     for (u_int i = 0; i < stats->facts.facts_len; i++)
         json_cstring(&j, stats->facts.facts_val[i].name, stats->facts.facts_val[i].text);
+    json_double(&j, "hit_ratio_with_coalesced", hit_ratio_with_coalesced(stats), 6);
     json_double(&j, "hit_ratio", hit_ratio(stats), 6);
     json_double(&j, "byte_hit_ratio", byte_hit_ratio(stats), 6);
     for (size_t i = 0; i < count; i++)

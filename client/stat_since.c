@@ -18,7 +18,7 @@
 
 #define LONGEST_JSON ((size_t)64 << 20)
 #define MOST_ROWS 10000u
-#define LABEL_WIDTH 22
+#define LABEL_WIDTH 32
 #define CUT "..."
 
 /* ---- options --------------------------------------------------------------------------------- */

@@ -121,10 +121,16 @@ estimate_compute(const struct estimate *estimate, const struct sim_trace *trace,
     double requests = p * (double)sampling->requests, bytes = p * (double)sampling->bytes;
     double misses = (double)(result->requests - result->hits);
     double bytes_missed = (double)(result->bytes - result->bytes_hit);
+    double pages = (double)trace->page_count;
 
     for (size_t i = 0; i < trace->page_count; i++) {
         squares += (double)estimate->misses[i] * estimate->misses[i];
         byte_squares += estimate->bytes_missed[i] * estimate->bytes_missed[i];
+    }
+    if (pages > 1) {
+        squares = fmax(0, squares - misses * misses / pages) * pages / (pages - 1);
+        byte_squares =
+            fmax(0, byte_squares - bytes_missed * bytes_missed / pages) * pages / (pages - 1);
     }
     if (requests > 0) {
         result->hit_ratio = fmax(0, 1 - misses / requests);

@@ -1,12 +1,15 @@
 /*
  * What a run over a sample says of the whole trace, and how sure that is. Private to sim/.
  *
- * Of a sample with share p of all pages, misses / p estimates the misses of the whole trace, and
- * with pages drawn one by one the variance of that is (1 - p) / p^2 times the sum of the squares of
- * each page's misses (Horvitz and Thompson, 1952). Divided by the requests of the whole trace, not
- * by those that came with the draw: whether a page that everybody asks for was drawn then hardly
- * matters, for it hardly ever misses (the adjustment of Waldspurger et al., "Efficient MRC
- * Construction with SHARDS", 2015, section 3.3).
+ * Of a sample with share p of all pages, misses / p estimates the misses of the whole trace, where p
+ * is the share that was drawn, not the one that was meant. That is the number of all pages times the
+ * mean of a simple random sample without replacement, whose variance is (1 - p) / p^2 times the sum
+ * of the squared deviations of each page's misses from their mean (Cochran, "Sampling Techniques",
+ * 1977, section 2.5). The squares are of the deviations: most pages miss once, and what all pages
+ * have in common does not vary with the draw. Divided by the requests of the whole trace, not by
+ * those that came with the draw: whether a popular page was drawn then hardly matters, for it
+ * rarely misses (the adjustment of Waldspurger et al., "Efficient MRC Construction with SHARDS",
+ * 2015, section 3.3).
  *
  * That is the error of the draw alone. The small cache also behaves as one a little larger or
  * smaller than its share: between two requests for a page not exactly the share of the other pages

@@ -39,6 +39,16 @@ text_of(const cJSON *object, const char *name)
     return strdup(cJSON_IsString(item) && item->valuestring ? item->valuestring : "");
 }
 
+/* The ratio beside simulated ones counts coalesced requests; earlier releases did not state it. */
+static double
+comparable(const cJSON *mean, const char *name, double otherwise)
+{
+    char with[64];
+
+    snprintf(with, sizeof(with), "%s_with_coalesced", name);
+    return number(mean, with, number(mean, name, otherwise));
+}
+
 /* False without memory. */
 static bool
 take(const cJSON *root, const cJSON *mean, const char *path, struct report_live *live)
@@ -50,8 +60,8 @@ take(const cJSON *root, const cJSON *mean, const char *path, struct report_live 
                                  .urls = (uint64_t)number(root, "capacity_urls", 0),
                                  .bytes = (uint64_t)number(root, "capacity_bytes", 0),
                                  .mean_us = number(mean, "mean_us", 0),
-                                 .hit_ratio = number(mean, "hit_ratio", 0),
-                                 .byte_hit_ratio = number(mean, "byte_hit_ratio", -1)};
+                                 .hit_ratio = comparable(mean, "hit_ratio", 0),
+                                 .byte_hit_ratio = comparable(mean, "byte_hit_ratio", -1)};
     /* A daemon without a cache has a default capacity too, which is no size of this run. */
     if (live->policy && strcmp(live->policy, "none") == 0)
         live->urls = live->bytes = 0;

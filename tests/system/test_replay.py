@@ -36,6 +36,36 @@ class ReplayCase(harness.SystemTest):
         return path
 
 
+class CoalescedTest(harness.SystemTest):
+    needs = (harness.ORIGIN, harness.SUNPROXYD, harness.SUNPROXY)
+
+    def test_coalesced_requests_are_hits_where_requests_come_one_by_one(self):
+        daemon = self.daemon("--freshness", "off", origin=self.origin("--latency", "0.5"))
+        trace = self.dir / "trace.txt"
+        trace.write_text("http://h/a\n" * 8)
+        live = json.loads(self.sunproxy("replay", "--json", "-j", "8", trace,
+                                        daemon=daemon).stdout)
+        run, = live["runs"]
+        self.assertGreater(run["coalesced"], 0)
+        self.assertEqual(run["hits"] + run["coalesced"], 7)
+        simulated = json.loads(self.sunproxy("simulate", "--json", "--policy", "lru",
+                                             "--capacity", "8", trace).stdout)
+        result, = simulated["traces"][0]["results"]
+        for figures in (run, live["mean"]):
+            for name in ("hit_ratio_with_coalesced", "byte_hit_ratio_with_coalesced"):
+                self.assertEqual(figures[name], result["hit_ratio"], name)
+            self.assertEqual(figures["hit_ratio"], run["hits"] / 8)
+            self.assertLess(figures["byte_hit_ratio"], result["hit_ratio"])
+        stat = json.loads(self.sunproxy("stat", "--json", daemon=daemon).stdout)
+        self.assertEqual(stat["hit_ratio_with_coalesced"], result["hit_ratio"])
+        self.assertEqual(stat["hit_ratio"], run["hits"] / 8)
+        # The comparable ratio is first.
+        for text in (self.sunproxy("stat", daemon=daemon).stdout.decode(),
+                     self.sunproxy("replay", trace, daemon=daemon).stdout.decode()):
+            self.assertRegex(text, r"\nhit ratio, with coalesced +[\d.]+ %\n"
+                                   r"hit ratio, hits alone +[\d.]+ %\n")
+
+
 @unittest.skipUnless(FOLDER.exists(), f"{FOLDER} is not here")
 class PaperReplayTest(ReplayCase):
     seconds = 10

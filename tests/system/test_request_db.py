@@ -221,6 +221,7 @@ class StatTest(RequestDatabaseTest):
         past = json.loads(self.since("1h", "--json", daemon=d).stdout)
         self.assertEqual(past["total"]["requests"], 23)
         self.assertEqual(past["total"]["hit_ratio"], round(16 / 23, 6))
+        self.assertGreaterEqual(past["total"]["hit_ratio_with_coalesced"], round(16 / 23, 6))
         self.assertEqual(sum(hour["requests"] for hour in past["hours"]), 23)
         self.assertEqual([u["requests"] for u in past["urls"]], [5, 5, 5, 5, 2, 1])
         slow = past["origins"][0]
@@ -248,7 +249,7 @@ class StatTest(RequestDatabaseTest):
         connection.commit()
         connection.close()
         text = self.since("1h", daemon=d).stdout.decode()
-        self.assertIn("hit ratio                       69.57 %", text)
+        self.assertRegex(text, r"hit ratio, with coalesced +[\d.]+ %\nhit ratio, hits alone +69\.57 %\n")
         self.assertIn("longlonglongl...", text)
         for line in text.splitlines():
             self.assertLessEqual(len(line), 80)

@@ -133,10 +133,10 @@ START_TEST(totals)
     make_rows();
     open_history();
     ck_assert_str_eq(ask("total", 0, INT64_MAX, 10),
-                     "7 28.5714285714286 50.0 2 800 3600000000 14400000000");
+                     "7 42.8571428571429 28.5714285714286 75.0 50.0 2 800 3600000000 14400000000");
     ck_assert_str_eq(ask("total", HOUR + 1, HOUR + 2, 10),
-                     "1 100.0 100.0 0 100 3600000001 3600000001");
-    ck_assert_str_eq(ask("total", 9 * HOUR, INT64_MAX, 10), "0 - - 0 0 - -");
+                     "1 100.0 100.0 100.0 100.0 0 100 3600000001 3600000001");
+    ck_assert_str_eq(ask("total", 9 * HOUR, INT64_MAX, 10), "0 - - - - 0 0 - -");
 }
 END_TEST
 
@@ -145,8 +145,8 @@ START_TEST(hours_in_their_order)
     make_rows();
     open_history();
     ck_assert_str_eq(ask("hours", 0, INT64_MAX, 1),
-                     "3600000000 4 25.0 25.0 1 400; 10800000000 2 50.0 75.0 0 400; "
-                     "14400000000 1 0.0 - 1 0");
+                     "3600000000 4 50.0 25.0 25.0 1 400; 10800000000 2 50.0 50.0 75.0 0 400; "
+                     "14400000000 1 0.0 0.0 - 1 0");
     for (int64_t hour = 0; hour < 300; hour++)
         add((1000 + hour) * HOUR, "http://a/", "http://a", "hit", -1, 1);
     ck_assert_int_eq(strncmp(ask("hours", 0, INT64_MAX, 1), "4075200000000 1 ", 16), 0);
