@@ -1,7 +1,7 @@
 /*
  * For which policies the errors that are computed from a sample (sim/estimate.h) are those that are
  * made: measured with many samples of several traces by tests/bench/calibrate_main.c (`make
- * calibrate` prints the table). For all others no error is stated.
+ * calibrate-samples` prints the table). For all others no error is stated.
  */
 #ifndef SUNPROXY_SIM_CALIBRATED_H
 #define SUNPROXY_SIM_CALIBRATED_H
@@ -32,8 +32,8 @@ struct calibration {
 
 /*
  * What counts as support: at least a quarter of the samples state an error; of these at least 90 in
- * 100 are within it, and more than three quarters of the worst trace at one capacity. (95 in 100
- * are meant. Of 40 samples 30 or fewer come by chance once in 20,000 times.)
+ * 100 are within it (95 are meant), and of the worst trace at one capacity no fewer than come by
+ * chance once in 1,000 times where 90 in 100 are meant: 7 of 12, 29 of 40.
  */
 bool calibration_supports(const struct calibration *calibration);
 

@@ -138,7 +138,7 @@ estimate_compute(const struct estimate *estimate, const struct sim_trace *trace,
     }
     if (bytes > 0) {
         result->byte_hit_ratio = fmax(0, 1 - bytes_missed / bytes);
-        result->byte_hit_ratio_error = sqrt((1 - p) * byte_squares) / bytes;
+        result->byte_hit_ratio_error = ESTIMATE_BYTES * sqrt((1 - p) * byte_squares) / bytes;
     }
     if (p < 1)
         withhold_errors(estimate, trace, config, result);

@@ -275,7 +275,7 @@ print_tallies(const struct options *options)
 int
 main(int argc, char **argv)
 {
-    struct options options = {.samples = 40};
+    struct options options = {.samples = 12};
     const struct {
         const char *name, *workload, *sizes;
         double constant;

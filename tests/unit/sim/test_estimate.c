@@ -264,7 +264,7 @@ END_TEST
 
 START_TEST(which_policies_are_calibrated)
 {
-    static const char *const never[] = {"tinylfu", "w-tinylfu", "maxs",
+    static const char *const never[] = {"tinylfu", "w-tinylfu", "maxs", "lecar",
                                         "lfu",     "lru-k",     "slru:segments=2"};
     struct policy_spec none = {0}, lru = made_spec("lru");
 
@@ -284,8 +284,9 @@ START_TEST(what_supports_an_error)
         struct calibration c;
         bool supports;
     } cases[] = {
-        {{400, 400, 360, 40, 31}, true},  {{400, 400, 359, 40, 31}, false},
-        {{400, 400, 380, 40, 30}, false}, {{400, 100, 95, 40, 36}, true},
+        {{400, 400, 360, 40, 29}, true},  {{400, 400, 359, 40, 31}, false},
+        {{400, 400, 380, 40, 28}, false}, {{400, 100, 95, 40, 36}, true},
+        {{120, 120, 114, 12, 7}, true},   {{120, 120, 114, 12, 6}, false},
         {{400, 99, 99, 40, 40}, false},   {{400, 0, 0, 0, 0}, false},
     };
 
