@@ -15,7 +15,8 @@
 #                        server over RPC, of the server over HTTP beside the caches that are
 #                        installed (tests/bench/http.py), of misses in flight, of the hash table, and
 #                        of the simulator (alone: make bench-sim)
-#   make calibrate       measure how often the stated errors of samples hold, by policy
+#   make calibrate       measure how often the intervals of advise hold, by log
+#   make calibrate-samples  measure how often the stated errors of samples hold, by policy
 #   make cache-tests     run http-tests/cache-tests against the HTTP front; CACHE_TESTS is the folder of its
 #                        checkout, in which `npm install --omit=dev` has been run
 #   make suites          run the suites of Express, koa, send and node-fetch through the daemon, beside the
@@ -165,7 +166,7 @@ endif
 DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"'
 
 # Probes run once, and only for targets that compile: before setup there may be nothing to ask.
-ifneq ($(filter-out help clean distclean setup setup-test demo reproduce reproduction test test-debian check-policy fuzz coverage bench bench-sim calibrate cache-tests suites app-test soak format \
+ifneq ($(filter-out help clean distclean setup setup-test demo reproduce reproduction test test-debian check-policy fuzz coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-test soak format \
 	uninstall,$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(pkg_cflags)
 PKG_LIBS := $(pkg_libs)
@@ -214,7 +215,7 @@ FUZZ := $(patsubst %.c,$(B)/%,$(filter-out $(FUZZ_SHARED),$(wildcard tests/fuzz/
 SOAK := $(B)/tests/soak/soak
 PEERS := $(patsubst %.c,$(B)/%,$(wildcard tests/system/peers/*.c))
 
-.PHONY: all help clean distclean install test test-debian check-policy demo reproduce reproduction fuzz coverage bench bench-sim calibrate cache-tests suites app-test setup \
+.PHONY: all help clean distclean install test test-debian check-policy demo reproduce reproduction fuzz coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-test setup \
 	setup-test unit programs origin peers bench-programs fuzz-programs soak soak-programs format uninstall
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -498,9 +499,14 @@ app-test:
 	$(Q)$(MAKE) VARIANT=$(VARIANT) programs
 	$(Q)tests/apps/run.py --build build/$(VARIANT) $(APP)
 
-# How often the errors that are stated of samples hold, by policy, beside sim/calibrated.c:
-# make calibrate TRACES="FILE..."
+# How often the intervals of advise hold, by log: make calibrate FOLDER=RECORDED_TRACES. And how
+# often the errors that are stated of samples hold, by policy, beside sim/calibrated.c:
+# make calibrate-samples TRACES="FILE..."
 calibrate:
+	$(Q)$(MAKE) VARIANT=release programs origin
+	$(Q)tests/bench/calibrate_advise.py $(if $(FOLDER),--traces $(FOLDER))
+
+calibrate-samples:
 	$(Q)$(MAKE) VARIANT=release build/release/tests/bench/calibrate
 	$(Q)build/release/tests/bench/calibrate $(TRACES)
 

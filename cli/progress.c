@@ -13,6 +13,7 @@
 
 #define MAX_WIDTH 200
 #define MAX_BAR 40
+#define MOST_ESTIMATED 0.99
 
 /* "0:07", "12:34", "3:02:01". */
 static void
@@ -95,6 +96,36 @@ progress_format_bytes(char *line, size_t size, unsigned width, const char *label
     return put_bar(line, size, width, label, (double)done / (double)total, numbers);
 }
 
+const char *
+progress_format_work(char *line, size_t size, unsigned width, const char *label, double part,
+                     const char *rate, double left_seconds)
+{
+    char numbers[128], left[32];
+
+    format_left(left, sizeof(left), left_seconds);
+    snprintf(numbers, sizeof(numbers), "%3.0f %%  %s  %s left", part * 100, rate, left);
+    return put_bar(line, size, width, label, part, numbers);
+}
+
+/* The part grows, and ends below 1 however wrong the total is. */
+static void
+format_estimated(char *line, size_t size, unsigned width, struct progress *progress, uint64_t done,
+                 int64_t elapsed_us)
+{
+    double seconds = (double)elapsed_us / 1e6, speed = seconds > 0 ? (double)done / seconds : 0;
+    double part = progress->total ? (double)done / (double)progress->total : 0;
+    char rate[80];
+
+    if (part > MOST_ESTIMATED)
+        part = MOST_ESTIMATED;
+    if (part > progress->part)
+        progress->part = part;
+    snprintf(rate, sizeof(rate), speed < 1e6 ? "%.0f %s/s" : "%.1f million %s/s",
+             speed < 1e6 ? speed : speed / 1e6, progress->unit);
+    (void)progress_format_work(line, size, width, progress->label, progress->part, rate,
+                         part > 0 ? seconds * (1 - part) / part : 0);
+}
+
 void
 progress_begin(struct progress *progress, const char *label, uint64_t total)
 {
@@ -112,10 +143,18 @@ progress_begin_bytes(struct progress *progress, const char *label, uint64_t tota
 }
 
 void
+progress_begin_work(struct progress *progress, const char *label, const char *unit)
+{
+    progress_begin(progress, label, 0);
+    progress->unit = unit;
+}
+
+void
 progress_draw(struct progress *progress, uint64_t done)
 {
     struct winsize window;
     unsigned width = 80;
+    int64_t elapsed_us;
     char line[MAX_WIDTH + 1];
 
     if (!progress->shown)
@@ -124,10 +163,14 @@ progress_draw(struct progress *progress, uint64_t done)
         width = window.ws_col;
     if (width > MAX_WIDTH)
         width = MAX_WIDTH;
+    elapsed_us = clock_monotonic_us() - progress->begun_us;
     /* One column less: a full line makes some terminals begin the next. */
-    (progress->bytes ? progress_format_bytes
-                     : progress_format)(line, sizeof(line), width - 1, progress->label, done,
-                                        progress->total, clock_monotonic_us() - progress->begun_us);
+    if (progress->unit)
+        format_estimated(line, sizeof(line), width - 1, progress, done, elapsed_us);
+    else
+        (progress->bytes ? progress_format_bytes
+                         : progress_format)(line, sizeof(line), width - 1, progress->label, done,
+                                            progress->total, elapsed_us);
     fprintf(stderr, "\r%s\033[K", line);
     fflush(stderr);
     progress->drawn = true;

@@ -12,6 +12,8 @@ struct progress {
     bool shown; /* stderr is a terminal */
     bool drawn; /* the line is on the screen */
     bool bytes; /* they are counted */
+    const char *unit; /* static: of what is counted, where the total is an estimate; or NULL */
+    double part;      /* that was drawn last, where the total is an estimate */
     uint64_t total;
     int64_t begun_us;
     char label[32];
@@ -21,6 +23,13 @@ void progress_begin(struct progress *progress, const char *label, uint64_t total
 
 /* The same for bytes; a total of 0 is not known. */
 void progress_begin_bytes(struct progress *progress, const char *label, uint64_t total);
+
+/*
+ * The same for a work whose total is an estimate: it can be set between two calls of
+ * progress_draw(), and is not printed. The part that is drawn never falls. `unit` is static, in the
+ * plural.
+ */
+void progress_begin_work(struct progress *progress, const char *label, const char *unit);
 
 /* Redraws the line. */
 void progress_draw(struct progress *progress, uint64_t done);
@@ -34,6 +43,13 @@ void progress_clear(struct progress *progress);
  */
 const char *progress_format(char *line, size_t size, unsigned width, const char *label,
                             uint64_t done, uint64_t total, int64_t elapsed_us);
+
+/*
+ * The same of a part, without the numbers: "label [#####     ]  50 %  14.5 million requests/s  0:02 left". What
+ * is left follows from the part, and the rate from what is done.
+ */
+const char *progress_format_work(char *line, size_t size, unsigned width, const char *label,
+                                 double part, const char *rate, double left_seconds);
 
 /*
  * The same of bytes: "label [#####     ]  50 %  1.0 GiB of 2.0 GiB  25.0 MiB/s  0:41 left"; without

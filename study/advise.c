@@ -30,19 +30,26 @@ static const struct option_group own = {.rows = rows};
 
 /* Both goals where sizes are known; that of the options first. */
 static int
-find_both(struct advice advices[2], size_t *count, const struct simulate_subject *subject,
+find_both(struct advice advices[2], size_t *count, struct simulate_subject *subject,
           const struct advise_options *options)
 {
-    int status = EX_OK;
+    struct advice_work work = {.done = 0};
+    int status;
 
     *count = subject->sized ? 2 : 1;
+    progress_begin_work(&work.progress, "advise", "requests");
+    status = advice_choose_sample(subject, &options->common, options->share, &work);
     for (size_t i = 0; i < *count && status == EX_OK; i++) {
         bool by_bytes = (i == 0) == options->common.by_bytes;
 
-        status = advice_find(&advices[i], subject, &options->common, by_bytes, options->share);
+        work.goals_after = (unsigned)(*count - i - 1);
+        status =
+            advice_find(&advices[i], subject, &options->common, by_bytes, options->share, &work);
         if (status == EX_OK)
             status = advice_compare(&advices[i]);
+        advices[i].work = NULL;
     }
+    progress_clear(&work.progress);
     return status;
 }
 
@@ -58,6 +65,7 @@ advise_paths(char *const *paths, size_t count, const struct advise_options *opti
     if (status != EX_OK)
         return status;
     status = find_both(advices, &goals, &subject, options);
+    advices[0].paths = paths;
     other = goals > 1 ? &advices[1] : NULL;
     interrupt_release();
     if (status == EX_OK && options->json)
@@ -91,7 +99,6 @@ advise(int argc, char **argv)
     int status;
 
     simulate_options_init(&options.common);
-    options.common.enough = SIMULATE_ENOUGH;
     status = parse_and_run(&options, argc, argv);
     simulate_options_free(&options.common);
     return status;
@@ -105,12 +112,14 @@ const struct command command_advise = {
              "infinite cache's hit ratio, and prints what the other policies need, which of\n"
              "them tie, how certain that is, and the hit ratios at sizes around it. Several\n"
              "files are one trace, ordered by time. Sizes are in bytes where the trace has\n"
-             "them, else in URLs. A larger cache can have a lower hit ratio, so sizes are\n"
+             "them, else in URLs. The intervals are of the ratio of as many requests to come,\n"
+             "from an empty cache: changes of the traffic as parts of this trace show them,\n"
+             "unknown header fields and the sample's error are included. A larger cache can have a lower hit ratio, so sizes are\n"
              "tried from a thousandth of everything on, in 60 to 500 steps depending on the\n"
              "length of the trace, until one is enough; the size is then narrowed down to 1 %\n"
              "between the last two steps. Only sizes below or between two steps can be\n"
-             "overlooked; the steps are printed. Of more than a million requests a sample is\n"
-             "simulated, unless --sample is given.\n",
+             "overlooked; the steps are printed. Of more than 400,000 requests a sample is\n"
+             "simulated if its error is small, unless --sample is given.\n",
     .options = {&own, &simulate_option_group, &trace_option_group},
     .after = "Exit status: 0 done; 64 wrong usage;\n" TRACE_EXIT_HELP
              "74 output could not be written; 130 Ctrl-C.\n",

@@ -11,7 +11,6 @@
 
 #include "cli/output.h"
 #include "study/advise.h"
-#include "study/simulate_run.h"
 
 #define INTERVAL 1.96     /* standard errors on each side of a 95 % interval */
 #define NEGLIGIBLE 0.0005 /* differences below this are ties: they round to nothing */
@@ -116,7 +115,8 @@ find_uncertainty(struct advice *advice, const struct candidate *best)
 
     /* Windows that agree by chance must not promise more than that many independent requests. */
     error = fmax(error, sqrt(ratio * (1 - ratio) / (double)best->course.count));
-    advice->uncertainty = INTERVAL * hypot(error, chance_of(advice, &best->at_best));
+    advice->uncertainty =
+        (advice->forecast.high[FORECAST_95] - advice->forecast.low[FORECAST_95]) / 2;
     advice->too_little = INTERVAL * error > ADVICE_MOST;
     if (advice->too_little)
         advice->requests_needed =
@@ -183,7 +183,7 @@ run_all(struct advice *advice, const struct candidate *best, struct sim_job *job
     for (size_t i = 0; i < advice->scale.count; i++)
         if (advice->scale.sizes[i] > best->size)
             jobs[count++] = advice_job(advice, &best->spec, advice->scale.sizes[i]);
-    status = simulate_run(jobs, count, (unsigned)advice->options->jobs, "advise");
+    status = advice_run(advice, jobs, count);
     if (status != EX_OK)
         return status;
     for (size_t i = 0; i < advice->count; i++)
@@ -212,7 +212,10 @@ find_body_size(struct advice *advice, const struct candidate *best)
     bodies.sim.charges = bodies.sample.trace.charges = NULL;
     options.specs = &spec;
     options.spec_count = 1;
-    status = advice_find(&alone, &bodies, &options, advice->by_bytes, advice->share);
+    advice->work->last = true;
+    status =
+        advice_find(&alone, &bodies, &options, advice->by_bytes, advice->share, advice->work);
+    advice->work->last = false;
     if (status == EX_OK && alone.count == 1 && alone.candidates[0].reached)
         advice->body_size = alone.candidates[0].size;
     advice_free(&alone);
@@ -234,12 +237,18 @@ advice_compare(struct advice *advice)
         return EX_SOFTWARE;
     }
     choose_around(advice, best->size);
+    advice->stage = ADVICE_COMPARES;
     status = run_all(advice, best, jobs);
     free(jobs);
     if (status != EX_OK)
         return status;
     for (size_t i = 0; i < advice->count; i++)
         find_tie(advice, best, &advice->candidates[i]);
+    advice->stage = ADVICE_BOUNDS;
+    status = advice_find_interval(advice, best);
+    if (status != EX_OK)
+        return status;
     find_uncertainty(advice, best);
+    advice->stage = ADVICE_ENDS;
     return find_body_size(advice, best);
 }

@@ -59,6 +59,39 @@ json_larger(struct json *j, const struct advice *advice)
     json_close_object(j);
 }
 
+/* Of the ratio of as many requests to come, in a cache that begins empty. */
+static void
+json_interval(struct json *j, const struct advice *advice)
+{
+    const struct simulate_options *options = advice->options;
+    const struct forecast *f = &advice->forecast;
+
+    json_open_object(j, "interval");
+    json_double(j, "low_68", f->low[FORECAST_68], 6);
+    json_double(j, "high_68", f->high[FORECAST_68], 6);
+    json_double(j, "low_95", f->low[FORECAST_95], 6);
+    json_double(j, "high_95", f->high[FORECAST_95], 6);
+    json_double(j, "change_68", f->change[FORECAST_68], 6);
+    json_double(j, "change_95", f->change[FORECAST_95], 6);
+    json_double(j, "sample_error", advice->sample_error, 6);
+    if (advice->subject->whole_pages && !options->header_bytes_given) {
+        json_double(j, "header_bytes_low", advice_header_bytes(advice, false), 0);
+        json_double(j, "header_bytes_high", advice_header_bytes(advice, true), 0);
+    } else {
+        json_null(j, "header_bytes_low");
+        json_null(j, "header_bytes_high");
+    }
+    json_open_array(j, "differences_of_parts");
+    for (size_t i = 0; i < f->scale_count; i++) {
+        json_open_object(j, NULL);
+        json_uint(j, "parts", f->scales[i].parts);
+        json_double(j, "mean_square", f->scales[i].mean_square, 9);
+        json_close_object(j);
+    }
+    json_close_array(j);
+    json_close_object(j);
+}
+
 static void
 json_best(struct json *j, const struct advice *advice, const struct candidate *best)
 {
@@ -68,6 +101,7 @@ json_best(struct json *j, const struct advice *advice, const struct candidate *b
         json_uint(j, "capacity_bytes_of_bodies", advice->body_size);
     else
         json_null(j, "capacity_bytes_of_bodies");
+    json_interval(j, advice);
     json_double(j, "uncertainty", advice->uncertainty, 6);
     json_bool(j, "too_little_data", advice->too_little);
     json_uint(j, "requests_needed", advice->requests_needed);

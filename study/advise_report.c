@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "policies/charge.h"
 
+#define NAMED_FILES 8u
 #define LINE 79 /* columns of text */
 
 static const char *
@@ -33,11 +34,19 @@ print_trace(const struct advice *advice)
     const struct simulate_subject *subject = advice->subject;
     char bytes[32];
 
-    output_put(subject->path);
-    if (subject->files > 1)
-        printf(" and %zu more file%s (%s)", subject->files - 1, subject->files == 2 ? "" : "s",
+    if (subject->files > 1) {
+        printf("%zu files as one trace, %s (", subject->files,
                subject->by_time ? "ordered by time" : "in the order given");
-    printf(": ");
+        for (size_t i = 0; i < subject->files && i < NAMED_FILES; i++) {
+            output_put(advice->paths[i]);
+            if (i + 1 < subject->files)
+                printf(", ");
+        }
+        printf(subject->files > NAMED_FILES ? "...):\n" : "):\n");
+    } else {
+        output_put(subject->path);
+        printf(": ");
+    }
     simulate_print_counts(&subject->sim);
     if (subject->sized)
         printf(" of %s together",
@@ -90,8 +99,8 @@ print_method(const struct advice *advice)
                " bytes or more).\n",
                advice->options->header_bytes, charge_page_overhead(policy_find("fifo")));
     if (subject->rate < 1)
-        printf("Estimated from a sample of %zu of the URLs; --sample 100%% takes all.\n",
-               subject->sample.trace.page_count);
+        printf("Estimated from a sample of %zu of the %zu URLs; --sample 100%% takes all.\n",
+               subject->sample.trace.page_count, subject->trace->url_count);
     if (seeds > 1)
         printf("Policies that draw random numbers: means of %u seeds (--seeds).\n", seeds);
 }
@@ -107,26 +116,57 @@ print_ratios(const struct advice *advice, const struct sim_result *result)
         printf(" and %.1f %% of the bytes", 100 * result->byte_hit_ratio);
 }
 
+/* What the intervals include. */
+static void
+print_included(const struct advice *advice, const struct candidate *best)
+{
+    printf("  included: changes of the traffic like those between parts of this trace");
+    if (advice->subject->whole_pages && !advice->options->header_bytes_given)
+        printf(",\n  header fields of %.0f to %.0f bytes (--header-bytes)",
+               advice_header_bytes(advice, false), advice_header_bytes(advice, true));
+    if (advice->subject->rate < 1)
+        printf(",\n  the sample's standard error of %.2f points", 100 * advice->sample_error);
+    if (best->at_best.spread.runs > 1)
+        printf(",\n  the standard deviation of %.2f points of %u seeds",
+               100 * (advice->by_bytes ? best->at_best.spread.byte_hit_ratio
+                                       : best->at_best.spread.hit_ratio),
+               best->at_best.spread.runs);
+    puts(".");
+}
+
 static void
 print_certainty(const struct advice *advice, const struct candidate *best)
 {
-    const struct sim_job *job = &best->at_best;
-    double error =
-        advice->by_bytes ? job->result.byte_hit_ratio_error : job->result.hit_ratio_error;
+    const struct forecast *f = &advice->forecast;
 
     if (advice->too_little)
         printf("Too little data: the uncertainty of the %s is +-%.0f points (95 %%), so\n"
                "this is a guess. About %" PRIu64 " requests would be enough.\n",
                goal_word(advice), ceil(100 * advice->uncertainty), advice->requests_needed);
-    else
-        printf("Uncertainty of the %s: +-%.1f points (95 %%).\n", goal_word(advice),
-               100 * advice->uncertainty);
-    if (isnan(error))
-        printf("The sample's error is unknown (%s) and not included; --sample 100%% has none.\n",
-               job->result.error_unknown);
-    if (job->spread.runs > 1)
-        printf("Mean of %u seeds; standard deviation %.2f points.\n", job->spread.runs,
-               100 * (advice->by_bytes ? job->spread.byte_hit_ratio : job->spread.hit_ratio));
+    printf("Intervals of the %s of as many requests to come, from an empty cache:\n"
+           "  68 %%: %.1f to %.1f %%; 95 %%: %.1f to %.1f %%;\n",
+           goal_word(advice), 100 * f->low[FORECAST_68], 100 * f->high[FORECAST_68],
+           100 * f->low[FORECAST_95], 100 * f->high[FORECAST_95]);
+    print_included(advice, best);
+}
+
+/* What the policy of most caches needs. */
+static void
+print_lru(const struct advice *advice, const struct candidate *best)
+{
+    char size[64];
+
+    for (size_t i = 0; i < advice->count; i++) {
+        const struct candidate *lru = &advice->candidates[i];
+
+        if (lru == best || strcmp(lru->spec.ops->name, "lru") != 0)
+            continue;
+        if (lru->reached)
+            printf("  LRU needs %s for that (%+.0f %%).\n", size_text(advice, lru->size, size),
+                   100 * ((double)lru->size / (double)best->size - 1));
+        else
+            printf("  LRU does not reach that at any size tried.\n");
+    }
 }
 
 static void
@@ -168,6 +208,7 @@ print_best(const struct advice *advice, const struct candidate *best)
            advice->in_bytes ? "bytes of all pages" : "distinct URLs");
     print_ratios(advice, &best->job.result);
     puts(".");
+    print_lru(advice, best);
     printf("  sunproxy set --policy %s --capacity-%s %" PRIu64 " --capacity-%s 0\n", name,
            advice->in_bytes ? "bytes" : "urls", best->size, advice->in_bytes ? "urls" : "bytes");
     if (advice->body_size && advice->body_size != best->size)

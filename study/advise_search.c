@@ -6,7 +6,6 @@
 #include <sysexits.h>
 
 #include "cli/output.h"
-#include "study/simulate_run.h"
 
 #define SMALLEST 1000    /* the scale begins at such a part of all */
 #define FEWEST_POINTS 60 /* of the scale; more where that costs little */
@@ -65,9 +64,9 @@ trials_add(struct trials *trials, const struct advice *advice, struct candidate 
 }
 
 static int
-trials_run(struct trials *trials, const struct advice *advice)
+trials_run(struct trials *trials, struct advice *advice)
 {
-    return simulate_run(trials->jobs, trials->count, (unsigned)advice->options->jobs, "advise");
+    return advice_run(advice, trials->jobs, trials->count);
 }
 
 /* ---- searching ------------------------------------------------------------------------------- */
@@ -125,7 +124,7 @@ update(const struct advice *advice, struct candidate *candidate, uint64_t size,
 
 /* All policies that are still searched, all at once. */
 static int
-search_round(const struct advice *advice, struct trials *trials)
+search_round(struct advice *advice, struct trials *trials)
 {
     int status = EX_OK;
 
@@ -243,7 +242,7 @@ find_infinite(struct advice *advice)
     int status = EX_OK;
 
     if (!sim_storage_is_all(&advice->subject->storage))
-        status = simulate_run(&job, 1, 1, "advise");
+        status = advice_run(advice, &job, 1);
     if (status == EX_OK && job.error == SIM_OK && job.result.requests != 0)
         advice->infinite = advice_goal(advice, &job.result);
     advice->target = advice->share * advice->infinite;
@@ -252,12 +251,13 @@ find_infinite(struct advice *advice)
 
 int
 advice_find(struct advice *advice, const struct simulate_subject *subject,
-            const struct simulate_options *options, bool by_bytes, double share)
+            const struct simulate_options *options, bool by_bytes, double share,
+            struct advice_work *work)
 {
     int status;
 
     *advice = (struct advice){
-        .options = options, .subject = subject, .by_bytes = by_bytes, .share = share};
+        .options = options, .subject = subject, .by_bytes = by_bytes, .share = share, .work = work};
     if (!prepare(advice)) {
         output_complain("out of memory");
         return EX_SOFTWARE;

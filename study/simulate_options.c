@@ -21,6 +21,7 @@ simulate_options_init(struct simulate_options *options)
     *options = (struct simulate_options){.trace = TRACE_OPTIONS_DEFAULT};
     options->trace.without_times = true;
     options->trace.without_methods = true;
+    options->header_bytes = SIMULATE_HEADER_BYTES;
     options->jobs = processors < 1 ? 1 : processors > MAX_JOBS ? MAX_JOBS : (uint64_t)processors;
 }
 
@@ -195,6 +196,15 @@ take_sample(const struct option_row *row, void *field, const char *text)
     return options_wrong(row, "a share of the URLs such as 1% or 0.01; all of them are 100%", text);
 }
 
+static int
+take_header_bytes(const struct option_row *row, void *field, const char *text)
+{
+    struct simulate_options *options = field;
+
+    options->header_bytes_given = true;
+    return option_uint(row, &options->header_bytes, text);
+}
+
 /* Times are read only where they are needed. */
 static int
 take_ttl(const struct option_row *row, void *field, const char *text)
@@ -235,8 +245,8 @@ static const struct option_row rows[] = {
      "whole",
      "what counts in bytes: whole pages as in the server: body, URL, --header-bytes, "
      "and bookkeeping; or bodies alone, as traces have them"},
-    {"header-bytes", 0, "N", option_uint, AT(header_bytes), 0, 65536, "300",
-     "bytes of header fields that are assumed of each page with --count-bytes whole"},
+    {"header-bytes", 0, "N", take_header_bytes, 0, 0, 65536, NULL,
+     "bytes of header fields of each page with --count-bytes whole (default: 300 are assumed)"},
     {"ttl", 0, "DURATION", take_ttl, 0, 0, 0, NULL,
      "pages expire this long after they were stored, such as 10m; the trace must have times "
      "(default: never)"},

@@ -13,6 +13,9 @@
 #define SIMULATE_ENOUGH 1000000u
 #define SIMULATE_ENOUGH_HELP "more than a million requests"
 
+/* Bytes of header fields that are assumed of each page, unless --header-bytes states them. */
+#define SIMULATE_HEADER_BYTES 300u
+
 /* What of a page counts in bytes, in the order of "body|whole". */
 enum simulate_count { SIMULATE_COUNT_BODY, SIMULATE_COUNT_WHOLE };
 
@@ -20,6 +23,7 @@ struct simulate_options {
     struct trace_options trace;
     enum simulate_count count_bytes;
     uint64_t header_bytes;  /* of header fields, assumed of each page where whole pages count */
+    bool header_bytes_given; /* by the user, who may have measured them */
     const char *sizes;      /* a file of URLs and bytes; NULL: the trace's own */
     const char **all_sizes; /* owned; every such file, in the order given; `sizes` is the last */
     size_t sizes_count;

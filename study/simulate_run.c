@@ -13,25 +13,21 @@
 
 /* Waits for the threads, draws their progress, and stops them at a signal. */
 static int
-wait_for_sweep(struct sim_sweep *sweep, const char *label)
+wait_for_sweep(struct sim_sweep *sweep, struct progress *progress, uint64_t before)
 {
-    struct progress progress;
-    uint64_t total, done = sim_sweep_progress(sweep, &total);
+    uint64_t total;
     int status = EX_OK;
 
-    progress_begin(&progress, label, total);
     while (!sim_sweep_wait(sweep, LOOK_AGAIN_MS)) {
         if (interrupt_came()) {
             status = EXIT_INTERRUPTED;
             sim_sweep_stop(sweep);
         }
-        done = sim_sweep_progress(sweep, &total);
         if (status == EX_OK)
-            progress_draw(&progress, done);
+            progress_draw(progress, before + sim_sweep_progress(sweep, &total));
         else
-            progress_clear(&progress);
+            progress_clear(progress);
     }
-    progress_clear(&progress);
     return status;
 }
 
@@ -53,17 +49,42 @@ report_errors(const struct sim_job *jobs, size_t count, int status)
 }
 
 int
-simulate_run(struct sim_job *jobs, size_t count, unsigned threads, const char *label)
+simulate_run_part(struct sim_job *jobs, size_t count, unsigned threads, struct progress *progress,
+                  uint64_t before)
 {
     struct sim_sweep *sweep = interrupt_catch() ? sim_sweep_start(jobs, count, threads) : NULL;
     int status = EX_SOFTWARE;
 
     if (sweep)
-        status = wait_for_sweep(sweep, label);
-    else
+        status = wait_for_sweep(sweep, progress, before);
+    if (status != EX_OK)
+        progress_clear(progress);
+    if (!sweep)
         output_complain("out of memory, threads or descriptors");
     sim_sweep_finish(sweep);
     return sweep ? report_errors(jobs, count, status) : status;
+}
+
+int
+simulate_run(struct sim_job *jobs, size_t count, unsigned threads, const char *label)
+{
+    struct progress progress;
+    int status;
+
+    progress_begin(&progress, label, simulate_run_size(jobs, count));
+    status = simulate_run_part(jobs, count, threads, &progress, 0);
+    progress_clear(&progress);
+    return status;
+}
+
+uint64_t
+simulate_run_size(const struct sim_job *jobs, size_t count)
+{
+    uint64_t requests = 0;
+
+    for (size_t i = 0; i < count; i++)
+        requests += (uint64_t)jobs[i].trace->request_count * (jobs[i].runs ? jobs[i].runs : 1);
+    return requests;
 }
 
 /* ---- LRU's curve ----------------------------------------------------------------------------- */

@@ -159,11 +159,26 @@ sum_up(struct simulate_subject *subject)
     return trace_totals_make(&requests, &subject->facts);
 }
 
-/* What policies and runs ask of the trace that is simulated: the sample if there is one. */
+/* What policies need of the trace that is simulated: the sample if there is one. */
+static int
+find_next(const struct simulate_options *options, struct simulate_subject *subject)
+{
+    struct sim_trace *simulated = subject->rate < 1 ? &subject->sample.trace : &subject->sim;
+
+    if (!needs_future(options))
+        return EX_OK;
+    free(subject->next);
+    subject->next = sim_next(simulated);
+    if (!subject->next)
+        return no_memory(subject->path);
+    simulated->next = subject->next;
+    return EX_OK;
+}
+
+/* What policies and runs need of the trace. */
 static int
 prepare(const struct simulate_options *options, struct simulate_subject *subject)
 {
-    struct sim_trace *simulated = &subject->sim;
     char share[32];
 
     subject->warmup =
@@ -186,24 +201,24 @@ prepare(const struct simulate_options *options, struct simulate_subject *subject
                         "--sample 100%% takes all",
                         subject->path, subject->trace->request_count,
                         capacity_format_share(subject->rate, share, sizeof(share)));
-    if (subject->rate < 1) {
-        if (!sim_sample_make(&subject->sim, subject->rate, options->seed, subject->warmup,
-                             &subject->sample))
-            return no_memory(subject->path);
-        simulated = &subject->sample.trace;
-        if (simulated->page_count == 0) {
-            output_complain("%s: a sample of %g %% of %zu URLs is empty; take a larger one",
-                            subject->path, subject->rate * 100, subject->trace->url_count);
-            return EX_DATAERR;
-        }
+    if (subject->rate < 1)
+        return simulate_subject_sample(subject, options, subject->rate);
+    return find_next(options, subject);
+}
+
+int
+simulate_subject_sample(struct simulate_subject *subject, const struct simulate_options *options,
+                        double rate)
+{
+    subject->rate = rate;
+    if (!sim_sample_make(&subject->sim, rate, options->seed, subject->warmup, &subject->sample))
+        return no_memory(subject->path);
+    if (subject->sample.trace.page_count == 0) {
+        output_complain("%s: a sample of %g %% of %zu URLs is empty; take a larger one",
+                        subject->path, rate * 100, subject->trace->url_count);
+        return EX_DATAERR;
     }
-    if (needs_future(options)) {
-        subject->next = sim_next(simulated);
-        if (!subject->next)
-            return no_memory(subject->path);
-        simulated->next = subject->next;
-    }
-    return EX_OK;
+    return find_next(options, subject);
 }
 
 /* Whether the trace has what expiry and a bound on pages need. */

@@ -57,6 +57,13 @@ int simulate_subject_load(char *const *paths, size_t count, const struct simulat
 const char *simulate_lifetime(const struct simulate_subject *subject,
                               char text[SIMULATE_LIFETIME_TEXT]);
 
+/*
+ * Draws the sample of a subject that has none, at a rate below 1. EX_OK, or the exit status after a
+ * complaint.
+ */
+int simulate_subject_sample(struct simulate_subject *subject,
+                            const struct simulate_options *options, double rate);
+
 /* "7 requests for 1 URL". */
 void simulate_print_counts(const struct sim_trace *trace);
 

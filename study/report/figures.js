@@ -172,12 +172,13 @@ const reportFigures = (() => {
             const [best, worst] = bestAndWorst(smallest, goal.y);
             const top = d3.greatest(rows, (r) => r[goal.y]);
             const enough = d3.least(rows.filter((r) => r[goal.y] >= top[goal.y] - 0.01), sizeOf);
+            const sufficient = rows.filter((r) => r[goal.y] >= top[goal.y] - 0.01 && sizeOf(r) === sizeOf(enough));
             return `With ${sizeText(small, inBytes(t))} ` + (there.length > 1 && tie(best, worst, goal.y) ?
                 `all policies tie (${ratio(best, goal.y)}). ` :
                 `the highest ${goal.name} is that of ${names(tied(smallest, best, goal.y))}: ${ratio(best, goal.y)}` +
                 (there.length > 1 ? `; the lowest that of ${names(tied(smallest, worst, goal.y))}: ` +
                     `${ratio(worst, goal.y)}. ` : ". ")) +
-                `${text(enough.policy)} comes within one point of the highest of all sizes (${ratio(top, goal.y)}) with ` +
+                `${list(sufficient)} ${sufficient.length > 1 ? "come" : "comes"} within one point of the highest of all sizes (${ratio(top, goal.y)}) with ` +
                 `${sizeText(sizeOf(enough), inBytes(t))}; ${goal.ideal(trace)}` + falls(t, goal.y) +
                 together(t, trace, goal.y) + liveAgrees(t);
         },

@@ -249,6 +249,36 @@ class PromiseTest(SimulateCase):
             f"{promised['capacity_bytes_of_bodies']}B", daemon=daemon).stdout)
         self.assertLess(self.live_ratio(live), promised["target"] - 0.1)
 
+    def test_the_interval_covers_other_header_fields(self):
+        """Pages of 54 bytes with 92 and 800 bytes of header fields, where 300 are assumed."""
+        trace, sizes = self.traffic(lambda dice: 54)
+        a = self.summary(trace, "--sizes", sizes, "--policy", "lru,gdsf", "--share", "0.8",
+                         command="advise")
+        promised, interval = a["policies"][0]["hit_ratio"], a["interval"]
+        self.assertEqual((interval["header_bytes_low"], interval["header_bytes_high"]), (75, 1200))
+        self.assertLess(interval["low_95"], interval["low_68"])
+        self.assertGreater(interval["high_95"], interval["high_68"])
+        reached = []
+        for padding in ("", "x" * 700):
+            daemon = self.daemon("--freshness", "off", origin=self.origin(
+                "--sizes", sizes, *(["--header", f"X-Padding: {padding}"] if padding else []),
+                name=f"origin{len(padding)}"))
+            live = json.loads(self.sunproxy(
+                "replay", trace, "--json", "--policy", a["policy"], "--capacity",
+                f"{a['capacity_bytes']}B", daemon=daemon).stdout)
+            reached.append(self.live_ratio(live))
+            self.assertLess(interval["low_95"], reached[-1])
+            self.assertGreater(interval["high_95"], reached[-1])
+        # They are far apart, so that the traffic alone does not explain them.
+        self.assertGreater(reached[0], promised + 0.02)
+        self.assertLess(reached[1], promised - 0.02)
+        known = self.summary(trace, "--sizes", sizes, "--policy", "lru,gdsf", "--share", "0.8",
+                             "--header-bytes", "300", command="advise")
+        self.assertIsNone(known["interval"]["header_bytes_low"])
+        self.assertLess(known["uncertainty"], a["uncertainty"])
+        text = self.sunproxy("advise", trace, "--sizes", sizes, "--policy", "lru").stdout.decode()
+        self.assertIn("header fields of 75 to 1200 bytes (--header-bytes)", text)
+
     def test_pages_of_two_kilobytes(self):
         promised, *_ = self.check_promise(lambda dice: dice.randrange(500, 3500))
         self.assertLess(promised["capacity_bytes_of_bodies"], promised["capacity_bytes"])
@@ -276,6 +306,28 @@ class PromiseTest(SimulateCase):
                              "--count-bytes", "body").stdout.decode()
         self.assertIn("only with --count-bytes body", text)
         self.assertNotIn("header fields", text)
+
+
+class CalibrationTest(harness.SystemTest):
+    """The short form of `make calibrate`."""
+
+    needs = (harness.RELEASE_ORIGIN, harness.RELEASE_SUNPROXYD, harness.RELEASE_SUNPROXY)
+
+    def test_intervals_cover_what_came(self):
+        done = self.run_program(["python3", harness.TOP / "tests/bench/calibrate_advise.py", "--log",
+                                 "zipf, lognormal 8", "--draws", "10", "--live", "5", "--json",
+                                 self.dir / "draws"])
+        text = done.stdout.decode()
+        self.assertRegex(text, r"\n  zipf, lognormal 8 KB +10 +2 ")
+        self.assertIn("absent: ", text)
+        rows = [json.loads(line) for line in (self.dir / "draws").read_text().splitlines()]
+        self.assertEqual((len(rows), sum(row["live"] for row in rows)), (20, 2))
+        inside = {level: sum(row["interval"][f"low_{level}"] <= row["ratio"]
+                             <= row["interval"][f"high_{level}"] for row in rows)
+                  for level in (68, 95)}
+        # Of 20 that cover with 68 % (95 %), fewer than 5 (13) do not come once in 10,000 times.
+        self.assertGreaterEqual(inside[68], 5)
+        self.assertGreaterEqual(inside[95], 13)
 
 
 class UncertaintyTest(SimulateCase):
@@ -306,7 +358,48 @@ class UncertaintyTest(SimulateCase):
         self.assertLess(a["uncertainty"], 0.05)
         text = self.advise(trace, "--policy", "lru,fifo,lfu")
         self.assertNotIn("Too little data", text)
-        self.assertIn(f"Uncertainty of the hit ratio: +-{100 * a['uncertainty']:.1f} points", text)
+        interval = [f"{100 * a['interval'][end]:.1f}" for end in
+                    ("low_68", "high_68", "low_95", "high_95")]
+        self.assertIn("Intervals of the hit ratio of as many requests to come, from an empty cache:\n"
+                      "  68 %: {} to {} %; 95 %: {} to {} %;\n"
+                      "  included: changes of the traffic".format(*interval), text)
+
+    def test_what_lru_needs_is_beside_the_recommendation(self):
+        trace = self.trace([f"http://h/{n % 200}" for n in range(2000)])
+        text = self.advise(trace, "--policy", "lru,lirs", "--share", "0.5")
+        self.assertRegex(text, r"of the requests\.\n  LRU needs 200 URLs for that \(\+\d+ %\)\.\n")
+
+    def test_traffic_that_changes_has_a_wider_interval(self):
+        dice = random.Random(2)
+        same = [f"http://h/{dice.randrange(100)}" for _ in range(4000)]
+        changes = [f"http://h/{n // 500}/{dice.randrange(20 + 150 * (n // 500 % 2))}"
+                   for n in range(4000)]
+        widths = [self.summary(self.trace(urls, name=name), "--policy", "lru",
+                               command="advise")["uncertainty"]
+                  for name, urls in (("same.txt", same), ("changes.txt", changes))]
+        self.assertGreater(widths[1], 2 * widths[0])
+
+    def test_a_smaller_sample_has_the_larger_error(self):
+        trace = self.trace(self.requests(40000, 8000))
+        small, large, all_of_it = (self.summary(trace, "--policy", "w-tinylfu", "--sample", rate,
+                                                command="advise") for rate in ("5%", "60%", "100%"))
+        errors = [a["interval"]["sample_error"] for a in (small, large, all_of_it)]
+        self.assertGreater(errors[0], errors[1])
+        self.assertGreater(errors[1], 0)
+        self.assertEqual(errors[2], 0)
+        self.assertGreater(small["uncertainty"], large["uncertainty"])
+        self.assertRegex(self.advise(trace, "--policy", "w-tinylfu", "--sample", "5%"),
+                         r"the sample's standard error of \d+\.\d\d points\.")
+
+    def test_a_sample_is_chosen_by_its_error(self):
+        done = self.sunproxy("trace", "generate", "zipf", "-n", "500000", "--urls", "60000",
+                             "--to", "oracle", "-o", self.dir / "long.oracleGeneral")
+        a = self.sunproxy("advise", self.dir / "long.oracleGeneral", "--policy", "lru", "--json")
+        self.assertIn("of 500000 requests a sample of", a.stderr.decode())
+        a = json.loads(a.stdout)
+        self.assertGreater(a["interval"]["sample_error"], 0)
+        self.assertLess(a["interval"]["sample_error"], 0.01)
+        self.assertEqual(done.returncode, 0)
 
     def test_ties_are_called_ties_and_differences_are_not(self):
         # A loop: FIFO and LRU do the same, and OPT-like policies do much better.
@@ -382,7 +475,8 @@ class UncertaintyTest(SimulateCase):
                 self.assertTrue(entry["policy"])
             self.assertEqual({k: v for k, v in whole.items() if k not in ("files", "trace")}, joined)
         self.assertRegex(self.advise(*paths[1:], "--policy", "lru"),
-                         r"log\.0 and 2 more files \(ordered by time\): 3000 requests")
+                         r"^3 files as one trace, ordered by time \(.*log\.0, .*log\.1, .*log\.2\):\n"
+                         r"3000 requests")
         plain = self.trace(["http://h/a", "http://h/a"], name="plain.txt")
         done = self.sunproxy("advise", plain, paths[1], "--policy", "lru")
         self.assertIn("not all of the 2 files have times", done.stderr.decode())
@@ -392,4 +486,5 @@ class UncertaintyTest(SimulateCase):
         text = self.advise(trace, "--sample", "50%", "--policy", "maxs,lru,tinylfu")
         self.assertRegex(text, r"maxs .*\((no calibrated error|the newest|too few)")
         self.assertRegex(text, r"tinylfu .*\((no calibrated error|too few)|"
-                               r"error is unknown \((no calibrated|too few)")
+                               r"  tinylfu with ")
+        self.assertIn("the sample's standard error of", text)

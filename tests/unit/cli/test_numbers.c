@@ -255,6 +255,20 @@ START_TEST(progress_fits_its_line)
 }
 END_TEST
 
+START_TEST(progress_of_an_estimated_work)
+{
+    char line[256];
+
+    ck_assert_str_eq(progress_format_work(line, sizeof(line), 60, "advise", 0.5,
+                                          "2.5 million requests/s", 62),
+                     "advise [#####     ]  50 %  2.5 million requests/s  1:02 left");
+    for (unsigned width = 1; width < 100; width++)
+        ck_assert_uint_le(strlen(progress_format_work(line, sizeof(line), width, "advise", 0.99,
+                                                      "123.4 million requests/s", 359999)),
+                          width);
+}
+END_TEST
+
 START_TEST(progress_of_bytes)
 {
     const uint64_t mib = 1 << 20;
@@ -350,6 +364,7 @@ unit_suite(void)
     tcase_add_test(tcase, times_are_summed_up_whatever_their_order);
     tcase_add_test(tcase, deviation_is_of_a_sample);
     tcase_add_test(tcase, progress_fits_its_line);
+    tcase_add_test(tcase, progress_of_an_estimated_work);
     tcase_add_test(tcase, progress_of_bytes);
     tcase_add_test(tcase, progress_is_as_wide_as_the_terminal_lets_it);
     suite_add_tcase(suite, tcase);
