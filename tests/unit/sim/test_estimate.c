@@ -60,6 +60,31 @@ START_TEST(the_error_that_is_stated_is_the_error_that_is_made)
 }
 END_TEST
 
+/* What all pages have in common does not vary with the draw: here each page misses once. */
+START_TEST(misses_that_all_pages_have_are_no_error)
+{
+    enum { PAGES = 4000, EACH = 3 };
+    uint32_t *ids = calloc(PAGES * EACH, sizeof(*ids));
+    struct sim_config config = {.spec = made_spec("lru"), .capacity_pages = PAGES};
+    struct sim_sample sample;
+    struct sim_result result;
+    struct made m;
+
+    for (uint32_t i = 0; i < PAGES * EACH; i++)
+        ids[i] = i % PAGES;
+    m = made_of(ids, NULL, PAGES * EACH, PAGES);
+    ck_assert(sim_sample_make(&m.trace, 0.2, 5, 0, &sample));
+    config.capacity_pages = sim_sample_capacity(PAGES, sample.sampling.rate);
+    config.sampling = &sample.sampling;
+    result = run(&sample.trace, &config);
+    ck_assert_double_eq_tol(result.hit_ratio, 1 - 1.0 / EACH, 1e-9);
+    ck_assert_double_lt(result.hit_ratio_error, 1e-6);
+    sim_sample_free(&sample);
+    made_free(&m);
+    free(ids);
+}
+END_TEST
+
 /* Sizes of a heavy tail, from 100 bytes to a hundred thousand, each page's own. */
 static void
 make_sizes_uneven(struct made *m)
@@ -303,6 +328,7 @@ unit_suite(void)
 
     tcase_set_timeout(tests, 300);
     tcase_add_test(tests, the_error_that_is_stated_is_the_error_that_is_made);
+    tcase_add_test(tests, misses_that_all_pages_have_are_no_error);
     tcase_add_test(tests, no_error_is_stated_that_does_not_hold);
     tcase_add_test(tests, why_no_error_is_stated);
     tcase_add_test(tests, the_error_covers_a_steep_curve);
