@@ -218,6 +218,7 @@ class ManualsTest(harness.SystemTest):
             answer = harness.wait_until(
                 lambda: (a := c.stat()).value(keys["connections"]) == 1 and a, what="one connection")
         self.assertEqual(set(shown) - set(keys), {"software", "policy", "shard_choice", "hit_ratio",
+                                                  "hit_ratio_with_coalesced",
                                                   "byte_hit_ratio", "histograms"})
         self.assertEqual(set(keys) - set(shown), set())
         changing = {"uptime_us", "calls", "bytes_received", "bytes_sent", "connections_total"}
