@@ -1,15 +1,15 @@
 /*
  * What a run over a sample says of the whole trace, and how sure that is. Private to sim/.
  *
- * Of a sample with share p of all pages, misses / p estimates the misses of the whole trace, where p
- * is the share that was drawn, not the one that was meant. That is the number of all pages times the
- * mean of a simple random sample without replacement, whose variance is (1 - p) / p^2 times the sum
- * of the squared deviations of each page's misses from their mean (Cochran, "Sampling Techniques",
- * 1977, section 2.5). The squares are of the deviations: most pages miss once, and what all pages
- * have in common does not vary with the draw. Divided by the requests of the whole trace, not by
- * those that came with the draw: whether a popular page was drawn then hardly matters, for it
- * rarely misses (the adjustment of Waldspurger et al., "Efficient MRC Construction with SHARDS",
- * 2015, section 3.3).
+ * Of a sample with share p of all pages, misses / p estimates the misses of the whole trace, where
+ * p is the share that was drawn, not the one that was meant. That is the number of all pages times
+ * the mean of a simple random sample without replacement, whose variance is (1 - p) / p^2 times the
+ * sum of the squared deviations of each page's misses from their mean (Cochran, "Sampling
+ * Techniques", 1977, section 2.5). The squares are of the deviations: most pages miss once, and
+ * what all pages have in common does not vary with the draw. Divided by the requests of the whole
+ * trace, not by those that came with the draw: whether a popular page was drawn then hardly
+ * matters, for it rarely misses (the adjustment of Waldspurger et al., "Efficient MRC Construction
+ * with SHARDS", 2015, section 3.3).
  *
  * Sizes have heavy tails, so that a sample mostly lacks the largest pages and shows less variance
  * than there is: the error of the byte hit ratio is enlarged by ESTIMATE_BYTES. That was measured

@@ -228,12 +228,12 @@ LABORATORY = [
     (["simulate", "{dir}"], NOINPUT, r"{dir}"),
     # advise
     (["advise"], USAGE, r"trace"),
-    (["advise", "--policy", "lru", "{trace}", "{list}"], 0, r"and 1 more file"),
+    (["advise", "--policy", "lru", "{trace}", "{list}"], 0, r"2 files as one trace"),
     (["advise", "--share", "101%", "{trace}"], USAGE, r"--share"),
     (["advise", "--share", "0", "{trace}"], USAGE, r"--share"),
     (["advise", "--help"], 0, r"--share"),
     (["advise", "--share", "50%", "--json", "{trace}"], 0, r"polic"),
-    (["advise", "--policy", "lru,arc", "--sample", ".5", "{trace}"], 0, r"Estimated from a sample of \d+ of the URLs"),
+    (["advise", "--policy", "lru,arc", "--sample", ".5", "{trace}"], 0, r"Estimated from a sample of \d+ of the \d+ URLs"),
     (["advise", "--policy", "lru,arc", "--sample", ".5", "--by-bytes", "{trace}"], 0, r"Estimated from a sample"),
     # report
     (["report"], USAGE, r"trace"),
