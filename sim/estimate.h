@@ -13,8 +13,8 @@
  *
  * Sizes have heavy tails, so that a sample mostly lacks the largest pages and shows less variance
  * than there is: the error of the byte hit ratio is enlarged by ESTIMATE_BYTES. That was measured
- * (`make calibrate-samples`): without it the truth was within one error in 60 to 70 % of the samples, and
- * within 1.96 in 86 to 94 %.
+ * (`make calibrate-samples`): without it the truth was within one error in 55 to 73 % of the
+ * samples, and within 1.96 in 86 to 96 %.
  *
  * That is the error of the draw alone. The small cache also behaves as one a little larger or
  * smaller than its share: between two requests for a page not exactly the share of the other pages
