@@ -173,6 +173,16 @@ class AdviseTest(SimulateCase):
         command = re.search(r"sunproxy set (--policy \S+ --capacity-urls \d+ --capacity-bytes \d+)", text)
         self.assertTrue(command)
 
+    def test_a_sample_is_chosen_by_its_error(self):
+        done = self.sunproxy("trace", "generate", "zipf", "-n", "500000", "--urls", "60000",
+                             "--to", "oracle", "-o", self.dir / "long.oracleGeneral")
+        a = self.sunproxy("advise", self.dir / "long.oracleGeneral", "--policy", "lru", "--json")
+        self.assertIn("of 500000 requests a sample of", a.stderr.decode())
+        a = json.loads(a.stdout)
+        self.assertGreater(a["interval"]["sample_error"], 0)
+        self.assertLess(a["interval"]["sample_error"], 0.01)
+        self.assertEqual(done.returncode, 0)
+
     def test_what_no_cache_helps(self):
         trace = self.trace([f"http://h/{n}" for n in range(20)])
         self.assertIn("no cache helps", self.sunproxy("advise", trace).stdout.decode())
@@ -390,16 +400,6 @@ class UncertaintyTest(SimulateCase):
         self.assertGreater(small["uncertainty"], large["uncertainty"])
         self.assertRegex(self.advise(trace, "--policy", "w-tinylfu", "--sample", "5%"),
                          r"the sample's standard error of \d+\.\d\d points\.")
-
-    def test_a_sample_is_chosen_by_its_error(self):
-        done = self.sunproxy("trace", "generate", "zipf", "-n", "500000", "--urls", "60000",
-                             "--to", "oracle", "-o", self.dir / "long.oracleGeneral")
-        a = self.sunproxy("advise", self.dir / "long.oracleGeneral", "--policy", "lru", "--json")
-        self.assertIn("of 500000 requests a sample of", a.stderr.decode())
-        a = json.loads(a.stdout)
-        self.assertGreater(a["interval"]["sample_error"], 0)
-        self.assertLess(a["interval"]["sample_error"], 0.01)
-        self.assertEqual(done.returncode, 0)
 
     def test_ties_are_called_ties_and_differences_are_not(self):
         # A loop: FIFO and LRU do the same, and OPT-like policies do much better.
