@@ -14,19 +14,19 @@ static const struct {
     const char *name;
     size_t visits;
     size_t joined;
-    size_t urls;
+    size_t urls; /* without fragments */
     size_t bases;
     unsigned busiest; /* per cent of the requests, to the busiest base URL */
 } real[] = {
     {"chrome/browser-history-darwin-epic", 7, 7, 5, 3, 43},
     {"chrome/browserexport-chrome.sqlite", 6, 6, 2, 2, 83},
     {"chrome/grr-History3", 19, 19, 18, 6, 42},
-    {"chrome/hindsight-10-History", 84, 84, 64, 17, 23},
+    {"chrome/hindsight-10-History", 84, 84, 62, 17, 23},
     {"chrome/hindsight-30-History", 46, 46, 35, 10, 35},
-    {"chrome/hindsight-60-History", 61, 61, 31, 6, 59},
+    {"chrome/hindsight-60-History", 61, 61, 30, 6, 59},
     {"chrome/personal_search-History", 826, 48, 23, 10, 33},
     {"chrome/pesos-win-opera-History", 6, 6, 5, 5, 33},
-    {"chrome/plaso-History", 69, 69, 55, 15, 38},
+    {"chrome/plaso-History", 69, 69, 53, 15, 38},
     {"chrome/velociraptor-ChromeHistory.sqlite", 2, 2, 1, 1, 100},
 };
 
