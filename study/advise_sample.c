@@ -12,10 +12,10 @@
 #include "sim/sample.h"
 #include "study/advise.h"
 
-#define PILOT 200000.0   /* requests, about */
-#define HALVINGS 12      /* of the capacity */
-#define NEARLY_ALL 0.75  /* a share from which on the whole trace is simulated */
-#define PILOTS 3         /* each with four times the requests, until one shows an error */
+#define PILOT 200000.0  /* requests, about */
+#define HALVINGS 12     /* of the capacity */
+#define NEARLY_ALL 0.75 /* a share from which on the whole trace is simulated */
+#define PILOTS 3        /* each with four times the requests, until one shows an error */
 
 /* LRU over the pilot, in a cache with this share of the bytes or URLs. */
 static struct sim_job
@@ -72,26 +72,26 @@ static int
 find_rate(const struct advice_sample *sample, double most, struct advice_work *work, double *rate)
 {
     const struct simulate_subject *subject = sample->subject;
-    double requests = (double)subject->sim.request_count, pilot_rate = PILOT / requests, error;
+    double requests = (double)subject->sim.request_count, pilot_rate = PILOT / requests, error = NAN;
     int status = EX_OK;
 
     *rate = most;
-    for (int i = 0; i < PILOTS && pilot_rate < most && status == EX_OK; i++, pilot_rate *= 4) {
+    for (int i = 0; i < PILOTS && pilot_rate < most && status == EX_OK && isnan(error);
+         i++, pilot_rate *= 4) {
         struct sim_sample pilot;
-        double odds;
 
         if (!sim_sample_make(&subject->sim, pilot_rate, sample->options->seed, subject->warmup,
                              &pilot)) {
             output_complain("out of memory");
             return EX_SOFTWARE;
         }
-        status = pilot.trace.page_count ? find_error(sample, &pilot, work, &error) : EX_OK;
-        odds = (1 - pilot.sampling.rate) / pilot.sampling.rate;
-        if (status == EX_OK && pilot.trace.page_count && !isnan(error)) {
+        if (pilot.trace.page_count)
+            status = find_error(sample, &pilot, work, &error);
+        if (status == EX_OK && !isnan(error)) {
+            double odds = (1 - pilot.sampling.rate) / pilot.sampling.rate;
             double wanted = odds * pow(ADVICE_SAMPLE_ERROR / fmax(error, 1e-9), 2);
 
             *rate = fmin(most, fmax(pilot_rate, 1 / (1 + wanted)));
-            i = PILOTS;
         }
         sim_sample_free(&pilot);
     }
