@@ -201,7 +201,7 @@ class TableTest(SimulateCase):
 
     def test_csv(self):
         trace = self.trace([f"http://h/{u}" for u in self.URLS], name='odd, "name".txt')
-        text = self.simulate(trace, trace, "--policy", "lru,fifo", "--capacity", "3",
+        text = self.simulate(trace, trace, "--separate", "--policy", "lru,fifo", "--capacity", "3",
                              "--csv").stdout.decode()
         rows = list(csv.DictReader(io.StringIO(text)))
         self.assertEqual(len(rows), 4)
