@@ -18,7 +18,6 @@ DATASETS = pathlib.Path(os.environ.get("SUNPROXY_DATASETS", "../shared/datasets"
 POLICIES = ["lru", "lfu", "fifo", "rand", "maxs"]
 # Sizes of a Part beside those in per cent of the paper: 1 URL, and all of them.
 ONE, ALL = 0, 100
-ENDS = [ONE, ALL]
 
 # Capacities in per cent of the URLs; runs; latency and bandwidth of the origin; options of replay; replays at a
 # time; seeds of RAND in the simulation of all capacities.

@@ -95,5 +95,5 @@ class DocumentTest(unittest.TestCase):
         """Its counts are those of its tables."""
         text = DOCUMENT.read_text()
         self.assertEqual(document.update(text, [], RUN), text)
-        for key in ("geni", "leiden"):
+        for key in ("geni", "leiden", "thrift", "sunrpc", "parallel"):
             self.assertIn(f"<!-- begin {key}:", text)

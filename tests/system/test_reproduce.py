@@ -242,7 +242,8 @@ class SunRpcClaimsTest(unittest.TestCase):
         for runs in study.authors.runs.values():
             runs[:] = [run._replace(outcomes=["miss", "hit"]) for run in runs]
         for log, expected in ((["miss", "hit"], HOLDS), (["miss", "evicted"], FAILS), (None, CANNOT)):
-            self.assertIs(claims.logged(study._replace(log=log)).verdict, expected)
+            found = claims.logged(study._replace(log=log))
+            self.assertEqual((found.verdict, found.ours), (expected, True))
 
     def test_lfu_depends_on_the_pattern(self):
         swapped = {**GOOD, "fifo": GOOD["lfu"], "lfu": GOOD["fifo"]}
