@@ -120,8 +120,8 @@ def row_way(result):
     return Row("2.1", "The cache returns an object that it has and that is fresh by itself, and gets one that it lacks or "
                "that is stale from the source, stores and returns it",
                "the first request reaches the source, one within the lifetime does not, one behind it does",
-               f"of {len(page)} requests for the page with max-age {len(result.seen['max-age'])} reached the source; of "
-               f"{len(both)} for that with a lifetime of {result.scale.lifetimes.long} s {len(result.seen['both'])}",
+               f"{len(result.seen['max-age'])} of {len(page)} requests for the page with max-age reached the source, "
+               f"{len(result.seen['both'])} of {len(both)} for that with a lifetime of {result.scale.lifetimes.long} s",
                observed(right, *page, *both))
 
 
@@ -129,7 +129,7 @@ def row_age_at_limit(result):
     hits_before, _ = split_by_expiry(result)
     last = hits_before[-1] if hits_before else None
     limit = result.scale.lifetimes.max_age
-    return Row("3.2 (a), left response", "Age: 120 with Cache-Control: max-age=120 is fresh: an object is fresh if "
+    return Row("3.2 (a), left response; 4, item 2", "Age: 120 with Cache-Control: max-age=120 is fresh: an object is fresh if "
                "Age ≤ max-age", f"an answer of the cache alone has Age {limit}; requests every {geni.INTERVAL:g} s",
                f"the last hit: {describe(last)}. RFC 9111, 4.2, has a response fresh while its lifetime exceeds its age"
                if last else "no hit", observed(last is not None and age(last) == limit, *result.headers["max-age"]))

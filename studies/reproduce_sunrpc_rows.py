@@ -351,6 +351,10 @@ DATA = [
 ]
 DATASET2 = cannot("Table 3 and Figures 4 and 5, dataset2", "985 requests, 74 distinct URLs, evenly distributed, with "
                   "both kinds of locality", f"the requests are not published. {MADE} for the first two; the rest is chosen")
+LOCALITY = cannot("4.1, Figure 4, dataset1", "extremely high temporal locality and less spatial locality",
+                  "the text has no measure of either")
+STEEP = cannot("4.2.3, Figure 9, dataset2", "its frontier is steeper at first than that of dataset1, and its cache is full "
+               "earlier", "the requests of dataset2 are not published")
 SECONDS = cannot("4.2.1", "without a cache 707.35 s (dataset1) and 633.18 s (dataset2)",
                  "times of the web of that year from the authors' network; the origin here is on the same machine")
 FRONTIER = cannot("Figure 4", "a frontier of new URLs at the top", "it follows from the numbering of URLs in the order of "
@@ -401,7 +405,7 @@ def order_without_maxs(part):
 def rows(study):
     parts, authors = list(study.parts.values()), without_maxs(study.authors)
     found = IMPLEMENTATION + DATA + [dimensions(study), share_of_urls(study), busiest(study), early_urls(study),
-                                     DATASET2, FRONTIER, size_share("dataset1", 75)(study),
+                                     LOCALITY, DATASET2, FRONTIER, size_share("dataset1", 75)(study),
                                      size_share("dataset2", 62)(study), SECONDS]
     for part in parts:
         found += access_rows(part)
@@ -416,7 +420,7 @@ def rows(study):
     found += [mirror(part) for part in parts] + [maxs_time(part) for part in parts]
     for part in [*parts, *([authors] if authors else [])]:
         found += [hit_then_missed(part), stack(part)]
-    found += [belady(study), *map(best_hits, [*parts, *([authors] if authors else [])]), closer_lines(study), SUDDEN]
+    found += [belady(study), *map(best_hits, [*parts, *([authors] if authors else [])]), closer_lines(study), STEEP, SUDDEN]
     lines = authors or parts[0]
     found += [variable_lines(lines), proportional_lines(lines), logged(study), skewed(study), AVERAGE,
               concluded(study, "LRU is the most effective irrespective of the pattern", lru_best), lfu_depends(study),

@@ -194,7 +194,7 @@ class RowsTest(unittest.TestCase):
         rows = geni_rows.rows(good())
         self.assertEqual([row.place for row in rows if row.ours], ["27.95 %", "unit", "other policies"])
         self.assertEqual(sum(row.verdict is Verdict.CANNOT for row in rows), 3)
-        for place in ("3.1, table", "3.2 (a), left response", "3.2 (a), right response", "3.2 (b), response",
+        for place in ("3.1, table", "3.2 (a), left response; 4, item 2", "3.2 (a), right response", "3.2 (b), response",
                       "3.3, step 2, both lists", "3.3 (a), table", "3.3 (b), table"):
             self.assertIn(place, [row.place for row in rows])
 

@@ -161,6 +161,7 @@ class RowsTest(unittest.TestCase):
             (r.row_lfu, {"small": {"lfu": 0.6}}, self.change(small, ratio=odd)),
             (r.row_tinylfu_small, {"small": {"tinylfu": 0.55}}, self.change(small, ratio=odd)),
             (r.row_sophisticated, {"small": {"gds": 0.4}}, self.change(small, ratio=odd)),
+            (r.row_policies, self.change(first, evictions=1), self.change(lru, ratio=(0.77, 0.78, 0.80))),
             (r.row_simple_faster, {"cost": {"gds": 0.5}},
              self.change(*(leiden.thread_cell(scale, "gds", n) for n in scale.threads), us=wild)),
             (r.row_conclusion, self.change(backend, us=(9000, 9001, 9002)), self.change(backend, us=wild)),
@@ -189,6 +190,8 @@ class RowsTest(unittest.TestCase):
         places = " ".join(row.place for row in rows) + " "
         for number in range(1, 12):
             self.assertRegex(places, f"figure {number}\\b")
+        for section in ("3.3.1", "3.3.2", "3.3.3", "4.3.1", "4.3.2", "4.3.3", "4.3.4", "Abstract"):
+            self.assertIn(section, places)
         self.assertEqual([row.verdict for row in rows if row.ours], [Verdict.HOLDS])
 
 
