@@ -1,5 +1,4 @@
 /* list: one measurement of locks of a linked list (list_bench.h), as a line of JSON. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sysexits.h>
@@ -7,6 +6,7 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "tests/bench/list_bench.h"
+#include "tests/bench/program.h"
 
 static const char help[] =
     "usage: list [option...]\n"
@@ -23,8 +23,9 @@ static const char help[] =
 #define RANGE 100000000u
 
 static bool
-set_option(struct list_bench_config *config, int which, const char *text)
+set_option(void *context, int which, const char *text)
 {
+    struct list_bench_config *config = context;
     uint64_t number = 0;
     bool right = false;
 
@@ -61,7 +62,6 @@ print_result(const struct list_bench_result *result, uint64_t keys)
 {
     struct buf out;
     struct json j;
-    bool ok;
 
     buf_init(&out, 1024);
     json_init(&j, &out);
@@ -73,9 +73,7 @@ print_result(const struct list_bench_result *result, uint64_t keys)
     json_double(&j, "seconds", (double)result->elapsed_us / 1e6, 6);
     json_double(&j, "cpu_seconds", (double)result->cpu_us / 1e6, 6);
     json_close_object(&j);
-    ok = !buf_failed(&out) && puts(buf_str(&out)) >= 0 && fflush(stdout) == 0;
-    buf_free(&out);
-    return ok;
+    return program_print(&out);
 }
 
 int
@@ -99,19 +97,11 @@ main(int argc, char **argv)
                                        .seed = 1};
     struct list_bench_result result = {0};
     struct list_bench *bench;
+    int status = program_parse(argc, argv, table, help, set_option, &config);
     bool done;
-    int c;
 
-    while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
-        if (c == 'h') {
-            fputs(help, stdout);
-            return EXIT_SUCCESS;
-        }
-        if (!set_option(&config, c, optarg)) {
-            fputs(help, stderr);
-            return EX_USAGE;
-        }
-    }
+    if (status != PROGRAM_GOES_ON)
+        return status;
     if (config.members + config.inserts > 100) {
         fputs(help, stderr);
         return EX_USAGE;

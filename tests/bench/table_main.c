@@ -1,11 +1,10 @@
 /* table: one measurement of the cache's hash table (table_bench.h), as a line of JSON. */
-#include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sysexits.h>
 
 #include "base/json.h"
 #include "base/units.h"
+#include "tests/bench/program.h"
 #include "tests/bench/table_bench.h"
 
 static const char help[] =
@@ -20,8 +19,9 @@ static const char help[] =
     "  --milliseconds N   duration, 1 to 600000 (200)\n";
 
 static bool
-set_option(struct table_bench_config *config, int which, const char *text)
+set_option(void *context, int which, const char *text)
 {
+    struct table_bench_config *config = context;
     uint64_t number = 0;
     bool right = false;
 
@@ -63,7 +63,6 @@ print_result(const struct table_bench_result *result)
     double operations = (double)(result->operations ? result->operations : 1);
     struct buf out;
     struct json j;
-    bool ok;
 
     buf_init(&out, 1024);
     json_init(&j, &out);
@@ -74,9 +73,7 @@ print_result(const struct table_bench_result *result)
     json_double(&j, "per_second", operations * 1e6 / (double)result->elapsed_us, 0);
     json_double(&j, "cpu_ns", (double)result->cpu_us * 1e3 / operations, 2);
     json_close_object(&j);
-    ok = !buf_failed(&out) && puts(buf_str(&out)) >= 0 && fflush(stdout) == 0;
-    buf_free(&out);
-    return ok;
+    return program_print(&out);
 }
 
 int
@@ -95,19 +92,11 @@ main(int argc, char **argv)
         .parts = 1, .threads = 1, .lookups = 90, .entries = 100000, .duration_us = 200000};
     struct table_bench_result result = {0};
     struct table_bench *bench;
+    int status = program_parse(argc, argv, table, help, set_option, &config);
     bool done;
-    int c;
 
-    while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
-        if (c == 'h') {
-            fputs(help, stdout);
-            return EXIT_SUCCESS;
-        }
-        if (!set_option(&config, c, optarg)) {
-            fputs(help, stderr);
-            return EX_USAGE;
-        }
-    }
+    if (status != PROGRAM_GOES_ON)
+        return status;
     bench = table_bench_create(&config);
     done = bench && table_bench_run(bench, &result);
     if (!done)
