@@ -62,8 +62,8 @@ Choice = collections.namedtuple(
     "Choice", "seed first_day sittings exponent burst spread era busiest_burst")
 
 # Published: requests, distinct URLs, requests to the busiest, share of requests at or under 20 KB
-# (Figure 6: "more than"), bytes of the busiest where Figure 6 shows them (the step of 44 % at 20 KB),
-# and LRU's hit ratio in per cent by capacity in URLs.
+# (Figure 6: "more than"), bytes of the busiest where Figure 6 shows them (the step of 44 % at 20
+# KB), and LRU's hit ratio in per cent by capacity in URLs.
 PUBLISHED = {
     "dataset1": Figures(997, 68, 446, 0.75, KB_LOW, {7: 85.6, 14: 90.5}),
     "dataset2": Figures(985, 74, 233, 0.62, None, {}),
@@ -135,7 +135,8 @@ def make_sequence(dice, figures, choice):
 
 
 def make_sizes(dice, figures, requested):
-    """Bytes by URL so that a little more than the published share of requests is at or under 20 KB."""
+    """Bytes by URL so that a little more than the published share of requests is at or under 20
+    KB."""
     counts = collections.Counter(requested)
     wanted = math.floor(figures.small * figures.requests) + 1
     small = {0}  # the busiest
@@ -255,8 +256,8 @@ def read_history(path):
 # ---- the two workloads of the Thrift study -------------------------------------------------------
 
 THRIFT_SEED, THRIFT_PAGES, THRIFT_SETS, THRIFT_TIMES = 3, 25, 5, 6
-# The study's largest caches, in bytes. At the first one LRU has the optimum on repeated.urls, so each
-# set fits; all pages together are larger than the second.
+# The study's largest caches, in bytes. At the first one LRU has the optimum on repeated.urls, so
+# each set fits; all pages together are larger than the second.
 THRIFT_OPTIMUM, THRIFT_LARGEST = 192 << 10, 256 << 10
 
 

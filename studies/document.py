@@ -1,7 +1,8 @@
-"""Writes the sections of docs/REPRODUCTION.md: the table of each paper that was repeated, and their counts.
+"""Writes the sections of docs/REPRODUCTION.md: the table of each paper that was repeated, and their
+counts.
 
-A section stands between two comments that name it, "begin KEY" and "end KEY". What stands outside of
-these is written by hand and kept, and so are the sections of papers that were not repeated.
+A section stands between two comments that name it, "begin KEY" and "end KEY". What stands outside
+of these is written by hand and kept, and so are the sections of papers that were not repeated.
 """
 
 import collections
@@ -21,23 +22,26 @@ Run = collections.namedtuple("Run", "date versions machine load")
 
 
 def wrap(text):
-    return textwrap.fill(" ".join(text.split()), WIDTH, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(" ".join(text.split()), WIDTH, break_long_words=False,
+                         break_on_hyphens=False)
 
 
 def _marked(key, body):
-    return f"<!-- begin {key}: written by make reproduction -->\n\n{body.strip()}\n\n<!-- end {key} -->\n"
+    return (f"<!-- begin {key}: written by make reproduction -->\n\n{body.strip()}\n\n"
+            f"<!-- end {key} -->\n")
 
 
 def _pattern(key):
-    return re.compile(rf"(?s)<!-- begin {re.escape(key)}:[^>]*-->\n(.*?)<!-- end {re.escape(key)} -->\n")
+    key = re.escape(key)
+    return re.compile(rf"(?s)<!-- begin {key}:[^>]*-->\n(.*?)<!-- end {key} -->\n")
 
 
 def section(paper, run):
     """Heading, setup, table and circumstances of a paper."""
     return (f"## {paper.title}\n\n{wrap(paper_table.tally(paper.rows))}\n\n"
             + "\n\n".join(map(wrap, paper.setup)) + "\n\n" + paper_table.to_markdown(paper) + "\n"
-            + wrap(f"Measured on {run.date} in {paper.seconds:.0f} s with {run.versions} on {run.machine}; load "
-                   f"average before it {run.load:.1f}."))
+            + wrap(f"Measured on {run.date} in {paper.seconds:.0f} s with {run.versions} on "
+                   f"{run.machine}; load average before it {run.load:.1f}."))
 
 
 def _put(text, key, body):
@@ -62,8 +66,10 @@ def _counts(text):
 def summary(text):
     """The counts by verdict of all sections, as a table."""
     found = _counts(text)
-    lines = ["| Paper | " + " | ".join(one.value for one in Verdict) + " |", "|---|" + "---:|" * len(Verdict)]
-    lines += [f"| {title} | " + " | ".join(str(n) for n in counts.values()) + " |" for title, counts in found.items()]
+    lines = ["| Paper | " + " | ".join(one.value for one in Verdict) + " |", "|---|"
+             + "---:|" * len(Verdict)]
+    lines += [f"| {title} | " + " | ".join(str(n) for n in counts.values()) + " |"
+              for title, counts in found.items()]
     total = [sum(counts[one] for counts in found.values()) for one in Verdict]
     lines.append("| all | " + " | ".join(map(str, total)) + " |")
     return "\n".join(lines)

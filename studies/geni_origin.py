@@ -1,12 +1,12 @@
-"""The source server of the GENI study: geni_origin.py PORT_FILE LOG LATENCY BANDWIDTH MEGABYTE MAX_AGE
-EXPIRES LONG MODIFIED.
+"""The source server of the GENI study: geni_origin.py PORT_FILE LOG LATENCY BANDWIDTH MEGABYTE
+MAX_AGE EXPIRES LONG MODIFIED.
 
-/objects/BYTES is an object of that size, fresh for an hour. /headers/NAME is what the study's header
-experiments fetch, with the fields that its text shows (PAGES): a lifetime by max-age, by Expires, or by
-both. The page of the first is modified MODIFIED seconds after its first request. All have an entity tag and
-answer If-None-Match. LOG gets a line for each request: method, path, status. Times are in seconds,
-BANDWIDTH is in bytes a second, and MEGABYTE is the
-number of bytes that a MB of the study has here.
+/objects/BYTES is an object of that size, fresh for an hour. /headers/NAME is what the study's
+header experiments fetch, with the fields that its text shows (PAGES): a lifetime by max-age, by
+Expires, or by both. The page of the first is modified MODIFIED seconds after its first request. All
+have an entity tag and answer If-None-Match. LOG gets a line for each request: method, path, status.
+Times are in seconds, BANDWIDTH is in bytes a second, and MEGABYTE is the number of bytes that a MB
+of the study has here.
 """
 
 import collections

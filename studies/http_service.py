@@ -1,8 +1,8 @@
 """An HTTP/1.1 server for the studies' origins: one thread, one event loop, on loopback.
 
-The network between it and its clients is part of it: a latency before the first byte of each response,
-and a bandwidth that all connections share, as those of one link do (a token bucket with a burst of
-BURST seconds).
+The network between it and its clients is part of it: a latency before the first byte of each
+response, and a bandwidth that all connections share, as those of one link do (a token bucket with a
+burst of BURST seconds).
 """
 
 import collections
@@ -24,15 +24,16 @@ TWICE = memoryview(PATTERN + PATTERN)
 
 # `fields` of a request by name in lower case.
 Request = collections.namedtuple("Request", "method path fields body")
-# `fields`: pairs of a name and a value. The body is `body`, or `size` bytes of the pattern. `delay`: seconds
-# that this response takes beside those of the link.
+# `fields`: pairs of a name and a value. The body is `body`, or `size` bytes of the pattern.
+# `delay`: seconds that this response takes beside those of the link.
 Reply = collections.namedtuple("Reply", "status fields body size delay", defaults=(b"", None, 0))
 # Seconds before the first byte, and bytes a second (0: no bound).
 Link = collections.namedtuple("Link", "latency bandwidth")
 
 
 def pattern_part(offset, length):
-    """At most `length` bytes of a body that repeats the pattern, and at least one, from an offset on."""
+    """At most `length` bytes of a body that repeats the pattern, and at least one, from an offset
+    on."""
     at = offset % len(PATTERN)
     return TWICE[at:at + min(length, len(PATTERN))]
 
@@ -73,7 +74,8 @@ class _Connection:
 
 
 class Service:
-    """handler(Request) returns the Reply; it is called when a request has come, before the latency."""
+    """handler(Request) returns the Reply; it is called when a request has come, before the
+    latency."""
 
     def __init__(self, handler, link):
         self.handler = handler
@@ -196,7 +198,8 @@ class Service:
                 if bandwidth and self.paid > now:
                     self._wait(connection, self.paid)
                     return
-                count = connection.socket.send(connection.piece(PIECE if bandwidth else len(PATTERN)))
+                count = connection.socket.send(connection.piece(PIECE if bandwidth
+                                                                else len(PATTERN)))
                 connection.advance(count)
                 if bandwidth:
                     self.paid = max(self.paid, now - BURST) + count / bandwidth

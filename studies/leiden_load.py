@@ -1,13 +1,13 @@
 """The clients of the Leiden study: leiden_load.py REQUESTS SEED CLIENTS COUNTS PORT...
 
-Each client sends a request when it has the response to the one before. All of them take requests from
-one sequence. A request goes to the port of the cache that has its path. The result is a JSON object on
-standard output: TALLIES, and for each of COUNTS (numbers with commas between) ratios and the mean time over
-so many requests from the first on.
+Each client sends a request when it has the response to the one before. All of them take requests
+from one sequence. A request goes to the port of the cache that has its path. The result is a JSON
+object on standard output: TALLIES, and for each of COUNTS (numbers with commas between) ratios and
+the mean time over so many requests from the first on.
 
-A hit is an answer whose body came from a cache, after a validation or without one. An answer is stale if
-its version is older than that of the last write of the endpoint that was answered before the read was
-sent.
+A hit is an answer whose body came from a cache, after a validation or without one. An answer is
+stale if its version is older than that of the last write of the endpoint that was answered before
+the read was sent.
 """
 
 import collections
@@ -21,10 +21,11 @@ import time
 import leiden_model as model
 
 READ = 1 << 17
-# Reads and writes; reads that a cache answered alone, that it answered after a validation, that joined
-# another fetch; stale answers; failures.
+# Reads and writes; reads that a cache answered alone, that it answered after a validation, that
+# joined another fetch; stale answers; failures.
 TALLIES = ("reads", "writes", "fresh", "validated", "joined", "stale", "failures")
-# Of a request: seconds until its answer was whole, whether it is a read, whether that was a hit, its bytes.
+# Of a request: seconds until its answer was whole, whether it is a read, whether that was a hit,
+# its bytes.
 Outcome = collections.namedtuple("Outcome", "seconds read hit size")
 
 
@@ -145,17 +146,20 @@ class Load:
         """Over the first `count` requests."""
         outcomes = self.outcomes[:count]
         reads = [one for one in outcomes if one.read]
-        return {"requests": count, "mean_us": 1e6 * statistics.mean(one.seconds for one in outcomes),
+        return {"requests": count, "mean_us": 1e6 * statistics.mean(one.seconds
+                                                                    for one in outcomes),
                 "hit_ratio": sum(one.hit for one in reads) / len(reads),
                 "hits_of_all": sum(one.hit for one in reads) / len(outcomes),
-                "byte_hit_ratio": sum(one.size for one in reads if one.hit) / sum(one.size for one in reads)}
+                "byte_hit_ratio": sum(one.size for one in reads if one.hit) / sum(one.size
+                                                                                  for one in reads)}
 
 
 def main():
     count, seed, clients, counts, *ports = sys.argv[1:]
     load = Load(model.draw_requests(int(count), int(seed)), int(clients), list(map(int, ports)))
     load.run()
-    print(json.dumps({**load.tallies, "after": [load.summarise(int(one)) for one in counts.split(",")]}))
+    print(json.dumps({**load.tallies, "after": [load.summarise(int(one))
+                                                for one in counts.split(",")]}))
 
 
 if __name__ == "__main__":

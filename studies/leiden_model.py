@@ -1,15 +1,16 @@
 """The endpoints of the Leiden study's REST service, which its service and its load share.
 
-The text states: 100 users; endpoints such as /path/3, /path/3/skill and /path/3/info; lists of all of a
-kind, which are larger; bodies of which many are under 1 KB and almost all under 20 KB; Zipf's law over the
-endpoints; 80 % GET, 20 % POST, PUT or DELETE. It does not state how many endpoints there are, nor how many
-of them a write changes. ENTITIES is chosen so that a cache that evicts nothing has the stated hit ratio of
-about 78 % after 15,000 requests; the sizes follow the statements on them.
+The text states: 100 users; endpoints such as /path/3, /path/3/skill and /path/3/info; lists of all
+of a kind, which are larger; bodies of which many are under 1 KB and almost all under 20 KB; Zipf's
+law over the endpoints; 80 % GET, 20 % POST, PUT or DELETE. It does not state how many endpoints
+there are, nor how many of them a write changes. ENTITIES is chosen so that a cache that evicts
+nothing has the stated hit ratio of about 78 % after 15,000 requests; the sizes follow the
+statements on them.
 
-An endpoint is /POOL, /POOL/NUMBER or /POOL/NUMBER/PART. The first segment is its pool: a microservice, and the
-tag pool of the middleware. A write of /POOL/NUMBER changes what that shows and the list /POOL; one of /paths
-also the user that the path belongs to (COUPLED). Each change gives an endpoint a new version, which its body
-and so its entity tag have.
+An endpoint is /POOL, /POOL/NUMBER or /POOL/NUMBER/PART. The first segment is its pool: a
+microservice, and the tag pool of the middleware. A write of /POOL/NUMBER changes what that shows
+and the list /POOL; one of /paths also the user that the path belongs to (COUPLED). Each change
+gives an endpoint a new version, which its body and so its entity tag have.
 """
 
 import itertools
@@ -43,7 +44,8 @@ def lists():
 
 def all_paths():
     """Every endpoint that GET has."""
-    return [*lists(), *(path for one in entities() for path in (one, *(f"{one}/{part}" for part in PARTS)))]
+    return [*lists(), *(path for one in entities()
+                        for path in (one, *(f"{one}/{part}" for part in PARTS)))]
 
 
 def entity_tag(path, version):
@@ -70,18 +72,21 @@ def pool_of(path):
 def make_sizes():
     """{path: bytes}, the same in every run."""
     draw = random.Random(1)
-    sizes = {path: min(LARGEST, max(SMALLEST, int(MEDIAN * draw.lognormvariate(0, SIGMA)))) for path in all_paths()}
+    sizes = {path: min(LARGEST, max(SMALLEST, int(MEDIAN * draw.lognormvariate(0, SIGMA))))
+             for path in all_paths()}
     sizes.update({f"/{pool}": count_entities(pool) * LIST_BYTES for pool in POOLS})
     return sizes
 
 
 def changed_by_write(method, path):
-    """The endpoints that a write changes. POST is to a list; the number of entities stays what it is."""
+    """The endpoints that a write changes. POST is to a list; the number of entities stays what it
+    is."""
     pool = pool_of(path)
     changed = [f"/{pool}"]
     if method != "POST":
         changed.append(path)
-        changed += [f"/{other}/{int(path.split('/')[2]) % count_entities(other)}" for other in COUPLED.get(pool, [])]
+        changed += [f"/{other}/{int(path.split('/')[2]) % count_entities(other)}"
+                    for other in COUPLED.get(pool, [])]
     return changed
 
 
@@ -102,7 +107,8 @@ def draw_requests(count, seed):
     """[(method, path)]: those of a smaller count are the first ones of a larger."""
     most = max(count, 15000)
     draw = random.Random(seed)
-    reads, changes, additions = zipf(draw, all_paths(), most), zipf(draw, entities(), most), zipf(draw, lists(), most)
+    reads, changes, additions = zipf(draw, all_paths(), most), zipf(draw, entities(),
+                                                                    most), zipf(draw, lists(), most)
     found = []
     for read, change, addition in zip(reads, changes, additions):
         if draw.random() >= WRITE_SHARE:

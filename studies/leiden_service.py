@@ -1,14 +1,14 @@
 """The backend of the Leiden study: leiden_service.py PORT_FILE LATENCY GENERATE.
 
 A REST service (leiden_model.py) behind the cache control middleware of the thesis, section 3.2. The
-middleware has the entity tag of each endpoint, in pools by the first segment of the path. A GET whose
-If-None-Match is that tag is answered 304 at once. Every other GET reaches the service, and the tag of its
-response is kept; if the request has that tag, the answer is 304, too, otherwise 200. A write empties all
-tags of its pool and of the pools coupled to it.
+middleware has the entity tag of each endpoint, in pools by the first segment of the path. A GET
+whose If-None-Match is that tag is answered 304 at once. Every other GET reaches the service, and
+the tag of its response is kept; if the request has that tag, the answer is 304, too, otherwise 200.
+A write empties all tags of its pool and of the pools coupled to it.
 
-Responses have Cache-Control: no-cache, so that a cache validates at every request. LATENCY is in seconds,
-of every response; GENERATE of those that reach the service in addition. /-/counts answers how many GETs
-were answered in which way.
+Responses have Cache-Control: no-cache, so that a cache validates at every request. LATENCY is in
+seconds, of every response; GENERATE of those that reach the service in addition. /-/counts answers
+how many GETs were answered in which way.
 """
 
 import json
@@ -26,7 +26,8 @@ class RestService:
         self.sizes = model.make_sizes()
         self.versions = dict.fromkeys(self.sizes, 1)
         self.tags = {pool: {} for pool in model.POOLS}
-        # GETs that the middleware answered 304, those that reached the service and were answered 304, and 200.
+        # GETs that the middleware answered 304, those that reached the service and were answered
+        # 304, and 200.
         self.counts = {"known": 0, "compared": 0, "full": 0}
 
     def answer(self, request):
@@ -64,13 +65,15 @@ class RestService:
             self.versions[one] += 1
         for pool in model.pools_of_write(request.path):
             self.tags[pool].clear()
-        return http_service.Reply(200, [], json.dumps({one: self.versions[one] for one in changed}).encode(),
+        return http_service.Reply(200, [],
+                                  json.dumps({one: self.versions[one] for one in changed}).encode(),
                                   delay=self.generate)
 
 
 def main():
     port_file, latency, generate = sys.argv[1:]
-    service = http_service.Service(RestService(float(generate)).answer, http_service.Link(float(latency), 0))
+    service = http_service.Service(RestService(float(generate)).answer,
+                                   http_service.Link(float(latency), 0))
     service.announce(port_file)
     service.run()
 

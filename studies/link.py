@@ -1,8 +1,8 @@
 """A link between a client and a server on this machine: link.py PORT_FILE TARGET_PORT BANDWIDTH.
 
 It accepts connections and forwards each of them to the target. What the server sends passes at
-BANDWIDTH bytes a second, which all connections share (a token bucket with a burst of BURST seconds);
-what the client sends is not delayed.
+BANDWIDTH bytes a second, which all connections share (a token bucket with a burst of BURST
+seconds); what the client sends is not delayed.
 """
 
 import asyncio
@@ -27,7 +27,8 @@ class Link:
                     now = time.monotonic()
                     if self.paid > now:
                         await asyncio.sleep(self.paid - now)
-                    self.paid = max(self.paid, time.monotonic() - BURST) + len(data) / self.bandwidth
+                    self.paid = max(self.paid,
+                                    time.monotonic() - BURST) + len(data) / self.bandwidth
                 writer.write(data)
                 await writer.drain()
         except ConnectionError:

@@ -5,14 +5,17 @@ import json
 
 import harness
 
-# A trace: its path, the table of sizes for origin and simulator (None: they are drawn), options of the daemon.
+# A trace: its path, the table of sizes for origin and simulator (None: they are drawn), options of
+# the daemon.
 Trace = collections.namedtuple("Trace", "path sizes options")
 
-# A replay: what the log says of each request (hit, miss, evicted, ...), its URL, and its time in microseconds.
-Run = collections.namedtuple("Run", "capacity requests hits hit_ratio byte_hit_ratio mean_us outcomes urls us")
+# A replay: what the log says of each request (hit, miss, evicted, ...), its URL, and its time in
+# microseconds.
+Run = collections.namedtuple("Run", "capacity requests hits hit_ratio byte_hit_ratio mean_us "
+                             "outcomes urls us")
 
-# Replays of a trace: none is [Run] without a cache, runs is {(policy, size): [Run]}. Runs with the same number
-# have the same seed. `sizes` are per cent of the URLs, or bytes.
+# Replays of a trace: none is [Run] without a cache, runs is {(policy, size): [Run]}. Runs with the
+# same number have the same seed. `sizes` are per cent of the URLs, or bytes.
 Part = collections.namedtuple("Part", "name policies sizes none runs")
 
 
@@ -20,7 +23,8 @@ def read_log(path):
     """The outcomes, the URLs and the times."""
     head, *lines = [line.split("\t") for line in path.read_text(errors="replace").splitlines()]
     outcome, url, us = (head.index(name) for name in ("outcome", "url", "us"))
-    return [line[outcome] for line in lines], [line[url] for line in lines], [int(line[us]) for line in lines]
+    return [line[outcome] for line in lines], [line[url] for line in lines], [int(line[us])
+                                                                              for line in lines]
 
 
 class Bench:
@@ -40,12 +44,14 @@ class Bench:
         daemon = harness.Daemon(self.children, folder, name, self.origins[trace], "--seed", seed,
                                 *self.traces[trace].options)
         try:
-            result = harness.replay(self.children, daemon, self.traces[trace].path, policy, capacity, folder, name,
+            result = harness.replay(self.children, daemon, self.traces[trace].path, policy,
+                                    capacity, folder, name,
                                     *self.options)
         finally:
             self.children.end(daemon.child)
         one = result["runs"][0]
-        return Run(result["capacity_urls"], one["requests"], one["hits"], one["hit_ratio"], one["byte_hit_ratio"],
+        return Run(result["capacity_urls"], one["requests"], one["hits"], one["hit_ratio"],
+                   one["byte_hit_ratio"],
                    one["mean_us"], *read_log(folder / f"{name}.log"))
 
     def run_all(self, wanted, at_once):
@@ -58,9 +64,11 @@ class Bench:
 
 
 def simulate(children, out, name, trace, policies, capacities, *options):
-    """{(policy, capacity): result} of the simulator, as its JSON has it; `capacities` as it takes them."""
+    """{(policy, capacity): result} of the simulator, as its JSON has it; `capacities` as it takes
+    them."""
     sizes = ["--sizes", trace.sizes] if trace.sizes and trace.sizes != trace.path else []
-    argv = [harness.BUILD / "sunproxy", "simulate", "--json", "--policy", ",".join(policies), "--capacity",
+    argv = [harness.BUILD / "sunproxy", "simulate", "--json", "--policy", ",".join(policies),
+            "--capacity",
             ",".join(map(str, capacities)), *sizes, *options, trace.path]
     text = children.run(argv, out / f"{name}.err", out / f"{name}.json")
     one, = json.loads(text)["traces"]
@@ -86,7 +94,8 @@ def ratios(runs):
 
 
 def run_as_json(runs):
-    return [{name: getattr(run, name) for name in ("hit_ratio", "byte_hit_ratio", "mean_us")} for run in runs]
+    return [{name: getattr(run, name) for name in ("hit_ratio", "byte_hit_ratio", "mean_us")}
+            for run in runs]
 
 
 def part_as_json(part, size_name):

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Repeats the evaluations of published studies, and states which of their claims hold.
 
-Started by studies/reproduce.sh. Each study has modules of its own: what it runs, its table, and its part of
-the page. A paper's table is one list of rows (paper_table.py), whose verdicts are those of verdict.py; the page
-(reproduce_page.py), the JSON and docs/REPRODUCTION.md (document.py) have it from there. The Sun RPC paper and
-the Thrift study are replays over RPC (replays.py), the others load over HTTP or fetch in many threads.
+Started by studies/reproduce.sh. Each study has modules of its own: what it runs, its table, and its
+part of the page. A paper's table is one list of rows (paper_table.py), whose verdicts are those of
+verdict.py; the page (reproduce_page.py), the JSON and docs/REPRODUCTION.md (document.py) have it
+from there. The Sun RPC paper and the Thrift study are replays over RPC (replays.py), the others
+load over HTTP or fetch in many threads.
 """
 
 import argparse
@@ -44,22 +45,27 @@ import reproduce_thrift_page
 OUT = pathlib.Path("build/reproduce")
 MINUTES = 30  # of one study, on a busy machine
 
-# The studies. `how` is what it does, in a few words. perform(children, folder, scale) gives the result,
-# paper(result, seconds) its table (paper_table.Paper); section(result) and as_json(result) are what the page and the
-# JSON have of it beside the table.
+# The studies. `how` is what it does, in a few words. perform(children, folder, scale) gives the
+# result, paper(result, seconds) its table (paper_table.Paper); section(result) and as_json(result)
+# are what the page and the JSON have of it beside the table.
 OVER_HTTP = "over HTTP, against origins with a limited link"
 Study = collections.namedtuple("Study", "how full smoke perform paper section as_json")
 ALL_STUDIES = {
     "thrift": Study("live over RPC, two workloads", reproduce_thrift.FULL, reproduce_thrift.SMOKE,
-                    reproduce_thrift.perform, reproduce_thrift_rows.paper, reproduce_thrift_page.section,
+                    reproduce_thrift.perform, reproduce_thrift_rows.paper,
+                    reproduce_thrift_page.section,
                     reproduce_thrift_page.as_json),
     "sunrpc": Study("live over RPC, two data sets", reproduce_sunrpc.FULL, reproduce_sunrpc.SMOKE,
-                    reproduce_sunrpc.perform, reproduce_sunrpc_rows.paper, reproduce_sunrpc_page.section,
+                    reproduce_sunrpc.perform, reproduce_sunrpc_rows.paper,
+                    reproduce_sunrpc_page.section,
                     reproduce_sunrpc_page.as_json),
     "geni": Study(OVER_HTTP, reproduce_geni.FULL, reproduce_geni.SMOKE, reproduce_geni.perform,
-                  reproduce_geni_rows.paper, reproduce_geni_page.section, reproduce_geni_page.as_json),
-    "leiden": Study("over HTTP, before a REST service", reproduce_leiden.FULL, reproduce_leiden.SMOKE, reproduce_leiden.perform,
-                    reproduce_leiden_rows.paper, reproduce_leiden_page.section, reproduce_leiden_page.as_json),
+                  reproduce_geni_rows.paper, reproduce_geni_page.section,
+                  reproduce_geni_page.as_json),
+    "leiden": Study("over HTTP, before a REST service", reproduce_leiden.FULL,
+                    reproduce_leiden.SMOKE, reproduce_leiden.perform,
+                    reproduce_leiden_rows.paper, reproduce_leiden_page.section,
+                    reproduce_leiden_page.as_json),
     "parallel": Study("threads and fetches in flight, against an origin with a scaled latency",
                       reproduce_parallel.FULL, reproduce_parallel.SMOKE, reproduce_parallel.perform,
                       reproduce_parallel_rows.paper,
@@ -108,7 +114,8 @@ def reproduce(children, out, wanted, smoke, to_document, minutes):
             print(f"{name}: {study.how}")
             begun = time.monotonic()
             bound(minutes, name)
-            results[name] = study.perform(children, out / name, study.smoke if smoke else study.full)
+            results[name] = study.perform(children, out / name, study.smoke if smoke
+                                          else study.full)
             papers.append(study.paper(results[name], time.monotonic() - begun))
     bound(0, "")
     for paper in papers:
@@ -119,10 +126,12 @@ def reproduce(children, out, wanted, smoke, to_document, minutes):
     page.write_text(reproduce_page.page(
         run, {name: ALL_STUDIES[name].section(result) for name, result in results.items()}))
     data.write_text(json.dumps(reproduce_page.as_json(
-        run, {name: ALL_STUDIES[name].as_json(result) for name, result in results.items()}), indent=1))
+        run, {name: ALL_STUDIES[name].as_json(result) for name, result in results.items()}),
+                               indent=1))
     if smoke:
         print("A smoke test: nothing here is a result.")
-    print(f"Took {run.seconds:.0f} s. The page, with tables and figures: {page}\nThe numbers: {data}")
+    print(f"Took {run.seconds:.0f} s. The page, with tables and figures: {page}\nThe numbers: "
+          f"{data}")
     if to_document:
         write_document(to_document, run)
 
@@ -148,7 +157,8 @@ def main():
                         help="only this; may be repeated")
     args = parser.parse_args()
     return harness.perform("reproduce", args.out, lambda children: reproduce(
-        children, args.out, args.study or list(ALL_STUDIES), args.smoke, args.document, args.minutes))
+        children, args.out, args.study or list(ALL_STUDIES), args.smoke, args.document,
+        args.minutes))
 
 
 if __name__ == "__main__":

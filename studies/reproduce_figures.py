@@ -7,8 +7,10 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 420, 270, 44, 48, 14, 38
 BAR, BAR_GAP, GROUP_GAP, BAR_LEFT, BAR_RIGHT, KEY = 13, 2, 10, 92, 56, 22
 
 # The colours of lines and bars: those of policies, and of the series of a bar chart in turn.
-COLOURS = {"lru": "lru", "lfu": "lfu", "fifo": "fifo", "rand": "rand", "maxs": "maxs", "gds": "purple",
-           "gdsf": "red", "tinylfu": "green", "pool": "blue", "sunproxyd": "green", "executor": "orange",
+COLOURS = {"lru": "lru", "lfu": "lfu", "fifo": "fifo", "rand": "rand", "maxs": "maxs",
+           "gds": "purple",
+           "gdsf": "red", "tinylfu": "green", "pool": "blue", "sunproxyd": "green",
+           "executor": "orange",
            "aiohttp": "purple", "1": "blue", "2": "orange", "3": "green", "4": "purple"}
 OWN = "".join(f".own-{name} {{ --own: var(--{colour}); }}\n" for name, colour in COLOURS.items())
 
@@ -36,10 +38,12 @@ def spread_labels(ends):
 
 
 def chart(title, x_title, xs, lines, none=None, top=None, errors=None, printed=None):
-    """lines: {policy: [value by x]}; `none`, the time without a cache, is the labelled baseline; errors:
-    {policy: [standard deviation by x]}, drawn as bars; printed: what a paper prints, as `lines`, dotted."""
+    """lines: {policy: [value by x]}; `none`, the time without a cache, is the labelled baseline;
+    errors: {policy: [standard deviation by x]}, drawn as bars; printed: what a paper prints, as
+    `lines`, dotted."""
     printed = printed or {}
-    values = [v for some in (lines, printed) for line in some.values() for v in line if v is not None]
+    values = [v for some in (lines, printed) for line in some.values() for v in line
+              if v is not None]
     values += [none] if none is not None else []
     high = top or max(values) * 1.05 or 1
     # A ratio's axis begins where the lines do, and the caption says so; that of times begins at 0.
@@ -79,7 +83,8 @@ def chart(title, x_title, xs, lines, none=None, top=None, errors=None, printed=N
         for (x, y), value, sd in zip(points, line, (errors or {}).get(policy, [])):
             if sd > 0:
                 out.append(f'<line class="e own-{policy}" x1="{x:.1f}" x2="{x:.1f}" '
-                           f'y1="{y_at(max(low, value - sd)):.1f}" y2="{y_at(min(high, value + sd)):.1f}"/>')
+                           f'y1="{y_at(max(low, value - sd)):.1f}" '
+                           f'y2="{y_at(min(high, value + sd)):.1f}"/>')
         out += [f'<circle class="d own-{policy}" cx="{x:.1f}" cy="{y:.1f}" r="3"><title>'
                 f"{policy.upper()}, {size:g}: {v:.1f}</title></circle>"
                 for (x, y), size, v in zip(points, xs, line)]
@@ -91,8 +96,9 @@ def chart(title, x_title, xs, lines, none=None, top=None, errors=None, printed=N
 
 
 def bars(title, groups, series, errors=None, top=None, form="%g", own=None):
-    """series: {name: [value by group]}, a bar each, None where there is none; errors: {name: [standard
-    deviation by group]}; top: where the axis ends; own: whose colours the series have, by name."""
+    """series: {name: [value by group]}, a bar each, None where there is none; errors: {name:
+    [standard deviation by group]}; top: where the axis ends; own: whose colours the series have, by
+    name."""
     errors = errors or {}
     high = top or max(v for line in series.values() for v in line if v is not None) * 1.05 or 1
     key = KEY if len(series) > 1 else 0
@@ -105,7 +111,8 @@ def bars(title, groups, series, errors=None, top=None, form="%g", own=None):
 
     out = [f'<svg viewBox="0 0 {WIDTH} {bottom + 22}" role="img" aria-label="{escape(title)}">']
     for t in ticks(0, high):
-        out.append(f'<line class="grid" x1="{x_at(t):.1f}" x2="{x_at(t):.1f}" y1="{key}" y2="{bottom}"/>'
+        out.append(f'<line class="grid" x1="{x_at(t):.1f}" x2="{x_at(t):.1f}" y1="{key}" '
+                   f'y2="{bottom}"/>'
                    f'<text x="{x_at(t):.1f}" y="{bottom + 15}" text-anchor="middle">{t:g}</text>')
     at = 0
     for number, (name, line) in enumerate(series.items()):
@@ -120,8 +127,10 @@ def bars(title, groups, series, errors=None, top=None, form="%g", own=None):
             y = key + GROUP_GAP / 2 + place * step + number * (BAR + BAR_GAP)
             sd = errors.get(name, [0] * len(line))[place]
             end = x_at(value + sd)
-            out.append(f'<rect class="b {colour}" x="{BAR_LEFT}" y="{y:.1f}" width="{x_at(value) - BAR_LEFT:.1f}" '
-                       f'height="{BAR}"><title>{escape(groups[place])}, {escape(name)}: {form % value}'
+            out.append(f'<rect class="b {colour}" x="{BAR_LEFT}" y="{y:.1f}" '
+                       f'width="{x_at(value) - BAR_LEFT:.1f}" '
+                       f'height="{BAR}"><title>{escape(groups[place])}, {escape(name)}: '
+                       f'{form % value}'
                        f'{f" ± {form % sd}" if sd else ""}</title></rect>')
             if sd > 0:
                 out.append(f'<line class="w" x1="{x_at(max(0, value - sd)):.1f}" x2="{end:.1f}" '
@@ -129,7 +138,8 @@ def bars(title, groups, series, errors=None, top=None, form="%g", own=None):
             out.append(f'<text x="{end + 4:.1f}" y="{y + BAR - 2:.1f}">{form % value}</text>')
     for place, group in enumerate(groups):
         y = key + place * step + (step + BAR) / 2 - 2
-        out.append(f'<text class="name" x="{BAR_LEFT - 7}" y="{y:.1f}" text-anchor="end">{escape(group)}</text>')
+        out.append(f'<text class="name" x="{BAR_LEFT - 7}" y="{y:.1f}" '
+                   f'text-anchor="end">{escape(group)}</text>')
     return f'<figure>{"".join(out)}</svg><figcaption>{escape(title)}</figcaption></figure>'
 
 

@@ -1,5 +1,5 @@
-"""The page of `make reproduce`: claims beside measurements, figures and tables, in one file; and the same
-as JSON.
+"""The page of `make reproduce`: claims beside measurements, figures and tables, in one file; and
+the same as JSON.
 
 No script, no font and nothing else from elsewhere; figures are SVG in the page's own colours, so
 that light, dark and paper each look as they should.
@@ -21,10 +21,10 @@ from reproduce_figures import escape
 # The report's colours, so that a policy looks the same on both pages.
 COLOURS = (pathlib.Path(__file__).resolve().parents[1] / "study/report/colours.css").read_text()
 STYLE = """
-:root { color-scheme: light dark; --yes: #0b6e4f; --yes-bg: #e2f3ec; --no: #a4262c; --no-bg: #fbe6e6;
-  --none-bg: #eceef1; --shade: #b9bec6; }
-@media screen and (prefers-color-scheme: dark) { :root { --yes: #7fd8b5; --yes-bg: #14362b; --no: #ff9d9d;
-  --no-bg: #43201f; --none-bg: #2a2f37; --shade: #59616d; } }
+:root { color-scheme: light dark; --yes: #0b6e4f; --yes-bg: #e2f3ec; --no: #a4262c;
+  --no-bg: #fbe6e6; --none-bg: #eceef1; --shade: #b9bec6; }
+@media screen and (prefers-color-scheme: dark) { :root { --yes: #7fd8b5; --yes-bg: #14362b;
+  --no: #ff9d9d; --no-bg: #43201f; --none-bg: #2a2f37; --shade: #59616d; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 2.5rem 1.25rem 4rem; max-width: 66rem; background: var(--paper);
   color: var(--ink); font: 16px/1.55 system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif; }
@@ -72,14 +72,17 @@ svg .p { fill: none; stroke: var(--own); stroke-width: 1.3; stroke-dasharray: 2 
 .s { fill: none; stroke: var(--own); stroke-width: 2.2; stroke-linejoin: round;
   stroke-linecap: round; }
 svg .d, svg .k, svg .b { fill: var(--own); } svg .w { stroke: var(--ink); stroke-width: 1.4; }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .8rem; line-height: 1.4; margin: .3rem 0 1rem;
-  padding: .6rem .8rem; border: 1px solid var(--line); border-radius: .6rem; background: var(--card); }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .8rem; line-height: 1.4;
+  margin: .3rem 0 1rem; padding: .6rem .8rem; border: 1px solid var(--line); border-radius: .6rem;
+  background: var(--card); }
 @media (max-width: 40rem) { .claims, .claims tbody, .claims tr, .claims td { display: block; }
   .claims thead { display: none; } .claims td, .claims td:nth-child(2) { border: 0; width: auto;
   padding: .15rem 0; } .claims tr { padding: .8rem 0; border-bottom: 1px solid var(--line); }
   .numbers { min-width: 0; font-size: .75rem; } .numbers th, .numbers td { padding-right: .5rem; }
-  .numbers th { min-width: 0; } .numbers td:first-child { white-space: normal; min-width: 4.5rem; } }
-@media print { :root { --yes: #0b6e4f; --yes-bg: #fff; --no: #a4262c; --no-bg: #fff; --none-bg: #fff; }
+  .numbers th { min-width: 0; } .numbers td:first-child { white-space: normal;
+  min-width: 4.5rem; } }
+@media print { :root { --yes: #0b6e4f; --yes-bg: #fff; --no: #a4262c; --no-bg: #fff;
+  --none-bg: #fff; }
   body { padding: 0; max-width: none; font-size: 10pt; } .badge { border: 1px solid currentColor; }
   tr, figure { break-inside: avoid; } h2, h3 { break-after: avoid; }
   .figures { grid-template-columns: 1fr 1fr; } .wide { overflow: visible; background: none; }
@@ -90,8 +93,8 @@ SHEET = COLOURS + STYLE + figures.OWN
 HASH = base64.b64encode(hashlib.sha256(SHEET.encode()).digest()).decode()
 SECURITY = f"default-src 'none'; style-src 'sha256-{HASH}'; base-uri 'none'; form-action 'none'"
 
-# All of it: paper_table.Paper of each paper, whether it is a smoke test, seconds, the daemon's version, and
-# the load average before it began.
+# All of it: paper_table.Paper of each paper, whether it is a smoke test, seconds, the daemon's
+# version, and the load average before it began.
 Run = collections.namedtuple("Run", "papers smoke seconds version load")
 
 
@@ -101,7 +104,8 @@ def all_rows(run):
 
 def circumstances(run):
     """document.Run of this run."""
-    return document.Run(time.strftime("%Y-%m-%d"), f"{run.version} and Python {platform.python_version()}",
+    return document.Run(time.strftime("%Y-%m-%d"),
+                        f"{run.version} and Python {platform.python_version()}",
                         machine(), run.load)
 
 
@@ -109,7 +113,8 @@ def paper_section(paper):
     """Setup and table of a paper."""
     setup = "".join(f"<p>{escape(sentences)}</p>" for sentences in paper.setup)
     return (f"<h2>{escape(paper.title)}</h2>{setup}"
-            f'<p class="soft">{escape(paper_table.tally(paper.rows))}</p>{paper_table.to_html(paper)}')
+            f'<p class="soft">{escape(paper_table.tally(paper.rows))}</p>'
+            f'{paper_table.to_html(paper)}')
 
 
 # ---- the page ------------------------------------------------------------------------------------
@@ -123,7 +128,8 @@ def machine():
 def page(run, more):
     """`more`: what the studies have beside their tables, by name."""
     tally = [(n, one.value) for one, n in paper_table.count(all_rows(run)).items() if n]
-    smoke = ('<p><span class="badge no">smoke test</span> A few requests only: nothing here is a result.</p>'
+    smoke = ('<p><span class="badge no">smoke test</span> A few requests only: nothing here is a '
+             'result.</p>'
              if run.smoke else "")
     sections = []
     for paper in run.papers:
@@ -135,15 +141,16 @@ def page(run, more):
 <meta http-equiv="Content-Security-Policy" content="{SECURITY}">
 <style>{SHEET}</style></head><body>
 <h1>What was published, and what was measured</h1>
-<p>Evaluations of caching proxies, repeated with sunproxy. A table for each paper has its figures, tables and stated
-results in the order of the text, and statements of this project, which are labelled as ours. A statement holds,
-does not hold, is undecided, or cannot be repeated here.</p>
+<p>Evaluations of caching proxies, repeated with sunproxy. A table for each paper has its figures,
+tables and stated results in the order of the text, and statements of this project, which are
+labelled as ours. A statement holds, does not hold, is undecided, or cannot be repeated here.</p>
 {smoke}<ul class="tally">{"".join(f"<li><b>{n}</b>{escape(what)}</li>" for n, what in tally)}</ul>
-<p class="soft">Where chance has a part, verdicts rest on repeated runs and on intervals of 95 % by Student’s t
-distribution; equalities are tests of equivalence.</p>
+<p class="soft">Where chance has a part, verdicts rest on repeated runs and on intervals of 95 %
+by Student’s t distribution; equalities are tests of equivalence.</p>
 {"".join(sections)}
-<p class="soft">Measured on {time.strftime("%Y-%m-%d")} in {run.seconds:.0f} s with {escape(run.version)} and Python
-{platform.python_version()} on {escape(machine())}; load average before it {run.load:.1f}.</p>
+<p class="soft">Measured on {time.strftime("%Y-%m-%d")} in {run.seconds:.0f} s with
+{escape(run.version)} and Python {platform.python_version()} on
+{escape(machine())}; load average before it {run.load:.1f}.</p>
 </body></html>
 """
 

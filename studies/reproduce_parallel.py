@@ -1,10 +1,11 @@
 """The study of parallelism: what is run, and what is kept of it.
 
-After "Exploiting Parallelism in a Proxy Server", whose traces are 164, 328, 656 and 1,324 unique URLs.
-All contestants (reproduce_parallel_runs.py) fetch the same URLs from a local origin. It draws a latency and a size once
-for each URL from seeded log-normal distributions; each answer ends its connection, as answers of different
-hosts do. The latencies of the study of speed-ups are 1/31 of those with which throughput is compared.
-That one has a mean of 0.5 s, as 64 threads and 128 requests per second in the paper imply.
+After "Exploiting Parallelism in a Proxy Server", whose traces are 164, 328, 656 and 1,324 unique
+URLs. All contestants (reproduce_parallel_runs.py) fetch the same URLs from a local origin. It draws
+a latency and a size once for each URL from seeded log-normal distributions; each answer ends its
+connection, as answers of different hosts do. The latencies of the study of speed-ups are 1/31 of
+those with which throughput is compared. That one has a mean of 0.5 s, as 64 threads and 128
+requests per second in the paper imply.
 """
 
 import collections
@@ -20,19 +21,23 @@ IN_FLIGHT = 16
 SIZE = (12000, 1.0, 1 << 20)
 SEED = 1
 
-# Traces by their URLs; numbers of threads; runs; latencies of the origin, scaled and real; the trace of the real
-# latency, and the one for asyncio's own executor; the two cases of weak scaling, each a trace and a number of
-# threads; milliseconds of a measurement of the table, their number, and the entries of a large table; the traces on
-# which layouts of the pool's table are compared; threads and operations of the list.
-Extent = collections.namedtuple("Extent", "traces threads repeats latency real_latency real_trace own_trace weak "
-                                "table_ms table_repeats many_entries aligned_traces list_threads list_operations")
-FULL = Extent([164, 328, 656, 1324], [1, 2, 4, 8, 16, 32, 64], 5, "lognormal:14ms:0.5", "lognormal:440ms:0.5", 656,
+# Traces by their URLs; numbers of threads; runs; latencies of the origin, scaled and real; the
+# trace of the real latency, and the one for asyncio's own executor; the two cases of weak scaling,
+# each a trace and a number of threads; milliseconds of a measurement of the table, their number,
+# and the entries of a large table; the traces on which layouts of the pool's table are compared;
+# threads and operations of the list.
+Extent = collections.namedtuple("Extent", "traces threads repeats latency real_latency real_trace "
+                                "own_trace weak table_ms table_repeats many_entries aligned_traces "
+                                "list_threads list_operations")
+FULL = Extent([164, 328, 656, 1324], [1, 2, 4, 8, 16, 32, 64], 5, "lognormal:14ms:0.5",
+              "lognormal:440ms:0.5", 656,
               164, ((328, 32), (656, 64)), 100, 7, 100000, [328, 656], [1, 2, 4, 8], 100000)
-SMOKE = Extent([8, 16], [1, 8, 16, 64], 2, "lognormal:1ms:0.5", "lognormal:5ms:0.5", 16, 8, ((8, 16), (16, 64)), 5, 2,
+SMOKE = Extent([8, 16], [1, 8, 16, 64], 2, "lognormal:1ms:0.5", "lognormal:5ms:0.5", 16, 8,
+               ((8, 16), (16, 64)), 5, 2,
                2000, [8, 16], [1, 2, 4, 8], 1000)
 
-# How the daemon's table is laid out and locked, for measurements of ours: tables with a mutex or a read-write lock
-# each.
+# How the daemon's table is laid out and locked, for measurements of ours: tables with a mutex or a
+# read-write lock each.
 NODES = 4096
 PAPER_ENTRIES = 1324
 TABLE_THREADS = 16
@@ -48,32 +53,37 @@ LOOKUPS = (50, 90)
 Mean = collections.namedtuple("Mean", "mean sd runs")
 
 # runs is {(contestant, trace, threads): [Run]}; real likewise {contestant: [Run]}; table is
-# {(layout, lock, parts, lookups, entries): [operations per second of CPU time]}; lists is {(lock, threads): [seconds]};
+# {(layout, lock, parts, lookups, entries): [operations per second of CPU time]}; lists is {(lock,
+# threads): [seconds]};
 # origin_cpu: seconds a request.
-Study = collections.namedtuple("Study", "extent contestants runs real table lists aiohttp origin_cpu")
+Study = collections.namedtuple("Study",
+                               "extent contestants runs real table lists aiohttp origin_cpu")
 
 
 def mean_of(values):
     mean = sum(values) / len(values)
     if len(values) < 2:
         return Mean(mean, 0, len(values))
-    return Mean(mean, math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1)), len(values))
+    return Mean(mean, math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1)),
+                len(values))
 
 
 def write_sizes(path, count):
     """The table of sizes for the origin, which looks URLs up without their port, too."""
     draw = random.Random(SEED)
     median, sigma, largest = SIZE
-    lines = [f"http://127.0.0.1/parallel/{n}\t{min(largest, round(draw.lognormvariate(math.log(median), sigma)))}\n"
-             for n in range(count)]
-    path.write_text("".join(lines))
+    sizes = [min(largest, round(draw.lognormvariate(math.log(median), sigma)))
+             for _ in range(count)]
+    path.write_text("".join(f"http://127.0.0.1/parallel/{n}\t{size}\n"
+                            for n, size in enumerate(sizes)))
 
 
 def start_contest(children, folder, latency, extent, python):
     folder.mkdir(parents=True)
     sizes = folder / "sizes.tsv"
     write_sizes(sizes, max(*extent.traces, extent.real_trace))
-    origin = harness.Origin(children, folder / "origin", "--latency", latency, "--seed", SEED, "--sizes", sizes,
+    origin = harness.Origin(children, folder / "origin", "--latency", latency, "--seed", SEED,
+                            "--sizes", sizes,
                             "--header", "Connection: close")
     return reproduce_parallel_runs.Contest(children, folder, origin, python)
 
@@ -96,28 +106,33 @@ def run_speed_ups(contest, extent, contestants):
 
 
 def run_real(contest, extent, contestants):
-    """With the web's latency, the most threads, and at once, since all of them wait most of the time.
-    "own" is asyncio with the executor that it makes itself."""
+    """With the web's latency, the most threads, and at once, since all of them wait most of the
+    time. "own" is asyncio with the executor that it makes itself."""
     threads = extent.threads[-1]
     wanted = [("executor", extent.own_trace, 0, seed) for seed in range(extent.repeats)]
     wanted += [(contestant, extent.real_trace, threads, seed) for seed in range(extent.repeats)
                for contestant in contestants]
     found = harness.run_all(contest.run, wanted, 3)
-    results = {contestant: [found[contestant, extent.real_trace, threads, seed] for seed in range(extent.repeats)]
+    results = {contestant: [found[contestant, extent.real_trace, threads, seed]
+                            for seed in range(extent.repeats)]
                for contestant in contestants}
-    results["own"] = [found["executor", extent.own_trace, 0, seed] for seed in range(extent.repeats)]
+    results["own"] = [found["executor", extent.own_trace, 0, seed]
+                      for seed in range(extent.repeats)]
     return results
 
 
 def run_table(children, folder, extent):
     """One measurement at a time, those to be compared one after the other."""
-    wanted = [(*case, lookups, PAPER_ENTRIES, TABLE_THREADS) for lookups in LOOKUPS for case in LAYOUTS + LOCKS]
-    wanted += [(*case, lookups, extent.many_entries, TABLE_THREADS) for lookups in LOOKUPS for case in LAYOUTS]
+    wanted = [(*case, lookups, PAPER_ENTRIES, TABLE_THREADS) for lookups in LOOKUPS
+              for case in LAYOUTS + LOCKS]
+    wanted += [(*case, lookups, extent.many_entries, TABLE_THREADS) for lookups in LOOKUPS
+               for case in LAYOUTS]
     wanted = list(dict.fromkeys(wanted))
     results = collections.defaultdict(list)
     for seed in range(extent.table_repeats):
         for case in wanted if seed % 2 == 0 else reversed(wanted):
-            rate = reproduce_parallel_runs.measure_table(children, folder, *case, extent.table_ms, seed)
+            rate = reproduce_parallel_runs.measure_table(children, folder, *case, extent.table_ms,
+                                                         seed)
             results[case[:5]].append(rate)
     return dict(results)
 
@@ -137,7 +152,8 @@ def perform(children, folder, extent):
     python, aiohttp = reproduce_parallel_runs.find_python()
     contestants = ["pool", "sunproxyd", "executor"] + (["aiohttp"] if aiohttp else [])
     if not aiohttp:
-        print("parallelism: aiohttp is not installed (Debian: python3-aiohttp): the study goes on without it")
+        print("parallelism: aiohttp is not installed (Debian: python3-aiohttp): the study goes on "
+              "without it")
     scaled = start_contest(children, folder / "scaled", extent.latency, extent, python)
     runs = run_speed_ups(scaled, extent, contestants)
     requests = sum(run.requests for some in runs.values() for run in some)
@@ -163,7 +179,8 @@ def throughput(runs):
 
 def speed_ups(study, contestant, trace, threads):
     """Of each run over the one with one thread of the same number."""
-    one, many = study.runs[contestant, trace, study.extent.threads[0]], study.runs[contestant, trace, threads]
+    one, many = study.runs[contestant, trace, study.extent.threads[0]], study.runs[contestant,
+                                                                                   trace, threads]
     return [a.seconds / b.seconds for a, b in zip(one, many)]
 
 

@@ -1,9 +1,10 @@
-"""The contestants of the parallelism study: each fetches a list of URLs from an origin with N threads.
+"""The contestants of the parallelism study: each fetches a list of URLs from an origin with N
+threads.
 
-What a thread is: of the pool server (tests/bench/pool_main.c) one of its threads; of asyncio with an
-executor one of the executor's; of asyncio with aiohttp, and of sunproxyd, a fetch in flight, since both
-fetch in one thread whatever their number. sunproxyd's workers, which serve clients, are varied apart.
-Every run has a new process and so an empty cache.
+What a thread is: of the pool server (tests/bench/pool_main.c) one of its threads; of asyncio with
+an executor one of the executor's; of asyncio with aiohttp, and of sunproxyd, a fetch in flight,
+since both fetch in one thread whatever their number. sunproxyd's workers, which serve clients, are
+varied apart. Every run has a new process and so an empty cache.
 """
 
 import collections
@@ -25,12 +26,13 @@ Run = collections.namedtuple("Run", "requests seconds cpu_seconds")
 
 
 def find_python():
-    """An interpreter that has aiohttp, and aiohttp's version; this interpreter and None without. Debian's
-    package is for Debian's own interpreter."""
+    """An interpreter that has aiohttp, and aiohttp's version; this interpreter and None without.
+    Debian's package is for Debian's own interpreter."""
     probe = "import aiohttp; print(aiohttp.__version__)"
     for python in (sys.executable, "/usr/bin/python3"):
         try:
-            done = subprocess.run([python, "-I", "-c", probe], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            done = subprocess.run([python, "-I", "-c", probe], stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL,
                                   check=False)
         except OSError:
             continue
@@ -49,8 +51,10 @@ class Contest:
 
     def __init__(self, children, folder, origin, python):
         self.children, self.folder, self.origin, self.python = children, folder, origin, python
-        self.contestants = {"pool": self._pool, "misaligned": self._misaligned, "sunproxyd": self._sunproxyd,
-                            "workers": self._workers, "executor": self._executor, "aiohttp": self._aiohttp}
+        self.contestants = {"pool": self._pool, "misaligned": self._misaligned,
+                            "sunproxyd": self._sunproxyd,
+                            "workers": self._workers, "executor": self._executor,
+                            "aiohttp": self._aiohttp}
 
     def urls(self, count):
         return [f"http://127.0.0.1:{self.origin.http}/parallel/{n}" for n in range(count)]
@@ -62,17 +66,19 @@ class Contest:
         path.write_text("".join(url + "\n" for url in self.urls(count)))
         result = self.contestants[contestant](path, name, threads)
         if result.requests != count:
-            raise harness.Failure(f"{contestant} with {threads} threads: {count - result.requests} of {count} "
-                                  f"requests failed; see {self.folder}/{name}.*")
+            raise harness.Failure(f"{contestant} with {threads} threads: {count - result.requests} "
+                                  f"of {count} requests failed; see {self.folder}/{name}.*")
         return result
 
     # ---- asyncio ---------------------------------------------------------------------------------
 
     def _script(self, script, path, name, threads):
-        output = self.children.run([self.python, ASYNCIO / script, threads, path], self.folder / f"{name}.err",
+        output = self.children.run([self.python, ASYNCIO / script, threads, path],
+                                   self.folder / f"{name}.err",
                                    self.folder / f"{name}.json")
         result = json.loads(output)
-        return Run(result["requests"] - result["failures"], result["seconds"], result["cpu_seconds"])
+        return Run(result["requests"] - result["failures"], result["seconds"],
+                   result["cpu_seconds"])
 
     def _executor(self, path, name, threads):
         return self._script("executor.py", path, name, threads)
@@ -87,11 +93,13 @@ class Contest:
 
     def _pool(self, path, name, threads, *options):
         port_file, log = self.folder / f"{name}.port", self.folder / f"{name}.log"
-        child = self.children.start([harness.BUILD / "tests/bench/pool", "--threads", threads, *options], log, port_file,
+        child = self.children.start([harness.BUILD / "tests/bench/pool", "--threads",
+                                     threads, *options], log, port_file,
                                     die_with_us=True)
         try:
             harness.wait_for(lambda: port_file.read_text().endswith("\n"), child, "pool", log)
-            with socket.create_connection(("127.0.0.1", int(port_file.read_text())), TIMEOUT_SECONDS) as client:
+            with socket.create_connection(("127.0.0.1", int(port_file.read_text())),
+                                          TIMEOUT_SECONDS) as client:
                 return self._ask_pool(client, child.pid, path.read_bytes())
         finally:
             self.children.end(child)
@@ -115,14 +123,16 @@ class Contest:
         try:
             cpu = cpu_seconds(daemon.child.pid)
             output = self.children.run(
-                [harness.BUILD / "sunproxy", "replay", path, "--socket", daemon.path, "--jobs", CLIENTS,
+                [harness.BUILD / "sunproxy", "replay", path, "--socket", daemon.path, "--jobs",
+                 CLIENTS,
                  "--json"], self.folder / f"{name}.err", self.folder / f"{name}.json")
             cpu = cpu_seconds(daemon.child.pid) - cpu
         finally:
             self.children.end(daemon.child)
         result, = json.loads(output)["runs"]
         # A hit would mean that the cache was not empty.
-        return Run(int(result["requests"] - result["failures"] - result["hits"]), result["total_us"] / 1e6, cpu)
+        return Run(int(result["requests"] - result["failures"] - result["hits"]),
+                   result["total_us"] / 1e6, cpu)
 
     def _sunproxyd(self, path, name, threads):
         return self._daemon(path, name, threads, 1)
@@ -133,21 +143,27 @@ class Contest:
 
 # ---- the table -----------------------------------------------------------------------------------
 
-def measure_table(children, folder, layout, lock, parts, lookups, entries, threads, milliseconds, seed):
-    """Operations of cache/table per second of CPU time, which other load on the machine hardly changes; see
-    tests/bench/table.py for all of it."""
+def measure_table(children, folder, layout, lock, parts, lookups, entries, threads, milliseconds,
+                  seed):
+    """Operations of cache/table per second of CPU time, which other load on the machine hardly
+    changes; see tests/bench/table.py for all of it."""
     name = f"table-{layout}-{lock}-{parts}-{lookups}-{entries}-{seed}"
-    output = children.run([harness.BUILD / "tests/bench/table", "--layout", layout, "--lock", lock, "--parts",
+    output = children.run([harness.BUILD / "tests/bench/table", "--layout", layout, "--lock", lock,
+                           "--parts",
                            parts, "--lookups", lookups, "--entries", entries, "--threads", threads,
-                           "--milliseconds", milliseconds], folder / f"{name}.err", folder / f"{name}.json")
+                           "--milliseconds", milliseconds], folder / f"{name}.err",
+                          folder / f"{name}.json")
     return 1e9 / json.loads(output)["cpu_ns"]
 
 
 # ---- the list ------------------------------------------------------------------------------------
 
 def measure_list(children, folder, lock, threads, operations, seed):
-    """Seconds of wall time for all operations on a list of 1,000 keys (tests/bench/list_bench.h)."""
+    """Seconds of wall time for all operations on a list of 1,000 keys
+    (tests/bench/list_bench.h)."""
     name = f"list-{lock}-{threads}-{seed}"
-    output = children.run([harness.BUILD / "tests/bench/list", "--lock", lock, "--threads", threads, "--operations",
-                           operations, "--seed", seed], folder / f"{name}.err", folder / f"{name}.json")
+    output = children.run([harness.BUILD / "tests/bench/list", "--lock", lock, "--threads", threads,
+                           "--operations",
+                           operations, "--seed", seed], folder / f"{name}.err",
+                          folder / f"{name}.json")
     return json.loads(output)["seconds"]

@@ -1,9 +1,10 @@
 """What the Sun RPC paper prints of its own measurements, for the page of `make reproduce`.
 
 The hit ratios are read from the curves of its Figure 8, from the images of the PDF: a pixel is 0.25
-points on dataset1 and 0.47 on dataset2. Of the two values that the authors' logs state exactly (85.6
-and 90.5 per cent, LRU on dataset1) the readings are off by 0.0 and 0.2 points. The total times without a
-cache stand in section 4.2.1. The text of the Thrift study has no numbers of its figures.
+points on dataset1 and 0.47 on dataset2. Of the two values that the authors' logs state exactly
+(85.6 and 90.5 per cent, LRU on dataset1) the readings are off by 0.0 and 0.2 points. The total
+times without a cache stand in section 4.2.1. The text of the Thrift study has no numbers of its
+figures.
 """
 
 # Capacities in per cent of the distinct URLs.

@@ -1,9 +1,9 @@
 """The Sun RPC paper: what is run, and what is kept of it.
 
-"RPC-Based Web Proxy Server: Implementation and Evaluation using Sun RPC and libcurl". Two data sets, five
-policies, capacities of 10 to 80 % of the distinct URLs as in the paper, and for its statement on the ends 1 URL
-and all of them. The requests of its dataset1 are replayed too, if $SUNPROXY_DATASETS (by default
-../shared/datasets) has the folder sunrpc-paper.
+"RPC-Based Web Proxy Server: Implementation and Evaluation using Sun RPC and libcurl". Two data
+sets, five policies, capacities of 10 to 80 % of the distinct URLs as in the paper, and for its
+statement on the ends 1 URL and all of them. The requests of its dataset1 are replayed too, if
+$SUNPROXY_DATASETS (by default ../shared/datasets) has the folder sunrpc-paper.
 """
 
 import collections
@@ -19,15 +19,17 @@ POLICIES = ["lru", "lfu", "fifo", "rand", "maxs"]
 # Sizes of a Part beside those in per cent of the paper: 1 URL, and all of them.
 ONE, ALL = 0, 100
 
-# Capacities in per cent of the URLs; runs; latency and bandwidth of the origin; options of replay; replays at a
-# time; seeds of RAND in the simulation of all capacities.
+# Capacities in per cent of the URLs; runs; latency and bandwidth of the origin; options of replay;
+# replays at a time; seeds of RAND in the simulation of all capacities.
 Extent = collections.namedtuple("Extent", "percent repeats latency bandwidth options at_once seeds")
 FULL = Extent([10, 20, 30, 40, 50, 80], 5, "lognormal:15ms:0.5", 4000000, [], 8, 20)
 SMOKE = Extent([20, 30], 2, "1ms", 100000000, ["--limit", 60], 4, 2)
 
-# parts: {name: Part}; authors: a Part of the requests that the authors published, or None; log: the outcomes that
-# their server logged with LRU and 7 URLs, or None; sizes: {name: {url: bytes}} of the shipped data sets;
-# misses: {name: {policy: [misses with one URL more each]}} of FIFO, and {name: [of each seed]} of RAND, simulated.
+# parts: {name: Part}; authors: a Part of the requests that the authors published, or None; log: the
+# outcomes that their server logged with LRU and 7 URLs, or None; sizes: {name: {url: bytes}} of the
+# shipped data sets;
+# misses: {name: {policy: [misses with one URL more each]}} of FIFO, and {name: [of each seed]} of
+# RAND, simulated.
 Study = collections.namedtuple("Study", "extent parts authors log sizes misses")
 
 
@@ -50,9 +52,11 @@ def read_sizes(trace):
 
 
 def read_authors_log():
-    """What the authors' server wrote of each request, in the words of our logs; None if it is not at hand."""
+    """What the authors' server wrote of each request, in the words of our logs; None if it is not
+    at hand."""
     path = DATASETS / "sunrpc-paper/LRU_CacheSize7_test1.txt"
-    words = {"New Cache Block for": "miss", "Cache Hit for": "hit", "Evicted Cache Block of": "evicted"}
+    words = {"New Cache Block for": "miss", "Cache Hit for": "hit",
+             "Evicted Cache Block of": "evicted"}
     if not path.exists():
         return None
     starts = (line.split(":", 1)[0] for line in path.read_text().splitlines())
@@ -60,13 +64,16 @@ def read_authors_log():
 
 
 def count_urls(trace):
-    return len(read_sizes(trace)) if trace.sizes else len(set(pathlib.Path(trace.path).read_text().split()))
+    if trace.sizes:
+        return len(read_sizes(trace))
+    return len(set(pathlib.Path(trace.path).read_text().split()))
 
 
 def capacities(trace, extent):
     """{size of the Part: URLs}"""
     urls = count_urls(trace)
-    return {**dict(zip(extent.percent, harness.capacities(urls, extent.percent))), ONE: 1, ALL: urls}
+    return {**dict(zip(extent.percent, harness.capacities(urls, extent.percent))), ONE: 1,
+            ALL: urls}
 
 
 def plan(bench, extent):
@@ -75,7 +82,8 @@ def plan(bench, extent):
     wanted = [(name, "none", None, seed) for name in bench.traces for seed in seeds]
     for name, trace in bench.traces.items():
         wanted += [(name, policy, capacity, seed) for seed in seeds
-                   for capacity in sorted(capacities(trace, extent).values()) for policy in POLICIES]
+                   for capacity in sorted(capacities(trace, extent).values())
+                   for policy in POLICIES]
     return wanted
 
 
@@ -93,7 +101,8 @@ def simulate_misses(children, out, name, trace, seeds):
     every = range(1, count_urls(trace) + 1)
 
     def misses(policy, *options):
-        found = replays.simulate(children, out, f"anomaly-{name}-{policy}{''.join(map(str, options))}", trace,
+        found = replays.simulate(children, out,
+                                 f"anomaly-{name}-{policy}{''.join(map(str, options))}", trace,
                                  [policy], every, *options)
         return [found[policy, capacity]["misses"] for capacity in every]
 
@@ -114,4 +123,5 @@ def perform(children, folder, extent):
     authors = parts.pop("authors", None)
     return Study(extent, parts, authors, read_authors_log(),
                  {name: read_sizes(traces[name]) for name in parts},
-                 {name: simulate_misses(children, folder, name, trace, extent.seeds) for name, trace in traces.items()})
+                 {name: simulate_misses(children, folder, name, trace, extent.seeds)
+                  for name, trace in traces.items()})

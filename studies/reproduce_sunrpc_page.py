@@ -10,7 +10,8 @@ from reproduce_sunrpc_rows import without_maxs
 from reproduce_sunrpc_terms import label
 from statements import name, plus_minus
 
-NAMES = {"dataset1": "dataset1", "dataset2": "dataset2", "authors": "dataset1, the authors’ own requests"}
+NAMES = {"dataset1": "dataset1", "dataset2": "dataset2", "authors": "dataset1, the authors’ own "
+         "requests"}
 
 
 def lines(part, figure, of):
@@ -19,10 +20,12 @@ def lines(part, figure, of):
 
 def table(part, figure, form):
     sizes = [ONE, *part.sizes, ALL]
-    columns = [f"{label(size)} ({part.runs[part.policies[0], size][0].capacity:.0f})" for size in sizes]
+    columns = [f"{label(size)} ({part.runs[part.policies[0], size][0].capacity:.0f})"
+               for size in sizes]
     none = plus_minus(figure(part.none), form)
-    return numbers(columns, [[name(p), *(plus_minus(figure(part.runs[p, size]), form) for size in sizes)]
-                             for p in part.policies] + [["no cache", *[none] * len(sizes)]])
+    return numbers(columns,
+                   [[name(p), *(plus_minus(figure(part.runs[p, size]), form) for size in sizes)]
+                    for p in part.policies] + [["no cache", *[none] * len(sizes)]])
 
 
 def rounded(points):
@@ -49,13 +52,17 @@ def part_section(part):
     note = ""
     if seconds:
         requests = published.REQUESTS[part.name]
-        note = (f" Without a cache the paper’s {requests} requests took {seconds} s, {1000 * seconds / requests:.0f} ms "
-                f"each, from the web; the origin here takes {none:.0f} ms, so the paper’s times are not drawn.")
-    printed = {p: line for p, line in published.hit_ratios(part.name, part.sizes).items() if p in part.policies}
+        note = (f" Without a cache the paper’s {requests} requests took {seconds} s, "
+                f"{1000 * seconds / requests:.0f} ms each, from the web; the origin here takes "
+                f"{none:.0f} ms, so the paper’s times are not drawn.")
+    printed = {p: line for p, line in published.hit_ratios(part.name, part.sizes).items()
+               if p in part.policies}
     return (f"<h3>{NAMES[part.name]}</h3>"
-            f'<p class="soft">{part.none[0].requests} requests, means of {len(part.none)} runs; bars are standard '
-            "deviations, ± half of an interval of 95 %. The capacity is a share of the distinct URLs (and their number). "
-            "Dotted lines are the published hit ratios, read from Figure 8 of the paper "
+            f'<p class="soft">{part.none[0].requests} requests, means of {len(part.none)} runs; '
+            'bars are standard '
+            "deviations, ± half of an interval of 95 %. The capacity is a share of the distinct "
+            "URLs (and their number). Dotted lines are the published hit ratios, read from Figure "
+            "8 of the paper "
             f"(±\u00a0{published.READING} points).{note}</p>"
             '<div class="figures">'
             + chart("Hit ratio, per cent", "capacity, per cent of the URLs", part.sizes,
@@ -64,7 +71,8 @@ def part_section(part):
             + chart("Mean access time, ms", "capacity, per cent of the URLs", part.sizes,
                     lines(part, replays.times, statistics.mean), none,
                     errors=lines(part, replays.times, statistics.stdev))
-            + "</div><h4>Hit ratio, per cent</h4>" + table(part, replays.ratios, "%.1f") + published_table(part)
+            + "</div><h4>Hit ratio, per cent</h4>" + table(part, replays.ratios, "%.1f")
+            + published_table(part)
             + "<h4>Mean access time, ms</h4>" + table(part, replays.times, "%.2f"))
 
 
@@ -75,5 +83,6 @@ def section(study):
 
 def as_json(study):
     parts = {**study.parts, **({"authors": study.authors} if study.authors else {})}
-    return {"data_sets": {key: replays.part_as_json(part, "capacity_percent") for key, part in parts.items()},
+    return {"data_sets": {key: replays.part_as_json(part, "capacity_percent")
+                          for key, part in parts.items()},
             "misses_by_capacity": study.misses}

@@ -24,14 +24,16 @@ def workload_section(part):
     hits = f"Hit ratio, per cent ({part.name})"
     times = f"Mean response time, ms ({part.name})"
     return (f"<h3>Thrift study: {part.name} workload</h3>"
-            f'<p class="soft">Means of {count} runs, each with another seed for RAND; bars are standard deviations, '
+            f'<p class="soft">Means of {count} runs, each with another seed for RAND; bars are '
+            'standard deviations, '
             "± half of an interval of 95 %. The capacity counts the bytes of bodies."
             + (f" The optimum is {OPTIMUM:.1f} %." if part.name == "repeated" else "") + "</p>"
             '<div class="figures">'
             + chart(hits, "capacity, KB", sizes, lines(replays.ratios, statistics.mean), top=100,
                     errors=lines(replays.ratios, statistics.stdev))
             + chart(times, "capacity, KB", sizes, lines(replays.times, statistics.mean),
-                    statistics.mean(replays.times(part.none)), errors=lines(replays.times, statistics.stdev))
+                    statistics.mean(replays.times(part.none)),
+                    errors=lines(replays.times, statistics.stdev))
             + "</div><h4>Hit ratio, per cent</h4>" + table(replays.ratios, "%.1f")
             + "<h4>Mean response time, ms</h4>" + table(replays.times, "%.2f"))
 
@@ -41,5 +43,7 @@ def section(study):
 
 
 def as_json(study):
-    return {"workloads": {name: replays.part_as_json(part, "capacity_kb") for name, part in study.parts.items()},
-            "bytes": {name: sum(sizes) for name, sizes in study.bytes.items()}, "loop_hits": study.loop}
+    return {"workloads": {name: replays.part_as_json(part, "capacity_kb")
+                          for name, part in study.parts.items()},
+            "bytes": {name: sum(sizes) for name, sizes in study.bytes.items()},
+            "loop_hits": study.loop}

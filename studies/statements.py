@@ -1,4 +1,5 @@
-"""What the tables of several papers share: means with their intervals, and comparisons of lists of runs."""
+"""What the tables of several papers share: means with their intervals, and comparisons of lists of
+runs."""
 
 import math
 
@@ -32,18 +33,20 @@ def larger_or_tie(a, b):
 
 
 def groups_of_pairs(pairs, sizes, values):
-    """Comparisons for "of each pair the first is larger at some sizes and smaller at none": {pair: [Comparison by
-    size]}; values(policy, size) is a list of runs."""
-    return {(a, b): [larger_or_tie(values(a, size), values(b, size)) for size in sizes] for a, b in pairs}
+    """Comparisons for "of each pair the first is larger at some sizes and smaller at none": {pair:
+    [Comparison by size]}; values(policy, size) is a list of runs."""
+    return {(a, b): [larger_or_tie(values(a, size), values(b, size)) for size in sizes]
+            for a, b in pairs}
 
 
 def count_of(groups):
-    """How many comparisons of {name: [Comparison]} are for a statement, against it and neither, at the levels by which
-    decide_groups() decides on all of them; and {name: number against}."""
+    """How many comparisons of {name: [Comparison]} are for a statement, against it and neither, at
+    the levels by which decide_groups() decides on all of them; and {name: number against}."""
     every = sum(map(len, groups.values()))
     held = sum(verdict.decide([one], verdict.ALPHA / len(group)) is verdict.Verdict.HOLDS
                for group in groups.values() for one in group)
-    against = {name: sum(verdict.decide([one], verdict.ALPHA / every) is verdict.Verdict.FAILS for one in group)
+    against = {name: sum(verdict.decide([one], verdict.ALPHA / every) is verdict.Verdict.FAILS
+                         for one in group)
                for name, group in groups.items()}
     failed = sum(against.values())
     return held, failed, every - held - failed, against
@@ -52,14 +55,16 @@ def count_of(groups):
 def describe_groups(groups, names=lambda group: " before ".join(map(name, group))):
     """How many comparisons are as stated, and which groups have some against it."""
     held, failed, open_, against = count_of(groups)
-    text = f"{held} of {held + failed + open_} comparisons as stated, {failed} against it, {open_} undecided"
-    wrong = [f"{names(group)} {count} of {len(groups[group])}" for group, count in against.items() if count]
+    text = (f"{held} of {held + failed + open_} comparisons as stated, {failed} against it, "
+            f"{open_} undecided")
+    wrong = [f"{names(group)} {count} of {len(groups[group])}" for group, count in against.items()
+             if count]
     return text + (f" (against: {join(wrong)})" if wrong else "")
 
 
 def steps_up(sizes, values, factor=1):
-    """Comparisons for "it rises (factor -1: falls) from size to size": each step, and from the first to the
-    last size."""
+    """Comparisons for "it rises (factor -1: falls) from size to size": each step, and from the
+    first to the last size."""
     pairs = list(zip(sizes, sizes[1:]))
     if len(sizes) > 2:
         pairs.append((sizes[0], sizes[-1]))

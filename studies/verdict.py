@@ -1,17 +1,17 @@
 """Verdicts on published statements, from repeated runs.
 
-A statement is made of comparisons: a difference of means, and the bounds between which the statement
-puts it. The difference has a confidence interval by Student's t distribution, two-sided, of 1 - ALPHA.
-A comparison
+A statement is made of comparisons: a difference of means, and the bounds between which the
+statement puts it. The difference has a confidence interval by Student's t distribution, two-sided,
+of 1 - ALPHA. A comparison
 
 - holds if the whole interval lies between the bounds,
 - does not hold if the whole interval lies outside of them,
 - is undecided otherwise.
 
-"A is larger" has the bounds (0, infinity), or a margin instead of 0 where a smaller difference is of no
-interest. "A and B are equal" has the bounds (-margin, margin), which is a test of equivalence (TOST):
-equality has to be shown, and a wide interval shows nothing. "A is four times B" has two bounds as well,
-by within_factors().
+"A is larger" has the bounds (0, infinity), or a margin instead of 0 where a smaller difference is
+of no interest. "A and B are equal" has the bounds (-margin, margin), which is a test of equivalence
+(TOST): equality has to be shown, and a wide interval shows nothing. "A is four times B" has two
+bounds as well, by within_factors().
 
 A single run has no spread, so its difference has an infinite error, and is undecided. What does not
 depend on chance is exactly().
@@ -56,7 +56,8 @@ def _incomplete_beta(a, b, x):
     """Regularised, for 0 <= x <= 1."""
     if x <= 0 or x >= 1:
         return float(x >= 1)
-    front = math.exp(a * math.log(x) + b * math.log1p(-x) + math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b))
+    front = math.exp(a * math.log(x) + b * math.log1p(-x) + math.lgamma(a + b) - math.lgamma(a)
+                     - math.lgamma(b))
     if x < (a + 1) / (a + b + 2):
         return front * _beta_fraction(a, b, x) / a
     return 1 - front * _beta_fraction(b, a, 1 - x) / b
@@ -94,11 +95,13 @@ def of_mean(values):
     """The mean of a list of runs."""
     if len(values) < 2:
         return Estimate(statistics.mean(values), math.inf, 1)
-    return Estimate(statistics.mean(values), statistics.stdev(values) / math.sqrt(len(values)), len(values) - 1)
+    return Estimate(statistics.mean(values), statistics.stdev(values) / math.sqrt(len(values)),
+                    len(values) - 1)
 
 
 def paired(a, b, factor=1):
-    """a - factor * b, of runs that belong together one by one (the same seed, hence the same requests)."""
+    """a - factor * b, of runs that belong together one by one (the same seed, hence the same
+    requests)."""
     if len(a) != len(b):
         raise ValueError("pairs of unequal lists")
     return of_mean([x - factor * y for x, y in zip(a, b)])
@@ -150,8 +153,8 @@ def equal(estimate, margin):
 
 
 def within_factors(difference, a, b, low, high):
-    """mean(a) lies between low * mean(b) and high * mean(b): two comparisons; `difference` is paired or
-    unpaired."""
+    """mean(a) lies between low * mean(b) and high * mean(b): two comparisons; `difference` is
+    paired or unpaired."""
     return [above(difference(a, b, low)), below(difference(a, b, high))]
 
 
@@ -185,10 +188,11 @@ def _is_outside(one, alpha):
 def decide_groups(groups, alpha=ALPHA):
     """The verdict on a statement about each of several things: {name: [Comparison]}.
 
-    It does not hold if any comparison does not. It holds if, in each group, at least one does; the others
-    of the group may be undecided, as those of policies at sizes where they hardly differ. The level of
-    each comparison is divided by their number (Bonferroni), so that a true statement about many things is
-    not refused, nor a group accepted, by chance more often than one comparison is."""
+    It does not hold if any comparison does not. It holds if, in each group, at least one does; the
+    others of the group may be undecided, as those of policies at sizes where they hardly differ.
+    The level of each comparison is divided by their number (Bonferroni), so that a true statement
+    about many things is not refused, nor a group accepted, by chance more often than one comparison
+    is."""
     every = [one for group in groups.values() for one in group]
     if any(_is_outside(one, alpha / len(every)) for one in every):
         return Verdict.FAILS
@@ -197,14 +201,14 @@ def decide_groups(groups, alpha=ALPHA):
 
 
 def decide(comparisons, alpha=ALPHA):
-    """The verdict on a statement in which every comparison must hold. (All of them hold by chance less
-    often than one does, so the level of that is not divided.)"""
+    """The verdict on a statement in which every comparison must hold. (All of them hold by chance
+    less often than one does, so the level of that is not divided.)"""
     return decide_groups({number: [one] for number, one in enumerate(comparisons)}, alpha)
 
 
 def decide_somewhere(comparisons, alpha=ALPHA):
-    """The verdict on a statement in which one comparison is enough ("sometimes"). It does not hold if every
-    one of them does not. The level of one that holds is divided by their number."""
+    """The verdict on a statement in which one comparison is enough ("sometimes"). It does not hold
+    if every one of them does not. The level of one that holds is divided by their number."""
     if any(_is_inside(one, alpha / len(comparisons)) for one in comparisons):
         return Verdict.HOLDS
     refuted = comparisons and all(_is_outside(one, alpha) for one in comparisons)

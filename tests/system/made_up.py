@@ -1,4 +1,5 @@
-"""Measurements that are made up, for tests of verdicts: runs with exact means, with or without noise."""
+"""Measurements that are made up, for tests of verdicts: runs with exact means, with or without
+noise."""
 
 import random
 import statistics
@@ -14,8 +15,8 @@ HOLDS, FAILS, UNDECIDED, CANNOT = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDE
 
 
 class Noise:
-    """Values of runs with exactly this mean, and a standard deviation that is a share of it; in another order each
-    time, so that pairs of runs have nothing in common."""
+    """Values of runs with exactly this mean, and a standard deviation that is a share of it; in
+    another order each time, so that pairs of runs have nothing in common."""
 
     def __init__(self, runs, sd=0.0):
         offsets = [n - (runs - 1) / 2 for n in range(runs)]
@@ -29,12 +30,14 @@ class Noise:
 
 def run(ratio, ms, outcomes=("hit",), urls=("u",), us=(1,), capacity=1):
     """A replays.Run with a hit ratio in per cent and a mean time in milliseconds."""
-    return replays.Run(capacity, 1000, round(10 * ratio), ratio / 100, ratio / 100, 1000 * ms, list(outcomes), list(urls),
+    return replays.Run(capacity, 1000, round(10 * ratio), ratio / 100, ratio / 100, 1000 * ms,
+                       list(outcomes), list(urls),
                        list(us))
 
 
 def verdicts(statements, study):
-    """{name of the function, with a number if it is there more than once: Verdict} of all that are functions."""
+    """{name of the function, with a number if it is there more than once: Verdict} of all that are
+    functions."""
     found = {}
     for one in statements:
         if callable(one):

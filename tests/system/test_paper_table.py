@@ -49,8 +49,10 @@ def plain(text):
 
 class PaperTableTest(unittest.TestCase):
     def markdown_rows(self, text):
-        return [[re.sub(r"\\(.)", r"\1", cell).strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-                for line in text.splitlines() if line.startswith("|") and not line.startswith("|---")]
+        return [[re.sub(r"\\(.)", r"\1", cell).strip()
+                 for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+                for line in text.splitlines() if line.startswith("|")
+                and not line.startswith("|---")]
 
     def test_markdown_and_html_have_the_same_cells(self):
         markdown = self.markdown_rows(paper_table.to_markdown(paper()))
@@ -60,7 +62,8 @@ class PaperTableTest(unittest.TestCase):
                          [[plain(cell) for cell in row] for row in page])
         self.assertEqual(page[1][3].rstrip(), "5 `s`\nor 6")
         self.assertEqual([row[0] for row in page[1:]], ["4.1, Table 1", "Figure 2", "ours: order"])
-        self.assertEqual([row[2] for row in page[1:]], ["holds", "cannot be repeated here", "undecided"])
+        self.assertEqual([row[2] for row in page[1:]], ["holds", "cannot be repeated here",
+                                                        "undecided"])
 
     def test_json_and_back(self):
         value = json.loads(json.dumps(paper_table.as_json(paper())))
@@ -89,7 +92,8 @@ class DocumentTest(unittest.TestCase):
 
     def test_prose_is_wrapped(self):
         text = document.update("", [paper()._replace(setup=["word " * 40])], RUN)
-        self.assertLessEqual(max(len(line) for line in text.splitlines() if not line.startswith(("|", "<!--"))), 79)
+        self.assertLessEqual(max(len(line) for line in text.splitlines()
+                                 if not line.startswith(("|", "<!--"))), 79)
 
     def test_the_document_in_the_tree_is_whole(self):
         """Its counts are those of its tables."""

@@ -1,4 +1,5 @@
-"""The Sun RPC paper of make reproduce: its table, and the verdicts on measurements that are made up; the page."""
+"""The Sun RPC paper of make reproduce: its table, and the verdicts on measurements that are made
+up; the page."""
 
 import base64
 import hashlib
@@ -30,19 +31,23 @@ EVERY = [ONE, *SIZES, ALL]
 
 
 def part(times, hits=None, none=118.0, noise=made_up.Noise(5), name="dataset1"):
-    """times: {policy: [ms with 1 URL, at each size, with all]}; hit ratios that mirror them unless given."""
+    """times: {policy: [ms with 1 URL, at each size, with all]}; hit ratios that mirror them unless
+    given."""
     runs = {}
     for policy, line in times.items():
         for n, size in enumerate(EVERY):
             ratios = hits[policy][n] if hits else 100 * (1 - line[n] / none)
-            runs[policy, size] = [made_up.run(ratio, ms) for ratio, ms in zip(noise.values(ratios),
-                                                                              noise.values(line[n]))]
+            runs[policy, size] = [made_up.run(ratio, ms) for ratio, ms
+                                  in zip(noise.values(ratios), noise.values(line[n]))]
     return Part(name, list(times), SIZES, [made_up.run(0, ms) for ms in noise.values(none)], runs)
 
 
-# As the paper has it: the order, a knee at 20 %, a spread that is largest at 10 %, 4 times without a cache.
-GOOD = {"lru": [60, 20, 11, 10.8, 10.6, 10.4, 10.1, 10], "lfu": [60, 23, 11.5, 11, 10.7, 10.5, 10.2, 10],
-        "fifo": [60, 25, 12, 11.5, 11, 10.7, 10.3, 10], "rand": [60, 27, 13, 12, 11.5, 11, 10.4, 10],
+# As the paper has it: the order, a knee at 20 %, a spread that is largest at 10 %, 4 times without
+# a cache.
+GOOD = {"lru": [60, 20, 11, 10.8, 10.6, 10.4, 10.1, 10], "lfu": [60, 23, 11.5, 11, 10.7, 10.5, 10.2,
+                                                                 10],
+        "fifo": [60, 25, 12, 11.5, 11, 10.7, 10.3, 10], "rand": [60, 27, 13, 12, 11.5, 11, 10.4,
+                                                                 10],
         "maxs": [60, 30, 15, 13.5, 12.5, 11.8, 10.6, 10]}
 # The opposite of each statement.
 BAD = {"lru": [60, 24, 40, 41, 42, 43, 50, 70], "lfu": [70, 25, 36, 37, 38, 39, 40, 60],
@@ -57,10 +62,12 @@ class SunRpcClaimsTest(unittest.TestCase):
         self.assertEqual(found, dict.fromkeys(found, HOLDS))
 
     def test_each_statement_can_fail(self):
-        found = made_up.verdicts(STATEMENTS, part(BAD, hits={p: [100 - 0.01 * n for n in range(8)] if p == "lru" else
+        found = made_up.verdicts(STATEMENTS, part(BAD, hits={p: [100 - 0.01 * n for n in range(8)]
+                                                             if p == "lru" else
                                                              [100.0] * 8 for p in BAD}))
         # Where times rise, more than all is saved at the knee.
-        found["knee"] = claims.knee(part({**GOOD, "rand": [60, 45, 40, 35, 30, 25, 12, 10]})).verdict
+        found["knee"] = claims.knee(part({**GOOD, "rand": [60, 45, 40, 35, 30, 25, 12,
+                                                           10]})).verdict
         self.assertEqual(found, dict.fromkeys(found, FAILS))
 
     def test_each_statement_is_undecided_within_the_spread_of_runs(self):
@@ -80,32 +87,39 @@ class SunRpcClaimsTest(unittest.TestCase):
         self.assertIs(claims.mirror(mirror).verdict, UNDECIDED)
 
     def test_four_times_is_two_sided(self):
-        for none, expected in ((120, HOLDS), (106, HOLDS), (100, FAILS), (134, HOLDS), (140, FAILS), (240, FAILS)):
+        for none, expected in ((120, HOLDS), (106, HOLDS), (100, FAILS), (134, HOLDS), (140, FAILS),
+                               (240, FAILS)):
             with self.subTest(none=none):
                 self.assertIs(claims.no_cache(part(GOOD, none=none)).verdict, expected)
 
     def test_rand_is_excepted_from_the_order(self):
         times = {**GOOD, "rand": [60, 15, 10, 10, 10, 10, 10, 10]}
         self.assertIs(claims.order(part(times)).verdict, HOLDS)
-        self.assertIs(claims.order(part({**GOOD, "fifo": GOOD["lfu"], "lfu": GOOD["fifo"]})).verdict, FAILS)
+        self.assertIs(claims.order(part({**GOOD, "fifo": GOOD["lfu"],
+                                         "lfu": GOOD["fifo"]})).verdict, FAILS)
         # dataset2 has FIFO before LFU.
-        self.assertIs(claims.order(part({**GOOD, "fifo": GOOD["lfu"], "lfu": GOOD["fifo"]}, name="dataset2")).verdict,
+        self.assertIs(claims.order(part({**GOOD, "fifo": GOOD["lfu"], "lfu": GOOD["fifo"]},
+                                        name="dataset2")).verdict,
                       HOLDS)
 
     def test_conclusions_on_both_data_sets(self):
-        for second, expected in ((GOOD, HOLDS), (BAD, FAILS), ({p: GOOD["lru"] for p in GOOD}, UNDECIDED)):
-            study = sunrpc.Study(sunrpc.FULL, {"dataset1": part(GOOD), "dataset2": part(second)}, None, None, {}, {})
+        for second, expected in ((GOOD, HOLDS), (BAD, FAILS), ({p: GOOD["lru"] for p in GOOD},
+                                                               UNDECIDED)):
+            study = sunrpc.Study(sunrpc.FULL, {"dataset1": part(GOOD), "dataset2": part(second)},
+                                 None, None, {}, {})
             for assess in (claims.lru_best, claims.maxs_worst):
                 self.assertIs(claims.concluded(study, "", assess).verdict, expected)
 
     def test_every_figure_and_table_has_a_row(self):
         parts = {name: part(GOOD, name=name) for name in ("dataset1", "dataset2")}
         misses = {"dataset1": {"fifo": [[3, 2, 1]], "rand": [[3, 2, 1], [3, 1, 1]]}}
-        study = sunrpc.Study(sunrpc.FULL, parts, None, None, {name: {"u": 1000} for name in parts}, misses)
+        study = sunrpc.Study(sunrpc.FULL, parts, None, None, {name: {"u": 1000} for name in parts},
+                             misses)
         for authors in (None, self.authors(["u", "v", "w", "w"]).authors):
             places = " ".join(row.place for row in claims.rows(study._replace(authors=authors)))
             for figure in range(1, 10):
-                self.assertRegex(places, rf"Figures? (?:\d and )*{figure}|Figures {figure - 1} and {figure}")
+                self.assertRegex(places, rf"Figures? (?:\d and )*{figure}|Figures {figure - 1} and "
+                                 rf"{figure}")
             for table in range(1, 4):
                 self.assertIn(f"Table {table}", places)
 
@@ -133,7 +147,8 @@ class SunRpcClaimsTest(unittest.TestCase):
             self.assertIs(claims.maxs_time(part(times, hits)).verdict, expected)
             noisy = part(times, hits)
             for n, run in enumerate(noisy.runs["maxs", 80]):
-                noisy.runs["maxs", 80][n] = run._replace(mean_us=(3000, 90000, 3000, 90000, 3000)[n])
+                noisy.runs["maxs", 80][n] = run._replace(mean_us=(3000, 90000, 3000, 90000,
+                                                                  3000)[n])
             self.assertIs(claims.maxs_time(noisy).verdict, UNDECIDED)
 
     def with_busiest(self, misses):
@@ -143,14 +158,16 @@ class SunRpcClaimsTest(unittest.TestCase):
             for n, run in enumerate(runs):
                 count = misses[policy][n]
                 runs[n] = run._replace(urls=["top"] * 100 + ["other"] * 50,
-                                       outcomes=["evicted"] * count + ["hit"] * (100 - count) + ["miss"] * 50)
+                                       outcomes=["evicted"] * count + ["hit"] * (100 - count)
+                                       + ["miss"] * 50)
         return one
 
     def test_ping_pong(self):
         few = dict.fromkeys(["lru", "lfu", "fifo", "rand"], [2, 3, 2, 3, 2])
         for maxs, expected in (([90] * 5, HOLDS), ([0] * 5, FAILS), ([0, 9, 1, 0, 5], UNDECIDED)):
             with self.subTest(maxs=maxs):
-                self.assertIs(claims.ping_pong(self.with_busiest({**few, "maxs": maxs})).verdict, expected)
+                self.assertIs(claims.ping_pong(self.with_busiest({**few, "maxs": maxs})).verdict,
+                              expected)
 
     def with_outcomes(self, outcomes):
         """{policy: outcomes of each run at 20 %}, which hit at the other sizes."""
@@ -162,8 +179,10 @@ class SunRpcClaimsTest(unittest.TestCase):
         return one
 
     def test_requests_that_hit_and_miss_in_a_larger_cache(self):
-        always, never, mixed = [["miss"]] * 5, [["hit"]] * 5, [["miss"], ["hit"], ["hit"], ["hit"], ["hit"]]
-        for fifo, rand, expected in ((always, always, HOLDS), (never, always, FAILS), (always, never, FAILS),
+        always, never, mixed = [["miss"]] * 5, [["hit"]] * 5, [["miss"], ["hit"], ["hit"], ["hit"],
+                                                               ["hit"]]
+        for fifo, rand, expected in ((always, always, HOLDS), (never, always, FAILS),
+                                     (always, never, FAILS),
                                      (always, mixed, UNDECIDED)):
             with self.subTest(fifo=fifo, rand=rand):
                 found = behaviour.hit_then_missed(self.with_outcomes({"fifo": fifo, "rand": rand}))
@@ -173,11 +192,13 @@ class SunRpcClaimsTest(unittest.TestCase):
 
     def test_beladys_anomaly_is_more_misses_in_all(self):
         def study(fifo, rand):
-            return sunrpc.Study(sunrpc.FULL, {}, None, None, {}, {"dataset1": {"fifo": [fifo], "rand": rand}})
+            return sunrpc.Study(sunrpc.FULL, {}, None, None, {},
+                                {"dataset1": {"fifo": [fifo], "rand": rand}})
 
         falls, rises = [9, 8, 8, 5], [9, 8, 10, 5]
         steady = [[9, 8, 8 + seed % 2 * 2 - 1, 5] for seed in range(20)]
-        up = [[line[n] + seed % 3 * 0.01 * n for n in range(4)] for seed, line in enumerate([rises] * 20)]
+        up = [[line[n] + seed % 3 * 0.01 * n for n in range(4)]
+              for seed, line in enumerate([rises] * 20)]
         down = [[9 - n + seed % 3 * 0.01 * n for n in range(4)] for seed in range(20)]
         for fifo, rand, expected in ((rises, up, HOLDS), (falls, up, FAILS), (rises, down, FAILS),
                                      (rises, steady, UNDECIDED)):
@@ -188,7 +209,8 @@ class SunRpcClaimsTest(unittest.TestCase):
         one = part(GOOD, name=name)
         for size, number in zip(SIZES, numbers):
             outcomes = ["hit"] * 1000 if number is None else ["hit"] * (number - 1) + ["evicted"]
-            one.runs["lru", size] = [run._replace(outcomes=outcomes, capacity=size) for run in one.runs["lru", size]]
+            one.runs["lru", size] = [run._replace(outcomes=outcomes, capacity=size)
+                                     for run in one.runs["lru", size]]
         return one
 
     def test_initial_cache_miss_lines(self):
@@ -196,11 +218,13 @@ class SunRpcClaimsTest(unittest.TestCase):
 
         def study(first, second):
             return sunrpc.Study(sunrpc.FULL, {"dataset1": self.full_at("dataset1", first),
-                                              "dataset2": self.full_at("dataset2", second)}, None, None, {}, {})
+                                              "dataset2": self.full_at("dataset2", second)}, None,
+                                None, {}, {})
 
         self.assertIs(behaviour.closer_lines(study(wide, close)).verdict, HOLDS)
         self.assertIs(behaviour.closer_lines(study(close, wide)).verdict, FAILS)
-        self.assertIs(behaviour.closer_lines(study(wide, [10, 20, 30, 40, 50, None])).verdict, UNDECIDED)
+        self.assertIs(behaviour.closer_lines(study(wide, [10, 20, 30, 40, 50, None])).verdict,
+                      UNDECIDED)
         self.assertIs(behaviour.variable_lines(self.full_at("x", wide)).verdict, HOLDS)
         self.assertIs(behaviour.variable_lines(self.full_at("x", close)).verdict, FAILS)
         self.assertIs(behaviour.variable_lines(self.full_at("x", [None] * 6)).verdict, UNDECIDED)
@@ -208,16 +232,19 @@ class SunRpcClaimsTest(unittest.TestCase):
         self.assertIs(behaviour.proportional_lines(self.full_at("x", wide)).verdict, FAILS)
         steep = self.full_at("x", wide)
         for size, capacity in zip(SIZES, (1, 2, 90, 91, 500, 900)):
-            steep.runs["lru", size] = [run._replace(capacity=capacity) for run in steep.runs["lru", size]]
+            steep.runs["lru", size] = [run._replace(capacity=capacity)
+                                       for run in steep.runs["lru", size]]
         self.assertIs(behaviour.proportional_lines(steep).verdict, HOLDS)
-        self.assertIs(behaviour.proportional_lines(self.full_at("x", [None] * 6)).verdict, UNDECIDED)
+        self.assertIs(behaviour.proportional_lines(self.full_at("x", [None] * 6)).verdict,
+                      UNDECIDED)
 
     def test_figure_8_is_an_equality(self):
         published = claims.published.HIT_RATIOS["dataset1"]["lru"]
         for off, sd, expected in ((0, 0, HOLDS), (0.9, 0, HOLDS), (-1.1, 0, FAILS), (1.1, 0, FAILS),
                                   (0.5, 0.02, UNDECIDED)):
             noise = made_up.Noise(5, sd)
-            one = part({"lru": GOOD["lru"]}, {"lru": [0, *(value + off for value in published), 0]}, noise=noise)
+            one = part({"lru": GOOD["lru"]}, {"lru": [0, *(value + off for value in published), 0]},
+                       noise=noise)
             with self.subTest(off=off, sd=sd):
                 self.assertIs(claims.figure_8(one, ["lru"], 1).verdict, expected)
 
@@ -231,7 +258,8 @@ class SunRpcClaimsTest(unittest.TestCase):
         paper += [f"late-{n}" for n in range(34)]
         paper += ["early-0"] * (997 - len(paper))
         good, other = self.authors(paper), self.authors(["a", "b", "c", "c"])
-        for assess in (claims.dimensions, claims.share_of_urls, claims.busiest, claims.early_urls, claims.skewed):
+        for assess in (claims.dimensions, claims.share_of_urls, claims.busiest, claims.early_urls,
+                       claims.skewed):
             with self.subTest(assess.__name__):
                 self.assertIs(assess(good).verdict, HOLDS)
                 self.assertIs(assess(other).verdict, FAILS)
@@ -241,16 +269,19 @@ class SunRpcClaimsTest(unittest.TestCase):
         study = self.authors(["a"])
         for runs in study.authors.runs.values():
             runs[:] = [run._replace(outcomes=["miss", "hit"]) for run in runs]
-        for log, expected in ((["miss", "hit"], HOLDS), (["miss", "evicted"], FAILS), (None, CANNOT)):
+        for log, expected in ((["miss", "hit"], HOLDS), (["miss", "evicted"], FAILS),
+                              (None, CANNOT)):
             found = claims.logged(study._replace(log=log))
             self.assertEqual((found.verdict, found.ours), (expected, True))
 
     def test_lfu_depends_on_the_pattern(self):
         swapped = {**GOOD, "fifo": GOOD["lfu"], "lfu": GOOD["fifo"]}
         for first, second, noise, expected in ((GOOD, swapped, 0, HOLDS), (GOOD, GOOD, 0, FAILS),
-                                               (swapped, swapped, 0, FAILS), (GOOD, swapped, 3.0, UNDECIDED)):
-            study = sunrpc.Study(sunrpc.FULL, {"dataset1": part(first, noise=made_up.Noise(5, noise)),
-                                               "dataset2": part(second, noise=made_up.Noise(5, noise))},
+                                               (swapped, swapped, 0, FAILS),
+                                               (GOOD, swapped, 3.0, UNDECIDED)):
+            study = sunrpc.Study(sunrpc.FULL,
+                                 {"dataset1": part(first, noise=made_up.Noise(5, noise)),
+                                  "dataset2": part(second, noise=made_up.Noise(5, noise))},
                                  None, None, {}, {})
             self.assertIs(claims.lfu_depends(study).verdict, expected)
 
@@ -321,13 +352,15 @@ class ReproduceTest(harness.SystemTest):
         for ours in (False, True):
             verdicts = [row["verdict"] for row in paper["rows"] if row["ours"] == ours]
             counts = ", ".join(f"{one} {verdicts.count(one)}" for one in
-                               ("holds", "does not hold", "undecided", "cannot be repeated here") if one in verdicts)
+                               ("holds", "does not hold", "undecided", "cannot be repeated here")
+                               if one in verdicts)
             for place in (text, text_of_page):
                 self.assertIn(f": {counts}", place)
         # Runs are repeated, and their spread is drawn; machine and versions are stated.
         self.assertIn("means of 2 runs", text_of_page)
         self.assertIn('<line class="e own-rand"', text_of_page)
-        self.assertRegex(text_of_page, r"with sunproxyd [0-9.]+.* and Python\s[0-9.]+ on Linux, .+, [0-9]+ processor")
+        self.assertRegex(text_of_page, r"with sunproxyd [0-9.]+.* and Python\s[0-9.]+ on Linux, "
+                         r".+, [0-9]+ processor")
         self.assertIn("A smoke test: nothing here is a result.", text)
         # The paper's own curves are drawn beside, and what it prints of times is stated.
         self.assertEqual(len(re.findall(r'<polyline class="p own-[a-z]+"', text_of_page)), 2 * 5)

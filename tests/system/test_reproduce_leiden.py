@@ -1,4 +1,5 @@
-"""The Leiden study of make reproduce, small: its page and JSON, its table, its backend and its clients."""
+"""The Leiden study of make reproduce, small: its page and JSON, its table, its backend and its
+clients."""
 
 import collections
 import json
@@ -49,13 +50,16 @@ class LeidenTest(harness.SystemTest):
             self.assertEqual(len(cell["runs"]), len(leiden.SMOKE.seeds))
             for run in cell["runs"]:
                 tallies, backend = run["tallies"], cell["policy"] == leiden.BACKEND
-                self.assertEqual((tallies["failures"], tallies["stale"], tallies["fresh"]), (0, 0, 0), cell)
+                self.assertEqual((tallies["failures"], tallies["stale"], tallies["fresh"]),
+                                 (0, 0, 0), cell)
                 self.assertEqual(tallies["reads"] + tallies["writes"], cell["requests"])
                 # Every GET reaches the middleware, and every hit is one of its answers 304.
                 self.assertEqual(tallies["validated"] > 0, not backend, cell)
-                self.assertLessEqual(tallies["validated"], run["middleware"]["known"] + run["middleware"]["compared"]
+                self.assertLessEqual(tallies["validated"], run["middleware"]["known"]
+                                     + run["middleware"]["compared"]
                                      + tallies["joined"])
-                self.assertEqual(backend and run["middleware"]["known"] + run["middleware"]["compared"], 0)
+                self.assertEqual(backend and run["middleware"]["known"]
+                                 + run["middleware"]["compared"], 0)
                 self.assertEqual(run["after"][-1]["requests"], cell["requests"])
         # A cache of 0.1 MB evicts, one of 2.5 GB does not, however many there are.
         evictions = collections.Counter()
@@ -67,7 +71,8 @@ class LeidenTest(harness.SystemTest):
 
 def run(mean_us, ratio, seed, evictions=0, counts=3, stale=0):
     """A run whose values differ from those of other seeds in common."""
-    after = [{"requests": n, "mean_us": mean_us * (1 + seed / 100), "hit_ratio": ratio - (counts - n) / 50 + seed / 1000,
+    after = [{"requests": n, "mean_us": mean_us * (1 + seed / 100),
+              "hit_ratio": ratio - (counts - n) / 50 + seed / 1000,
               "byte_hit_ratio": ratio - (counts - n) / 50 + seed / 1000, "hits_of_all": 0.8 * ratio}
              for n in range(1, counts + 1)]
     return leiden.Run({"reads": 100, "stale": stale, "validated": 80}, after, {}, evictions)
@@ -76,10 +81,13 @@ def run(mean_us, ratio, seed, evictions=0, counts=3, stale=0):
 # What a policy takes beside LRU, and its hit ratio with less than 7 MB.
 COST = {"lru": 1.0, "lfu": 1.0, "gds": 1.05, "gdsf": 1.05, "tinylfu": 1.4}
 SMALL = {"lru": 0.6, "lfu": 0.5, "gds": 0.62, "gdsf": 0.62, "tinylfu": 0.65}
-TRACE = [("GET /paths/3", "fwd=uri-miss; stored", "full"), ("GET /paths/4", "fwd=uri-miss; stored", "full"),
-         ("GET /skills/4", "fwd=uri-miss; stored", "full"), ("GET /paths/3", "fwd=stale; fwd-status=304", "known"),
+TRACE = [("GET /paths/3", "fwd=uri-miss; stored", "full"), ("GET /paths/4", "fwd=uri-miss; stored",
+                                                            "full"),
+         ("GET /skills/4", "fwd=uri-miss; stored", "full"),
+         ("GET /paths/3", "fwd=stale; fwd-status=304", "known"),
          ("PUT /paths/3", "", ""), ("GET /paths/3", "fwd=uri-miss; stored", "full"),
-         ("GET /paths/4", "fwd=stale; fwd-status=304", "compared"), ("GET /skills/4", "fwd=stale; fwd-status=304", "known")]
+         ("GET /paths/4", "fwd=stale; fwd-status=304", "compared"),
+         ("GET /skills/4", "fwd=stale; fwd-status=304", "known")]
 
 
 def good(cost=None, small=None, changes=None, trace=TRACE):
@@ -111,7 +119,8 @@ class RowsTest(unittest.TestCase):
         backend = leiden.request_cell(scale, leiden.BACKEND)
         busy = leiden.thread_cell(scale, leiden.BACKEND, scale.threads[1])
         lru = leiden.thread_cell(scale, "lru", scale.threads[0])
-        two, three = (leiden.thread_cell(scale, "lru", scale.threads[0], caches) for caches in (2, 3))
+        two, three = (leiden.thread_cell(scale, "lru", scale.threads[0], caches)
+                      for caches in (2, 3))
         small = leiden.size_cell(scale, "lru", scale.megabytes[0])
         large = leiden.size_cell(scale, "lru", scale.megabytes[-1])
         wild, odd = (500, 9000, 40000), (0.1, 0.7, 0.95)
@@ -121,7 +130,8 @@ class RowsTest(unittest.TestCase):
 
         def lines(us):
             """A run whose mean over the first requests is the first of these, over all the last."""
-            return {"changes": {first: [one._replace(after=[{**sums, "mean_us": value} for sums, value in
+            return {"changes": {first: [one._replace(after=[{**sums, "mean_us": value}
+                                                            for sums, value in
                                                             zip(one.after, values)])
                                         for one, values in zip(good().runs[first], us)]}}
 
@@ -131,7 +141,8 @@ class RowsTest(unittest.TestCase):
                                         for one, values in zip(good().runs[first], ratios)]}}
 
         not_stored = {"trace": after(0, "full", "fwd=uri-miss")}
-        everywhere = [leiden.request_cell(scale, "tinylfu"), *(leiden.thread_cell(scale, "tinylfu", n)
+        everywhere = [leiden.request_cell(scale, "tinylfu"), *(leiden.thread_cell(scale, "tinylfu",
+                                                                                  n)
                                                               for n in scale.threads)]
         cases = [
             (r.row_fresh, {"trace": after(3, "full", "fwd=uri-miss; stored")}, not_stored),
@@ -141,17 +152,23 @@ class RowsTest(unittest.TestCase):
             (r.row_validator, self.change(first, stale=1), None),
             (r.row_no_drop, lines([(1000, 1, 500), (1000, 1, 505), (1000, 1, 510)]),
              lines([(1000, 1, 500), (1000, 1, 5000), (1000, 1, 900)])),
-            (r.row_overhead, self.change(backend, us=(9000, 9001, 9002)), self.change(backend, us=wild)),
-            (r.row_rise_of_hits, falling("hit_ratio", [(0.5, 0.4, 0.3), (0.51, 0.41, 0.3), (0.5, 0.4, 0.31)]),
+            (r.row_overhead, self.change(backend, us=(9000, 9001, 9002)),
+             self.change(backend, us=wild)),
+            (r.row_rise_of_hits, falling("hit_ratio", [(0.5, 0.4, 0.3), (0.51, 0.41, 0.3),
+                                                       (0.5, 0.4, 0.31)]),
              falling("hit_ratio", [(0.5, 0.4, 0.6), (0.3, 0.7, 0.5), (0.5, 0.51, 0.6)])),
-            (r.row_rise_of_bytes, falling("byte_hit_ratio", [(0.5, 0.4, 0.3), (0.51, 0.41, 0.3), (0.5, 0.4, 0.31)]),
+            (r.row_rise_of_bytes, falling("byte_hit_ratio", [(0.5, 0.4, 0.3), (0.51, 0.41, 0.3),
+                                                             (0.5, 0.4, 0.31)]),
              falling("byte_hit_ratio", [(0.5, 0.4, 0.6), (0.3, 0.7, 0.5), (0.5, 0.51, 0.6)])),
-            (r.row_same_hits, self.change(lru, ratio=(0.6,) * 3), self.change(lru, ratio=(0.77, 0.78, 0.80))),
-            (r.row_same_bytes, self.change(lru, ratio=(0.6,) * 3), self.change(lru, ratio=(0.77, 0.78, 0.80))),
+            (r.row_same_hits, self.change(lru, ratio=(0.6,) * 3),
+             self.change(lru, ratio=(0.77, 0.78, 0.80))),
+            (r.row_same_bytes, self.change(lru, ratio=(0.6,) * 3),
+             self.change(lru, ratio=(0.77, 0.78, 0.80))),
             (r.row_no_eviction, self.change(first, evictions=1), None),
             (r.row_tinylfu, {"cost": {"tinylfu": 1.0}}, self.change(*everywhere, us=wild)),
             (r.row_threads, self.change(lru, us=(90000,) * 3), self.change(lru, us=wild)),
-            (r.row_threads_similar, {"cost": {"tinylfu": 2.0}}, self.change(lru, us=(3000, 4000, 5500))),
+            (r.row_threads_similar, {"cost": {"tinylfu": 2.0}},
+             self.change(lru, us=(3000, 4000, 5500))),
             (r.row_backend_threads, self.change(busy, us=(10,) * 3), self.change(busy, us=wild)),
             (r.row_backend_better, self.change(busy, us=(90000,) * 3), self.change(busy, us=wild)),
             (r.row_distributed, self.change(two, us=(10,) * 3), self.change(two, us=wild)),
@@ -161,17 +178,20 @@ class RowsTest(unittest.TestCase):
             (r.row_lfu, {"small": {"lfu": 0.6}}, self.change(small, ratio=odd)),
             (r.row_tinylfu_small, {"small": {"tinylfu": 0.55}}, self.change(small, ratio=odd)),
             (r.row_sophisticated, {"small": {"gds": 0.4}}, self.change(small, ratio=odd)),
-            (r.row_policies, self.change(first, evictions=1), self.change(lru, ratio=(0.77, 0.78, 0.80))),
+            (r.row_policies, self.change(first, evictions=1),
+             self.change(lru, ratio=(0.77, 0.78, 0.80))),
             (r.row_simple_faster, {"cost": {"gds": 0.5}},
              self.change(*(leiden.thread_cell(scale, "gds", n) for n in scale.threads), us=wild)),
-            (r.row_conclusion, self.change(backend, us=(9000, 9001, 9002)), self.change(backend, us=wild)),
+            (r.row_conclusion, self.change(backend, us=(9000, 9001, 9002)),
+             self.change(backend, us=wild)),
             (r.row_expensive, self.change(leiden.expensive_cell(scale, "lru"), us=(9000,) * 3),
              self.change(leiden.expensive_cell(scale, "lru"), us=wild)),
         ]
         similar = {"cost": {"tinylfu": 1.05}}
         for row, against, open_ in cases:
             base = similar if row is r.row_threads_similar else {}
-            for change, expected in ((base, Verdict.HOLDS), (against, Verdict.FAILS), (open_, Verdict.UNDECIDED)):
+            for change, expected in ((base, Verdict.HOLDS), (against, Verdict.FAILS),
+                                     (open_, Verdict.UNDECIDED)):
                 if change is None:  # without a run
                     found = row(good()._replace(runs={}))
                 else:
@@ -213,11 +233,13 @@ class PartsTest(unittest.TestCase):
     def test_the_middleware(self):
         rest = leiden_service.RestService(0.5)
         first = self.ask(rest, "GET", "/users/7")
-        self.assertEqual((first.status, first.delay, model.version_of(self.tag(first))), (200, 0.5, 1))
+        self.assertEqual((first.status, first.delay, model.version_of(self.tag(first))),
+                         (200, 0.5, 1))
         self.assertEqual(len(first.body), model.make_sizes()["/users/7"])
         known = self.ask(rest, "GET", "/users/7", self.tag(first))
         self.assertEqual((known.status, known.delay), (304, 0))
-        # A write of a path changes that, its list, and its user with the user's list's pool; both pools lose tags.
+        # A write of a path changes that, its list, and its user with the user's list's pool; both
+        # pools lose tags.
         other = self.tag(self.ask(rest, "GET", "/users/8"))
         skill = self.tag(self.ask(rest, "GET", "/skills/8"))
         written = self.ask(rest, "PUT", "/paths/7")
@@ -246,11 +268,13 @@ class PartsTest(unittest.TestCase):
                 return rest.answer(request)
             return stored.setdefault(request.path, rest.answer(request))
 
-        requests = [("GET", "/users/3"), ("GET", "/users/4"), ("PUT", "/paths/3"), ("GET", "/users/3"),
+        requests = [("GET", "/users/3"), ("GET", "/users/4"), ("PUT", "/paths/3"),
+                    ("GET", "/users/3"),
                     ("GET", "/users/4"), ("GET", "/paths/3")]
         for answer, stale in ((handler, 1), (rest.answer, 0)):
             tallies = self.load(self.serve(answer), requests).tallies
-            self.assertEqual((tallies["reads"], tallies["writes"], tallies["stale"], tallies["failures"]),
+            self.assertEqual((tallies["reads"], tallies["writes"], tallies["stale"],
+                              tallies["failures"]),
                              (5, 1, stale, 0))
 
     def test_wrong_answers_are_failures(self):
@@ -267,15 +291,20 @@ class PartsTest(unittest.TestCase):
 
     def test_a_validated_answer_is_a_hit_and_a_joined_one_is_not(self):
         rest = leiden_service.RestService()
-        outcomes = {"/users/0": "sunproxy; hit; ttl=5", "/users/1": "sunproxy; fwd=stale; fwd-status=304; stored",
-                    "/users/2": "sunproxy; fwd=uri-miss; stored; collapsed", "/users/3": "sunproxy; fwd=uri-miss"}
+        outcomes = {"/users/0": "sunproxy; hit; ttl=5", "/users/1": "sunproxy; fwd=stale; "
+                    "fwd-status=304; stored",
+                    "/users/2": "sunproxy; fwd=uri-miss; stored; collapsed",
+                    "/users/3": "sunproxy; fwd=uri-miss"}
 
         def handler(request):
             reply = rest.answer(request)
-            return reply._replace(fields=[*reply.fields, ("Cache-Status", outcomes.get(request.path, ""))])
+            return reply._replace(fields=[*reply.fields,
+                                          ("Cache-Status", outcomes.get(request.path, ""))])
 
-        load = self.load(self.serve(handler), [*(("GET", path) for path in outcomes), ("PUT", "/users/9")])
-        self.assertEqual([load.tallies[name] for name in ("fresh", "validated", "joined")], [1, 1, 1])
+        load = self.load(self.serve(handler), [*(("GET", path) for path in outcomes),
+                                               ("PUT", "/users/9")])
+        self.assertEqual([load.tallies[name] for name in ("fresh", "validated", "joined")],
+                         [1, 1, 1])
         sizes, sums = model.make_sizes(), load.summarise(5)
         self.assertEqual((sums["hit_ratio"], sums["hits_of_all"]), (2 / 4, 2 / 5))
         self.assertAlmostEqual(sums["byte_hit_ratio"], (sizes["/users/0"] + sizes["/users/1"])

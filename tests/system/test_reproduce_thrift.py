@@ -1,4 +1,5 @@
-"""The Thrift study of make reproduce: its table, and the verdicts on measurements that are made up."""
+"""The Thrift study of make reproduce: its table, and the verdicts on measurements that are made
+up."""
 
 import json
 import sys
@@ -22,12 +23,15 @@ def study(hits, times, noise=made_up.Noise(5), loop=(0, 40), refusing=(10, 20), 
     """hits and times: {workload: {policy: [by size]}}."""
     parts = {}
     for workload in thrift.WORKLOADS:
-        runs = {(policy, kb): [made_up.run(ratio, ms, ["hit", "miss"], "ab", [hit_us, 100000]) for ratio, ms in zip(
-            noise.values(hits[workload][policy][n]), noise.values(times[workload][policy][n]))]
+        runs = {(policy, kb): [made_up.run(ratio, ms, ["hit", "miss"], "ab", [hit_us, 100000])
+                               for ratio, ms in zip(
+                                   noise.values(hits[workload][policy][n]),
+                                   noise.values(times[workload][policy][n]))]
                 for policy in thrift.POLICIES for n, kb in enumerate(SIZES)}
         parts[workload] = Part(workload, list(thrift.POLICIES), SIZES,
                                [made_up.run(0, ms) for ms in noise.values(NONE)], runs)
-    others = {(workload, policy, kb): noise.values(hits[workload][policy][n]) for workload in thrift.WORKLOADS
+    others = {(workload, policy, kb): noise.values(hits[workload][policy][n])
+              for workload in thrift.WORKLOADS
               for policy in thrift.POLICIES for n, kb in enumerate(SIZES)}
     return thrift.Study(thrift.FULL, parts, {name: [20000] * 25 for name in thrift.WORKLOADS},
                         dict(zip(["lru", "rand", "lfu"], [loop[0], loop[1], 3])), refusing, others)
@@ -35,14 +39,19 @@ def study(hits, times, noise=made_up.Noise(5), loop=(0, 40), refusing=(10, 20), 
 
 # As the text has it.
 HITS = {"random": {"lru": [10, 30, 45, 60], "rand": [13, 31, 42, 55], "lfu": [14, 32, 40, 50]},
-        "repeated": {"lru": [40, 70, 83.3, 83.3], "rand": [38, 65, 81, 83.2], "lfu": [30, 32, 34, 36]}}
+        "repeated": {"lru": [40, 70, 83.3, 83.3], "rand": [38, 65, 81, 83.2],
+                     "lfu": [30, 32, 34, 36]}}
 TIMES = {"random": {"lru": [70, 65, 60, 50], "rand": [72, 67, 62, 52], "lfu": [74, 70, 65, 60]},
          "repeated": {"lru": [90, 50, 17, 17], "rand": [92, 55, 20, 18], "lfu": [60, 58, 56, 54]}}
 # The opposite: more memory is worse, LFU is the best, no cache is the fastest.
-AGAINST_HITS = {"random": {"lru": [30, 25, 15, 10], "rand": [20, 19, 18, 12], "lfu": [25, 24, 23, 22]},
-                "repeated": {"lru": [40, 30, 10, 10], "rand": [50, 40, 30, 20], "lfu": [60, 70, 80, 83]}}
-AGAINST_TIMES = {"random": {"lru": [150, 100, 110, 210], "rand": [140, 100, 105, 220], "lfu": [130, 100, 104, 190]},
-                 "repeated": {"lru": [110, 120, 130, 210], "rand": [120, 125, 128, 220], "lfu": [190, 150, 120, 200]}}
+AGAINST_HITS = {"random": {"lru": [30, 25, 15, 10], "rand": [20, 19, 18, 12],
+                           "lfu": [25, 24, 23, 22]},
+                "repeated": {"lru": [40, 30, 10, 10], "rand": [50, 40, 30, 20],
+                             "lfu": [60, 70, 80, 83]}}
+AGAINST_TIMES = {"random": {"lru": [150, 100, 110, 210], "rand": [140, 100, 105, 220],
+                            "lfu": [130, 100, 104, 190]},
+                 "repeated": {"lru": [110, 120, 130, 210], "rand": [120, 125, 128, 220],
+                              "lfu": [190, 150, 120, 200]}}
 # In the text these expectations are not met, and neither does its own figure 2.
 EXPECTATIONS = {"expected_random": FAILS, "expected_repeated": FAILS}
 
@@ -71,7 +80,8 @@ class ThriftClaimsTest(unittest.TestCase):
         slow = study(HITS, TIMES)
         for part in slow.parts.values():
             for n, run in enumerate(part.runs["lru", SIZES[-1]]):
-                part.runs["lru", SIZES[-1]][n] = run._replace(us=[5000 * (1 + n), 100000 + 30000 * n])
+                part.runs["lru", SIZES[-1]][n] = run._replace(us=[5000 * (1 + n),
+                                                                  100000 + 30000 * n])
         self.assertIs(claims.magnitude(slow).verdict, UNDECIDED)
 
     def test_the_optimum_is_an_equality(self):
