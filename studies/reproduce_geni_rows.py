@@ -84,7 +84,7 @@ def row_reduction(result):
     none, cached = seconds(result, "without"), seconds(result, "with")
     low, high = (1 - (REDUCTION + sign * REDUCTION_MARGIN) / 100 for sign in (1, -1))
     return Row("3.1, sentence below the table; 4, item 1",
-               "The average performance improvement is 27.95 %",
+               "With a cache retrieval is faster by 27.95 % on average",
                f"the mean with a cache is shorter by 27.95 ± {REDUCTION_MARGIN:g} points",
                f"{reduction(cached, none):.2f} %",
                decide(verdict.within_factors(verdict.unpaired, cached, none, low, high)))
@@ -130,7 +130,7 @@ def row_way(result):
              and len(result.seen["max-age"]) >= 2)
     return Row("2.1", "The cache returns an object that it has and that is fresh by itself, and "
                "gets one that it lacks or that is stale from the source, stores and returns it",
-               "the first request reaches the source, one within the lifetime does not, one behind "
+               "the first request reaches the source, one within the lifetime does not, one after "
                "it does",
                f"{len(result.seen['max-age'])} of {len(page)} requests for the page with max-age "
                f"reached the source, {len(result.seen['both'])} of {len(both)} for that with a "
@@ -174,7 +174,7 @@ def row_age(result):
                                                                     result.headers["both"])
               for one in some[1:] if geni.is_hit(one)]
     worst = max(map(abs, apart), default=None)
-    return Row("3.2 (a)", "Age is the time since the last update of the object",
+    return Row("3.2 (a)", "Age counts from the last update of the object",
                f"of each hit within {AGE_MARGIN:g} s (Age is rounded, and a request takes time)",
                f"{len(apart)} hits, off by at most {worst:.2f} s" if apart else "no hit",
                decide_exactly(worst <= AGE_MARGIN if apart else None))
@@ -197,8 +197,8 @@ def row_expires_lifetime(result):
     _, within, behind = result.headers["expires"]
     return Row("3.2 (b), response", "An object with Expires alone is fresh at Age 95 of 180 s",
                f"at {result.scale.expires_at} s a hit of the whole object",
-               describe(within) + (f"; behind the lifetime {describe(behind)}; the source answered "
-                                   f"{join(result.seen['expires'])}"),
+               describe(within) + (f"; beyond the lifetime, {describe(behind)}; the source "
+                                   f"answered {join(result.seen['expires'])}"),
                observed(geni.is_hit(within), within))
 
 

@@ -30,6 +30,11 @@ def join(words):
     return ", ".join(map(str, words))
 
 
+def enumerate_words(words):
+    *most, last = map(str, words)
+    return f"{join(most)} and {last}" if most else last
+
+
 def values(result, cell, name, at=-1):
     """Of `name` after a number of requests (by default all), by seed."""
     return [run.after[at][name] for run in result.runs[cell]]
@@ -134,7 +139,7 @@ def row_no_drop(result):
                           request_values(result, policy, "mean_us", 0), 1 - DROP)
                    for policy in result.scale.policies]
     first, last = result.scale.counts[0], result.scale.counts[-1]
-    return Row("4.3.1, figure 6", "The latency does not drop as the number of requests increases",
+    return Row("4.3.1, figure 6", "More requests do not lower the latency",
                f"with each policy the mean over {last:,} requests is not {100 * DROP:.0f} % below "
                f"that over the first {first:,}; one client, an empty cache at first", join(
                    f"{policy.upper()} {ms(request_values(result, policy, 'mean_us', 0))} and "
@@ -188,7 +193,8 @@ def rise(result, name, what, figure):
         texts.append(f"{policy.upper()} " + " to ".join(percent(some)
                                                         for some in (line[0], line[-1])))
     return Row(f"4.3.1, {figure}", f"The {what} increases with the number of requests",
-               f"from each of {join(result.scale.counts)} requests to the next, with each policy",
+               f"from each of {enumerate_words(result.scale.counts)} requests to the next, with "
+               "each policy",
                join(texts),
                decide([one for group in groups.values() for one in group]))
 
@@ -256,8 +262,8 @@ def row_threads(result):
     found, text = assess_rise(result, result.scale.policies)
     return Row("4.3.2, figure 9",
                "The latency increases with the number of threads, for each policy",
-               f"{result.scale.requests:,} requests, {join(result.scale.threads)} threads", text,
-               found)
+               f"{result.scale.requests:,} requests, "
+               f"{enumerate_words(result.scale.threads)} threads", text, found)
 
 
 def row_threads_similar(result):
@@ -281,7 +287,7 @@ def row_backend_threads(result):
     found, text = assess_rise(result, [leiden.BACKEND])
     return Row("4.3.2, figure 9",
                "The latency of the backend alone increases with the number of threads",
-               f"{join(result.scale.threads)} threads", text, found)
+               f"{enumerate_words(result.scale.threads)} threads", text, found)
 
 
 def row_backend_better(result):
@@ -385,7 +391,7 @@ def row_lfu(result):
     return Row("4.3.4, figure 11",
                "Below 7 MB LFU performs considerably worse than the other policies",
                f"by more than {100 * CONSIDERABLY:.0f} points than each, at "
-               f"{join(small_sizes(result))} MB",
+               f"{enumerate_words(small_sizes(result))} MB",
                f"{describe_sizes(result)}. {NEW_PAGE}, so LFU evicts what LRU evicts",
                decide([one for group in groups.values() for one in group]))
 
@@ -396,7 +402,8 @@ def row_tinylfu_small(result):
               for size in small_sizes(result) for other in others(result, "tinylfu")}
     return Row("4.3.4, figure 11",
                "Below 7 MB TinyLFU performs slightly better than the other policies",
-               f"its ratio is larger than each other one’s, at {join(small_sizes(result))} MB",
+               f"its ratio is larger than each other one’s, at "
+               f"{enumerate_words(small_sizes(result))} MB",
                describe_sizes(result),
                decide_groups(groups))
 
@@ -406,7 +413,8 @@ def row_sophisticated(result):
                    for size in small_sizes(result) for policy in sophisticated(result)
                    for simple in SIMPLE]
     return Row("3.3.2", "Expected: GDS, GDSF and TinyLFU perform better than LRU and LFU",
-               f"their hit ratios are larger, at {join(small_sizes(result))} MB, where the policy "
+               f"their hit ratios are larger, at "
+               f"{enumerate_words(small_sizes(result))} MB, where the policy "
                "matters",
                f"{describe_sizes(result)}. {NEW_PAGE}", decide(comparisons))
 
@@ -441,7 +449,7 @@ def row_simple_faster(result):
 
 def row_conclusion(result):
     parts = [row_overhead(result), row_backend_better(result)]
-    return Row("Abstract; 6", "Proxy caching does not increase the performance of the application",
+    return Row("Abstract; 6", "The application is no faster with a proxy cache",
                "both rows on the cache and the backend alone (figures 6 and 9) hold",
                join(part.verdict.value for part in parts), all_of(part.verdict for part in parts))
 
@@ -512,8 +520,9 @@ def paper(result, took):
         f"{sum(sizes.values()) / 1e6:.1f} MB, of which {100 * small:.0f} % are under 1 KB and but "
         f"for lists none over 20 KB, and each of its responses takes {1000 * scale.latency:g} ms. "
         f"80 % of the requests are GETs, by Zipf’s law with YCSB’s exponent of {model.EXPONENT}.",
-        f"Figures 6 to 8 have {join(f'{n:,}' for n in scale.counts)} requests of one client, "
-        f"figures 9 to 11 {scale.requests:,} on {join(scale.threads)} threads (figure 11 on "
-        f"{leiden.THREADS}); the text has no other axis. Means of {len(scale.seeds)} runs with "
-        "other requests each. Clients, caches and backend share the processors of this machine."
+        f"Figures 6 to 8 have {enumerate_words(f'{n:,}' for n in scale.counts)} requests of one "
+        f"client, figures 9 to 11 {scale.requests:,} on {enumerate_words(scale.threads)} threads "
+        f"(figure 11 on {leiden.THREADS}); the text has no other axis. Means of {len(scale.seeds)} "
+        "runs with other requests each. Clients, caches and backend share the processors of this "
+        "machine."
         + (" A smoke test: few requests." if scale.smoke else "")], rows(result), took)

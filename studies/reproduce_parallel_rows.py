@@ -79,7 +79,8 @@ def decided(groups):
     """The counts of a statement of which every comparison must hold."""
     held, failed, open_, _ = count_of({n: [one] for n, one in enumerate(
         one for group in groups.values() for one in group)})
-    return f"{held} comparisons as stated, {failed} against it, {open_} undecided. "
+    return (f"{held} of {held + failed + open_} comparisons as stated, {failed} against it, "
+            f"{open_} undecided. ")
 
 
 def all_in(groups):

@@ -120,8 +120,7 @@ def proportional_lines(part):
     r = correlation([gap for gap, _ in found],
                     [slope for _, slope in found]) if len(found) > 2 else None
     return Row(place("4.2.3, Figure 9", part),
-               "the space between these lines is directly proportional to the slope of "
-               "the frontier of new URLs",
+               "these gaps are proportional to the slope of the frontier of new URLs",
                "a positive correlation of gap and new URLs per request in it",
                "too few lines" if r is None else
                f"r = {r:.2f}: a steep frontier fills the cache soon, so for equal steps the gap is "

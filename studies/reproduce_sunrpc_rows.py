@@ -363,7 +363,7 @@ def lfu_depends(study):
     second = study.parts["dataset2"]
     groups = {**faster(first, [("lfu", "fifo")]),
               "dataset2": faster(second, [("fifo", "lfu")])["lfu", "fifo"]}
-    return Row("Conclusion", "the effectiveness of LFU depends on the pattern: better than FIFO on "
+    return Row("Conclusion", "how good LFU is depends on the pattern: better than FIFO on "
                "dataset1, worse on dataset2",
                "faster and slower at some sizes, the reverse at none",
                describe_groups(groups, lambda group: "dataset2" if group == "dataset2"
@@ -500,7 +500,7 @@ def rows(study):
     lines = authors or parts[0]
     found += [variable_lines(lines), proportional_lines(lines), logged(study), skewed(study),
               AVERAGE,
-              concluded(study, "LRU is the most effective irrespective of the pattern", lru_best),
+              concluded(study, "LRU is best, whatever the pattern of requests", lru_best),
               lfu_depends(study),
               DECENT, concluded(study, "MAXS performs worst with a capacity in URLs", maxs_worst)]
     return sort_ours(found)
