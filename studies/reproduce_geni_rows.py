@@ -8,6 +8,7 @@ import geni_origin
 import reproduce_geni as geni
 import verdict
 from paper_table import Paper, Row, cannot
+from statements import join, plus_minus
 from verdict import decide, decide_exactly
 
 # The criteria. Shares by which a mean may differ from the printed one and be equal to it.
@@ -20,17 +21,12 @@ REDUCTION, REDUCTION_MARGIN = 27.95, 2.0
 AGE_MARGIN = 1.5
 
 
-def join(words):
-    return ", ".join(map(str, words))
-
-
 def list_mb(sizes):
     return join(f"{size} MB" for size in sizes) or "none"
 
 
 def mean_and_error(values, unit, digits=2):
-    half = verdict.half_width(verdict.of_mean(values))
-    return f"{statistics.mean(values):.{digits}f} ± {half:.{digits}f} {unit}"
+    return f"{plus_minus(values, f'%.{digits}f')} {unit}"
 
 
 def observed(holds, *responses):

@@ -3,13 +3,13 @@ Employee Evolution Tree Project". See reproduce_leiden.py for what is run, and v
 verdicts. Runs with the same seed have the same requests, so they are compared in pairs.
 """
 
-import math
 import statistics
 
 import leiden_model as model
 import reproduce_leiden as leiden
 import verdict
 from paper_table import Paper, Row, cannot
+from statements import all_in, enumerate_words, join, plus_minus
 from verdict import all_of, decide, decide_exactly, decide_groups, decide_somewhere
 
 # The criteria.
@@ -26,33 +26,17 @@ NEW_PAGE = ("After a 304 sunproxyd stores the response in place of the one it ha
             "sees a new page: counts of LFU and GDSF start again at each hit")
 
 
-def join(words):
-    return ", ".join(map(str, words))
-
-
-def enumerate_words(words):
-    *most, last = map(str, words)
-    return f"{join(most)} and {last}" if most else last
-
-
 def values(result, cell, name, at=-1):
     """Of `name` after a number of requests (by default all), by seed."""
     return [run.after[at][name] for run in result.runs[cell]]
 
 
-def spread(some, factor=1.0, unit="", digits=1):
-    half = verdict.half_width(verdict.of_mean(some))
-    # of a single run there is none
-    error = "" if math.isinf(half) else f" ± {factor * half:.{digits}f}"
-    return f"{factor * statistics.mean(some):.{digits}f}{error}{unit}"
-
-
 def ms(some):
-    return spread(some, 1e-3, " ms", 2)
+    return plus_minus([us / 1000 for us in some], "%.2f") + " ms"
 
 
 def percent(some):
-    return spread(some, 100, " %")
+    return plus_minus([100 * ratio for ratio in some]) + " %"
 
 
 def larger(a, b, factor=1.0):
@@ -196,7 +180,7 @@ def rise(result, name, what, figure):
                f"from each of {enumerate_words(result.scale.counts)} requests to the next, with "
                "each policy",
                join(texts),
-               decide([one for group in groups.values() for one in group]))
+               all_in(groups))
 
 
 def same(result, name, what, figure):
@@ -393,7 +377,7 @@ def row_lfu(result):
                f"by more than {100 * CONSIDERABLY:.0f} points than each, at "
                f"{enumerate_words(small_sizes(result))} MB",
                f"{describe_sizes(result)}. {NEW_PAGE}, so LFU evicts what LRU evicts",
-               decide([one for group in groups.values() for one in group]))
+               all_in(groups))
 
 
 def row_tinylfu_small(result):

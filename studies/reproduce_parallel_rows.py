@@ -10,7 +10,7 @@ import os
 import reproduce_parallel as study_of
 from paper_table import Paper, Row, cannot
 from replays import mean
-from statements import count_of, join, plus_minus
+from statements import all_in, count_of, join, plus_minus
 from verdict import (above, below, decide, decide_groups, equal, of_mean, paired, unpaired,
                      within_factors)
 
@@ -81,10 +81,6 @@ def decided(groups):
         one for group in groups.values() for one in group)})
     return (f"{held} of {held + failed + open_} comparisons as stated, {failed} against it, "
             f"{open_} undecided. ")
-
-
-def all_in(groups):
-    return decide([one for group in groups.values() for one in group])
 
 
 # ---- abstract and figure 6 -----------------------------------------------------------------------

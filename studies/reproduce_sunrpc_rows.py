@@ -18,7 +18,8 @@ from reproduce_sunrpc_behaviour import (belady, best_hits, closer_lines, hit_the
                                         proportional_lines, stack,
                                         variable_lines)
 from reproduce_sunrpc_terms import AUTHORS, MADE, correlation, hits, label, ms, place
-from statements import describe_groups, groups_of_pairs, join, name, plus_minus, steps_up
+from statements import (all_in, describe_groups, groups_of_pairs, join, name, plus_minus,
+                        steps_up)
 from verdict import (above, all_of, below, decide, decide_exactly, decide_groups, equal, of_mean,
                      paired,
                      within_factors)
@@ -269,7 +270,7 @@ def ping_pong(part):
                    (f"{label(size)}: " + join(f"{name(p)} {mean(found[p, size]):.0f}"
                                               for p in part.policies)
                     for size in sizes), "; "),
-               decide([one for group in groups.values() for one in group]))
+               all_in(groups))
 
 
 def maxs_between(study):

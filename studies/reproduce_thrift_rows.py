@@ -10,7 +10,7 @@ import math
 from paper_table import Paper, Row, cannot
 from replays import mean, ratios, times
 from reproduce_thrift import LOOP, LOOP_CAPACITY
-from statements import describe_groups, groups_of_pairs, join, name, plus_minus, steps_up
+from statements import all_in, describe_groups, groups_of_pairs, join, name, plus_minus, steps_up
 from verdict import (Comparison, above, below, decide, decide_exactly, decide_groups, equal,
                      of_mean, paired)
 
@@ -56,10 +56,6 @@ def never_falls(part, values, slack, sign):
         found[policy] = [Comparison(one.estimate, -slack, math.inf)
                          for one in steps[:-1]] + steps[-1:]
     return found
-
-
-def all_in(groups):
-    return decide([one for group in groups.values() for one in group])
 
 
 # ---- the statements ------------------------------------------------------------------------------

@@ -16,7 +16,12 @@ def plus_minus(values, form="%.1f"):
 
 
 def join(words, separator=", "):
-    return separator.join(words)
+    return separator.join(map(str, words))
+
+
+def enumerate_words(words):
+    *most, last = map(str, words)
+    return f"{join(most)} and {last}" if most else last
 
 
 def name(policy):
@@ -50,6 +55,11 @@ def count_of(groups):
                for name, group in groups.items()}
     failed = sum(against.values())
     return held, failed, every - held - failed, against
+
+
+def all_in(groups):
+    """The verdict on a statement of which every comparison of {name: [Comparison]} must hold."""
+    return verdict.decide([one for group in groups.values() for one in group])
 
 
 def describe_groups(groups, names=lambda group: " before ".join(map(name, group))):

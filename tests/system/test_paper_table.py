@@ -12,6 +12,7 @@ import harness
 sys.path.append(str(harness.TOP / "studies"))
 import document
 import paper_table
+import statements
 from paper_table import Paper, Row
 from verdict import Verdict
 
@@ -73,6 +74,16 @@ class PaperTableTest(unittest.TestCase):
         self.assertEqual(paper_table.tally(paper().rows),
                          "2 statements of the paper: holds 1, cannot be repeated here 1; "
                          "1 statement of ours: undecided 1.")
+
+
+class StatementsTest(unittest.TestCase):
+    def test_lists_of_words(self):
+        for words, expected in (([4], "4"), ([4, 16], "4 and 16"), ([1, 4, 16], "1, 4 and 16")):
+            self.assertEqual(statements.enumerate_words(words), expected)
+
+    def test_means_with_intervals(self):
+        for runs, expected in (([2.0], "2.0"), ([2.0, 2.0], "2.0"), ([1.0, 2.0, 3.0], "2.0 ± 2.5")):
+            self.assertEqual(statements.plus_minus(runs), expected)
 
 
 class DocumentTest(unittest.TestCase):
