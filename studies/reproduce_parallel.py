@@ -131,7 +131,7 @@ def run_table(children, folder, extent):
     results = collections.defaultdict(list)
     for seed in range(extent.table_repeats):
         for case in wanted if seed % 2 == 0 else reversed(wanted):
-            rate = reproduce_parallel_runs.measure_table(children, folder, *case, extent.table_ms,
+            rate = reproduce_parallel_runs.measure_table(children, folder, case, extent.table_ms,
                                                          seed)
             results[case[:5]].append(rate)
     return dict(results)

@@ -143,16 +143,17 @@ class Contest:
 
 # ---- the table -----------------------------------------------------------------------------------
 
-def measure_table(children, folder, layout, lock, parts, lookups, entries, threads, milliseconds,
-                  seed):
+# What a case of measure_table() has, in this order.
+TABLE_OPTIONS = ("--layout", "--lock", "--parts", "--lookups", "--entries", "--threads")
+
+
+def measure_table(children, folder, case, milliseconds, seed):
     """Operations of cache/table per second of CPU time, which other load on the machine hardly
     changes; see tests/bench/table.py for all of it."""
-    name = f"table-{layout}-{lock}-{parts}-{lookups}-{entries}-{seed}"
-    output = children.run([harness.BUILD / "tests/bench/table", "--layout", layout, "--lock", lock,
-                           "--parts",
-                           parts, "--lookups", lookups, "--entries", entries, "--threads", threads,
-                           "--milliseconds", milliseconds], folder / f"{name}.err",
-                          folder / f"{name}.json")
+    name = "-".join(map(str, ("table", *case[:5], seed)))
+    options = [word for pair in zip(TABLE_OPTIONS, case) for word in pair]
+    output = children.run([harness.BUILD / "tests/bench/table", *options, "--milliseconds",
+                           milliseconds], folder / f"{name}.err", folder / f"{name}.json")
     return 1e9 / json.loads(output)["cpu_ns"]
 
 
@@ -163,7 +164,6 @@ def measure_list(children, folder, lock, threads, operations, seed):
     (tests/bench/list_bench.h)."""
     name = f"list-{lock}-{threads}-{seed}"
     output = children.run([harness.BUILD / "tests/bench/list", "--lock", lock, "--threads", threads,
-                           "--operations",
-                           operations, "--seed", seed], folder / f"{name}.err",
+                           "--operations", operations, "--seed", seed], folder / f"{name}.err",
                           folder / f"{name}.json")
     return json.loads(output)["seconds"]
