@@ -11,13 +11,14 @@ import itertools
 import math
 
 import reproduce_published as published
+import reproduce_sunrpc_data as data
 from paper_table import Paper, Row, cannot
 from replays import mean, times
 from reproduce_sunrpc import ALL, ONE
 from reproduce_sunrpc_behaviour import (belady, best_hits, closer_lines, hit_then_missed,
                                         proportional_lines, stack,
                                         variable_lines)
-from reproduce_sunrpc_terms import AUTHORS, MADE, correlation, hits, label, ms, place
+from reproduce_sunrpc_terms import correlation, hits, label, ms, place
 from statements import (all_in, describe_groups, groups_of_pairs, join, name, plus_minus,
                         steps_up)
 from verdict import (above, all_of, below, decide, decide_exactly, decide_groups, equal, of_mean,
@@ -37,7 +38,6 @@ TIMES = {"dataset1": 4, "dataset2": 2}
 KNEE = {"dataset1": 20, "dataset2": 30}
 ORDERS = {"dataset1": ["lru", "lfu", "fifo", "rand", "maxs"],
           "dataset2": ["lru", "fifo", "lfu", "rand", "maxs"]}
-SMALL = 20480
 
 
 def order_of(part):
@@ -56,75 +56,6 @@ def describe_faster(groups):
 
 def by_policy(part, size, form="%.1f"):
     return join(f"{name(p)} {plus_minus(ms(part, p, size), form)}" for p in part.policies)
-
-
-# ---- sections 3 and 4.1: implementation and data -------------------------------------------------
-
-def dimensions(study):
-    if not study.authors:
-        return cannot("Table 3, dataset1", "997 requests, 68 distinct URLs",
-                      f"{MADE}; {AUTHORS} are not at hand")
-    urls = study.authors.none[0].urls
-    found = (len(urls), len(set(urls)))
-    return Row("Table 3, dataset1", "997 requests, 68 distinct URLs", "equal",
-               f"{found[0]} and {found[1]}, {AUTHORS}",
-               decide_exactly(found == (997, 68)))
-
-
-def share_of_urls(study):
-    if not study.authors:
-        return cannot("4.1", "less than 10 % of the requests are for new URLs", MADE)
-    urls = study.authors.none[0].urls
-    share = len(set(urls)) / len(urls)
-    return Row("4.1", "less than 10 % of the requests are for distinct URLs", "of dataset1",
-               f"{100 * share:.1f} %, {AUTHORS}", decide_exactly(share < 0.1))
-
-
-def counts_of(study):
-    return collections.Counter(study.authors.none[0].urls) if study.authors else None
-
-
-def busiest(study):
-    counts = counts_of(study)
-    if not counts:
-        return cannot("4.1, Figures 4 and 5, dataset1", "44.7 % of the requests are for one URL",
-                      MADE)
-    share = 100 * counts.most_common(1)[0][1] / sum(counts.values())
-    return Row("4.1, Figures 4 and 5, dataset1", "44.7 % of the requests are for one URL",
-               "44.7 %, rounded",
-               f"{share:.1f} %, {AUTHORS}", decide_exactly(round(share, 1) == 44.7))
-
-
-def early_urls(study):
-    counts = counts_of(study)
-    if not counts:
-        return cannot("4.1, Figure 4, dataset1", "URLs that appear first are requested most", MADE)
-    order = list(dict.fromkeys(study.authors.none[0].urls))
-    top = counts.most_common(1)[0][0]
-    early, late = (mean(counts[u] for u in half if u != top)
-                   for half in (order[:len(order) // 2], order[len(order) // 2:]))
-    return Row("4.1, Figure 4, dataset1",
-               "most requests are for URLs that appeared early; later ones are requested less",
-               "the first half of the URLs has more requests each than the second, without the "
-               "busiest URL",
-               f"{early:.1f} against {late:.1f} requests each, {AUTHORS}",
-               decide_exactly(early > late))
-
-
-def size_share(dataset, least):
-    def assess(study):
-        part, sizes = study.parts[dataset], study.sizes[dataset]
-        urls = part.none[0].urls
-        small = 100 * sum(sizes[url] <= SMALL for url in urls) / len(urls)
-        text = f"more than {least} % of the requests are for pages of at most 20 KB"
-        text += ", and 44 % for pages of 20 KB" if dataset == "dataset1" else ""
-        top = collections.Counter(urls).most_common(1)[0][0]
-        return cannot(f"Figure 6, {dataset}", text,
-                      f"{MADE}: {small:.1f} % of its requests"
-                      + (f", and the busiest page has {sizes[top]} bytes" if dataset == "dataset1"
-                         else "")
-                      + ". The sizes of the authors' pages are not published")
-    return assess
 
 
 # ---- 4.2.1: access time --------------------------------------------------------------------------
@@ -372,18 +303,6 @@ def lfu_depends(study):
                decide_groups(groups))
 
 
-def skewed(study):
-    counts = counts_of(study)
-    if not counts:
-        return cannot("Conclusion", "requests are largely skewed", MADE)
-    tenth = math.ceil(len(counts) / 10)
-    share = 100 * sum(count for _, count in counts.most_common(tenth)) / sum(counts.values())
-    return Row("Conclusion", "requests are largely skewed",
-               "a tenth of the URLs has more than half of the requests",
-               f"{tenth} of {len(counts)} URLs have {share:.1f} %, {AUTHORS}",
-               decide_exactly(share > 50))
-
-
 def concluded(study, states, assess):
     """A statement of the conclusion that a statement on each data set makes."""
     found = [assess(part) for part in study.parts.values()]
@@ -393,37 +312,12 @@ def concluded(study, states, assess):
                all_of(row.verdict for row in found))
 
 
-IMPLEMENTATION = [
-    cannot("Abstract, 1", "a proxy saves bandwidth and cost",
-           "a motivation; the paper measures neither"),
-    cannot("Table 1, Figures 1 and 2", "division of work, data structures, source files",
-           "they show no result"),
-    cannot("Table 2", "what the five policies keep and how they order it",
-           "a definition; the five policies of sunproxy follow it (docs/POLICIES.md)"),
-    cannot("Figure 3", "O(log n) to fetch and insert, O(1) to find a victim",
-           "properties of the authors' trees and heap; the paper measures no times of operations"),
-]
-DATA = [
-    cannot("4.1", "most URLs of the histories are unique because of their parameters; many need a "
-           "redirect to https",
-           "the histories are not published, and the sites have changed"),
-]
-DATASET2 = cannot("Table 3 and Figures 4 and 5, dataset2",
-                  "985 requests, 74 distinct URLs, evenly distributed, with "
-                  "both kinds of locality",
-                  f"the requests are not published. {MADE} for the first two; the rest is chosen")
-LOCALITY = cannot("4.1, Figure 4, dataset1",
-                  "extremely high temporal locality and less spatial locality",
-                  "the text has no measure of either")
 STEEP = cannot("4.2.3, Figure 9, dataset2",
                "its frontier is steeper at first than that of dataset1, and its cache is full "
                "earlier", "the requests of dataset2 are not published")
 SECONDS = cannot("4.2.1", "without a cache 707.35 s (dataset1) and 633.18 s (dataset2)",
                  "times of the web of that year from the authors' network; the origin here is on "
                  "the same machine")
-FRONTIER = cannot("Figure 4", "a frontier of new URLs at the top",
-                  "it follows from the numbering of URLs in the order of "
-                  "their first request")
 SUDDEN = cannot("Figure 9, dataset2", "RAND shows a sudden empty space",
                 "one run of a policy with chance, and the "
                 "requests are not published")
@@ -478,11 +372,7 @@ def order_without_maxs(part):
 
 def rows(study):
     parts, authors = list(study.parts.values()), without_maxs(study.authors)
-    found = IMPLEMENTATION + DATA + [dimensions(study), share_of_urls(study), busiest(study),
-                                     early_urls(study),
-                                     LOCALITY, DATASET2, FRONTIER,
-                                     size_share("dataset1", 75)(study),
-                                     size_share("dataset2", 62)(study), SECONDS]
+    found = [*data.rows(study), SECONDS]
     for part in parts:
         found += access_rows(part)
     if authors:
@@ -499,7 +389,7 @@ def rows(study):
     found += [belady(study), *map(best_hits, [*parts, *([authors] if authors else [])]),
               closer_lines(study), STEEP, SUDDEN]
     lines = authors or parts[0]
-    found += [variable_lines(lines), proportional_lines(lines), logged(study), skewed(study),
+    found += [variable_lines(lines), proportional_lines(lines), logged(study), data.skewed(study),
               AVERAGE,
               concluded(study, "LRU is best, whatever the pattern of requests", lru_best),
               lfu_depends(study),

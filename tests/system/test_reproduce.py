@@ -21,6 +21,7 @@ SCRIPT = harness.TOP / "studies/reproduce.sh"
 sys.path.append(str(harness.TOP / "studies"))
 import reproduce_sunrpc as sunrpc
 import reproduce_sunrpc_behaviour as behaviour
+import reproduce_sunrpc_data as sunrpc_data
 import reproduce_sunrpc_rows as claims
 from replays import Part
 from reproduce_sunrpc import ALL, ONE
@@ -258,8 +259,8 @@ class SunRpcClaimsTest(unittest.TestCase):
         paper += [f"late-{n}" for n in range(34)]
         paper += ["early-0"] * (997 - len(paper))
         good, other = self.authors(paper), self.authors(["a", "b", "c", "c"])
-        for assess in (claims.dimensions, claims.share_of_urls, claims.busiest, claims.early_urls,
-                       claims.skewed):
+        for assess in (sunrpc_data.dimensions, sunrpc_data.share_of_urls, sunrpc_data.busiest,
+                       sunrpc_data.early_urls, sunrpc_data.skewed):
             with self.subTest(assess.__name__):
                 self.assertIs(assess(good).verdict, HOLDS)
                 self.assertIs(assess(other).verdict, FAILS)
