@@ -179,8 +179,8 @@ def throughput(runs):
 
 def speed_ups(study, contestant, trace, threads):
     """Of each run over the one with one thread of the same number."""
-    one, many = study.runs[contestant, trace, study.extent.threads[0]], study.runs[contestant,
-                                                                                   trace, threads]
+    one = study.runs[contestant, trace, study.extent.threads[0]]
+    many = study.runs[contestant, trace, threads]
     return [a.seconds / b.seconds for a, b in zip(one, many)]
 
 
