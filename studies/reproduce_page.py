@@ -148,9 +148,9 @@ labelled as ours. A statement holds, does not hold, is undecided, or cannot be r
 <p class="soft">Where chance has a part, verdicts rest on repeated runs and on intervals of 95 %
 by Student’s t distribution; equalities are tests of equivalence.</p>
 {"".join(sections)}
-<p class="soft">Measured on {time.strftime("%Y-%m-%d")} in {run.seconds:.0f} s with
-{escape(run.version)} and Python {platform.python_version()} on
-{escape(machine())}; load average before it {run.load:.1f}.</p>
+<p class="soft">Measured on {time.strftime("%Y-%m-%d")} in {run.seconds:.0f} s
+with {escape(run.version)} and Python {platform.python_version()} on {escape(machine())};
+load average before it {run.load:.1f}.</p>
 </body></html>
 """
 

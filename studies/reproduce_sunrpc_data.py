@@ -10,6 +10,7 @@ from verdict import decide_exactly
 
 # 20 KB, in bytes.
 SMALL = 20480
+EARLY = "most requests are for URLs that appeared early; later ones are requested less"
 
 IMPLEMENTATION = [
     cannot("Abstract, 1", "a proxy saves bandwidth and cost",
@@ -51,7 +52,7 @@ def dimensions(study):
 
 def share_of_urls(study):
     if not study.authors:
-        return cannot("4.1", "less than 10 % of the requests are for new URLs", MADE)
+        return cannot("4.1", "less than 10 % of the requests are for distinct URLs", MADE)
     urls = study.authors.none[0].urls
     share = len(set(urls)) / len(urls)
     return Row("4.1", "less than 10 % of the requests are for distinct URLs", "of dataset1",
@@ -76,13 +77,13 @@ def busiest(study):
 def early_urls(study):
     counts = counts_of(study)
     if not counts:
-        return cannot("4.1, Figure 4, dataset1", "URLs that appear first are requested most", MADE)
+        return cannot("4.1, Figure 4, dataset1", EARLY, MADE)
     order = list(dict.fromkeys(study.authors.none[0].urls))
     top = counts.most_common(1)[0][0]
     early, late = (mean(counts[u] for u in half if u != top)
                    for half in (order[:len(order) // 2], order[len(order) // 2:]))
     return Row("4.1, Figure 4, dataset1",
-               "most requests are for URLs that appeared early; later ones are requested less",
+               EARLY,
                "the first half of the URLs has more requests each than the second, without the "
                "busiest URL",
                f"{early:.1f} against {late:.1f} requests each, {AUTHORS}",

@@ -349,7 +349,7 @@ class ReproduceTest(harness.SystemTest):
         self.check_security(text_of_page)
         data = json.loads((self.out / "reproduce.json").read_text())
         paper, = data["papers"]
-        self.assertEqual(len(paper["rows"]), 57)
+        self.assertEqual(len(paper["rows"]), 59)
         for ours in (False, True):
             verdicts = [row["verdict"] for row in paper["rows"] if row["ours"] == ours]
             counts = ", ".join(f"{one} {verdicts.count(one)}" for one in
