@@ -45,8 +45,9 @@ const char *progress_format(char *line, size_t size, unsigned width, const char 
                             uint64_t done, uint64_t total, int64_t elapsed_us);
 
 /*
- * The same of a part, without the numbers: "label [#####     ]  50 %  14.5 million requests/s  0:02 left". What
- * is left follows from the part, and the rate from what is done.
+ * The same of a part, without the numbers of what is done and of all:
+ * "label [#####     ]  50 %  14.5 million requests/s  0:02 left". `rate` is text, `left_seconds` the
+ * time left.
  */
 const char *progress_format_work(char *line, size_t size, unsigned width, const char *label,
                                  double part, const char *rate, double left_seconds);

@@ -23,7 +23,7 @@
  * authors' simulator and Caffeine's begin at their lower bound (1 % in Caffeine's), as cold=0.01
  * does. Without a lower bound the share falls to one page where most test periods end without a
  * request, and pages are then evicted before they can be requested again: 380,300 misses of a
- * million on the key-value trace of docs/POLICIES.md instead of 351,092.
+ * million on the key-value trace of docs/POLICIES.md instead of 351,212.
  *
  * The paper chooses the victim first, and then makes the page of a ghost hot; here that page's test
  * period ends first.

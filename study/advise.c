@@ -65,7 +65,6 @@ advise_paths(char *const *paths, size_t count, const struct advise_options *opti
     if (status != EX_OK)
         return status;
     status = find_both(advices, &goals, &subject, options);
-    advices[0].paths = paths;
     other = goals > 1 ? &advices[1] : NULL;
     interrupt_release();
     if (status == EX_OK && options->json)

@@ -66,7 +66,6 @@ enum advice_stage { ADVICE_SEARCHES, ADVICE_COMPARES, ADVICE_BOUNDS, ADVICE_ENDS
 struct advice {
     const struct simulate_options *options;
     const struct simulate_subject *subject;
-    char *const *paths; /* of all files */
     struct advice_work *work;
     enum advice_stage stage;
     bool by_bytes;                /* the goal is the byte hit ratio */

@@ -11,7 +11,6 @@
 #include "cli/output.h"
 #include "policies/charge.h"
 
-#define NAMED_FILES 8u
 #define LINE 79 /* columns of text */
 
 static const char *
@@ -34,19 +33,8 @@ print_trace(const struct advice *advice)
     const struct simulate_subject *subject = advice->subject;
     char bytes[32];
 
-    if (subject->files > 1) {
-        printf("%zu files as one trace, %s (", subject->files,
-               subject->by_time ? "ordered by time" : "in the order given");
-        for (size_t i = 0; i < subject->files && i < NAMED_FILES; i++) {
-            output_put(advice->paths[i]);
-            if (i + 1 < subject->files)
-                printf(", ");
-        }
-        printf(subject->files > NAMED_FILES ? "...):\n" : "):\n");
-    } else {
-        output_put(subject->path);
-        printf(": ");
-    }
+    trace_print_name(subject->path, subject->files, subject->by_time);
+    printf(": ");
     simulate_print_counts(&subject->sim);
     if (subject->sized)
         printf(" of %s together",
@@ -143,7 +131,8 @@ print_certainty(const struct advice *advice, const struct candidate *best)
         printf("Too little data: the uncertainty of the %s is +-%.0f points (95 %%), so\n"
                "this is a guess. About %" PRIu64 " requests would be enough.\n",
                goal_word(advice), ceil(100 * advice->uncertainty), advice->requests_needed);
-    printf("Intervals of the %s of as many requests to come, from an empty cache:\n"
+    printf("Intervals of the %s of as many requests to come, from an empty\n"
+           "cache:\n"
            "  68 %%: %.1f to %.1f %%; 95 %%: %.1f to %.1f %%;\n",
            goal_word(advice), 100 * f->low[FORECAST_68], 100 * f->high[FORECAST_68],
            100 * f->low[FORECAST_95], 100 * f->high[FORECAST_95]);

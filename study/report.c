@@ -199,7 +199,8 @@ report_paths(const struct options *options)
     json_close_object(&j);
     /* Without a trace on it the page is not written, and an older one stays. */
     if (added != 0 &&
-        (status == EX_OK || status == EXIT_INTERRUPTED || (options->path_count > 1 && status != EX_USAGE))) {
+        (status == EX_OK || status == EXIT_INTERRUPTED ||
+         (options->path_count > 1 && status != EX_USAGE))) {
         written = write_page(options, &data);
         status = written != EX_OK ? written : status;
     }

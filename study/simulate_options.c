@@ -259,8 +259,8 @@ static const struct option_row rows[] = {
     {"warmup", 0, "N", take_warmup, 0, 0, 0, NULL,
      "do not count the first N requests, or N% of them"},
     {"sample", 0, "RATE", take_sample, 0, 0, 0, NULL,
-     "simulate a share of the URLs, such as 1% or 0.01, or 100% for all, in a cache smaller by the same factor; the "
-     "estimated error is printed, or why the sample does not give one"},
+     "simulate a share of the URLs, such as 1% or 0.01, or 100% for all, in a cache smaller by the "
+     "same factor; the estimated error is printed, or why the sample does not give one"},
     {"seed", 0, "N", option_uint, AT(seed), 0, UINT64_MAX, "1",
      "seed of the sample, and of the first run of policies that draw random numbers"},
     {"seeds", 0, "N", option_uint, AT(seeds), 1, MAX_SEEDS, SIMULATE_SEEDS,

@@ -71,8 +71,8 @@ enum fields_unit {
 enum fields_unit fields_epoch(struct span s, int64_t *us);
 
 /*
- * A time of any of the usual kinds: a count as of fields_epoch(); a date as of the two functions here, in brackets or
- * not; "2006/01/02 15:04:05".
+ * A time of any of the usual kinds: a count as of fields_epoch(); a date as of fields_iso_date() or
+ * fields_log_date(), in brackets or not; "2006/01/02 15:04:05".
  */
 bool fields_any_time(struct span s, int64_t *us);
 

@@ -17,8 +17,8 @@
 #define POOL_PROBES 5u
 
 /*
- * Bytes of an entry of the table: a hash and a count. With an unused character behind them, 12, some
- * entries lie in two cache lines: the paper's misaligned table.
+ * Bytes of an entry of the table: a hash and a count. With an unused character behind them, 12,
+ * some entries lie in two cache lines: the paper's misaligned table.
  */
 #define POOL_ENTRY_ALIGNED 8u
 #define POOL_ENTRY_MISALIGNED 12u
@@ -43,8 +43,9 @@ bool pool_pages_init(struct pool_pages *pages, size_t entry_bytes);
 const struct pool_page *pool_pages_find(struct pool_pages *pages, const char *url);
 
 /*
- * Stores a body, which is taken over in any case, and puts the hash of the URL into the table. Returns the page that is stored: another one, if
- * the URL has been stored meanwhile. NULL without memory.
+ * Stores a body, which is taken over in any case, and puts the hash of the URL into the table.
+ * Returns the page that is stored: another one, if the URL has been stored meanwhile. NULL without
+ * memory.
  */
 const struct pool_page *pool_pages_add(struct pool_pages *pages, const char *url, struct buf *body);
 

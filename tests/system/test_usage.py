@@ -228,7 +228,8 @@ LABORATORY = [
     (["simulate", "{dir}"], NOINPUT, r"{dir}"),
     # advise
     (["advise"], USAGE, r"trace"),
-    (["advise", "--policy", "lru", "{trace}", "{list}"], 0, r"2 files as one trace"),
+    (["advise", "--policy", "lru", "{trace}", "{list}"], 0,
+     r" and 1 more file \(in the order given\): "),
     (["advise", "--share", "101%", "{trace}"], USAGE, r"--share"),
     (["advise", "--share", "0", "{trace}"], USAGE, r"--share"),
     (["advise", "--help"], 0, r"--share"),
