@@ -149,6 +149,14 @@ int advice_compare(struct advice *advice);
 /* Finds the interval of the ratio of the best policy, when all policies were compared. */
 int advice_find_interval(struct advice *advice, const struct candidate *best);
 
+/*
+ * By what a difference between ratios of the sample's own requests is multiplied to be one of the
+ * whole trace's ratio; 1 without a sample. Few of the misses are for the most popular pages, so an
+ * estimate divides the sample's misses by its share of all requests (sim/estimate.h), of which a
+ * sample with popular pages has more.
+ */
+double advice_whole_per_sample(const struct advice *advice);
+
 /* An end of the range of header bytes that the 95 % interval includes. */
 double advice_header_bytes(const struct advice *advice, bool high);
 

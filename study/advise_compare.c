@@ -98,7 +98,7 @@ find_tie(const struct advice *advice, const struct candidate *best, struct candi
     ratios_of(advice, &candidate->course, b); /* has requests in the same windows */
     for (size_t i = 0; i < count; i++)
         b[i] -= a[i];
-    error = hypot(error_of_mean(b, count),
+    error = hypot(advice_whole_per_sample(advice) * error_of_mean(b, count),
                   hypot(chance_of(advice, &best->at_best), chance_of(advice, &candidate->at_best)));
     candidate->difference = advice_goal(advice, &candidate->at_best.result) -
                             advice_goal(advice, &best->at_best.result);
@@ -111,7 +111,8 @@ static void
 find_uncertainty(struct advice *advice, const struct candidate *best)
 {
     double ratios[ADVICE_WINDOWS], ratio = advice_goal(advice, &best->at_best.result);
-    double error = error_of_mean(ratios, ratios_of(advice, &best->course, ratios));
+    double error = advice_whole_per_sample(advice) *
+                   error_of_mean(ratios, ratios_of(advice, &best->course, ratios));
 
     /* Windows that agree by chance must not promise more than that many independent requests. */
     error = fmax(error, sqrt(ratio * (1 - ratio) / (double)best->course.count));

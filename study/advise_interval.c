@@ -168,6 +168,20 @@ plain_ratio(const struct advice *advice, const struct sim_result *r)
     return whole ? (double)part / (double)whole : 0;
 }
 
+double
+advice_whole_per_sample(const struct advice *advice)
+{
+    const struct sim_sampling *sampling = &advice->subject->sample.sampling;
+    const struct candidate *best = advice_best(advice);
+    double drawn, meant;
+
+    if (advice->subject->rate >= 1 || !best)
+        return 1;
+    drawn = (double)(advice->by_bytes ? best->at_best.result.bytes : best->at_best.result.requests);
+    meant = sampling->rate * (double)(advice->by_bytes ? sampling->bytes : sampling->requests);
+    return meant > 0 ? drawn / meant : 1;
+}
+
 static void
 take_parts(const struct advice *advice, const struct runs *runs, struct forecast *forecast)
 {
@@ -178,8 +192,9 @@ take_parts(const struct advice *advice, const struct runs *runs, struct forecast
 
         scale->parts = parts;
         for (unsigned i = 1; i < parts; i++) {
-            double step = plain_ratio(advice, &runs->jobs[at + i].result) -
-                          plain_ratio(advice, &runs->jobs[at + i - 1].result);
+            double step = advice_whole_per_sample(advice) *
+                          (plain_ratio(advice, &runs->jobs[at + i].result) -
+                           plain_ratio(advice, &runs->jobs[at + i - 1].result));
 
             scale->mean_square += step * step / (parts - 1);
         }
@@ -198,7 +213,7 @@ take_headers(const struct advice *advice, const struct runs *runs, const struct 
     if (runs->headers == 0)
         return;
     for (size_t i = 0; i < HEADERS; i++)
-        moves[i] = plain_ratio(advice, &jobs[i].result) - ratio;
+        moves[i] = advice_whole_per_sample(advice) * (plain_ratio(advice, &jobs[i].result) - ratio);
     forecast->rises[0] = fmax(0, fmax(moves[LOW_68], moves[HIGH_68]));
     forecast->falls[0] = fmax(0, fmax(-moves[LOW_68], -moves[HIGH_68]));
     forecast->rises[1] = fmax(forecast->rises[0], fmax(moves[LOW_95], moves[HIGH_95]));
@@ -226,7 +241,8 @@ sample_error(const struct advice *advice, const struct runs *runs, const struct 
         mean += advice_goal(advice, &jobs[i].result) / count;
     for (size_t i = 0; i < runs->sample_count; i++)
         squares += pow(advice_goal(advice, &jobs[i].result) - mean, 2);
-    return hypot(sqrt(squares / (count - 1) * (1 - p) * SAMPLE_RATE / (1 - SAMPLE_RATE)),
+    return advice_whole_per_sample(advice) *
+           hypot(sqrt(squares / (count - 1) * (1 - p) * SAMPLE_RATE / (1 - SAMPLE_RATE)),
                  mean - ratio);
 }
 

@@ -401,6 +401,22 @@ class UncertaintyTest(SimulateCase):
         self.assertRegex(self.advise(trace, "--policy", "w-tinylfu", "--sample", "5%"),
                          r"the sample's standard error of \d+\.\d\d points\.")
 
+    def test_a_sample_with_a_popular_page_has_no_narrower_interval(self):
+        """Half of all requests are for one page, which is in the sample. What header fields change
+        is stated as a difference of the whole trace's ratio, not of the sample's own."""
+        dice = random.Random(1)
+        others = dice.choices(range(1, 3000), [1 / n ** 0.8 for n in range(1, 3000)], k=30000)
+        trace = self.dir / "popular.tsv"
+        trace.write_text("url\tsize\n" + "".join(
+            f"http://h/{'popular7' if dice.random() < 0.5 else n}\t200\n" for n in others))
+        sampled, whole = (self.summary(trace, "--policy", "lru", "--sample", rate, command="advise")
+                          for rate in ("10%", "100%"))
+        done = self.simulate("--policy", "lru", "--sample", "10%", "--capacity", "100", trace)
+        self.assertGreater(int(re.search(rb"sample: (\d+) requests", done.stdout)[1]), 14000,
+                           "the popular page is not in the sample")
+        widths = [a["interval"]["high_95"] - a["interval"]["low_95"] for a in (sampled, whole)]
+        self.assertGreater(widths[0], 0.8 * widths[1])
+
     def test_ties_are_called_ties_and_differences_are_not(self):
         # A loop: FIFO and LRU do the same, and OPT-like policies do much better.
         trace = self.trace([f"http://h/{n % 200}" for n in range(8000)])
