@@ -224,8 +224,9 @@ take_headers(const struct advice *advice, const struct runs *runs, const struct 
  * Of n of the sample's pages drawn at random, the ratio varies by (1 - q) / q times the variance of
  * the sample's own ratio around that of all its pages' population, and the sample itself, with
  * share p of the trace's pages, by (1 - p) times that. What smaller samples have in common, the
- * distance of their mean from the sample's ratio, is a bias that a sample of this policy has; it is
- * added in full, although the larger sample has less of it.
+ * distance of their mean from the sample's ratio, is a bias that a sample of this policy has. It is
+ * added in full where the sample is as much smaller than the trace as they are than the sample, or
+ * more, else in proportion to the logarithms of the shares: all pages have none.
  */
 static double
 sample_error(const struct advice *advice, const struct runs *runs, const struct candidate *best)
@@ -243,7 +244,7 @@ sample_error(const struct advice *advice, const struct runs *runs, const struct 
         squares += pow(advice_goal(advice, &jobs[i].result) - mean, 2);
     return advice_whole_per_sample(advice) *
            hypot(sqrt(squares / (count - 1) * (1 - p) * SAMPLE_RATE / (1 - SAMPLE_RATE)),
-                 mean - ratio);
+                 (mean - ratio) * fmin(1, log(p) / log(SAMPLE_RATE)));
 }
 
 double

@@ -370,7 +370,7 @@ class UncertaintyTest(SimulateCase):
         self.assertNotIn("Too little data", text)
         interval = [f"{100 * a['interval'][end]:.1f}" for end in
                     ("low_68", "high_68", "low_95", "high_95")]
-        self.assertIn("Intervals of the hit ratio of as many requests to come, from an empty cache:\n"
+        self.assertIn("Intervals of the hit ratio of as many requests to come, from an empty\ncache:\n"
                       "  68 %: {} to {} %; 95 %: {} to {} %;\n"
                       "  included: changes of the traffic".format(*interval), text)
 
