@@ -27,35 +27,42 @@ format_left(char *text, size_t size, double seconds)
         snprintf(text, size, "%" PRIu64 ":%02" PRIu64, s / 60, s % 60);
 }
 
+static const char *
+cut(const struct progress_line *line)
+{
+    if (line->width < line->size)
+        line->text[line->width] = '\0';
+    return line->text;
+}
+
 /* The line of a label, a bar that is filled by this part, and numbers. */
 static const char *
-put_bar(char *line, size_t size, unsigned width, const char *label, double part,
-        const char *numbers)
+put_bar(const struct progress_line *line, double part, const char *numbers)
 {
     char bar[MAX_BAR + 1];
     size_t bar_width, filled, len = strlen(numbers);
 
     /* What is left of the width beside label, brackets and spaces. */
-    bar_width = strlen(label) + 4 + len < width ? width - strlen(label) - 4 - len : 0;
+    bar_width = strlen(line->label) + 4 + len < line->width
+                    ? line->width - strlen(line->label) - 4 - len
+                    : 0;
     if (bar_width > MAX_BAR)
         bar_width = MAX_BAR;
     if (bar_width < 5) {
-        snprintf(line, size, "%s %s", label, numbers);
+        snprintf(line->text, line->size, "%s %s", line->label, numbers);
     } else {
         filled = (size_t)(part * (double)bar_width);
         memset(bar, '#', filled);
         memset(bar + filled, ' ', bar_width - filled);
         bar[bar_width] = '\0';
-        snprintf(line, size, "%s [%s] %s", label, bar, numbers);
+        snprintf(line->text, line->size, "%s [%s] %s", line->label, bar, numbers);
     }
-    if (width < size)
-        line[width] = '\0';
-    return line;
+    return cut(line);
 }
 
 const char *
-progress_format(char *line, size_t size, unsigned width, const char *label, uint64_t done,
-                uint64_t total, int64_t elapsed_us)
+progress_format(const struct progress_line *line, uint64_t done, uint64_t total,
+                int64_t elapsed_us)
 {
     double rate = elapsed_us > 0 ? (double)done * 1e6 / (double)elapsed_us : 0;
     double part = total ? (double)done / (double)total : 1;
@@ -67,12 +74,12 @@ progress_format(char *line, size_t size, unsigned width, const char *label, uint
         format_left(left, sizeof(left), (double)(total - done) / rate);
     snprintf(numbers, sizeof(numbers), "%3.0f %%  %" PRIu64 "/%" PRIu64 "  %.0f/s  %s left",
              part * 100, done, total, rate, left);
-    return put_bar(line, size, width, label, part, numbers);
+    return put_bar(line, part, numbers);
 }
 
 const char *
-progress_format_bytes(char *line, size_t size, unsigned width, const char *label, uint64_t done,
-                      uint64_t total, int64_t elapsed_us)
+progress_format_bytes(const struct progress_line *line, uint64_t done, uint64_t total,
+                      int64_t elapsed_us)
 {
     double rate = elapsed_us > 0 ? (double)done * 1e6 / (double)elapsed_us : 0;
     char numbers[160], so_far[32], all[32], speed[32], time[32] = "?";
@@ -82,10 +89,8 @@ progress_format_bytes(char *line, size_t size, unsigned width, const char *label
     units_format_bytes(rate < 1e18 ? (uint64_t)rate : 0, speed, sizeof(speed));
     if (total == 0) {
         format_left(time, sizeof(time), (double)elapsed_us / 1e6);
-        snprintf(line, size, "%s %s  %s/s  %s", label, so_far, speed, time);
-        if (width < size)
-            line[width] = '\0';
-        return line;
+        snprintf(line->text, line->size, "%s %s  %s/s  %s", line->label, so_far, speed, time);
+        return cut(line);
     }
     if (done > total)
         done = total;
@@ -93,23 +98,23 @@ progress_format_bytes(char *line, size_t size, unsigned width, const char *label
         format_left(time, sizeof(time), (double)(total - done) / rate);
     snprintf(numbers, sizeof(numbers), "%3.0f %%  %s of %s  %s/s  %s left",
              (double)done / (double)total * 100, so_far, all, speed, time);
-    return put_bar(line, size, width, label, (double)done / (double)total, numbers);
+    return put_bar(line, (double)done / (double)total, numbers);
 }
 
 const char *
-progress_format_work(char *line, size_t size, unsigned width, const char *label, double part,
-                     const char *rate, double left_seconds)
+progress_format_work(const struct progress_line *line, double part, const char *rate,
+                     double left_seconds)
 {
     char numbers[128], left[32];
 
     format_left(left, sizeof(left), left_seconds);
     snprintf(numbers, sizeof(numbers), "%3.0f %%  %s  %s left", part * 100, rate, left);
-    return put_bar(line, size, width, label, part, numbers);
+    return put_bar(line, part, numbers);
 }
 
 /* The part grows, and ends below 1 however wrong the total is. */
 static void
-format_estimated(char *line, size_t size, unsigned width, struct progress *progress, uint64_t done,
+format_estimated(const struct progress_line *line, struct progress *progress, uint64_t done,
                  int64_t elapsed_us)
 {
     double seconds = (double)elapsed_us / 1e6, speed = seconds > 0 ? (double)done / seconds : 0;
@@ -122,8 +127,8 @@ format_estimated(char *line, size_t size, unsigned width, struct progress *progr
         progress->part = part;
     snprintf(rate, sizeof(rate), speed < 1e6 ? "%.0f %s/s" : "%.1f million %s/s",
              speed < 1e6 ? speed : speed / 1e6, progress->unit);
-    (void)progress_format_work(line, size, width, progress->label, progress->part, rate,
-                         part > 0 ? seconds * (1 - part) / part : 0);
+    (void)progress_format_work(line, progress->part, rate,
+                               part > 0 ? seconds * (1 - part) / part : 0);
 }
 
 void
@@ -155,7 +160,8 @@ progress_draw(struct progress *progress, uint64_t done)
     struct winsize window;
     unsigned width = 80;
     int64_t elapsed_us;
-    char line[MAX_WIDTH + 1];
+    char text[MAX_WIDTH + 1];
+    struct progress_line line = {.text = text, .size = sizeof(text), .label = progress->label};
 
     if (!progress->shown)
         return;
@@ -164,14 +170,13 @@ progress_draw(struct progress *progress, uint64_t done)
     if (width > MAX_WIDTH)
         width = MAX_WIDTH;
     elapsed_us = clock_monotonic_us() - progress->begun_us;
-    /* One column less: a full line makes some terminals begin the next. */
+    line.width = width - 1; /* a full line makes some terminals begin the next */
     if (progress->unit)
-        format_estimated(line, sizeof(line), width - 1, progress, done, elapsed_us);
+        format_estimated(&line, progress, done, elapsed_us);
     else
         (progress->bytes ? progress_format_bytes
-                         : progress_format)(line, sizeof(line), width - 1, progress->label, done,
-                                            progress->total, elapsed_us);
-    fprintf(stderr, "\r%s\033[K", line);
+                         : progress_format)(&line, done, progress->total, elapsed_us);
+    fprintf(stderr, "\r%s\033[K", text);
     fflush(stderr);
     progress->drawn = true;
 }

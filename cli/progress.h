@@ -37,26 +37,31 @@ void progress_draw(struct progress *progress, uint64_t done);
 /* Removes the line, so that other text can be printed. */
 void progress_clear(struct progress *progress);
 
-/*
- * The line itself: "label [#####     ]  50 %  500/1000  250/s  0:02 left", in at most `width`
- * columns; the bar is shortened first. Returns line.
- */
-const char *progress_format(char *line, size_t size, unsigned width, const char *label,
-                            uint64_t done, uint64_t total, int64_t elapsed_us);
+/* Where a line is written, and what it begins with. */
+struct progress_line {
+    char *text;
+    size_t size;    /* bytes of text */
+    unsigned width; /* columns of the line at most; the bar is shortened first */
+    const char *label;
+};
+
+/* The line itself: "label [#####     ]  50 %  500/1000  250/s  0:02 left". Returns line->text. */
+const char *progress_format(const struct progress_line *line, uint64_t done, uint64_t total,
+                            int64_t elapsed_us);
 
 /*
  * The same of a part, without the numbers of what is done and of all:
  * "label [#####     ]  50 %  14.5 million requests/s  0:02 left". `rate` is text, `left_seconds` the
  * time left.
  */
-const char *progress_format_work(char *line, size_t size, unsigned width, const char *label,
-                                 double part, const char *rate, double left_seconds);
+const char *progress_format_work(const struct progress_line *line, double part, const char *rate,
+                                 double left_seconds);
 
 /*
  * The same of bytes: "label [#####     ]  50 %  1.0 GiB of 2.0 GiB  25.0 MiB/s  0:41 left"; without
  * a total "label 1.0 GiB  25.0 MiB/s  0:41", where the time is the elapsed one.
  */
-const char *progress_format_bytes(char *line, size_t size, unsigned width, const char *label,
-                                  uint64_t done, uint64_t total, int64_t elapsed_us);
+const char *progress_format_bytes(const struct progress_line *line, uint64_t done, uint64_t total,
+                                  int64_t elapsed_us);
 
 #endif

@@ -238,18 +238,30 @@ START_TEST(progress_is_as_wide_as_the_terminal_lets_it)
 }
 END_TEST
 
+#define LINE_SIZE 256u
+
+/* To be written to `text`, of LINE_SIZE bytes. It is overwritten by the next call. */
+static const struct progress_line *
+line_of(char *text, unsigned width, const char *label)
+{
+    static struct progress_line line;
+
+    line = (struct progress_line){.text = text, .size = LINE_SIZE, .width = width, .label = label};
+    return &line;
+}
+
 START_TEST(progress_fits_its_line)
 {
-    char line[256];
+    char line[LINE_SIZE];
 
-    ck_assert_str_eq(progress_format(line, sizeof(line), 60, "replay", 500, 1000, 2000000),
+    ck_assert_str_eq(progress_format(line_of(line, 60, "replay"), 500, 1000, 2000000),
                      "replay [########         ]  50 %  500/1000  250/s  0:02 left");
-    ck_assert_str_eq(progress_format(line, sizeof(line), 39, "replay", 0, 1000, 0),
+    ck_assert_str_eq(progress_format(line_of(line, 39, "replay"), 0, 1000, 0),
                      "replay   0 %  0/1000  0/s  ? left");
-    ck_assert_str_eq(progress_format(line, sizeof(line), 60, "r", 1, 36001, 1000000),
+    ck_assert_str_eq(progress_format(line_of(line, 60, "r"), 1, 36001, 1000000),
                      "r [                     ]   0 %  1/36001  1/s  10:00:00 left");
     for (unsigned width = 1; width < 100; width++)
-        ck_assert_uint_le(strlen(progress_format(line, sizeof(line), width, "replay", 12345678,
+        ck_assert_uint_le(strlen(progress_format(line_of(line, width, "replay"), 12345678,
                                                  23456789, 1000000)),
                           width);
 }
@@ -257,13 +269,13 @@ END_TEST
 
 START_TEST(progress_of_an_estimated_work)
 {
-    char line[256];
+    char line[LINE_SIZE];
 
-    ck_assert_str_eq(progress_format_work(line, sizeof(line), 60, "advise", 0.5,
+    ck_assert_str_eq(progress_format_work(line_of(line, 60, "advise"), 0.5,
                                           "2.5 million requests/s", 62),
                      "advise [#####     ]  50 %  2.5 million requests/s  1:02 left");
     for (unsigned width = 1; width < 100; width++)
-        ck_assert_uint_le(strlen(progress_format_work(line, sizeof(line), width, "advise", 0.99,
+        ck_assert_uint_le(strlen(progress_format_work(line_of(line, width, "advise"), 0.99,
                                                       "123.4 million requests/s", 359999)),
                           width);
 }
@@ -272,23 +284,23 @@ END_TEST
 START_TEST(progress_of_bytes)
 {
     const uint64_t mib = 1 << 20;
-    char line[256];
+    char line[LINE_SIZE];
 
     ck_assert_str_eq(
-        progress_format_bytes(line, sizeof(line), 70, "a.mp4", 75 * mib, 300 * mib, 3000000),
+        progress_format_bytes(line_of(line, 70, "a.mp4"), 75 * mib, 300 * mib, 3000000),
         "a.mp4 [###         ]  25 %  75.0 MiB of 300 MiB  25.0 MiB/s  0:09 left");
-    ck_assert_str_eq(progress_format_bytes(line, sizeof(line), 70, "page", 0, mib, 0),
+    ck_assert_str_eq(progress_format_bytes(line_of(line, 70, "page"), 0, mib, 0),
                      "page [                          ]   0 %  0 B of 1.0 MiB  0 B/s  ? left");
     /* More than was announced is all of it. */
-    ck_assert_str_eq(progress_format_bytes(line, sizeof(line), 40, "page", 2 * mib, mib, 1000000),
+    ck_assert_str_eq(progress_format_bytes(line_of(line, 40, "page"), 2 * mib, mib, 1000000),
                      "page 100 %  2.0 MiB of 1.0 MiB  2.0 MiB/");
     /* Without a total there is no share, and the time is the elapsed one. */
-    ck_assert_str_eq(progress_format_bytes(line, sizeof(line), 70, "page", 10 * mib, 0, 5000000),
+    ck_assert_str_eq(progress_format_bytes(line_of(line, 70, "page"), 10 * mib, 0, 5000000),
                      "page 10.0 MiB  2.0 MiB/s  0:05");
     for (unsigned width = 1; width < 100; width++)
         for (uint64_t total = 0; total < 2; total++)
             ck_assert_uint_le(
-                strlen(progress_format_bytes(line, sizeof(line), width, "replay", UINT64_MAX / 3,
+                strlen(progress_format_bytes(line_of(line, width, "replay"), UINT64_MAX / 3,
                                              total * UINT64_MAX, 1000000)),
                 width);
 }
