@@ -51,8 +51,8 @@ const char *progress_format(const struct progress_line *line, uint64_t done, uin
 
 /*
  * The same of a part, without the numbers of what is done and of all:
- * "label [#####     ]  50 %  14.5 million requests/s  0:02 left". `rate` is text, `left_seconds` the
- * time left.
+ * "label [#####     ]  50 %  14.5 million requests/s  0:02 left". `rate` is text, `left_seconds`
+ * the time left.
  */
 const char *progress_format_work(const struct progress_line *line, double part, const char *rate,
                                  double left_seconds);

@@ -72,7 +72,8 @@ static int
 find_rate(const struct advice_sample *sample, double most, struct advice_work *work, double *rate)
 {
     const struct simulate_subject *subject = sample->subject;
-    double requests = (double)subject->sim.request_count, pilot_rate = PILOT / requests, error = NAN;
+    double requests = (double)subject->sim.request_count, pilot_rate = PILOT / requests;
+    double error = NAN;
     int status = EX_OK;
 
     *rate = most;
