@@ -61,8 +61,7 @@ put_bar(const struct progress_line *line, double part, const char *numbers)
 }
 
 const char *
-progress_format(const struct progress_line *line, uint64_t done, uint64_t total,
-                int64_t elapsed_us)
+progress_format(const struct progress_line *line, uint64_t done, uint64_t total, int64_t elapsed_us)
 {
     double rate = elapsed_us > 0 ? (double)done * 1e6 / (double)elapsed_us : 0;
     double part = total ? (double)done / (double)total : 1;
@@ -174,8 +173,8 @@ progress_draw(struct progress *progress, uint64_t done)
     if (progress->unit)
         format_estimated(&line, progress, done, elapsed_us);
     else
-        (progress->bytes ? progress_format_bytes
-                         : progress_format)(&line, done, progress->total, elapsed_us);
+        (progress->bytes ? progress_format_bytes : progress_format)(&line, done, progress->total,
+                                                                    elapsed_us);
     fprintf(stderr, "\r%s\033[K", text);
     fflush(stderr);
     progress->drawn = true;

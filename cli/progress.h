@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 struct progress {
-    bool shown; /* stderr is a terminal */
-    bool drawn; /* the line is on the screen */
-    bool bytes; /* they are counted */
+    bool shown;       /* stderr is a terminal */
+    bool drawn;       /* the line is on the screen */
+    bool bytes;       /* they are counted */
     const char *unit; /* static: of what is counted, where the total is an estimate; or NULL */
     double part;      /* that was drawn last, where the total is an estimate */
     uint64_t total;

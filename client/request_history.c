@@ -25,8 +25,7 @@
 #define IS_FAILED "(outcome NOT IN ('hit', 'miss', 'coalesced', 'bypass', 'revalidated', 'stale'))"
 #define HIT_RATIO "100.0 * sum(outcome = 'hit') / count(*)"
 #define BOTH_RATIO "100.0 * sum(outcome IN ('hit', 'coalesced')) / count(*)"
-#define BYTE_BOTH_RATIO \
-    "100.0 * sum(iif(outcome IN ('hit', 'coalesced'), bytes, 0)) / sum(bytes)"
+#define BYTE_BOTH_RATIO "100.0 * sum(iif(outcome IN ('hit', 'coalesced'), bytes, 0)) / sum(bytes)"
 #define BYTE_HIT_RATIO "100.0 * sum(iif(outcome = 'hit', bytes, 0)) / sum(bytes)"
 
 /* Failures that are not the origin's. */

@@ -65,13 +65,13 @@ enum greedy_dual_newcomer {
 
 extern const char *const greedy_dual_newcomers[]; /* the words for them, ended by NULL */
 
-#define GREEDY_DUAL_PARAM_NEWCOMER                                                              \
-    {                                                                                           \
-        .name = "newcomer", .start = GREEDY_DUAL_COMPETES, .low = GREEDY_DUAL_COMPETES,         \
-        .high = GREEDY_DUAL_ENTERS, .whole = true, .words = greedy_dual_newcomers,              \
+#define GREEDY_DUAL_PARAM_NEWCOMER                                                               \
+    {                                                                                            \
+        .name = "newcomer", .start = GREEDY_DUAL_COMPETES, .low = GREEDY_DUAL_COMPETES,          \
+        .high = GREEDY_DUAL_ENTERS, .whole = true, .words = greedy_dual_newcomers,               \
         .meaning = "competes: a new page may be evicted at once, after others; compared: it is " \
-                   "not admitted if it would be a victim, and nothing else changes; enters: "   \
-                   "only others are victims"                                                    \
+                   "not admitted if it would be a victim, and nothing else changes; enters: "    \
+                   "only others are victims"                                                     \
     }
 
 /* A page's size, at least 1; and its cost, above 0, by an instance's parameters. */
@@ -104,8 +104,8 @@ bool greedy_dual_is_valid(const struct policy *policy, uint64_t count, uint64_t 
     .remove = greedy_dual_remove, .is_valid = greedy_dual_is_valid
 
 /* Those of a policy that has both parameters, cost and newcomer. */
-#define GREEDY_DUAL_NEWCOMER_FUNCTIONS \
+#define GREEDY_DUAL_NEWCOMER_FUNCTIONS                                           \
     GREEDY_DUAL_FUNCTIONS, .admits_what_fits = true, .admit = greedy_dual_admit, \
-        .resize = greedy_dual_resize
+                           .resize = greedy_dual_resize
 
 #endif

@@ -107,9 +107,8 @@ s3_fifo_insert(struct policy *policy, void *node, const struct policy_page *page
     inserted->key = page->key;
     inserted->bytes = page->bytes & S3_FIFO_BYTES;
     inserted->hits = 0;
-    inserted->is_main =
-        policy->was_ghost || (policy->fills_main && !policy->has_evicted &&
-                              share_is_full(&policy->small_share, &policy->small));
+    inserted->is_main = policy->was_ghost || (policy->fills_main && !policy->has_evicted &&
+                                              share_is_full(&policy->small_share, &policy->small));
     list_add_last(inserted->is_main ? &policy->main : &policy->small, inserted, inserted->bytes);
     policy->was_ghost = false;
     policy->victim = NULL;

@@ -91,8 +91,8 @@ origin_raw_request(struct origin_fill *fill, struct span fields)
             previous && http_write_validation(object_fields(previous), wall_s(fill), &fill->lines);
         fill->forwards = !fill->conditional && !fill->background &&
                          append_lines(fields, LINE_CONDITION, &fill->lines);
-        fill->ends_early = fill->wanted != RANGE_WHOLE ||
-                           (fill->conditional && http_has_condition(fields));
+        fill->ends_early =
+            fill->wanted != RANGE_WHOLE || (fill->conditional && http_has_condition(fields));
     }
     return !buf_failed(&fill->lines);
 }

@@ -362,8 +362,7 @@ can_hold_all(const struct run *run)
     const struct policy_ops *ops = config->spec.ops;
 
     return (!ops->admit || ops->admits_what_fits) && !ops->hit_has_surplus &&
-           !ops->insertion_has_surplus &&
-           sim_storage_is_all(&config->storage) &&
+           !ops->insertion_has_surplus && sim_storage_is_all(&config->storage) &&
            (!config->capacity_pages || config->capacity_pages >= trace->page_count) &&
            (!config->capacity_bytes ||
             (trace->distinct_bytes &&

@@ -23,7 +23,7 @@
  */
 #define ADVICE_HEADER_FACTOR 2.0
 
-#define ADVICE_MOST 0.05   /* uncertainty of a ratio beyond which there is too little data */
+#define ADVICE_MOST 0.05 /* uncertainty of a ratio beyond which there is too little data */
 
 /* What a run hits in each window of the trace; of several seeds, sums. */
 struct advice_course {

@@ -214,8 +214,7 @@ find_body_size(struct advice *advice, const struct candidate *best)
     options.specs = &spec;
     options.spec_count = 1;
     advice->work->last = true;
-    status =
-        advice_find(&alone, &bodies, &options, advice->by_bytes, advice->share, advice->work);
+    status = advice_find(&alone, &bodies, &options, advice->by_bytes, advice->share, advice->work);
     advice->work->last = false;
     if (status == EX_OK && alone.count == 1 && alone.candidates[0].reached)
         advice->body_size = alone.candidates[0].size;

@@ -18,18 +18,18 @@
 /* Header fields whose influence is simulated, in the order of enum. */
 enum { LOW_95, LOW_68, HIGH_68, HIGH_95, HEADERS };
 
-static const double header_factors[HEADERS] = {
-    1 / (ADVICE_HEADER_FACTOR * ADVICE_HEADER_FACTOR), 1 / ADVICE_HEADER_FACTOR,
-    ADVICE_HEADER_FACTOR, ADVICE_HEADER_FACTOR *ADVICE_HEADER_FACTOR};
+static const double header_factors[HEADERS] = {1 / (ADVICE_HEADER_FACTOR * ADVICE_HEADER_FACTOR),
+                                               1 / ADVICE_HEADER_FACTOR, ADVICE_HEADER_FACTOR,
+                                               ADVICE_HEADER_FACTOR *ADVICE_HEADER_FACTOR};
 
 /* All that is simulated for an interval, at once. */
 struct runs {
     struct sim_job *jobs;     /* owned: of parts, then of header fields, then of samples */
     struct sim_trace *traces; /* owned: by job */
     size_t count;
-    size_t parts, headers;               /* jobs of each */
-    uint32_t *charges[HEADERS];          /* owned */
-    struct sim_sample samples[SAMPLES];  /* owned */
+    size_t parts, headers;              /* jobs of each */
+    uint32_t *charges[HEADERS];         /* owned */
+    struct sim_sample samples[SAMPLES]; /* owned */
     unsigned sample_count;
 };
 
@@ -250,8 +250,7 @@ sample_error(const struct advice *advice, const struct runs *runs, const struct 
 double
 advice_header_bytes(const struct advice *advice, bool high)
 {
-    return round((double)advice->options->header_bytes *
-                 header_factors[high ? HIGH_95 : LOW_95]);
+    return round((double)advice->options->header_bytes * header_factors[high ? HIGH_95 : LOW_95]);
 }
 
 int
@@ -274,8 +273,8 @@ advice_find_interval(struct advice *advice, const struct candidate *best)
         take_parts(advice, &runs, &advice->forecast);
         take_headers(advice, &runs, best, &advice->forecast);
         advice->sample_error = sample_error(advice, &runs, best);
-        advice->forecast.chance = hypot(advice->sample_error,
-                                        advice->by_bytes ? best->at_best.spread.byte_hit_ratio
+        advice->forecast.chance =
+            hypot(advice->sample_error, advice->by_bytes ? best->at_best.spread.byte_hit_ratio
                                                          : best->at_best.spread.hit_ratio);
         forecast_compute(&advice->forecast);
     }

@@ -29,10 +29,10 @@ search_left(const struct advice *advice, bool from_start)
         double sizes = (double)(advice->scale.count - next) / 2 + HALVINGS;
 
         if (candidate->reached && !from_start)
-            sizes = candidate->low == 0 ? HALVINGS
-                                        : fmax(0, log2(100.0 *
-                                                       (double)(candidate->size - candidate->low) /
-                                                       (double)candidate->size));
+            sizes = candidate->low == 0
+                        ? HALVINGS
+                        : fmax(0, log2(100.0 * (double)(candidate->size - candidate->low) /
+                                       (double)candidate->size));
         runs += sizes * runs_of(advice, &candidate->spec);
     }
     return runs;
@@ -63,8 +63,8 @@ runs_left(const struct advice *advice)
 
     if (!advice->work->last)
         searched += later_stages(advice, advice->stage);
-    return searched + advice->work->goals_after * (search_left(advice, true) +
-                                                   later_stages(advice, ADVICE_SEARCHES));
+    return searched + advice->work->goals_after *
+                          (search_left(advice, true) + later_stages(advice, ADVICE_SEARCHES));
 }
 
 int

@@ -28,8 +28,7 @@ log_likelihood(const struct forecast *forecast, double log_v, double b, double f
         double freedom = WEIGHT * 2.0 / 3 * (scale->parts - 1);
         double log_of_scale = log_v + b * log(scale->parts);
 
-        sum -= freedom / 2 *
-               (log_of_scale + fmax(scale->mean_square, floor) / exp(log_of_scale));
+        sum -= freedom / 2 * (log_of_scale + fmax(scale->mean_square, floor) / exp(log_of_scale));
     }
     return sum;
 }
@@ -38,8 +37,8 @@ static void
 weigh(const struct forecast *forecast, struct posterior *posterior)
 {
     /* Parts that agree by chance must not promise more than that many independent requests. */
-    double floor = 2 * fmax(forecast->ratio * (1 - forecast->ratio), 0.01) /
-                   fmax(1, forecast->requests);
+    double floor =
+        2 * fmax(forecast->ratio * (1 - forecast->ratio), 0.01) / fmax(1, forecast->requests);
     double highest = -INFINITY, sum = 0, likelihoods[VARIANCES][EXPONENTS];
 
     for (size_t i = 0; i < VARIANCES; i++) {
@@ -100,9 +99,8 @@ forecast_compute(struct forecast *forecast)
 
     weigh(forecast, &posterior);
     for (size_t i = 0; i < FORECAST_LEVELS; i++) {
-        double half = forecast->scale_count == 0
-                          ? 1
-                          : half_width(&posterior, forecast->chance, levels[i]);
+        double half =
+            forecast->scale_count == 0 ? 1 : half_width(&posterior, forecast->chance, levels[i]);
 
         forecast->change[i] = half;
         forecast->low[i] = fmax(0, forecast->ratio - hypot(half, forecast->falls[i]));

@@ -198,9 +198,8 @@ report_paths(const struct options *options)
     json_bool(&j, "interrupted", status == EXIT_INTERRUPTED);
     json_close_object(&j);
     /* Without a trace on it the page is not written, and an older one stays. */
-    if (added != 0 &&
-        (status == EX_OK || status == EXIT_INTERRUPTED ||
-         (options->path_count > 1 && status != EX_USAGE))) {
+    if (added != 0 && (status == EX_OK || status == EXIT_INTERRUPTED ||
+                       (options->path_count > 1 && status != EX_USAGE))) {
         written = write_page(options, &data);
         status = written != EX_OK ? written : status;
     }
@@ -261,13 +260,12 @@ report(int argc, char **argv)
 const struct command command_report = {
     .name = "report",
     .summary = "write a page of figures about a trace and simulated caches",
-    .about =
-        "usage: sunproxy report [OPTION...] TRACE...\n\n"
-        "Simulates as 'sunproxy simulate' does and writes one HTML file with figures. It\n"
-        "needs no network: popularity, hit ratios by policy and size, their course over\n"
-        "the trace, miss ratio curves. The page gives the data of each figure as CSV.\n"
-        "Several files are one trace, unless --separate is given. Of\n" SIMULATE_ENOUGH_HELP
-        " a sample is simulated, unless --sample is given.\n",
+    .about = "usage: sunproxy report [OPTION...] TRACE...\n\n"
+             "Simulates as 'sunproxy simulate' does and writes one HTML file with figures. It\n"
+             "needs no network: popularity, hit ratios by policy and size, their course over\n"
+             "the trace, miss ratio curves. The page gives the data of each figure as CSV.\n"
+             "Several files are one trace, unless --separate is given. Of\n" SIMULATE_ENOUGH_HELP
+             " a sample is simulated, unless --sample is given.\n",
     .options = {&own, &simulate_option_group, &trace_option_group},
     .after = "Exit status: 0 done; 64 wrong usage;\n" TRACE_EXIT_HELP
              "69 the libraries that draw the page are missing;\n"

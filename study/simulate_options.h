@@ -22,10 +22,10 @@ enum simulate_count { SIMULATE_COUNT_BODY, SIMULATE_COUNT_WHOLE };
 struct simulate_options {
     struct trace_options trace;
     enum simulate_count count_bytes;
-    uint64_t header_bytes;  /* of header fields, assumed of each page where whole pages count */
+    uint64_t header_bytes;   /* of header fields, assumed of each page where whole pages count */
     bool header_bytes_given; /* by the user, who may have measured them */
-    const char *sizes;      /* a file of URLs and bytes; NULL: the trace's own */
-    const char **all_sizes; /* owned; every such file, in the order given; `sizes` is the last */
+    const char *sizes;       /* a file of URLs and bytes; NULL: the trace's own */
+    const char **all_sizes;  /* owned; every such file, in the order given; `sizes` is the last */
     size_t sizes_count;
     struct sim_storage storage; /* which pages are stored, and for how long */
     bool ignore_sizes;          /* every page counts 1 */

@@ -36,8 +36,8 @@ convert(int argc, char **argv)
     writer = trace_choose_writer(options.to, options.output, NULL);
     if (!writer)
         return command_usage(&command_trace_convert);
-    status = trace_open_files(argv + optind, (size_t)(argc - optind), &options.trace, &trace,
-                              &by_time);
+    status =
+        trace_open_files(argv + optind, (size_t)(argc - optind), &options.trace, &trace, &by_time);
     if (status != EX_OK)
         return status;
     how.site = options.trace.site;

@@ -138,8 +138,7 @@ assume_sizes(struct description *d)
     }
     memcpy(sizes, t->sizes, t->request_count * sizeof(*sizes));
     status = simulate_sizes_complete(d->path, t, sizes, &d->assumed);
-    if (status == EX_OK &&
-        !trace_totals_make(&requests, &d->totals)) {
+    if (status == EX_OK && !trace_totals_make(&requests, &d->totals)) {
         output_complain("%s: out of memory", d->path);
         status = EX_SOFTWARE;
     }

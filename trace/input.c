@@ -24,8 +24,8 @@ struct input {
     int fd;
     int stop_fd; /* 0: none */
     bool is_stdin;
-    struct stat opened; /* how the file stood */
-    uint64_t read;      /* bytes from it */
+    struct stat opened;                                             /* how the file stood */
+    uint64_t read;                                                  /* bytes from it */
     void (*progress)(void *context, uint64_t done, uint64_t total); /* NULL: it is not reported */
     void *progress_context;
 

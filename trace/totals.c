@@ -45,8 +45,7 @@ infinite_lookup(struct infinite *cache, size_t i, uint32_t bytes)
     uint32_t id = r->ids[i];
     uint64_t *word = &cache->stored[id / 64], bit = 1ull << (id % 64);
 
-    if ((*word & bit) &&
-        (!cache->stored_us || r->times_us[i] - cache->stored_us[id] < r->ttl_us))
+    if ((*word & bit) && (!cache->stored_us || r->times_us[i] - cache->stored_us[id] < r->ttl_us))
         return true;
     *word &= ~bit;
     if ((r->max_page && bytes > r->max_page) ||

@@ -194,8 +194,8 @@ measure(const struct options *options, const struct subject *subject, struct sim
     for (unsigned i = 1; i <= options->samples; i++) {
         const struct sim_result *r = &jobs[i].result;
 
-        count_one(&hits, &within_one[kind][policy], jobs[0].result.hit_ratio,
-                  r->hit_ratio, r->hit_ratio_error);
+        count_one(&hits, &within_one[kind][policy], jobs[0].result.hit_ratio, r->hit_ratio,
+                  r->hit_ratio_error);
         if (subject->bytes)
             count_one(&bytes, &within_one[kind + 1][policy], jobs[0].result.byte_hit_ratio,
                       r->byte_hit_ratio, r->byte_hit_ratio_error);

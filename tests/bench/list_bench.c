@@ -53,8 +53,7 @@ has_mutexes(const struct list_bench *bench)
 static struct node *
 make_node(const struct list_bench *bench, uint64_t key, struct node *next)
 {
-    struct node *node =
-        malloc(sizeof(*node) + (has_mutexes(bench) ? sizeof(pthread_mutex_t) : 0));
+    struct node *node = malloc(sizeof(*node) + (has_mutexes(bench) ? sizeof(pthread_mutex_t) : 0));
 
     if (!node)
         return NULL;
@@ -257,11 +256,11 @@ start_workers(struct list_bench *bench)
     for (; started < config->threads; started++) {
         struct worker *worker = &bench->workers[started];
 
-        *worker = (struct worker){
-            .bench = bench,
-            .random = 0x9e3779b97f4a7c15u * (config->seed * config->threads + started + 2),
-            .operations = config->operations / config->threads
-                          + (started < config->operations % config->threads)};
+        *worker = (struct worker){.bench = bench,
+                                  .random = 0x9e3779b97f4a7c15u *
+                                            (config->seed * config->threads + started + 2),
+                                  .operations = config->operations / config->threads +
+                                                (started < config->operations % config->threads)};
         if (thread_start(&worker->thread, work, worker) != 0)
             break;
     }

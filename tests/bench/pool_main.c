@@ -253,7 +253,8 @@ main(int argc, char **argv)
     }
     listener = loopback_listen(&port);
     if (!pool_pages_init(&server.pages, entry) || listener < 0 ||
-        curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !job_queue_init(&server.queue, queue) || !start_threads(&server, threads)) {
+        curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
+        !job_queue_init(&server.queue, queue) || !start_threads(&server, threads)) {
         perror("pool");
         return EX_OSERR;
     }

@@ -261,9 +261,9 @@ START_TEST(progress_fits_its_line)
     ck_assert_str_eq(progress_format(line_of(line, 60, "r"), 1, 36001, 1000000),
                      "r [                     ]   0 %  1/36001  1/s  10:00:00 left");
     for (unsigned width = 1; width < 100; width++)
-        ck_assert_uint_le(strlen(progress_format(line_of(line, width, "replay"), 12345678,
-                                                 23456789, 1000000)),
-                          width);
+        ck_assert_uint_le(
+            strlen(progress_format(line_of(line, width, "replay"), 12345678, 23456789, 1000000)),
+            width);
 }
 END_TEST
 
@@ -271,9 +271,9 @@ START_TEST(progress_of_an_estimated_work)
 {
     char line[LINE_SIZE];
 
-    ck_assert_str_eq(progress_format_work(line_of(line, 60, "advise"), 0.5,
-                                          "2.5 million requests/s", 62),
-                     "advise [#####     ]  50 %  2.5 million requests/s  1:02 left");
+    ck_assert_str_eq(
+        progress_format_work(line_of(line, 60, "advise"), 0.5, "2.5 million requests/s", 62),
+        "advise [#####     ]  50 %  2.5 million requests/s  1:02 left");
     for (unsigned width = 1; width < 100; width++)
         ck_assert_uint_le(strlen(progress_format_work(line_of(line, width, "advise"), 0.99,
                                                       "123.4 million requests/s", 359999)),

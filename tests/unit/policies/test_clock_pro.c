@@ -287,8 +287,7 @@ START_TEST(it_is_its_rule_in_hundreds_of_pages)
 
     if (!policy_is_wanted(texts[_i]))
         return;
-    n = (struct naive){
-        .rule = &pro_rule, .spec = &spec, .text = texts[_i], .capacity_pages = 250};
+    n = (struct naive){.rule = &pro_rule, .spec = &spec, .text = texts[_i], .capacity_pages = 250};
     ck_assert_uint_gt(naive_compare(&n, 1, false), 0);
 }
 END_TEST

@@ -224,8 +224,8 @@ END_TEST
 /* The check that the tests rely on compares with what the caller has counted. */
 START_TEST(validity_compares_with_the_callers_sums)
 {
-    static const char *const with_bytes[] = {"arc",  "2q",      "s3-fifo", "slru",
-                                             "lirs", "tinylfu", "gdsf",    "gds",  "opt", NULL};
+    static const char *const with_bytes[] = {"arc",     "2q",   "s3-fifo", "slru", "lirs",
+                                             "tinylfu", "gdsf", "gds",     "opt",  NULL};
 
     for (size_t p = 0; policies[p]; p++) {
         const struct policy_ops *ops = policies[p];

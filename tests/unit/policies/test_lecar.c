@@ -15,7 +15,7 @@ static struct {
     uint64_t now, count[NAIVE_IDS], reached[NAIVE_IDS], evicted[NAIVE_IDS];
     double weights[2];
     uint64_t random;
-    int expert;         /* of the last victim; -1: both */
+    int expert;          /* of the last victim; -1: both */
     uint64_t remembered; /* the count of the page that is to be inserted; 0: none */
 } lecar;
 
@@ -129,9 +129,9 @@ static const struct naive_rule lecar_rule = {.begin = lecar_begin,
 
 /* ---- beside each other ----------------------------------------------------------------------- */
 
-static const char *const texts[] = {"lecar", "lecar:rate=5", "lecar:rate=0,history=0",
-                                    "lecar:history=3", "lecar:rule=authors",
-                                    "lecar:rule=authors,rate=5,history=3"};
+static const char *const texts[] = {
+    "lecar",           "lecar:rate=5",       "lecar:rate=0,history=0",
+    "lecar:history=3", "lecar:rule=authors", "lecar:rule=authors,rate=5,history=3"};
 
 START_TEST(it_is_its_rule)
 {

@@ -123,11 +123,11 @@ rand_each_leave(struct naive *n, uint32_t id, bool evicted)
     model.pool[i] = model.pool[--model.cached];
 }
 
-#define RULE(name)                                                               \
-    static const struct naive_rule name##_rule = {.begin = order_begin,          \
-                                                  .enter = order_enter,          \
-                                                  .hit = order_hit,              \
-                                                  .victim = name##_victim,       \
+#define RULE(name)                                                         \
+    static const struct naive_rule name##_rule = {.begin = order_begin,    \
+                                                  .enter = order_enter,    \
+                                                  .hit = order_hit,        \
+                                                  .victim = name##_victim, \
                                                   .leave = order_leave}
 
 RULE(lru);

@@ -40,7 +40,7 @@ struct scene {
     struct cache *cache;
     struct metrics *metrics;
     struct memory_account account;
-    _Atomic int64_t now_us; /* workers read it while a test sets it */
+    _Atomic int64_t now_us;                         /* workers read it while a test sets it */
     pthread_mutex_t lock;                           /* protects the next three */
     TAILQ_HEAD(scene_fetches, scene_fetch) fetches; /* submitted, and not done */
     unsigned submitted;

@@ -191,7 +191,10 @@ END_TEST
 static const struct {
     const char *made_for, *refresher;
 } pairs[] = {
-    {STRANGER, STRANGER}, {STRANGER, USER}, {USER, STRANGER}, {USER, OTHER},
+    {STRANGER, STRANGER},
+    {STRANGER, USER},
+    {USER, STRANGER},
+    {USER, OTHER},
 };
 
 START_TEST(a_304_that_shares_the_object_still_refreshes_it)

@@ -289,7 +289,7 @@ END_TEST
 
 START_TEST(which_policies_are_calibrated)
 {
-    static const char *const never[] = {"tinylfu", "w-tinylfu", "maxs", "lecar",
+    static const char *const never[] = {"tinylfu", "w-tinylfu", "maxs",           "lecar",
                                         "lfu",     "lru-k",     "slru:segments=2"};
     struct policy_spec none = {0}, lru = made_spec("lru");
 

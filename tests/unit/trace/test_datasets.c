@@ -94,8 +94,8 @@ static const struct {
     size_t requests;
     size_t urls;
     size_t busiest;
-    double small;           /* of the requests, per cent: Figure 6 has a little more */
-    int64_t busiest_bytes;  /* -1: not published */
+    double small;          /* of the requests, per cent: Figure 6 has a little more */
+    int64_t busiest_bytes; /* -1: not published */
 } published[] = {
     {FOLDER "dataset1/History", FOLDER "dataset1/sizes.tsv", 997, 68, 446, 75.0, 20000},
     {FOLDER "dataset2/History", FOLDER "dataset2/sizes.tsv", 985, 74, 233, 62.0, -1},
