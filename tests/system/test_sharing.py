@@ -356,7 +356,8 @@ class MaxAgeTest(SharingCase):
                     return not hit
 
                 harness.wait_until(fetched_again, 30, "another fetch")
-                self.assertLess(max(hits, default=0), 2)
+                # A response that was looked up within 2 s may state its age a moment later.
+                self.assertLessEqual(max(hits, default=0), 2)
                 fetches = [r for r in self.o.requests() if r[2].startswith(path)]
                 self.assertEqual(len(fetches), 2)
             self.d.stop()
