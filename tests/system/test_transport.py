@@ -380,8 +380,11 @@ class TransitTest(HostileTest):
 
     def test_unread_pages_of_version_1_do_not_pile_up(self):
         self.request_pages_unread(version=1, procedure=rpc.V1_FETCH, arguments=rpc.opaque)
-        # The pages that fit are the output of the connection, and 20 MiB do not fit beside them.
         harness.wait_until(self.others_are_served, what="service of others")
+        # Three pages are the output of the connection, of which the kernel's buffer takes up to 4
+        # MiB. Another page and its reply do not fit beside the rest.
+        harness.wait_until(lambda: len(self.good.fetch_v1("http://good.test/fault/size:16M")) ==
+                           16 * MEBI, what="service of version 1")
         harness.wait_until(lambda: self.good.stat().connections == 1, what="the slow peer's end")
 
 
