@@ -3,7 +3,7 @@
 Each client sends a request when it has the response to the one before. All of them take requests
 from one sequence. A request goes to the port of the cache that has its path. The result is a JSON
 object on standard output: TALLIES, and for each of COUNTS (numbers with commas between) ratios and
-the mean time over so many requests from the first on.
+the mean time over the first N requests.
 
 A hit is an answer whose body came from a cache, after a validation or without one. An answer is
 stale if its version is older than that of the last write of the endpoint that was answered before

@@ -96,7 +96,7 @@ def version():
 
 
 def bound(minutes, what):
-    """Ends the work with a Failure if it is not over after so many minutes; 0 lifts the bound."""
+    """Ends the work with a Failure after this many minutes; 0 lifts the bound."""
     def end(*_):
         raise harness.Failure(f"{what} took more than {minutes:g} minutes, the limit of --minutes")
 

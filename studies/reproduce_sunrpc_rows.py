@@ -31,7 +31,7 @@ NOISE = 0.02
 SATURATED = 0.95
 # "Almost inverse": the coefficient of correlation.
 MIRROR = -0.95
-# A hit ratio is that of figure 8 within so many points: of a policy without chance on the authors'
+# A hit ratio is that of figure 8 within N points: of a policy without chance on the authors'
 # requests, of RAND there (the paper has one run of it), and of requests that were made here.
 EXACT_POINTS, RAND_POINTS, MADE_POINTS = 1, 3, 5
 TIMES = {"dataset1": 4, "dataset2": 2}

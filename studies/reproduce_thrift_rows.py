@@ -17,12 +17,12 @@ from verdict import (Comparison, above, below, decide, decide_exactly, decide_gr
 # The size for which the text states the optimum, in KB, and that optimum: all but the first request
 # for a page.
 OPTIMUM_KB, OPTIMUM = 192, 100 * 125 / 150
-# "Optimum": within so many points of it.
+# "Optimum": within this many points of it.
 NEAR = 5
-# A larger cache may have a hit ratio that is lower by so many points at a step, or a time that is
+# A larger cache may have a hit ratio that is lower by this many points at a step, or a time that is
 # longer by this share of that without a cache.
 STEP_POINTS, STEP_TIME = 2, 0.02
-# "Substantial": a hit ratio by so many points, a time by this share of that without a cache.
+# "Substantial": a hit ratio by this many points, a time by this share of that without a cache.
 POINTS, SHARE = 10, 0.2
 # "Negligible": the time that remains is at most this share of that without a cache; the optimum is
 # 1/6.

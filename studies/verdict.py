@@ -64,7 +64,7 @@ def _incomplete_beta(a, b, x):
 
 
 def t_above(t, freedom):
-    """The probability of a value above t with so many degrees of freedom, which may be infinite."""
+    """The probability of a value above t; the degrees of freedom may be infinite."""
     if math.isinf(t):
         return float(t < 0)
     if math.isinf(freedom):

@@ -31,7 +31,7 @@
 
 enum { FORECAST_68, FORECAST_95, FORECAST_LEVELS };
 
-/* The trace in so many parts. */
+/* The trace in this many parts. */
 struct forecast_scale {
     unsigned parts;
     double mean_square; /* of the differences between the ratios of neighbours */
