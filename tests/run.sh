@@ -134,14 +134,14 @@ add_units() { # variant, sources...
 }
 
 # Those of all variants one after another, so that processors are idle once at most, at the end.
-# Before the others come those that mostly wait, and two more at a time than there are processors.
+# Before the others come those that mostly wait.
 run_units() {
     local program
     [ ${#programs[@]} = 0 ] && return
     printf 'unit tests\n'
     printf '%s\n' "${programs[@]%/*}" | sort -u | sed "s|^|$logs/|" | xargs mkdir -p
     printf '%s\n' "${waiting[@]}" "${programs[@]}" | awk 'NF && !seen[$0]++' |
-        xargs -P $((jobs + 2)) -I{} bash -c "run_unit {} $logs/{}.log"
+        xargs -P $jobs -I{} bash -c "run_unit {} $logs/{}.log"
     for program in "${programs[@]}"; do
         count_unit "$program" "$logs/$program.log"
     done
@@ -170,22 +170,21 @@ count_system() { # variant, whether the runner ended well
     done <"$results"
 }
 
-# Those of both variants at once: either runner begins few classes while processors are busy.
-run_systems() {
-    local said=$logs/system-tsan.out runner=
-    if wants system-tsan; then
-        start_system tsan --jobs 1 --threads >"$said" 2>&1 &
-        runner=$!
-    fi
-    if wants system; then
-        start_system "$main" --jobs "$jobs"
-        count_system "$main" $?
-    fi
-    if [ -n "$runner" ]; then
-        wait "$runner"
-        count_system tsan $?
-        cat "$said"
-    fi
+# Starts those of a variant in the background; what the runner says follows when all have ended.
+runners=()
+begin_system() { # variant, arguments of tests/system/run.py
+    start_system "$@" >"$logs/system-$1.out" 2>&1 &
+    runners+=("$1:$!")
+}
+
+end_systems() {
+    local runner status
+    for runner in "${runners[@]}"; do
+        wait "${runner#*:}"
+        status=$?
+        cat "$logs/system-${runner%%:*}.out"
+        count_system "${runner%%:*}" "$status"
+    done
 }
 
 # The simulator on another processor: one test, which needs tools that few machines have.
@@ -282,10 +281,14 @@ if [ -n "$has_check" ]; then # the slowest first
     wants unit && add_units "$main" "${unit_sources[@]}" "${torture_sources[@]}"
 fi
 wants unit && add_units "$main" "${fuzz_sources[@]}"
+# All at once: most tests wait more than they compute, and the runners of system tests begin few
+# classes while processors are busy.
+wants system && begin_system "$main" --jobs "$jobs"
+wants system-tsan && begin_system tsan --jobs 1 --threads
 run_units
 stage "unit tests"
 [ "$main" = asan ] && wants arm64 && run_arm64
-run_systems
+end_systems
 stage "system tests"
 
 printf '\n'

@@ -1,11 +1,11 @@
 """Runs the system tests, some classes at a time, and says of each test how it ended.
 
-  run.py [--jobs N] [--threads] [--results FILE] [--logs DIR] [PATTERN]...
+  run.py [--jobs N] [--most N] [--threads] [--results FILE] [--logs DIR] [PATTERN]...
 
 A PATTERN is part of a test's name (module.Class.method). --threads takes only classes that have
-`threads = True`. Classes with larger `seconds` begin first. N classes run at a time, and up to four
-times as many while processors are idle, since most tests wait more than they compute. FILE gets a
-line a test: passed, failed or skipped, the name, and why, tabs between.
+`threads = True`. Classes with larger `seconds` begin first. --jobs classes run at a time, and up to
+--most while processors are idle, since most tests wait more than they compute. FILE gets a line a
+test: passed, failed or skipped, the name, and why, tabs between.
 """
 
 import argparse
@@ -145,12 +145,15 @@ class Group:
         return lines
 
 
-class Idleness:
-    """The share of this machine's processors that was idle since it was last looked at."""
+class Width:
+    """How many classes run at once: more while processors are idle, fewer while none is."""
 
     SECONDS = 0.5  # the least time between two looks
 
-    def __init__(self):
+    def __init__(self, least, most):
+        self.least = least
+        self.most = most
+        self.width = least
         self.seen = self._count()
         self.at = time.monotonic()
 
@@ -161,27 +164,28 @@ class Idleness:
         return ticks[3] + ticks[4], sum(ticks)  # idle and waiting for a disk, of all
 
     def look(self):
-        """None too soon after the last look."""
+        """The width by the share of idle time since the last look, by which it moves by one."""
         if time.monotonic() - self.at < self.SECONDS:
-            return None
+            return self.width
         before, self.seen, self.at = self.seen, self._count(), time.monotonic()
-        return (self.seen[0] - before[0]) / max(1, self.seen[1] - before[1])
+        idle = (self.seen[0] - before[0]) / max(1, self.seen[1] - before[1])
+        if idle >= 0.15:
+            self.width = min(self.most, self.width + 1)
+        elif idle < 0.05:
+            self.width = max(self.least, self.width - 1)
+        return self.width
 
 
-def run_classes(classes, jobs, logs):
-    """Runs `jobs` classes at a time, and more while processors are idle; yields result lines."""
+def run_classes(classes, width, logs):
+    """Runs classes, as many at once as `width` says; yields result lines."""
     todo = list(reversed(classes))
     running = []
-    idleness = Idleness()
     while todo or running:
-        while todo and len(running) < jobs:
-            running.append(Group(todo.pop(), logs))
-        # One more at a time: what the last one takes shows at the next look.
-        if todo and len(running) < 4 * jobs and (idleness.look() or 0) >= 0.3:
+        while todo and len(running) < width.look():
             running.append(Group(todo.pop(), logs))
         left = max(0, min(group.end for group in running) - time.monotonic())
         multiprocessing.connection.wait([g.process.sentinel for g in running],
-                                        min(left, Idleness.SECONDS) if todo else left)
+                                        min(left, Width.SECONDS) if todo else left)
         for group in [g for g in running
                       if not g.process.is_alive() or time.monotonic() >= g.end]:
             running.remove(group)
@@ -194,6 +198,7 @@ def main():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser()
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--most", type=int, default=10)
     parser.add_argument("--threads", action="store_true")
     parser.add_argument("--results")
     parser.add_argument("--logs")
@@ -212,7 +217,8 @@ def main():
     # Long ones first, so that no processor waits for the last.
     ordered = sorted(groups, key=lambda kind: (getattr(kind, "seconds", 0), len(groups[kind])),
                      reverse=True)
-    lines = list(run_classes([groups[kind] for kind in ordered], options.jobs, options.logs))
+    lines = list(run_classes([groups[kind] for kind in ordered],
+                             Width(options.jobs, options.most), options.logs))
     if options.results:
         with open(options.results, "w") as f:
             f.writelines(line + "\n" for line in lines)
