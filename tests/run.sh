@@ -18,10 +18,6 @@ main=${MAIN:-asan}
 unit_seconds=${UNIT_SECONDS:-600}
 logs=build/test-logs
 threaded="base net rpc cache fetch proxy sim server cli client study"
-# Of these folders, the programs that take long and start no thread.
-single="base/test_printable cache/test_cache cache/test_charges cache/test_markers cache/test_model \
-    fetch/test_address fetch/test_answer fetch/test_queue fetch/test_url sim/test_bound \
-    sim/test_charges sim/test_engine sim/test_estimate sim/test_storage"
 checked="policies cache sim" # where VARIANT=debug looks at every policy's invariants
 export SUNPROXY_ORIGIN=${SUNPROXY_ORIGIN:-build/$main/tests/origin/origin}
 export SUNPROXY_DATASETS=${SUNPROXY_DATASETS:-$PWD/../shared/datasets}
@@ -211,13 +207,9 @@ fuzz_sources=()
 for folder in tests/fuzz/corpus/*/; do
     fuzz_sources+=("tests/fuzz/$(basename "$folder").c")
 done
-threaded_sources=()
-for folder in $threaded; do
-    for source in tests/unit/"$folder"/test_*.c; do
-        name=${source#tests/unit/}
-        [[ " ${single//[[:space:]]/ } " == *" ${name%.c} "* ]] || threaded_sources+=("$source")
-    done
-done
+mapfile -t threaded_sources < <(for folder in $threaded; do
+    grep -L '^#define UNIT_STARTS_NO_THREAD$' tests/unit/"$folder"/test_*.c
+done)
 threaded_programs=()
 for source in "${threaded_sources[@]}"; do
     threaded_programs+=("build/tsan/${source%.c}")

@@ -1,6 +1,8 @@
 #include "tests/unit/unit.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,6 +84,25 @@ find_unit(const char *name)
     return unit;
 }
 
+static bool starts_no_thread;
+
+/* Stands before the C library's function, and shows that a file that starts no thread starts none. */
+int
+pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attributes,
+               void *(*start)(void *), void *restrict context)
+{
+    static int (*next)(pthread_t *restrict, const pthread_attr_t *restrict, void *(*)(void *),
+                       void *restrict);
+
+    if (starts_no_thread) {
+        fputs("A test starts a thread. Its file defines UNIT_STARTS_NO_THREAD.\n", stderr);
+        abort();
+    }
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "pthread_create");
+    return next(thread, attributes, start, context);
+}
+
 int
 main(int argc, char *argv[])
 {
@@ -96,6 +117,7 @@ main(int argc, char *argv[])
             fprintf(stderr, "    %s\n", unit->name);
         return EXIT_USAGE;
     }
+    starts_no_thread = unit->starts_no_thread;
     runner = srunner_create(unit->suite());
     if (!getenv("CK_FORK"))
         srunner_set_fork_status(runner, CK_NOFORK);

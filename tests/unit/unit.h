@@ -7,17 +7,29 @@
 #define SUNPROXY_TESTS_UNIT_H
 
 #include <check.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A test file's suite, and the file's name without .c. */
 struct unit {
     const char *name;
     Suite *(*suite)(void);
+    bool starts_no_thread;
     struct unit *next;
 };
 
 /* Makes a suite known to main(). The unit must last. */
 void unit_register(struct unit *unit);
+
+/*
+ * A file whose tests start no thread defines UNIT_STARTS_NO_THREAD before this is included: it is not
+ * run under ThreadSanitizer, and fails where it starts one.
+ */
+#ifdef UNIT_STARTS_NO_THREAD
+enum { UNIT_THREADLESS = true };
+#else
+enum { UNIT_THREADLESS = false };
+#endif
 
 /* The Makefile defines UNIT_NAME for test files, each of which defines this function. */
 #ifdef UNIT_NAME
@@ -26,7 +38,7 @@ static Suite *unit_suite(void);
 __attribute__((constructor)) static void
 register_this(void)
 {
-    static struct unit unit = {UNIT_NAME, unit_suite, NULL};
+    static struct unit unit = {UNIT_NAME, unit_suite, UNIT_THREADLESS, NULL};
 
     unit_register(&unit);
 }

@@ -1,3 +1,5 @@
+#define UNIT_STARTS_NO_THREAD
+
 #include "base/buf.h"
 #include "base/djb.h"
 #include "base/json.h"

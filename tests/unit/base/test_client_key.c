@@ -1,6 +1,8 @@
 /*
  * Keys of clients: which peers are one client.
  */
+#define UNIT_STARTS_NO_THREAD
+
 #include "base/client_key.h"
 
 #include <arpa/inet.h>

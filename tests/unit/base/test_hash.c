@@ -2,6 +2,8 @@
  * The 64-bit hash: fixed values, since the daemon and the simulator must agree for ever, and how
  * well it mixes.
  */
+#define UNIT_STARTS_NO_THREAD
+
 #include "base/hash.h"
 
 #include <stdio.h>

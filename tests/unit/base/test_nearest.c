@@ -1,3 +1,5 @@
+#define UNIT_STARTS_NO_THREAD
+
 #include "base/nearest.h"
 
 #include <string.h>

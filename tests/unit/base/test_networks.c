@@ -1,4 +1,6 @@
 /* Networks in CIDR notation, and which addresses are in them. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "base/networks.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,5 @@
+#define UNIT_STARTS_NO_THREAD
+
 #include "base/paths.h"
 
 #include <stdio.h>

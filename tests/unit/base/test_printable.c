@@ -1,6 +1,8 @@
 /*
  * What is replaced before text reaches a terminal: all of it, and nothing else.
  */
+#define UNIT_STARTS_NO_THREAD
+
 #include "base/printable.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+#define UNIT_STARTS_NO_THREAD
+
 #include "base/sqlite.h"
 
 #include "tests/unit/unit.h"

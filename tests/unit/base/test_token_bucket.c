@@ -1,4 +1,6 @@
 /* Token buckets by a scripted clock, beside a model that steps through every microsecond. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "base/token_bucket.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+#define UNIT_STARTS_NO_THREAD
+
 #include "base/units.h"
 #include "tests/unit/unit.h"
 

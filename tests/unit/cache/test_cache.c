@@ -1,3 +1,5 @@
+#define UNIT_STARTS_NO_THREAD
+
 #include "cache/cache.h"
 
 #include <malloc.h>

@@ -2,6 +2,8 @@
  * Purges, other configurations and evictions while an object is in each of its states: its waiters
  * get all of it, and it is stored, joined and kept as cache.h has it.
  */
+#define UNIT_STARTS_NO_THREAD
+
 #include "tests/unit/cache/pages.h"
 
 #define URL "http://a/1"

@@ -1,4 +1,6 @@
 /* The account is charged for an object while no cache counts it; and eviction on demand. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <errno.h>
 
 #include "tests/unit/cache/pages.h"

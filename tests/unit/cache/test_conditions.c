@@ -1,4 +1,6 @@
 /* What a request demands of a cached object: age, freshness, the cache alone; and soft purges. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "tests/unit/cache/pages.h"
 
 enum { SECOND = 1000000, AGED = 3 * SECOND, NOW = 10 * SECOND };

@@ -1,4 +1,6 @@
 /* Another policy, capacity or number of shards for a cache that is in use. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "cache/cache.h"
 
 #include <stdio.h>

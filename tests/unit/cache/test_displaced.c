@@ -1,4 +1,6 @@
 /* Responses that expire while their body arrives: a later fill takes their place. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "tests/unit/cache/pages.h"
 
 enum { SECOND = 1000000, NOW = 100 * SECOND, LIFETIME = 10 * SECOND, LATE = NOW + LIFETIME };

@@ -1,4 +1,6 @@
 /* Pages that expire, and what becomes of them then. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "cache/cache.h"
 
 #include "tests/unit/cache/pages.h"

@@ -1,4 +1,6 @@
 /* The answers of cache_lookup(), and the states of an object between them. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <errno.h>
 
 #include "cache/shard.h"

@@ -1,4 +1,6 @@
 /* Markers: URLs whose responses are not shared. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "tests/unit/cache/pages.h"
 
 static struct cache *cache;

@@ -2,6 +2,8 @@
  * Every policy, driven through the cache by random requests, against a model that is as plain as
  * can be: an array of pages, searched from end to end for the next victim.
  */
+#define UNIT_STARTS_NO_THREAD
+
 #include "base/hash.h"
 #include "tests/unit/cache/pages.h"
 

@@ -1,4 +1,6 @@
 /* Policies that refuse pages, whose newcomers compete, and that evict other pages with a hit. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "cache/cache.h"
 
 #include "base/hash.h"

@@ -1,3 +1,5 @@
+#define UNIT_STARTS_NO_THREAD
+
 #include "cache/object.h"
 
 #include <errno.h>

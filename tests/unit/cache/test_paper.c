@@ -2,6 +2,8 @@
  * The paper's own data: its dataset1 replayed through the cache, against the log that the authors'
  * server wrote with LRU and a capacity of 7 URLs, and against the numbers of hits that are known.
  */
+#define UNIT_STARTS_NO_THREAD
+
 #include "tests/unit/cache/pages.h"
 
 #define REQUESTS 997

@@ -1,4 +1,6 @@
 /* Purging one page, by prefix, and all. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "cache/cache.h"
 
 #include "tests/unit/cache/pages.h"

@@ -1,4 +1,6 @@
 /* Successors that the origin confirms, and failed ones instead of which the old object is good. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <errno.h>
 
 #include "tests/unit/cache/pages.h"

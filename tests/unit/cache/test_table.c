@@ -1,3 +1,5 @@
+#define UNIT_STARTS_NO_THREAD
+
 #include "cache/table.h"
 
 #include "base/djb.h"

@@ -1,4 +1,6 @@
 /* Tags of objects, and purges by them. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <errno.h>
 
 #include "cache/held_words.h"

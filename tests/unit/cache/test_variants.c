@@ -1,4 +1,6 @@
 /* Several objects of one URL. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "tests/unit/cache/pages.h"
 
 static struct cache *cache;

@@ -1,4 +1,6 @@
 /* The events of waiters: which ones, merged how, and after which transitions. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "tests/unit/cache/pages.h"
 
 static struct cache *cache;

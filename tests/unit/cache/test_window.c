@@ -2,6 +2,8 @@
  * Bodies that are not stored and of which only a window is kept: what is freed and charged, when a
  * fetch pauses, which readers fail, and which requests still join.
  */
+#define UNIT_STARTS_NO_THREAD
+
 #include <errno.h>
 
 #include "tests/unit/cache/pages.h"

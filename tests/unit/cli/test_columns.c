@@ -1,4 +1,6 @@
 /* Headings and lines from one list of columns. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "cli/columns.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+#define UNIT_STARTS_NO_THREAD
+
 #include "cli/capacity.h"
 #include "cli/progress.h"
 #include "cli/statistics.h"

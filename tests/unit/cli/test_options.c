@@ -1,4 +1,6 @@
 /* Rows of options: what a command line makes of their fields, and how --help prints them. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "cli/options.h"
 
 #include <fcntl.h>

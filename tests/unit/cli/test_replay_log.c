@@ -1,3 +1,5 @@
+#define UNIT_STARTS_NO_THREAD
+
 #include "cli/replay_log.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+#define UNIT_STARTS_NO_THREAD
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

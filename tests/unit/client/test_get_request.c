@@ -2,6 +2,8 @@
  * What `sunproxy get` sends over HTTP and how it reads what a cache says: the target, the fields,
  * the body, Cache-Status, and addresses of servers.
  */
+#define UNIT_STARTS_NO_THREAD
+
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>

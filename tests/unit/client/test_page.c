@@ -1,4 +1,6 @@
 /* Pages that are read piece by piece from a server that the test plays call by call. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "client/page.h"
 
 #include <poll.h>

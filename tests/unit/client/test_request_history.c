@@ -1,4 +1,6 @@
 /* The reports of sunproxy stat --since, of databases with few rows. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "client/request_history.h"
 
 #include <inttypes.h>

@@ -1,3 +1,5 @@
+#define UNIT_STARTS_NO_THREAD
+
 #include "client/server_stats.h"
 
 #include <stdlib.h>

@@ -1,4 +1,6 @@
 /* Which addresses may be connected to: every row of the registries, at both of its edges. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "fetch/address.h"
 
 #include <arpa/inet.h>

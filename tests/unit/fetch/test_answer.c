@@ -1,4 +1,6 @@
 /* The head of an answer: status lines, what its fields say, and what goes on. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "fetch/answer.h"
 #include "tests/unit/unit.h"
 

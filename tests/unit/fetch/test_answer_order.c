@@ -2,6 +2,8 @@
  * The order of an answer's parts, alone and in a transfer: whatever order libcurl calls back in, no
  * consumer gets a body before the head, two heads, or an end without a head.
  */
+#define UNIT_STARTS_NO_THREAD
+
 #include <stdio.h>
 
 #include "fetch/connect.h"

@@ -1,4 +1,6 @@
 /* What the fetcher knows of its sockets. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "fetch/connections.h"
 
 #include <fcntl.h>

@@ -1,4 +1,6 @@
 /* Turns and deadlines. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "fetch/queue.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
 /* Fetches by number. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "fetch/registry.h"
 
 #include "tests/unit/unit.h"

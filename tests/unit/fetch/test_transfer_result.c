@@ -1,4 +1,6 @@
 /* Errors and sentences of transfers that libcurl has ended. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <string.h>
 
 #include "fetch/transfer.h"

@@ -1,4 +1,6 @@
 /* Bodies of requests, piece by piece. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "fetch/upload.h"
 
 #include "tests/unit/unit.h"

@@ -1,4 +1,6 @@
 /* URLs, header blocks of requests and where connections go. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>

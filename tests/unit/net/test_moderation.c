@@ -1,4 +1,6 @@
 /* When a worker asks not to be woken for every call, and how its thread is scheduled then. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "net/moderation.h"
 
 #include <sched.h>

@@ -1,4 +1,6 @@
 /* Which peers are near: those on this host, and none that is farther away. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "net/near_peer.h"
 
 #include <limits.h>

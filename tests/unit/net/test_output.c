@@ -1,5 +1,7 @@
 /* Output by reference: what is queued comes out whole and in order, however little the kernel takes
  * at a time, and is released once, when its last byte has been written. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "net/output.h"
 
 #include <stdlib.h>

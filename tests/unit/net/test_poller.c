@@ -1,5 +1,7 @@
 /* Readiness: of what is watched for alone, of each descriptor in its turn, and of none that is
  * forgotten. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "net/poller.h"
 
 #include <event2/event.h>

@@ -1,4 +1,6 @@
 /* Headers of the PROXY protocol. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "net/proxy_header.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,6 @@
 /* Timers of a worker, whose loop runs on the test's thread. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "net/timer.h"
 
 #include "tests/unit/unit.h"

@@ -1,4 +1,6 @@
 /* Tasks that are posted to a worker, whose loop runs on the test's thread. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "net/worker.h"
 
 #include <event2/event.h>

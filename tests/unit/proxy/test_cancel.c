@@ -1,5 +1,7 @@
 /* Exchanges that are cancelled, and those that stream: the order of the front's calls. */
 
+#define UNIT_STARTS_NO_THREAD
+
 #include "tests/unit/proxy/scene.h"
 
 #define URL "http://origin.test/page"

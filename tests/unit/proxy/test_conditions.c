@@ -2,6 +2,8 @@
  * Conditions of clients on a miss: they are the origin's to evaluate, and what it makes of them is
  * for their client alone.
  */
+#define UNIT_STARTS_NO_THREAD
+
 #include "tests/unit/proxy/scene.h"
 
 #define URL "http://origin.test/page"

@@ -1,4 +1,6 @@
 /* Purges and changes of the configuration, while objects are in each state. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "proxy/control.h"
 
 #include "tests/unit/proxy/scene.h"

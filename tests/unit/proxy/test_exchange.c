@@ -1,4 +1,6 @@
 /* The way of a request: lookup, answers and refusals. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,6 @@
 /* What responses to HEAD mean for stored responses to GET: RFC 9111 section 4.3.5. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <stdio.h>
 
 #include "proxy/control.h"

@@ -1,4 +1,6 @@
 /* Requests that are refused: over the client's rate, or without memory for what waits. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <errno.h>
 #include <stdio.h>
 

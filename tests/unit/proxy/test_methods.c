@@ -1,4 +1,6 @@
 /* Methods other than GET, ranges, and what an unsafe request makes invalid. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <stdio.h>
 
 #include "tests/unit/proxy/scene.h"

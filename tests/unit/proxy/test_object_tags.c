@@ -1,4 +1,6 @@
 /* The tags that rules give to objects. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <stdio.h>
 
 #include "proxy/control.h"

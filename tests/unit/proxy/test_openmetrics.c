@@ -1,3 +1,5 @@
+#define UNIT_STARTS_NO_THREAD
+
 #include "proxy/openmetrics.h"
 
 #include <string.h>

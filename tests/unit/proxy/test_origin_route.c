@@ -1,4 +1,6 @@
 /* Routes: which member a request goes to, and the URLs on both sides. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <errno.h>
 
 #include "proxy/origin_route.h"

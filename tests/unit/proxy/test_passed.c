@@ -1,4 +1,6 @@
 /* What the responses to requests that passed a marker leave in the cache. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "proxy/control.h"
 #include "tests/unit/proxy/scene.h"
 

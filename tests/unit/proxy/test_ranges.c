@@ -2,6 +2,8 @@
  * Ranges of what is not in the cache: the whole is fetched once for all, or the range is the
  * origin's. A request for a part is never worth more of the origin's bytes than these.
  */
+#define UNIT_STARTS_NO_THREAD
+
 #include <stdio.h>
 
 #include "base/client_table.h"

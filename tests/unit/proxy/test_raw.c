@@ -1,4 +1,6 @@
 /* Raw exchanges, those of HTTP: what is fetched, which requests share it, and what is stored. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <stdio.h>
 
 #include "http/request_head.h"

@@ -1,4 +1,6 @@
 /* The relay: bodies of requests on their way to the origin, interim responses on the way back. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <stdlib.h>
 
 #include "proxy/relay.h"

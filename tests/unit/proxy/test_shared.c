@@ -1,5 +1,7 @@
 /* Which raw responses go to the requests that wait for them, and which to their own request only.
  */
+#define UNIT_STARTS_NO_THREAD
+
 #include "proxy/control.h"
 #include "tests/unit/proxy/scene.h"
 

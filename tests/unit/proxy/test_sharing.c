@@ -1,4 +1,6 @@
 /* What may be shared of a response that several hops led to. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "proxy/sharing.h"
 
 #include "tests/unit/unit.h"

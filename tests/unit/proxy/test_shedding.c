@@ -1,4 +1,6 @@
 /* Which bodies are given up when memory is short: alone, and with objects and fetches. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "proxy/shedding.h"
 
 #include "tests/unit/proxy/scene.h"

@@ -1,4 +1,6 @@
 /* Spellings of a URL that RFC 3986 section 6.2 makes equal: objects, fetches, and purges. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "proxy/control.h"
 #include "tests/unit/proxy/scene.h"
 

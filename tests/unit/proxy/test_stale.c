@@ -1,4 +1,6 @@
 /* Objects that are used although they are not fresh, and what a request says about that. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <errno.h>
 
 #include "proxy/backoff.h"

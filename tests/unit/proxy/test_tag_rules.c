@@ -1,4 +1,6 @@
 /* Rules that derive tags from paths: their syntax, and what they match. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <stdio.h>
 
 #include "cache/object.h"

@@ -2,6 +2,8 @@
  * A 304 to a request without a condition, and a 206 to one without a range: they are passed on to
  * the client whose request has led to them, and change nothing else.
  */
+#define UNIT_STARTS_NO_THREAD
+
 #include <stdio.h>
 #include <string.h>
 

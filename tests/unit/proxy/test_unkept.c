@@ -1,4 +1,6 @@
 /* Fetches whose responses will not be stored because of what the request or a purge did. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <string.h>
 
 #include "proxy/control.h"

@@ -1,6 +1,8 @@
 /* Responses that may not be shared, and fetches that concern their client only: other requests look
  * up again. */
 
+#define UNIT_STARTS_NO_THREAD
+
 #include "tests/unit/proxy/scene.h"
 
 #define URL "http://origin.test/page"

@@ -2,6 +2,8 @@
  * Requests with Cookie or Authorization say which user sends them. Responses to them are for others
  * only if the origin says so, and what is stored for others is not validated for them.
  */
+#define UNIT_STARTS_NO_THREAD
+
 #include <stdio.h>
 
 #include "http/storing.h"

@@ -1,4 +1,6 @@
 /* Validation of objects that are not fresh, and what follows from each response to it. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,6 @@
 /* Responses that vary: which requests share an object, and which fetch their own. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <stdio.h>
 
 #include "proxy/control.h"

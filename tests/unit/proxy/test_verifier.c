@@ -1,4 +1,6 @@
 /* Hits that are compared with their origins. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <errno.h>
 #include <stdio.h>
 

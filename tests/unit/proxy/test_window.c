@@ -2,6 +2,8 @@
  * Bodies of any size for fronts that stream: which are kept whole, which have a window, when their
  * fetch pauses, and when it ends because no request waits.
  */
+#define UNIT_STARTS_NO_THREAD
+
 #include "tests/unit/proxy/scene.h"
 
 #define URL "http://origin.test/page"

@@ -1,4 +1,6 @@
 /* What a write invalidates by tags: those that origins give, and those of each origin. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <stdio.h>
 
 #include "proxy/invalidation.h"

@@ -1,4 +1,6 @@
 /* What a write invalidates by rules, before and after it, and what is fetched meanwhile. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <errno.h>
 #include <stdio.h>
 

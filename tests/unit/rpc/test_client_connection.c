@@ -1,4 +1,6 @@
 /* The connection under the calls: its beginning, its limits, its end, and time that runs out. */
+#define UNIT_STARTS_NO_THREAD
+
 #include <errno.h>
 #include <netinet/in.h>
 

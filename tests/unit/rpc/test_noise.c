@@ -3,6 +3,8 @@
  * Nothing is said about the answers but that they are replies; the sanitizers watch the rest. The
  * worker's loop runs on the test's own thread, so that a run is the same every time.
  */
+#define UNIT_STARTS_NO_THREAD
+
 #include "tests/unit/rpc/here.h"
 #include "tests/unit/rpc/peer.h"
 

@@ -1,4 +1,6 @@
 /* Record marking (RFC 5531, section 11), fed in every way, and replies gathered in pieces. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "rpc/gather.h"
 #include "rpc/record.h"
 #include "tests/unit/rpc/peer.h"

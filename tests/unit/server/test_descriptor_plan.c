@@ -1,4 +1,6 @@
 /* How connections and fetches share the descriptors that there are. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "server/descriptor_plan.h"
 
 #include <sys/resource.h>

@@ -1,4 +1,6 @@
 /* Which lines about what remote parties cause are logged. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "server/log_limit.h"
 
 #include "tests/unit/unit.h"

@@ -1,4 +1,6 @@
 /* What the daemon does when malloc() fails: pages leave the cache, which is logged now and then. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "server/memory.h"
 
 #include "cache/cache.h"

@@ -1,3 +1,5 @@
+#define UNIT_STARTS_NO_THREAD
+
 #include "fetch/fetch.h"
 #include "server/options.h"
 

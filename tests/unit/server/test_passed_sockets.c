@@ -1,3 +1,5 @@
+#define UNIT_STARTS_NO_THREAD
+
 #include "server/passed_sockets.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,6 @@
 /* Rates as they are typed and printed. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "server/rate.h"
 
 #include "tests/unit/unit.h"

@@ -1,4 +1,6 @@
 /* Which peers may administer the daemon. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "server/service.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
 /* PFOO-L: against a naive model, and against every policy. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "sim/bound.h"
 #include "tests/unit/sim/traces.h"
 

@@ -1,4 +1,6 @@
 /* What a cache charges for a page beside its size: it counts against the capacity, and no more. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "policies/charge.h"
 #include "sim/sample.h"
 #include "tests/unit/sim/traces.h"

@@ -1,4 +1,6 @@
 /* The rules of a run, one by one, and all policies beside a cache written as plainly as can be. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "tests/unit/policies/driven.h"
 #include "tests/unit/sim/traces.h"
 

@@ -1,4 +1,6 @@
 /* The errors of estimates from samples: where they are stated, they are those that are made. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "sim/calibrated.h"
 #include "sim/repeat.h"
 #include "sim/sample.h"

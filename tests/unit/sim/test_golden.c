@@ -2,6 +2,8 @@
  * Parity: what libCacheSim misses on a real trace, for every policy that is registered, and the
  * paper's dataset1.
  */
+#define UNIT_STARTS_NO_THREAD
+
 #include "tests/unit/policies/golden.h"
 #include "tests/unit/sim/traces.h"
 

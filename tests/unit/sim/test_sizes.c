@@ -1,4 +1,6 @@
 /* LRU's curve in one pass, samples, and what can be known of a trace beforehand. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "sim/curve.h"
 #include "sim/sample.h"
 #include "tests/unit/sim/traces.h"

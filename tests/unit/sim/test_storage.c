@@ -1,4 +1,6 @@
 /* Expiry and admission whatever the policy, beside a cache written as plainly as can be. */
+#define UNIT_STARTS_NO_THREAD
+
 #include "sim/sample.h"
 #include "tests/unit/sim/traces.h"
 #include "trace/totals.h"

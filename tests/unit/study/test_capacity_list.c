@@ -1,3 +1,5 @@
+#define UNIT_STARTS_NO_THREAD
+
 #include "study/capacity_list.h"
 
 #include <sysexits.h>

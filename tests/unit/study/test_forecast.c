@@ -1,6 +1,8 @@
 /*
  * The interval of a ratio to come, of differences between parts that are drawn from known laws.
  */
+#define UNIT_STARTS_NO_THREAD
+
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,3 +1,5 @@
+#define UNIT_STARTS_NO_THREAD
+
 #include "study/size_scale.h"
 
 #include "tests/unit/unit.h"
