@@ -142,11 +142,13 @@ say "setup: missing packages: $wanted"
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     apt-get update -q >&2 || say "setup: apt-get update failed; trying with the lists that are here"
     # shellcheck disable=SC2086 # a list of packages
-    [ -n "$build_packages" ] && install $build_packages
-    # One by one: a package that is not available must not prevent the others.
-    for package in $other_packages; do
-        install "$package" || say "setup: $package cannot be installed; what needs it is skipped"
-    done
+    if ! install $wanted; then
+        # A package that is not available must not prevent the others.
+        [ -n "$build_packages" ] && install $build_packages
+        for package in $other_packages; do
+            install "$package" || say "setup: $package cannot be installed; what needs it is skipped"
+        done
+    fi
 else
     say "setup: to install them:"
     say "    sudo apt-get install --no-install-recommends $wanted"

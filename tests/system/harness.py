@@ -130,8 +130,11 @@ def djb(data):
     return value
 
 
+_prctl = ctypes.CDLL(None).prctl  # found before the fork
+
+
 def _die_with_parent():
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    _prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 class Process:

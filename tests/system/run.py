@@ -169,9 +169,9 @@ class Width:
             return self.width
         before, self.seen, self.at = self.seen, self._count(), time.monotonic()
         idle = (self.seen[0] - before[0]) / max(1, self.seen[1] - before[1])
-        if idle >= 0.15:
+        if idle >= 0.08:
             self.width = min(self.most, self.width + 1)
-        elif idle < 0.05:
+        elif idle < 0.02:
             self.width = max(self.least, self.width - 1)
         return self.width
 

@@ -33,7 +33,7 @@ class RunTest(SoakTest):
     threads = True
 
     def test_a_short_run(self):
-        done = self.soak("--seconds", "10", "--points", "2")
+        done = self.soak("--seconds", "6", "--points", "2")
         self.assertEqual(done.returncode, 0, (done.stdout + done.stderr).decode())
         self.assertIn(b"\n0 unexpected\n", done.stdout)
 

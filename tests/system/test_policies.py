@@ -12,7 +12,7 @@ URLS = 60
 CAPACITY = 24  # pages
 BATCH = 12  # calls of one client under way at once
 ROUNDS = 3  # looks at a policy while it is used; between them,
-REQUESTS = 200  # at least this number of requests
+REQUESTS = 120  # at least this number of requests
 
 
 class Client(threading.Thread):

@@ -73,7 +73,7 @@ class RangesCase(harness.SystemTest):
 class LargeTest(RangesCase):
     seconds = 8
     threads = True
-    size = 300 * MEBI
+    size = 150 * MEBI
     most = None  # bytes that a process may grow by; None: it is not measured
 
     def test_a_large_body_takes_little_memory(self):

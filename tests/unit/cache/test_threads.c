@@ -344,7 +344,7 @@ START_TEST(counts_hold_under_load)
         struct cache_stats stats;
 
         cache = pages_cache("lru", 100, 0, shards[i]);
-        users_start(users, &(struct user){.rounds = 3000, .urls = URLS, .purges = true});
+        users_start(users, &(struct user){.rounds = 1500, .urls = URLS, .purges = true});
         sum = users_join(users);
         cache_get_stats(cache, &stats);
         ck_assert(cache_is_valid(cache));
@@ -366,7 +366,7 @@ START_TEST(every_waiter_is_answered_once)
         struct user users[THREADS], sum;
 
         cache = pages_cache("lru", 8, 0, shards[i]);
-        users_start(users, &(struct user){.rounds = 8000, .urls = 12, .purges = true, .all = true});
+        users_start(users, &(struct user){.rounds = 4000, .urls = 12, .purges = true, .all = true});
         sum = users_join(users);
         ck_assert_uint_gt(sum.hits, 0);
         ck_assert_uint_gt(sum.passed, 0);
@@ -402,7 +402,7 @@ START_TEST(every_policy_under_load)
                 continue;
             cache = pages_cache(policies[p]->name, in_bytes ? 0 : 100, in_bytes ? 1000000 : 0, 2);
             users_start(users,
-                        &(struct user){.rounds = 400, .urls = URLS, .purges = true, .all = true});
+                        &(struct user){.rounds = 300, .urls = URLS, .purges = true, .all = true});
             sum = users_join(users);
             cache_get_stats(cache, &stats);
             ck_assert_msg(cache_is_valid(cache), "%s", policies[p]->name);
