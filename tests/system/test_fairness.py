@@ -249,13 +249,14 @@ class JoinedTest(FairnessTest):
                    "--connect-to", f":8080:127.0.0.1:{slow.getsockname()[1]}",
                    origin=self.origin())
         greedy, honest = self.connect("127.0.0.2"), self.connect(HONEST)
-        self.send_gets(greedy, [f"http://h{n}.test:8080/" for n in range(5)]
-                       + ["http://shared.test/"] * 2)
+        # The one fetch of it takes long enough for the other request to join.
+        shared = "http://shared.test/?fault=delay:500ms"
+        self.send_gets(greedy, [f"http://h{n}.test:8080/" for n in range(5)] + [shared] * 2)
         # Calls of a connection are taken in order, so the joined request has been taken, too.
         greedy.send(rpc.record(rpc.call(xid=99, procedure=rpc.V2_STAT)))
         self.assertEqual(greedy.receive().xid, 99)
         harness.wait_until(lambda: self.admin.stat().fetches_queued == 4, what="a full queue")
-        self.send_gets(honest, ["http://shared.test/", "http://shared.test/", "http://own.test/"])
+        self.send_gets(honest, [shared, shared, "http://own.test/"])
         refused = self.receive_pages(greedy, 3)
         # Its own fetches go on; the last of them is displaced by the honest client's second fetch.
         self.assertEqual({xid: page.status for xid, page in refused.items()},

@@ -112,11 +112,14 @@ class RpcbindTest(harness.SystemTest):
         d.kill()
         self.assertEqual(self.entries(), stale)
         again = self.start()
-        # An entry is removed before another takes its place.
-        harness.wait_until(lambda: self.entries().get(("1", "tcp"), stale[("1", "tcp")]) !=
-                           stale[("1", "tcp")], what="the new port")
-        entries = self.registered()
-        self.assertEqual(entries[("1", "local")], again.socket)
+
+        def replaced():
+            entries = self.entries()
+            return (set(entries) == WANTED and entries[("1", "local")] == again.socket
+                    and self.port_of(entries) != self.port_of(stale))
+
+        # One entry after another is removed, and another takes its place.
+        harness.wait_until(replaced, what="the new entries")
         done = self.ns.run(["rpcinfo", "-t", "127.0.0.1", PROGRAM, "2"])
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(again.stop(), 0)
