@@ -114,7 +114,7 @@ class Run:
         return done.stdout
 
     def front(self, backend_port, *options):
-        """Puts sunproxyd before the backend, as README.md's reverse proxy."""
+        """Puts sunproxyd before the backend, as docs/HTTP.md's reverse proxy."""
         self.backend_port = backend_port
         if self.direct:
             self.port = backend_port
