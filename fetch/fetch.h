@@ -173,7 +173,7 @@ enum fetch_flags {
     FETCH_NO_REDIRECTS = 1u << 1,
     /*
      * head() and body() may return FETCH_PAUSE. The fetch uses HTTP/1.1: no libcurl pauses streams
-     * of HTTP/2 safely (docs/DESIGN.md, "Fetching").
+     * of HTTP/2 safely (docs/FETCH.md, "Pauses").
      */
     FETCH_MAY_PAUSE = 1u << 2,
     /*
