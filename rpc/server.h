@@ -2,7 +2,7 @@
  * The server's side of ONC RPC (RFC 5531) over record-marked streams: a protocol of the net
  * (net/server.h) in front of the dispatchers that rpcgen generates. What libtirpc offers for this
  * (svc_run) is neither thread-safe nor immune to a peer that sends half a record; see
- * docs/DESIGN.md, "Why not svc_run()".
+ * docs/RPC.md, "Why not svc_run()".
  *
  * Everything here is for the thread that made the server, unless it says [any].
  */
