@@ -87,14 +87,14 @@ class Layers(unittest.TestCase):
         self.assertTrue(below("cache").isdisjoint({"rpc", "fetch"}))
         self.assertTrue(below("proxy").isdisjoint({"rpc", "net", "server", "protocol"}))
 
-    def test_the_folders_are_those_of_the_makefile_and_of_the_design(self):
+    def test_the_folders_are_those_of_the_makefile_and_of_the_architecture(self):
         made = re.search(r"(?m)^FOLDERS := (.*)$", (harness.TOP / "Makefile").read_text()).group(1)
         self.assertEqual(set(made.split()), set(MAY_USE))
-        design = (harness.TOP / "docs/DESIGN.md").read_text()
-        rows = dict(re.findall(r"(?m)^\| `(\w+)/` \|.*\| ([^|]*) \|$", design))
+        page = (harness.TOP / "docs/ARCHITECTURE.md").read_text()
+        rows = dict(re.findall(r"(?m)^\| `(\w+)/` \|.*\| ([^|]*) \|$", page))
         for folder, uses in MAY_USE.items():
             said = set(re.findall(r"`(\w+)`", rows[folder])) - {"base"}
-            self.assertEqual(said, set(uses) - {"protocol"}, f"{folder} in docs/DESIGN.md")
+            self.assertEqual(said, set(uses) - {"protocol"}, f"{folder} in docs/ARCHITECTURE.md")
 
     def test_studies_use_scripts_and_not_the_other_way_round(self):
         def modules(folder):
