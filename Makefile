@@ -515,6 +515,8 @@ calibrate-samples:
 # The libraries of the report's page and their licences, where they are here.
 PLOT_FILES = $(notdir $(wildcard $(PLOT_DIR)/d3.min.js $(PLOT_DIR)/plot.umd.min.js \
 	$(PLOT_DIR)/LICENSE.d3 $(PLOT_DIR)/LICENSE.plot))
+# The pages of the documentation, in a folder of the same name, so that the README's links work.
+PAGES = $(notdir $(wildcard docs/*.md))
 # MODE:FILE:PLACE of each installed file.
 INSTALLED = 755:$(B)/sunproxy:$(BINDIR)/sunproxy \
 	755:$(B)/sunproxyd:$(SBINDIR)/sunproxyd \
@@ -522,6 +524,8 @@ INSTALLED = 755:$(B)/sunproxy:$(BINDIR)/sunproxy \
 	644:docs/sunproxy.1:$(MANDIR)/man1/sunproxy.1 \
 	644:docs/sunproxyd.8:$(MANDIR)/man8/sunproxyd.8 \
 	644:README.md:$(DOCDIR)/README.md \
+	644:SECURITY.md:$(DOCDIR)/SECURITY.md \
+	$(foreach f,$(PAGES),644:docs/$(f):$(DOCDIR)/docs/$(f)) \
 	644:LICENSE:$(DOCDIR)/LICENSE \
 	644:NEWS:$(DOCDIR)/NEWS \
 	644:proxy.x:$(DOCDIR)/proxy.x \
@@ -576,7 +580,7 @@ uninstall:
 	$(Q)for row in $(INSTALLED) $(FROM_TEMPLATES); do rm -f "$(DESTDIR)$${row##*:}"; done
 	$(Q)cd "$(DESTDIR)$(DATADIR)" 2>/dev/null && \
 		rm -f d3.min.js plot.umd.min.js LICENSE.d3 LICENSE.plot || true
-	$(Q)for folder in $(DOCDIR) $(DATADIR) $(LIBEXECDIR) $(SYSCONFDIR)/sunproxy; do \
+	$(Q)for folder in $(DOCDIR)/docs $(DOCDIR) $(DATADIR) $(LIBEXECDIR) $(SYSCONFDIR)/sunproxy; do \
 		rmdir "$(DESTDIR)$$folder" 2>/dev/null || true; \
 	done
 
