@@ -82,22 +82,44 @@ cache_reclaim(struct cache *cache, uint64_t bytes, uint64_t *pages)
     return evicted;
 }
 
-struct cache_moment
-cache_moment_now(struct cache *cache)
+uint64_t
+cache_epoch(struct cache *cache)
 {
-    return (struct cache_moment){purge_log_now(&cache->tag_purges),
-                                 purge_log_now(&cache->url_purges)};
+    return epochs_present(&cache->epochs);
+}
+
+/* A purge of this URL or tag begins, by itself or as part of a change. */
+static void
+leave_epoch(struct cache *cache, struct span name, struct cache_change *change)
+{
+    struct cache_change single = {0};
+    uint64_t before;
+
+    if (!change)
+        change = &single;
+    if (!change->epoch)
+        change->epoch = epochs_advance(&cache->epochs);
+    before = epochs_leave(&cache->epochs, hash64_bytes(name), change->epoch);
+    if (before != change->epoch && before > change->latest)
+        change->latest = before;
+}
+
+static void
+leave_epoch_at_prefix(struct cache *cache, struct span prefix)
+{
+    epochs_leave_prefix(&cache->epochs, prefix, epochs_advance(&cache->epochs));
 }
 
 uint64_t
-cache_purge_tagged(struct cache *cache, struct span url, struct buf *tags, const void *writer)
+cache_purge_tagged(struct cache *cache, struct span url, struct buf *tags,
+                   struct cache_change *change)
 {
     uint32_t hash = djb_hash(url);
     struct removed removed = {0};
     struct place *place;
     uint64_t count;
 
-    purge_log_add(&cache->url_purges, url, writer);
+    leave_epoch(cache, url, change);
     place = cache_lock(cache, hash);
     shard_purge(&place->shard, hash, url, tags, &removed);
     place_unlock(place);
@@ -121,7 +143,7 @@ cache_purge_prefix(struct cache *cache, struct span prefix)
     struct place *place;
     uint64_t count = 0;
 
-    purge_log_add(&cache->url_purges, span_of(NULL, 0), NULL);
+    leave_epoch_at_prefix(cache, prefix);
     while ((place = cache_walk(cache, &walk))) {
         struct removed removed = {0};
 
@@ -141,7 +163,7 @@ cache_expire(struct cache *cache, struct span url, int64_t now_us)
     struct place *place;
     uint64_t count;
 
-    purge_log_add(&cache->url_purges, url, NULL);
+    leave_epoch(cache, url, NULL);
     place = cache_lock(cache, hash);
     count = shard_expire(&place->shard, hash, url, now_us, &removed);
     place_unlock(place);
@@ -156,7 +178,7 @@ cache_expire_prefix(struct cache *cache, struct span prefix, int64_t now_us)
     struct place *place;
     uint64_t count = 0;
 
-    purge_log_add(&cache->url_purges, span_of(NULL, 0), NULL);
+    leave_epoch_at_prefix(cache, prefix);
     while ((place = cache_walk(cache, &walk))) {
         struct removed removed = {0};
 
@@ -175,13 +197,13 @@ cache_purge_tag(struct cache *cache, struct span tag)
 
 uint64_t
 cache_purge_tag_in(struct cache *cache, const struct cache_scope *scope, struct span tag,
-                   const void *writer)
+                   struct cache_change *change)
 {
     struct walk walk = {0};
     struct place *place;
     uint64_t count = 0;
 
-    purge_log_add(&cache->tag_purges, tag, writer);
+    leave_epoch(cache, tag, change);
     while ((place = cache_walk(cache, &walk))) {
         struct removed removed = {0};
 
@@ -200,7 +222,7 @@ cache_expire_tag(struct cache *cache, struct span tag, int64_t now_us)
     struct place *place;
     uint64_t count = 0;
 
-    purge_log_add(&cache->tag_purges, tag, NULL);
+    leave_epoch(cache, tag, NULL);
     while ((place = cache_walk(cache, &walk))) {
         struct removed removed = {0};
 
@@ -209,18 +231,6 @@ cache_expire_tag(struct cache *cache, struct span tag, int64_t now_us)
         shard_free_removed(&removed);
     }
     return count;
-}
-
-bool
-cache_hold(struct cache *cache, uint64_t hash)
-{
-    return held_words_add(&cache->held, hash);
-}
-
-void
-cache_release(struct cache *cache, uint64_t hash)
-{
-    held_words_remove(&cache->held, hash);
 }
 
 /* Its entry, or NULL. Under the lock. */
@@ -308,7 +318,7 @@ cache_purge_all(struct cache *cache)
     struct place *place;
     uint64_t count = 0;
 
-    purge_log_add(&cache->url_purges, span_of(NULL, 0), NULL);
+    leave_epoch_at_prefix(cache, span_of(NULL, 0));
     while ((place = cache_walk(cache, &walk))) {
         struct removed removed = {0};
         struct shard old;

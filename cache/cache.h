@@ -224,20 +224,22 @@ uint64_t cache_reclaim(struct cache *cache, uint64_t bytes, uint64_t *pages);
  */
 uint64_t cache_purge(struct cache *cache, struct span url);
 
+/* Several purges by one writer. Begins zeroed. */
+struct cache_change {
+    uint64_t epoch;  /* of all of them */
+    uint64_t latest; /* of the others that have purged one of the names before; 0: none */
+};
+
 /*
  * cache_purge() that also appends the tags of what it removes, and of the busy objects that it
  * concerns, to `tags`: words with one space between two, some perhaps more than once. The buffer
- * says if that failed. `writer`, unless NULL, identifies the purger, for cache_fill_dates_from().
+ * says if that failed. `change`, unless NULL, is what the purge is part of.
  */
 uint64_t cache_purge_tagged(struct cache *cache, struct span url, struct buf *tags,
-                            const void *writer);
+                            struct cache_change *change);
 
-/* A moment between two purges, for cache_fill_dates_from(). */
-struct cache_moment {
-    uint64_t tag_purges, url_purges; /* so far */
-};
-
-struct cache_moment cache_moment_now(struct cache *cache);
+/* The present epoch (epochs.h), for cache_fill_dates_from(). */
+uint64_t cache_epoch(struct cache *cache);
 
 uint64_t cache_purge_prefix(struct cache *cache, struct span prefix);
 uint64_t cache_purge_all(struct cache *cache);
@@ -262,27 +264,17 @@ struct cache_scope {
  * with the head afterwards: then they are not stored, and waiters other than the leader get RETRY.
  * Takes time in proportion to the objects that it concerns and the number of busy ones.
  *
- * A busy object with tags is also not stored if there were very many purges by tag since its fill
- * began (PURGE_LOG_SIZE).
+ * A busy object may also not be stored by a collision of hashes (epochs.h).
  *
  * cache_purge_tag_in() removes only those for whose URLs scope->concerns() is true (NULL: all),
  * which is called under a lock of the cache and may not block nor call the cache. It takes time in
  * proportion to the objects that have the tag. Of busy objects whose tags come after it, those of
- * other URLs count as purged, too: they are not stored. `writer` as for cache_purge_tagged().
+ * other URLs count as purged, too: they are not stored. `change` as for cache_purge_tagged().
  */
 uint64_t cache_purge_tag(struct cache *cache, struct span tag);
 uint64_t cache_purge_tag_in(struct cache *cache, const struct cache_scope *scope, struct span tag,
-                            const void *writer);
+                            struct cache_change *change);
 uint64_t cache_expire_tag(struct cache *cache, struct span tag, int64_t now_us);
-
-/*
- * A URL, or a tag, with this hash64_bytes() is about to change at its origin: until
- * cache_release(), objects of the URL, or with the tag, whose heads come are not stored, and
- * waiters other than the leader get RETRY. To be called before a purge that removes what is there,
- * and released after another one. False if 256 are held; it is not to be released then.
- */
-bool cache_hold(struct cache *cache, uint64_t hash);
-void cache_release(struct cache *cache, uint64_t hash);
 
 /* The number of pages that cache_purge() or cache_purge_prefix() would remove now. */
 uint64_t cache_count(struct cache *cache, struct span url);

@@ -95,9 +95,7 @@ cache_create(const struct cache_config *config, enum cache_error *error)
     cache->config = *config;
     atomic_init(&cache->layout, config->shards);
     atomic_init(&cache->entered, 0);
-    purge_log_init(&cache->tag_purges);
-    purge_log_init(&cache->url_purges);
-    held_words_init(&cache->held);
+    epochs_init(&cache->epochs);
     *error = CACHE_OK;
     return cache;
 }
@@ -111,9 +109,7 @@ cache_destroy(struct cache *cache)
         shard_free(&cache->places[i].shard);
         pthread_mutex_destroy(&cache->places[i].lock);
     }
-    purge_log_destroy(&cache->tag_purges);
-    purge_log_destroy(&cache->url_purges);
-    held_words_destroy(&cache->held);
+    epochs_destroy(&cache->epochs);
     free(cache);
 }
 

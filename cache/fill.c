@@ -80,21 +80,12 @@ make_headed(const struct cache_fill *fill, const struct object_head *head, struc
     return ENOMEM;
 }
 
-/*
- * May the response be older than a purge of its URL or of one of these tags, or than a change of
- * them that is under way? Under the lock.
- */
+/* May the response be older than a purge of its URL or of one of its tags? Under the lock. */
 static bool
-is_outpurged(const struct cache_fill *fill, struct span tags)
+is_outdated(const struct cache_fill *fill)
 {
-    struct cache *cache = fill->cache;
-    const struct cache_moment *moment = &fill->moment;
-
-    return held_words_have(&cache->held, object_url(fill->name), tags) ||
-           (tags.len &&
-            purge_log_has_word(&cache->tag_purges, moment->tag_purges, tags, fill->writer)) ||
-           (fill->predates && purge_log_has(&cache->url_purges, moment->url_purges,
-                                            object_url(fill->name), fill->writer));
+    return epochs_outdate(&fill->cache->epochs, fill->epoch, fill->own_epoch,
+                          object_url(fill->name), object_tags(fill->object));
 }
 
 /*
@@ -106,7 +97,7 @@ set_headed(struct cache_fill *fill, struct object *object, struct shard *shard,
            struct removed *removed)
 {
     fill_set_object(fill, object);
-    if (fill->may_store && is_outpurged(fill, object_tags(object))) {
+    if (fill->may_store && is_outdated(fill)) {
         waiters_retry(fill);
         shard_purge_fill(shard, fill, removed);
         table_tidy(&shard->table);
@@ -117,13 +108,11 @@ set_headed(struct cache_fill *fill, struct object *object, struct shard *shard,
 }
 
 void
-cache_fill_dates_from(struct cache_fill *fill, const struct cache_moment *moment,
-                      const void *writer)
+cache_fill_dates_from(struct cache_fill *fill, uint64_t epoch, uint64_t own)
 {
     assert(!fill->has_head);
-    fill->moment = *moment;
-    fill->writer = writer;
-    fill->predates = true;
+    fill->epoch = epoch;
+    fill->own_epoch = own;
 }
 
 int

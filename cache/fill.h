@@ -146,9 +146,8 @@ struct cache_fill {
                                    conditions at the lookup; NULL if there was none, and at the
                                    end */
     int64_t begun_us;           /* the time of the lookup */
-    struct cache_moment moment; /* then, or before (cache_fill_dates_from()), */
-    const void *writer;         /* whose purges since then do not count, or NULL, */
-    bool predates;              /* of the lookup. Then purges by URL are compared as well */
+    uint64_t epoch;             /* then, or before (cache_fill_dates_from()) */
+    uint64_t own_epoch;         /* of a later invalidation that does not count, or 0 */
     uint64_t key;
     uint64_t max_length;
     int64_t declared; /* length of the body, or -1 */
@@ -211,12 +210,11 @@ struct object_head {
 int cache_fill_head(struct cache_fill *fill, const struct object_head *head);
 
 /*
- * The response was made for a request that was sent after `moment`, before the lookup: purges since
- * then concern it as if they had come after the lookup, except those by `writer`, unless that is
- * NULL. Before the head.
+ * The response was made for a request that was sent in this epoch, before the lookup: purges since
+ * then concern it as if they had come after the lookup, except the change (cache.h) with the epoch
+ * `own`, unless that is 0. Before the head.
  */
-void cache_fill_dates_from(struct cache_fill *fill, const struct cache_moment *moment,
-                           const void *writer);
+void cache_fill_dates_from(struct cache_fill *fill, uint64_t epoch, uint64_t own);
 
 /*
  * More of the body, after the head. 0, CACHE_FILL_PAUSE (windowed: it has been taken, and no more

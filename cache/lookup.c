@@ -53,7 +53,7 @@ begin_fill(struct cache *cache, struct shard *shard, const struct cache_key *key
     entry->object->fill = fill;
     fill->entry = entry;
     fill->begun_us = now_us;
-    fill->moment = cache_moment_now(cache);
+    fill->epoch = epochs_present(&cache->epochs);
     shard_add_fill(shard, fill);
     waiters_add(fill, request->waiter, true);
     found->fill = fill;
@@ -70,7 +70,7 @@ begin_pass(struct cache *cache, struct shard *shard, const struct cache_key *key
     if (!fill)
         return CACHE_NO_MEMORY;
     fill->begun_us = now_us;
-    fill->moment = cache_moment_now(cache);
+    fill->epoch = epochs_present(&cache->epochs);
     if (shard)
         shard_add_fill(shard, fill);
     waiters_add(fill, request->waiter, true);

@@ -12,9 +12,8 @@
 #include <pthread.h>
 
 #include "cache/cache.h"
+#include "cache/epochs.h"
 #include "cache/shard.h"
-#include "cache/held_words.h"
-#include "cache/purge_log.h"
 
 #define CACHE_LINE 64
 #define LAYOUT_SHARDS 0xffu /* the bits of a layout that hold the number of shards */
@@ -38,9 +37,7 @@ struct cache {
     /* Numbers pages and markers in the order of entry. Drawn under a place's lock. */
     _Alignas(CACHE_LINE) _Atomic uint64_t entered;
 
-    struct purge_log tag_purges; /* their locks are taken last */
-    struct purge_log url_purges;
-    struct held_words held; /* likewise */
+    struct epochs epochs; /* its lock is taken last */
 
     struct place places[CACHE_MAX_SHARDS];
 };

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "base/hash.h"
 #include "cache/tags.h"
 #include "http/field.h"
 #include "http/reference.h"
@@ -95,7 +94,7 @@ purge_words(struct invalidation *inv, struct span words)
     struct span tag;
 
     while (tags_next(&words, &tag))
-        cache_purge_tag_in(inv->proxy->config.cache, &scope, tag, inv);
+        cache_purge_tag_in(inv->proxy->config.cache, &scope, tag, &inv->change);
 }
 
 /* Purges by these tags of what has been removed, and by those that are known. */
@@ -110,33 +109,6 @@ purge_tags(struct invalidation *inv, struct buf *found)
     make_unique(found);
     purge_words(inv, buf_span(found));
     purge_words(inv, buf_span(&inv->tags));
-}
-
-/* ---- holding --------------------------------------------------------------------------------- */
-
-/* Most tags that one write holds: those of rules, and of the object of its URL. */
-#define MOST_HELD 64u
-
-static void
-hold_tags(struct invalidation *inv)
-{
-    struct span rest = buf_span(&inv->tags), tag;
-
-    while (inv->holds && inv->held_tags < MOST_HELD && tags_next(&rest, &tag) &&
-           cache_hold(inv->proxy->config.cache, hash64_bytes(tag)))
-        inv->held_tags++;
-}
-
-static void
-release(struct invalidation *inv)
-{
-    struct span rest = buf_span(&inv->tags), tag;
-
-    for (; inv->held_tags && tags_next(&rest, &tag); inv->held_tags--)
-        cache_release(inv->proxy->config.cache, hash64_bytes(tag));
-    if (inv->holds)
-        cache_release(inv->proxy->config.cache, inv->url_hash);
-    inv->holds = false;
 }
 
 /* ---- the write ------------------------------------------------------------------------------- */
@@ -159,7 +131,6 @@ invalidation_init(struct invalidation *inv, struct proxy *proxy, const struct or
 void
 invalidation_free(struct invalidation *inv)
 {
-    release(inv);
     if (inv->charged)
         memory_uncharge(inv->proxy->config.account, MEMORY_REQUESTS, inv->charged);
     buf_free(&inv->tags);
@@ -173,12 +144,9 @@ invalidation_before(struct invalidation *inv)
 
     if (!inv->early)
         return true;
-    inv->url_hash = hash64_bytes(inv->url);
-    inv->holds = cache_hold(inv->proxy->config.cache, inv->url_hash);
-    cache_purge_tagged(inv->proxy->config.cache, inv->url, &inv->tags, inv);
+    cache_purge_tagged(inv->proxy->config.cache, inv->url, &inv->tags, &inv->change);
     inv->all = inv->all || buf_failed(&inv->tags);
     make_unique(&inv->tags);
-    hold_tags(inv);
     buf_init(&none, 0);
     purge_tags(inv, &none);
     if (!memory_charge(inv->proxy->config.account, MEMORY_REQUESTS, inv->tags.capacity))
@@ -197,10 +165,10 @@ purge_reference(struct invalidation *inv, unsigned member, struct span value, st
     buf_init(&of_client, OBJECT_MAX_META);
     buf_init(&of_member, OBJECT_MAX_META);
     if (http_resolve_same_origin(inv->url, value, &of_client))
-        cache_purge_tagged(cache, buf_span(&of_client), found, inv);
+        cache_purge_tagged(cache, buf_span(&of_client), found, &inv->change);
     if (inv->route && origin_route_resolve(inv->route, member, inv->url, value, &of_member) &&
         !span_equal(buf_span(&of_client), buf_span(&of_member)))
-        cache_purge_tagged(cache, buf_span(&of_member), found, inv);
+        cache_purge_tagged(cache, buf_span(&of_member), found, &inv->change);
     buf_free(&of_client);
     buf_free(&of_member);
 }
@@ -221,8 +189,9 @@ purge(struct invalidation *inv, unsigned member, struct span lines)
 {
     struct buf found;
 
+    inv->change = (struct cache_change){0};
     buf_init(&found, MOST_TAGS);
-    cache_purge_tagged(inv->proxy->config.cache, inv->url, &found, inv);
+    cache_purge_tagged(inv->proxy->config.cache, inv->url, &found, &inv->change);
     purge_references(inv, member, lines, &found);
     purge_tags(inv, &found);
     buf_free(&found);
@@ -232,7 +201,6 @@ void
 invalidation_unanswered(struct invalidation *inv)
 {
     purge(inv, 0, span_of(NULL, 0));
-    release(inv);
 }
 
 void
@@ -243,5 +211,4 @@ invalidation_after(struct invalidation *inv, unsigned member, unsigned status, s
     if (!done && !inv->early)
         return;
     purge(inv, member, done ? lines : span_of(NULL, 0));
-    release(inv);
 }

@@ -13,8 +13,8 @@
  * has begun before may have got what the request has changed since. Without a response nothing is
  * known about what the request has done, so it invalidates, too. An error response invalidates
  * nothing. Where rules concern the path, other responses depend on it, so that a write invalidates
- * before it is forwarded as well, and again after any response; and what comes from the origin
- * meanwhile is not stored. proxy_config.invalidates_early makes that so for all writes.
+ * before it is forwarded as well, and again after any response.
+ * proxy_config.invalidates_early makes that so for all writes.
  *
  * A URL is that of the client. Of a reverse proxy, what a reference names at a member of the origin
  * (origin_route.h) is invalidated under the client's URL for it. Tags concern all origins if the
@@ -34,13 +34,11 @@ struct invalidation {
     struct span url;   /* the object's that the fetch fills, before its head */
     struct span scope; /* tags concern the URLs of this origin, in any spelling; empty: all */
     bool early;
-    bool holds; /* cache_hold() of the URL, which may be gone at the end, */
-    uint64_t url_hash;
-    unsigned held_tags; /* and of that many of the first tags */
-    bool all;           /* there was no memory for the tags: everything in the scope counts */
-    struct buf tags;    /* those of rules; from invalidation_before() on those of removed objects
-                           have been added */
-    size_t charged;     /* for `tags`, to the account (MEMORY_REQUESTS) */
+    bool all;        /* there was no memory for the tags: everything in the scope counts */
+    struct buf tags; /* those of rules; from invalidation_before() on those of removed objects have
+                        been added */
+    size_t charged;  /* for `tags`, to the account (MEMORY_REQUESTS) */
+    struct cache_change change; /* of the latest of the functions below */
 };
 
 /* `url` and the route, which may be NULL, must stay. `owned` as in struct exchange. */

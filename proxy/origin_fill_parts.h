@@ -57,6 +57,7 @@ struct origin_fill {
     bool raw;
     bool owned, as_is, alone, unsafe, whole_server; /* as the request has them */
     struct invalidation write;               /* if it is unsafe */
+    uint64_t epoch;                          /* of the cache, when it was sent */
     struct object *stored;  /* what a response to HEAD may be about: a reference, or NULL */
     bool posts;             /* the method is POST: */
     struct cache_fill *own; /* a fill for later GET requests (origin_own.c), or NULL, */

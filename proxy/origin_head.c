@@ -85,7 +85,7 @@ replace(struct origin_fill *fill, struct span fields, struct span tags, struct s
     if (!beside)
         return;
     /* What was purged since the request is purged for its response, too. */
-    cache_fill_dates_from(beside, &fill->base.moment, NULL);
+    cache_fill_dates_from(beside, fill->epoch, 0);
     if (same && !sharing->joinable)
         cache_fill_send_back(beside);
     if (same &&

@@ -70,16 +70,22 @@ is_storable(struct origin_fill *fill, const struct fetch_head *head)
            http_vary_read(&vary, head->headers) == HTTP_VARY_NONE;
 }
 
-/* A fill that no request has led to; none if there is an object already. */
+/*
+ * A fill that no request has led to; none if there is an object already, or if another write has
+ * invalidated the same since the request was sent.
+ */
 static void
 begin_beside(struct origin_fill *fill)
 {
+    const struct cache_change *change = &fill->write.change;
     struct object *stored;
 
+    if (change->latest > fill->epoch)
+        return;
     fill->own = origin_fill_beside(fill, span_str(RAW_VARIANT), NULL, &fill->own_waiter, &stored);
     object_release(&stored);
     if (fill->own)
-        cache_fill_dates_from(fill->own, &fill->base.moment, &fill->write);
+        cache_fill_dates_from(fill->own, fill->epoch, change->epoch);
 }
 
 /* False if it cannot: without memory, or with too many tags. */

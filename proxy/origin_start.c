@@ -153,6 +153,7 @@ submit(struct origin_fill *fill, const struct origin_fill_request *request, char
             return false;
         }
     }
+    fill->epoch = cache_epoch(proxy->config.cache);
     if (origin->ops->submit(origin->context, &fetch, &origin_fill_sink, fill, &fill->first_fetch))
         return true;
     if (errno == ESHUTDOWN) {

@@ -137,9 +137,9 @@ class WritesTest(SiteTest):
                             ("/other", True)):
             self.assertEqual(self.has(path), stays, path)
         # What comes meanwhile may be older than the write.
-        self.assertFalse(is_hit(self.c.get("/users/1")))
-        self.assertFalse(self.has("/users/1"))
+        self.store("/users/1")
         self.assertEqual(self.end(write, "PUT", "/users/9").status, 200)
+        self.assertFalse(self.has("/users/1"))
         self.store("/users/1")
         self.assertTrue(self.has("/paths/1"))
 

@@ -14,8 +14,8 @@ void writes_scene(void);
 /* Stores a raw response of 20 bytes with these field lines. */
 void store_raw(const char *url, const char *lines);
 
-/* Requests a URL whose response is for its request alone, and not stored. */
-void pass_raw(const char *url, const char *lines);
+/* The same while a write to the URL is under way. */
+void store_beside(const char *url, const char *lines);
 
 /* Is the raw object of the URL in the cache? */
 bool has_raw(const char *url);

@@ -1,0 +1,155 @@
+#include "cache/epochs.h"
+
+#include "base/hash.h"
+#include "cache/tags.h"
+
+/* The bits of a hash that number a place, for each row others. */
+#define PLACE_BITS 14u
+
+_Static_assert(EPOCH_PLACES == 1u << PLACE_BITS && EPOCH_ROWS * PLACE_BITS <= 64, "bits of a hash");
+
+void
+epochs_init(struct epochs *epochs)
+{
+    pthread_mutex_init(&epochs->lock, NULL); /* without attributes it cannot fail */
+    atomic_init(&epochs->present, 1);
+}
+
+void
+epochs_destroy(struct epochs *epochs)
+{
+    pthread_mutex_destroy(&epochs->lock);
+}
+
+uint64_t
+epochs_advance(struct epochs *epochs)
+{
+    return atomic_fetch_add_explicit(&epochs->present, 1, memory_order_acq_rel) + 1;
+}
+
+/* Of two invalidations the earlier one may come second: the place keeps the later epoch. */
+static uint64_t
+raise(_Atomic uint64_t *place, uint64_t epoch)
+{
+    uint64_t before = atomic_load_explicit(place, memory_order_relaxed);
+
+    while (before < epoch && !atomic_compare_exchange_weak_explicit(
+                                 place, &before, epoch, memory_order_acq_rel, memory_order_relaxed))
+        continue;
+    return before;
+}
+
+static _Atomic uint64_t *
+place_of(struct epochs *epochs, unsigned row, uint64_t hash)
+{
+    return &epochs->names[row][hash >> row * PLACE_BITS & (EPOCH_PLACES - 1)];
+}
+
+uint64_t
+epochs_leave(struct epochs *epochs, uint64_t hash, uint64_t epoch)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (unsigned row = 0; row < EPOCH_ROWS; row++) {
+        uint64_t before = raise(place_of(epochs, row, hash), epoch);
+
+        if (before < least)
+            least = before;
+    }
+    return least;
+}
+
+/* The place of a prefix: its own, a free one, or that with the earliest epoch. */
+static struct epoch_prefix *
+prefix_place(struct epochs *epochs, uint64_t hash, uint64_t len)
+{
+    struct epoch_prefix *earliest = &epochs->prefixes[0];
+
+    for (unsigned i = 0; i < EPOCH_PREFIXES; i++) {
+        struct epoch_prefix *prefix = &epochs->prefixes[i];
+        uint64_t epoch = atomic_load_explicit(&prefix->epoch, memory_order_relaxed);
+
+        if (epoch && prefix->hash == hash && prefix->len == len)
+            return prefix;
+        if (epoch < atomic_load_explicit(&earliest->epoch, memory_order_relaxed))
+            earliest = prefix;
+    }
+    return earliest;
+}
+
+void
+epochs_leave_prefix(struct epochs *epochs, struct span prefix, uint64_t epoch)
+{
+    uint64_t hash = hash64_bytes(prefix), before;
+    struct epoch_prefix *place;
+
+    if (prefix.len == 0) {
+        raise(&epochs->all, epoch);
+        return;
+    }
+    pthread_mutex_lock(&epochs->lock);
+    place = prefix_place(epochs, hash, prefix.len);
+    before = atomic_load_explicit(&place->epoch, memory_order_relaxed);
+    if (before && (place->hash != hash || place->len != prefix.len))
+        raise(&epochs->all, before);
+    /* A reader that sees the new hash or length sees the epoch change, too. */
+    atomic_store_explicit(&place->epoch, UINT64_MAX, memory_order_relaxed);
+    atomic_store_explicit(&place->hash, hash, memory_order_release);
+    atomic_store_explicit(&place->len, prefix.len, memory_order_release);
+    atomic_store_explicit(&place->epoch, before > epoch ? before : epoch, memory_order_release);
+    pthread_mutex_unlock(&epochs->lock);
+}
+
+/* Did an invalidation by this prefix that concerns the URL begin after the epoch? */
+static bool
+prefix_outdates(struct epoch_prefix *prefix, uint64_t epoch, uint64_t own, struct span url)
+{
+    uint64_t later = atomic_load_explicit(&prefix->epoch, memory_order_acquire), hash, len;
+
+    if (later <= epoch || later == own)
+        return false;
+    hash = atomic_load_explicit(&prefix->hash, memory_order_acquire);
+    len = atomic_load_explicit(&prefix->len, memory_order_acquire);
+    /* What has changed meanwhile may have concerned it. */
+    if (atomic_load_explicit(&prefix->epoch, memory_order_acquire) != later)
+        return true;
+    return later == UINT64_MAX ||
+           (len <= url.len && hash64_bytes(span_of(url.ptr, (size_t)len)) == hash);
+}
+
+static bool
+name_outdates(struct epochs *epochs, uint64_t epoch, uint64_t own, uint64_t hash)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (unsigned row = 0; row < EPOCH_ROWS && least > epoch; row++) {
+        uint64_t later = atomic_load_explicit(place_of(epochs, row, hash), memory_order_acquire);
+
+        if (later < least)
+            least = later;
+    }
+    return least > epoch && least != own;
+}
+
+bool
+epochs_outdate(struct epochs *epochs, uint64_t epoch, uint64_t own, struct span url,
+               struct span tags)
+{
+    struct span tag;
+    uint64_t all;
+
+    if (epochs_present(epochs) == epoch)
+        return false;
+    if (name_outdates(epochs, epoch, own, hash64_bytes(url)))
+        return true;
+    while (tags_next(&tags, &tag))
+        if (name_outdates(epochs, epoch, own, hash64_bytes(tag)))
+            return true;
+    for (unsigned i = 0; i < EPOCH_PREFIXES; i++)
+        if (prefix_outdates(&epochs->prefixes[i], epoch, own, url))
+            return true;
+    /* Last, since a prefix that has given way to another one is in it before that takes its place.
+     */
+    all = atomic_load_explicit(&epochs->all, memory_order_acquire);
+    return all > epoch && all != own;
+}
