@@ -184,7 +184,7 @@ ALL_LDFLAGS = -pie -pthread $(ALL_LINK) $(LDFLAGS)
 # ---- what there is ---------------------------------------------------------------------------------
 
 FOLDERS := base policies http cache net rpc fetch proxy trace sim server cli client study
-sources = $(filter-out %/main.c,$(wildcard $(1)/*.c))
+sources = $(filter-out %/main.c policies/templates/%,$(wildcard $(1)/*.c $(1)/*/*.c))
 objects = $(patsubst %.c,$(B)/%.o,$(call sources,$(1)))
 
 GEN := build/gen/proxy.h build/gen/proxy_xdr.c build/gen/proxy_svc.c build/gen/proxy_clnt.c
@@ -201,9 +201,11 @@ TEST_LIBS := $(B)/libserver.a $(B)/libproxy.a $(B)/libclient.a $(B)/libstudy.a $
 	$(B)/libtrace.a $(B)/libsim.a $(B)/libbench.a $(B)/libsoak.a $(PROTOCOL_LIB) $(B)/libbase.a
 
 PROGRAMS := $(B)/sunproxyd $(B)/sunproxy
-UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c)
-TORTURE_SOURCES := $(wildcard tests/unit/*/torture_*.c)
-FAULTS_SOURCES := $(wildcard tests/unit/*/faults_*.c)
+# A folder's rooms have tests of their own: tests/unit/FOLDER/ROOM/.
+unit_files = $(wildcard tests/unit/*/$(1) tests/unit/*/*/$(1))
+UNIT_SOURCES := $(call unit_files,test_*.c)
+TORTURE_SOURCES := $(call unit_files,torture_*.c)
+FAULTS_SOURCES := $(call unit_files,faults_*.c)
 UNIT := $(patsubst %.c,$(B)/%,$(UNIT_SOURCES))
 TORTURE := $(patsubst %.c,$(B)/%,$(TORTURE_SOURCES))
 FAULTS := $(patsubst %.c,$(B)/%,$(FAULTS_SOURCES))
@@ -295,7 +297,7 @@ UNIT_COMMON := $(B)/tests/unit/unit.o
 POLICY_TEMPLATES := $(patsubst %.c,$(B)/%.o,$(wildcard policies/templates/*.c))
 UNIT_SHARED := $(patsubst %.c,$(B)/%.o,$(filter-out \
 	$(UNIT_SOURCES) $(TORTURE_SOURCES) $(FAULTS_SOURCES),\
-	$(wildcard tests/unit/*/*.c))) $(POLICY_TEMPLATES)
+	$(call unit_files,*.c))) $(POLICY_TEMPLATES)
 UNIT_LIB := $(B)/libunit.a
 # Every program's Check is without marks (tests/unit/unit.c).
 test_libs = -Wl,--wrap=_mark_point -Wl,--start-group $(UNIT_LIB) $(TEST_LIBS) -Wl,--end-group $(PKG_LIBS) \
@@ -319,11 +321,11 @@ FAULT_WRAPS := read write open fcntl fstat stat lstat fopen fdopen fchmod rename
 	eventfd epoll_create1 flock pthread_create pthread_mutex_init pthread_cond_init event_base_new \
 	event_new event_add
 FAULT_WRAPS += ftruncate pwrite getcwd opendir
-# What tests/unit/server/process_model.c models, and what it asks the machine for.
+# What tests/unit/server/confine/process_model.c models, and what it asks the machine for.
 FAULT_WRAPS += geteuid getegid getresuid getresgid setresuid setresgid setgroups getgrouplist \
 	setfsuid setfsgid fchown fchownat realpath prctl syscall seccomp_init seccomp_rule_add \
 	seccomp_rule_add_array seccomp_load
-# What tests/unit/server/rpcbind_model.c models.
+# What tests/unit/server/rpc/rpcbind_model.c models.
 FAULT_WRAPS += rpcb_set rpcb_unset rpcb_getmaps getnetconfigent uaddr2taddr pthread_cond_timedwait \
 	_exit
 FAULT_WRAPS += getpeername send recv curl_multi_init curl_multi_setopt curl_multi_add_handle \
@@ -339,9 +341,10 @@ $(B)/tests/unit/$(1)/$(2): $(patsubst %.c,$(B)/%.o,$(3)) $(4) $(UNIT_COMMON) $(U
 $(patsubst %.c,$(B)/%,$(3)): $(B)/tests/unit/$(1)/$(2)
 	$$(Q)ln -sf $(2) $$@
 endef
-unit_programs = $(if $(filter tests/unit/$(1)/%,$($(2))),$(eval $(call unit_program,$(1),$(3),$(filter \
-	tests/unit/$(1)/%,$($(2))),$(4),$(5))))
-$(foreach f,$(notdir $(patsubst %/,%,$(wildcard tests/unit/*/))),\
+# Those of the files that are in the folder itself.
+in_folder = $(foreach s,$($(2)),$(if $(filter tests/unit/$(1)/,$(dir $(s))),$(s)))
+unit_programs = $(if $(in_folder),$(eval $(call unit_program,$(1),$(3),$(in_folder),$(4),$(5))))
+$(foreach f,$(patsubst tests/unit/%/,%,$(sort $(dir $(UNIT_SOURCES) $(TORTURE_SOURCES) $(FAULTS_SOURCES)))),\
 	$(call unit_programs,$(f),UNIT_SOURCES,tests,,)\
 	$(call unit_programs,$(f),TORTURE_SOURCES,torture,$(B)/tests/unit/torture.o,\
 		$$(SLOW_LD) $$(WRAPS:%=-Wl$$(comma)--wrap=%))\

@@ -13,10 +13,10 @@
 #include "proxy/control.h"
 #include "proxy.h"
 #include "server/daemon_parts.h"
-#include "server/log.h"
-#include "server/memory_return.h"
-#include "server/metrics_http.h"
-#include "server/notify.h"
+#include "server/logs/log.h"
+#include "server/limits/memory_return.h"
+#include "server/http/metrics_http.h"
+#include "server/listen/notify.h"
 
 #define LAST_REPLIES_US ((int64_t)1000000) /* for the last replies when the daemon stops */
 

@@ -7,10 +7,10 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "server/access_log.h"
+#include "server/logs/access_log.h"
 #include "server/daemon.h"
 #include "server/daemon_parts.h"
-#include "server/log.h"
+#include "server/logs/log.h"
 
 /* The folder of a path; owned. NULL without memory. */
 static char *

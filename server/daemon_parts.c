@@ -13,9 +13,9 @@
 #include "net/worker.h"
 #include "proxy/control.h"
 #include "proxy.h"
-#include "server/hold.h"
-#include "server/log.h"
-#include "server/origin_report.h"
+#include "server/rpc/hold.h"
+#include "server/logs/log.h"
+#include "server/logs/origin_report.h"
 
 #define MOST_WORKERS 64u
 

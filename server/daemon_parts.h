@@ -5,12 +5,12 @@
 #ifndef SUNPROXY_SERVER_DAEMON_PARTS_H
 #define SUNPROXY_SERVER_DAEMON_PARTS_H
 
-#include "server/confinement.h"
-#include "server/descriptor_plan.h"
-#include "server/http_service.h"
-#include "server/listen.h"
-#include "server/metrics_http.h"
-#include "server/registration.h"
+#include "server/confine/confinement.h"
+#include "server/limits/descriptor_plan.h"
+#include "server/http/http_service.h"
+#include "server/listen/listen.h"
+#include "server/http/metrics_http.h"
+#include "server/rpc/registration.h"
 #include "server/service.h"
 
 struct daemon_parts {

@@ -9,7 +9,7 @@
 
 #include "policies/policy.h"
 #include "server/daemon.h"
-#include "server/log.h"
+#include "server/logs/log.h"
 #include "server/options.h"
 #include "server/service_metrics.h"
 

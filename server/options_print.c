@@ -4,7 +4,7 @@
 
 #include "base/wrap.h"
 #include "server/options_table.h"
-#include "server/rate.h"
+#include "server/limits/rate.h"
 
 void
 options_print_help(FILE *out)

@@ -14,11 +14,11 @@
 #include "proxy/proxy.h"
 #include "proxy/tag_rules.h"
 #include "rpc/server.h"
-#include "server/access_log.h"
-#include "server/http_origins.h"
-#include "server/memory.h"
+#include "server/logs/access_log.h"
+#include "server/http/http_origins.h"
+#include "server/limits/memory.h"
 #include "server/options.h"
-#include "server/request_db.h"
+#include "server/logs/request_db.h"
 
 #define SERVICE_MAGIC 0x73756e70u /* "sunp" */
 

@@ -2,9 +2,9 @@
 
 #include "base/clock.h"
 #include "proxy/metric_sources.h"
-#include "server/hold.h"
-#include "server/http_service.h"
-#include "server/origin_report.h"
+#include "server/rpc/hold.h"
+#include "server/http/http_service.h"
+#include "server/logs/origin_report.h"
 #include "server/service.h"
 
 #define COUNTER METRIC_KIND_COUNTER

@@ -3,8 +3,8 @@
 #include "http/field.h"
 #include "proxy.h"
 #include "proxy/verifier.h"
-#include "server/log.h"
-#include "server/origin_report.h"
+#include "server/logs/log.h"
+#include "server/logs/origin_report.h"
 #include "server/service.h"
 #include "server/service_metrics.h"
 

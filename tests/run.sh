@@ -201,14 +201,14 @@ mkdir -p "$logs"
 rm -rf "${logs:?}"/*
 
 shopt -s nullglob
-unit_sources=(tests/unit/*/test_*.c)
-torture_sources=(tests/unit/*/torture_*.c tests/unit/*/faults_*.c)
+unit_sources=(tests/unit/*/test_*.c tests/unit/*/*/test_*.c)
+torture_sources=(tests/unit/*/{torture,faults}_*.c tests/unit/*/*/{torture,faults}_*.c)
 fuzz_sources=()
 for folder in tests/fuzz/corpus/*/; do
     fuzz_sources+=("tests/fuzz/$(basename "$folder").c")
 done
 mapfile -t threaded_sources < <(for folder in $threaded; do
-    grep -L '^#define UNIT_STARTS_NO_THREAD$' tests/unit/"$folder"/test_*.c
+    grep -L '^#define UNIT_STARTS_NO_THREAD$' tests/unit/"$folder"{,/*}/test_*.c
 done)
 threaded_programs=()
 for source in "${threaded_sources[@]}"; do
@@ -266,7 +266,7 @@ if wants build; then
 fi
 programs=()
 waiting=()
-waiting_sources="|$(grep -lF 'Waits for most of its time' tests/unit/*/*.c | tr '\n' '|')"
+waiting_sources="|$(grep -lF 'Waits for most of its time' tests/unit/*/*.c tests/unit/*/*/*.c | tr '\n' '|')"
 if [ -n "$has_check" ]; then # the slowest first
     wants tsan && add_units tsan "${threaded_sources[@]}"
     wants debug && add_units debug "${checked_sources[@]}"

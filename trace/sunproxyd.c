@@ -1,5 +1,5 @@
 /*
- * The access logs of sunproxyd, see server/access_log.h. The plain form has nine fields with tabs
+ * The access logs of sunproxyd, see server/logs/access_log.h. The plain form has nine fields with tabs
  * between:
  *     time client URL outcome status bytes microseconds victims reason
  * of which earlier releases lack the last, and in which bytes outside of printable ASCII, blanks and the backslash are written as \xNN. With

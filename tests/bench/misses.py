@@ -42,7 +42,7 @@ LATENCY = "100ms"
 HELD_SECONDS = 4  # latency where memory is measured, more for many fetches: all are sent by then
 SENT_A_SECOND = 1000  # at least, also on a busy machine
 MEMORY = "16G"  # a bound that does not bind
-# Over HTTP a fetch takes a descriptor for its client and one for its origin (server/descriptor_plan.h).
+# Over HTTP a fetch takes a descriptor for its client and one for its origin (server/limits/descriptor_plan.h).
 OWN_DESCRIPTORS = 700  # of sunproxyd for other purposes
 DESCRIPTORS = 2 * max(MORE) + OWN_DESCRIPTORS
 

@@ -291,7 +291,7 @@ class ServiceFilesTest(InstalledTest):
         self.install()
         out, _ = self.run_tool(harness.SUNPROXYD, "--check-config")
         defaults = dict(re.findall(r"(?m)^([a-z0-9-]+) = (.*)$", out))
-        header = (harness.TOP / "server/descriptor_plan.h").read_text()
+        header = (harness.TOP / "server/limits/descriptor_plan.h").read_text()
         reserve = int(re.search(r"#define DESCRIPTOR_PLAN_RESERVE (\d+)u", header)[1])
         needed = int(defaults["max-connections"]) + 3 * int(defaults["max-fetches"]) + reserve
         needed += int(defaults["max-tunnels"])
@@ -314,7 +314,7 @@ class ServiceFilesTest(InstalledTest):
         for value in self.settings("SystemCallFilter"):
             words = set().union(*(expand(word) for word in value.lstrip("~").split()))
             allowed = allowed - words if value.startswith("~") else allowed | words
-        source = (harness.TOP / "server/syscall_filter.c").read_text()
+        source = (harness.TOP / "server/confine/syscall_filter.c").read_text()
         array = re.search(r"(?s)char \*const allowed\[\] = \{(.*?)\};", source)[1]
         calls = set(re.findall(r'"([a-z0-9_]+)"', array))
         self.assertGreater(len(calls), 100)

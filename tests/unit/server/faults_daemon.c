@@ -13,10 +13,10 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "server/log.h"
+#include "server/logs/log.h"
 #include "tests/unit/faults.h"
-#include "tests/unit/server/logged.h"
-#include "tests/unit/server/rpcbind_model.h"
+#include "tests/unit/server/logs/logged.h"
+#include "tests/unit/server/rpc/rpcbind_model.h"
 #include "tests/unit/unit.h"
 
 static char folder[64], socket_option[128], log_option[128];

@@ -2,9 +2,9 @@
 
 #include <strings.h>
 
-#include "server/hold.h"
-#include "server/http_service.h"
-#include "server/origin_report.h"
+#include "server/rpc/hold.h"
+#include "server/http/http_service.h"
+#include "server/logs/origin_report.h"
 #include "tests/unit/rpc/messages.h"
 
 void proxy_fetchprog_1(struct svc_req *request, SVCXPRT *transport);

@@ -11,11 +11,11 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "server/access_log.h"
+#include "server/logs/access_log.h"
 #include "server/daemon.h"
-#include "server/log.h"
-#include "server/registration.h"
-#include "tests/unit/server/logged.h"
+#include "server/logs/log.h"
+#include "server/rpc/registration.h"
+#include "tests/unit/server/logs/logged.h"
 #include "tests/unit/torture.h"
 #include "tests/unit/unit.h"
 

@@ -1,0 +1,32 @@
+/*
+ * The steps by which the starting process becomes the one that serves: user (privileges.h),
+ * capabilities and sandbox (sandbox.h), as the options ask. Errors go to the log; the results are
+ * exit statuses.
+ *
+ * One thread, before any other starts.
+ */
+#ifndef SUNPROXY_SERVER_CONFINE_CONFINEMENT_H
+#define SUNPROXY_SERVER_CONFINE_CONFINEMENT_H
+
+#include "server/listen/listen.h"
+#include "server/options.h"
+#include "server/confine/privileges.h"
+
+/* Finds the user of --user, if there is one, for privileges_free_user(). EX_OK or EX_CONFIG. */
+int confinement_find_user(const struct options *options, struct service_user *user);
+
+/*
+ * Opens the access log that the options name, so that it can be opened again after the user has
+ * changed. -1 with errno set on failure.
+ */
+int confinement_open_log(const struct options *options, const struct service_user *user);
+
+/*
+ * With sockets and log open: gives the socket and its lock to the user, has rpcbind forget entries
+ * that the user could not replace, changes the user, and enters the sandbox. EX_OK or EX_OSERR, in
+ * which case the process must not serve.
+ */
+int confinement_enter(const struct options *options, const struct listening *listening,
+                      const struct service_user *user);
+
+#endif

@@ -1,0 +1,201 @@
+/*
+ * Requests and the exchanges of the proxy: a request is begun, by an exchange, a page of the
+ * proxy's own, a purge or a tunnel; and what the exchange calls becomes the response.
+ */
+#include "base/container_of.h"
+#include "http/hop_by_hop.h"
+#include "http/request_rewrite.h"
+#include "server/http/http_front.h"
+#include "server/http/http_upgrade.h"
+
+/* Can the fields of the request be passed on? Otherwise a page has been sent. */
+static bool
+can_forward(struct http_exchange *x)
+{
+    if (x->request.connection_options <= HTTP_CONNECTION_OPTIONS_MAX)
+        return true;
+    x->over = true;
+    http_exchange_send_page(x, 431, span_str("Connection lists too many fields"), NULL);
+    return false;
+}
+
+/*
+ * The request is the one in a rewritten copy of its head. 0; or the status of a refusal: without
+ * memory, or because it is too long with its bytes encoded.
+ */
+static unsigned
+rewrite(struct http_exchange *x, const char **reason)
+{
+    size_t size = http_request_rewritten_size(&x->request), searched = 0;
+    struct http_refusal refusal;
+    struct span head;
+
+    *reason = "the proxy has no memory for the request; try again";
+    if (!http_exchange_allocate(x, &x->kept_head, size))
+        return 503;
+    head = span_of(x->kept_head.bytes, http_request_rewrite(&x->request, x->kept_head.bytes));
+    if (http_request_head_read(&x->request, head, &searched, &http_service_of(x)->limits,
+                               &refusal) == HTTP_HEAD_COMPLETE)
+        return 0;
+    *reason = refusal.reason;
+    return refusal.status;
+}
+
+/* A request for this URL. False without memory. */
+static bool
+begin_exchange(struct http_exchange *x, struct span url, struct span head_bytes)
+{
+    struct http_connection *c = x->connection;
+
+    if (!can_forward(x))
+        return true;
+    if (http_exchange_start(x, url))
+        return true;
+    http_exchange_set_waiting(x, true);
+    if (!http_exchange_keep(x, head_bytes)) {
+        http_exchange_break(x, 503, "the proxy has no memory for the request; try again");
+        return true;
+    }
+    if (c->in_body && x->request.expects_continue)
+        http_interim_send(c, 100, span_of(NULL, 0));
+    if (x->exchange.has_body && !c->in_body)
+        exchange_send_end(&x->exchange);
+    return true;
+}
+
+/* Without an exchange of the proxy, at first. False without memory. */
+static bool
+begin_tunnel(struct http_exchange *x, struct span url, struct span head_bytes)
+{
+    if (x->request.method_id != HTTP_CONNECT) {
+        if (!can_forward(x))
+            return true;
+        http_fields_make(x, url);
+    }
+    http_exchange_set_waiting(x, true);
+    if (!http_exchange_keep(x, head_bytes)) {
+        http_exchange_finish(x);
+        return false;
+    }
+    http_tunnel_begin(x, url);
+    return true;
+}
+
+/*
+ * Is the proxy itself the recipient (RFC 9110, sections 7.6.2 and 9.3.7)? For clients a reverse
+ * proxy is the server.
+ */
+static bool
+is_for_proxy(const struct http_connection *c, const struct http_request *request)
+{
+    if (request->method_id != HTTP_OPTIONS)
+        return false;
+    return request->form == HTTP_ASTERISK_FORM || http_max_forwards(request->fields) == 0 ||
+           (http_request_is_for_server(request) && c->worker->http->service->origins.count);
+}
+
+/* Does a row of --origin have to match? A reverse proxy is the server of no other hosts. */
+static bool
+is_routed(const struct http_connection *c, const struct http_request *request)
+{
+    return c->worker->http->service->origins.count && request->form != HTTP_ASTERISK_FORM;
+}
+
+static void
+send_no_content(struct http_exchange *x)
+{
+    http_page_make(x, &(struct http_page){.status = 204, .empty = true});
+    http_exchange_send_made(x);
+}
+
+/*
+ * The access log needs the head of each request. For the request database, a method of which the
+ * number says all and the URL of the object will do: so a hit copies no head.
+ */
+static bool
+keep_for_logs(struct http_exchange *x, struct span head_bytes)
+{
+    const struct http_request *request = &x->request;
+
+    if (http_service_of(x)->service->access_log ||
+        (request->method_id != HTTP_GET && request->method_id != HTTP_HEAD))
+        return http_exchange_keep_head(x, head_bytes);
+    x->connection->unkept = head_bytes;
+    return true;
+}
+
+static bool
+begin_request(struct http_connection *c, const struct http_request *request, struct span head_bytes)
+{
+    struct http_exchange *x = http_exchange_create(c);
+    struct http_route route;
+    const char *reason;
+    unsigned status;
+    bool for_proxy = is_for_proxy(c, request);
+
+    if (!x)
+        return false;
+    x->request = *request;
+    x->persistent = request->persistent && !c->net.set->draining;
+    x->over = true;
+    x->logged = c->worker->http->service->logs;
+    status = http_request_is_rewritten(request) ? rewrite(x, &reason) : 0;
+    if (x->logged && !keep_for_logs(x, head_bytes)) {
+        http_exchange_finish(x);
+        return false;
+    }
+    if (request->method_id == HTTP_CONNECT)
+        x->persistent = false;
+    if (c->in_body && (for_proxy || request->method_id == HTTP_PURGE))
+        x->persistent = false;
+    if (!status)
+        status = http_forwarded_take(x, &reason);
+    if (!status && for_proxy && !is_routed(c, request)) {
+        send_no_content(x);
+        return true;
+    }
+    if (!status)
+        status = http_route_find(x, &route, &reason);
+    if (status) {
+        http_exchange_send_page(x, status, span_str(reason), NULL);
+        return true;
+    }
+    if (for_proxy) {
+        send_no_content(x);
+        return true;
+    }
+    if (request->method_id == HTTP_PURGE) {
+        http_purge(x, &route);
+        http_exchange_send_made(x);
+        return true;
+    }
+    x->origin = route.origin;
+    if (request->method_id == HTTP_CONNECT || http_upgrade_is_wanted(&x->request))
+        return begin_tunnel(x, route.url, head_bytes);
+    x->over = false;
+    return begin_exchange(x, route.url, head_bytes);
+}
+
+bool
+http_exchange_begin(struct http_connection *c, const struct http_request *request,
+                    struct span head_bytes)
+{
+    bool begun = begin_request(c, request, head_bytes);
+
+    c->unkept = span_of(NULL, 0);
+    return begun;
+}
+
+void
+http_exchange_refuse(struct http_connection *c, const struct http_request *request,
+                     const struct http_refusal *refusal)
+{
+    struct http_exchange *x = http_exchange_create(c);
+
+    if (!x)
+        return;
+    x->request = *request;
+    x->over = true;
+    x->logged = c->worker->http->service->logs;
+    http_exchange_send_page(x, refusal->status, span_str(refusal->reason), NULL);
+}

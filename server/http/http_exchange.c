@@ -1,0 +1,391 @@
+/*
+ * A request's life, from its creation until its response has been written or its connection is
+ * gone. A response is queued in parts (http_output.c), each when the one before has been written.
+ */
+#include <stdlib.h>
+
+#include "base/container_of.h"
+#include "net/near_peer.h"
+#include "server/http/http_front.h"
+
+/* A connection is tuned to a near peer before it sends that much at once, or that often. */
+enum { TUNED_BYTES = 32768, TUNED_OUTPUTS = 16 };
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static struct memory_account *
+account_of(const struct http_worker *worker)
+{
+    return &worker->http->service->memory;
+}
+
+/* The first ones of a worker are not charged; they are what its pool keeps. NULL without memory. */
+static struct http_exchange *
+allocate(struct http_worker *worker)
+{
+    struct http_exchange *x = memory_realloc(account_of(worker), NULL, sizeof(*x));
+
+    if (!x)
+        return NULL;
+    x->charged = worker->uncharged >= HTTP_POOLED_EXCHANGES;
+    if (x->charged)
+        memory_charge_anyway(account_of(worker), MEMORY_REQUESTS, sizeof(*x));
+    else
+        worker->uncharged++;
+    return x;
+}
+
+static void release(struct net_output *output);
+
+struct http_exchange *
+http_exchange_create(struct http_connection *c)
+{
+    struct http_worker *worker = c->worker;
+    struct http_exchange *x = SLIST_FIRST(&worker->pool);
+    bool charged;
+
+    if (x)
+        SLIST_REMOVE_HEAD(&worker->pool, free);
+    else
+        x = allocate(worker);
+    if (!x)
+        return NULL;
+    charged = x->charged;
+    memset(x, 0, offsetof(struct http_exchange, pieces));
+    x->charged = charged;
+    x->connection = c;
+    x->arrived_us = c->net.read_us;
+    x->output.release = release;
+    c->current = x;
+    net_connection_begin_request(&c->net);
+    return x;
+}
+
+void
+http_exchange_set_waiting(struct http_exchange *x, bool waiting)
+{
+    if (x->waiting == waiting)
+        return;
+    x->waiting = waiting;
+    if (waiting)
+        net_connection_defer_request(&x->connection->net);
+    else
+        net_connection_resume_request(&x->connection->net);
+}
+
+static void
+drop(struct http_exchange *x, struct http_kept *kept)
+{
+    if (kept->bytes)
+        memory_uncharge(account_of(x->connection->worker), MEMORY_REQUESTS, kept->len);
+    free(kept->bytes);
+    kept->bytes = NULL;
+}
+
+void
+http_exchange_discard(struct http_exchange *x)
+{
+    struct http_connection *c = x->connection;
+    struct http_worker *worker = c->worker;
+
+    if (x->logged)
+        http_log_add(x);
+    exchange_end(&x->exchange);
+    net_admission_part(c->net.set->admission, x->client_entry, c->net.read_us);
+    x->client_entry = NULL;
+    free(x->client);
+    x->client = NULL;
+    drop(x, &x->kept_head);
+    drop(x, &x->kept_fields);
+    drop(x, &x->kept_lines);
+    http_exchange_set_waiting(x, false);
+    if (c->current == x)
+        c->current = NULL;
+    net_connection_end_request(&c->net);
+    if (c->net.held && http_connection_takes_request(c))
+        net_connection_release_input(&c->net);
+    net_connection_mark(&c->net);
+    if (x->charged) {
+        memory_uncharge(account_of(worker), MEMORY_REQUESTS, sizeof(*x));
+        free(x);
+    } else {
+        SLIST_INSERT_HEAD(&worker->pool, x, free);
+    }
+}
+
+void
+http_worker_free_pool(struct http_worker *worker)
+{
+    struct http_exchange *x;
+
+    while ((x = SLIST_FIRST(&worker->pool))) {
+        SLIST_REMOVE_HEAD(&worker->pool, free);
+        free(x);
+    }
+}
+
+bool
+http_exchange_allocate(struct http_exchange *x, struct http_kept *kept, size_t len)
+{
+    struct memory_account *account = account_of(x->connection->worker);
+
+    if (!memory_charge(account, MEMORY_REQUESTS, len))
+        return false;
+    kept->bytes = memory_realloc(account, NULL, len);
+    if (!kept->bytes) {
+        memory_uncharge(account, MEMORY_REQUESTS, len);
+        return false;
+    }
+    kept->len = len;
+    return true;
+}
+
+/* Copies what stands in the net's or the worker's memory. */
+static bool
+copy(struct http_exchange *x, struct http_kept *kept, struct span from)
+{
+    if (kept->bytes || !from.len)
+        return true;
+    if (!http_exchange_allocate(x, kept, from.len))
+        return false;
+    memcpy(kept->bytes, from.ptr, from.len);
+    return true;
+}
+
+/* For a request that is not answered at once, or is logged when it has been answered. */
+bool
+http_exchange_keep_head(struct http_exchange *x, struct span head)
+{
+    if (x->kept_head.bytes)
+        return true;
+    if (!copy(x, &x->kept_head, head))
+        return false;
+    http_request_move(&x->request, head, x->kept_head.bytes);
+    return true;
+}
+
+/* For a request that is not answered at once. */
+bool
+http_exchange_keep(struct http_exchange *x, struct span head)
+{
+    if (!http_exchange_keep_head(x, head))
+        return false;
+    if (x->exchange.fields_later)
+        http_fields_make(x, x->exchange.url);
+    if (!copy(x, &x->kept_fields, x->fields))
+        return false;
+    x->fields = span_of(x->kept_fields.bytes, x->kept_fields.len);
+    x->exchange.fields = x->fields;
+    x->exchange.fields_later = false;
+    x->exchange.method = x->request.method;
+    return true;
+}
+
+/* ---- the end of a response ------------------------------------------------------------------- */
+
+/* The exchange is not needed any more; it may still have a last call to come. */
+static void
+cancel(struct http_exchange *x)
+{
+    if (x->over || x->cancelled)
+        return;
+    x->cancelled = true;
+    x->over = exchange_cancel(&x->exchange);
+}
+
+/* Nothing more is queued or sent. */
+void
+http_exchange_finish(struct http_exchange *x)
+{
+    http_exchange_set_waiting(x, false);
+    x->finished = true;
+    cancel(x);
+    if (x->over)
+        http_exchange_discard(x);
+}
+
+/* The end of the response is queued: the next request may be read, or the connection ends. */
+static void
+end_response(struct http_exchange *x)
+{
+    struct http_connection *c = x->connection;
+
+    x->last = true;
+    if (c->current != x)
+        return;
+    c->current = NULL;
+    if (c->in_body || !x->persistent)
+        c->ending = true;
+    c->in_body = false;
+    if (!c->ending)
+        net_connection_release_input(&c->net);
+    else if (!c->receiving)
+        net_connection_finish(&c->net);
+}
+
+/*
+ * The response cannot be completed after a part of it was queued. Without a length or chunks the
+ * peer would take that part for the whole, so the connection is reset.
+ */
+void
+http_exchange_break_off(struct http_exchange *x)
+{
+    struct http_connection *c = x->connection;
+
+    c->ending = true;
+    x->broken = true;
+    if (x->body.until_close && net_connection_is_open(&c->net)) {
+        net_connection_set_reset(&c->net);
+        net_connection_close(&c->net);
+        return;
+    }
+    if (!x->sending)
+        http_exchange_finish(x);
+    if (!c->receiving)
+        net_connection_finish(&c->net);
+}
+
+/* ---- output ------------------------------------------------------------------------------------
+ */
+
+/* What has been read of the body has been written, or is not sent. */
+static void
+report_taken(struct http_exchange *x)
+{
+    if (x->has_head && !x->over && !x->cancelled)
+        exchange_taken(&x->exchange, x->body.place.offset);
+}
+
+/*
+ * Not when the connection is accepted: with 5,000 connections that have a few hits of 1 KiB each,
+ * the calls are 1 to 2 % of the CPU per hit. The round-trip time is better known later, too.
+ */
+static void
+tune(struct http_connection *c, size_t bytes)
+{
+    if (c->tuned || (bytes < TUNED_BYTES && ++c->outputs < TUNED_OUTPUTS))
+        return;
+    c->tuned = true;
+    net_near_peer_tune(c->net.fd);
+}
+
+/* Queues what can be sent, once the output before it has been written. */
+void
+http_exchange_advance(struct http_exchange *x)
+{
+    struct http_connection *c = x->connection;
+
+    if (x->sending || x->finished || !x->has_head)
+        return;
+    if (x->broken || !net_connection_is_open(&c->net)) {
+        http_exchange_finish(x);
+        return;
+    }
+    if (http_output_fill(x))
+        end_response(x);
+    if (x->output.count) {
+        http_exchange_set_waiting(x, false);
+        x->sending = true;
+        tune(c, x->output.len);
+        net_connection_send(&c->net, &x->output);
+    } else if (x->last) {
+        http_exchange_finish(x);
+    } else {
+        report_taken(x);
+        http_exchange_set_waiting(x, true);
+    }
+}
+
+/* What was queued of the body and is dropped, since the connection is closed, was not sent. */
+static void
+count_dropped(struct http_exchange *x)
+{
+    const struct net_output *output = &x->output;
+    size_t dropped = 0;
+
+    for (unsigned i = output->sent; i < output->count; i++)
+        dropped += output->pieces[i].iov_len;
+    x->body.sent -= dropped < x->body.queued ? dropped : x->body.queued;
+    x->body.queued = 0;
+}
+
+static void
+release(struct net_output *output)
+{
+    struct http_exchange *x = container_of(output, struct http_exchange, output);
+    struct http_connection *c = x->connection;
+
+    x->sending = false;
+    count_dropped(x);
+    report_taken(x);
+    if (x->last)
+        http_exchange_finish(x);
+    else
+        http_exchange_advance(x);
+    if (c->net.held && http_connection_takes_request(c))
+        net_connection_release_input(&c->net);
+}
+
+/* Sends the page that was made. */
+void
+http_exchange_send_made(struct http_exchange *x)
+{
+    const struct span unkept = x->connection->unkept;
+
+    /* Without an object, the logs have only the head. Without memory, they do without. */
+    if (unkept.len && !x->exchange.object)
+        (void)http_exchange_keep_head(x, unkept);
+    x->has_head = true;
+    http_count_response(x);
+    http_exchange_advance(x);
+}
+
+void
+http_exchange_send_page(struct http_exchange *x, unsigned status, struct span reason,
+                        const char *detail)
+{
+    if (x->connection->in_body || x->connection->net.set->draining)
+        x->persistent = false;
+    http_page_make(x, &(struct http_page){.status = status, .reason = reason, .detail = detail});
+    http_exchange_send_made(x);
+}
+
+/* ---- bodies of requests ---------------------------------------------------------------------- */
+
+size_t
+http_exchange_send(struct http_exchange *x, struct span bytes)
+{
+    return x->over ? bytes.len : exchange_send(&x->exchange, bytes.ptr, bytes.len);
+}
+
+void
+http_exchange_send_end(struct http_exchange *x)
+{
+    if (!x->over)
+        exchange_send_end(&x->exchange);
+}
+
+/* ---- early ends ------------------------------------------------------------------------------ */
+
+void
+http_exchange_abandon(struct http_exchange *x)
+{
+    x->broken = true;
+    if (x->body.until_close)
+        net_connection_set_reset(&x->connection->net);
+    if (!x->sending)
+        http_exchange_finish(x);
+}
+
+void
+http_exchange_break(struct http_exchange *x, unsigned status, const char *reason)
+{
+    x->connection->in_body = false;
+    x->persistent = false;
+    if (x->has_head) {
+        http_exchange_break_off(x);
+        return;
+    }
+    cancel(x);
+    http_exchange_send_page(x, status, span_str(reason), NULL);
+}

@@ -1,0 +1,47 @@
+/* The field lines of a request that go on to its origin. */
+#include "http/hop_by_hop.h"
+#include "server/http/http_front.h"
+
+void
+http_fields_make(struct http_exchange *x, struct span url)
+{
+    struct http_connection *c = x->connection;
+    const struct http_service *http = c->worker->http;
+    char client[INET6_ADDRSTRLEN];
+    struct buf *fields = &c->worker->fields;
+    struct http_forwarding forwarding = {
+        .method = x->request.method_id,
+        .has_body = http_request_has_body(&x->request),
+        .via = span_str(http->via[x->request.minor != 0]),
+        .max_forwards = -1,
+    };
+    struct http_way way;
+
+    if (x->has_fields)
+        return;
+    if (x->origin) {
+        if (http_forwarded_are_read(c))
+            forwarding.chain = http->forwarded_field;
+        /* It was well formed in http_forwarded_take(). */
+        if (forwarding.chain == HTTP_WAY_FORWARDED &&
+            http_forwarded_read(x->request.fields, forwarding.chain, &http->trusted, &way))
+            forwarding.way = &way;
+        /* X-Forwarded-For goes on with the sender's address behind those that it has. */
+        forwarding.for_ =
+            forwarding.chain == HTTP_WAY_X ? http_sender_name(c) : http_client_name(x, client);
+        if (http->forwarded_field == HTTP_WAY_FORWARDED)
+            forwarding.sender = http_sender_name(c);
+        forwarding.proto =
+            span_starts_with(url, span_str("https:")) ? span_str("https") : span_str("http");
+        forwarding.host = origin_route_authority(url);
+    }
+    if (x->request.has & HTTP_HAS_MAX_FORWARDS) {
+        int64_t hops = http_max_forwards(x->request.fields);
+
+        forwarding.max_forwards = hops > 0 ? hops - 1 : -1;
+    }
+    buf_reset(fields);
+    (void)http_forward_fields(fields, x->request.fields, &forwarding);
+    x->fields = buf_span(fields);
+    x->has_fields = true;
+}

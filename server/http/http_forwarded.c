@@ -1,0 +1,81 @@
+/* Client, scheme and host of a request, as a TLS terminator or another proxy states them. */
+#include <stdlib.h>
+
+#include "server/http/http_front.h"
+
+bool
+http_forwarded_is_trusted(void *context, const struct net_peer *sender)
+{
+    const struct http_service *http = context;
+
+    if (!http->forwarded_field)
+        return false;
+    return sender->has_uid
+               ? http->trusts_local
+               : networks_have_address(&http->trusted, (const struct sockaddr *)&sender->address);
+}
+
+bool
+http_forwarded_are_read(const struct http_connection *c)
+{
+    return http_forwarded_is_trusted(c->worker->http, http_sender(c));
+}
+
+/* Its rate of fetches needs the entry of the client, which other rates and bounds do not. */
+static bool
+join_client(struct http_exchange *x)
+{
+    struct net_connections *set = x->connection->net.set;
+
+    return !set->limits->rates.fetches.per_second ||
+           net_admission_join(set->admission, &x->client->client, x->connection->net.read_us,
+                              &x->client_entry);
+}
+
+static bool
+set_client(struct http_exchange *x, const struct sockaddr_storage *address)
+{
+    const struct net_limits *limits = x->connection->net.set->limits;
+
+    x->client = malloc(sizeof(*x->client));
+    if (!x->client)
+        return false;
+    *x->client = (struct net_peer){
+        .address = *address,
+        .address_len = address->ss_family == AF_INET ? sizeof(struct sockaddr_in)
+                                                     : sizeof(struct sockaddr_in6),
+        .client = client_key_of_prefix((const struct sockaddr *)address, limits->inet_prefix,
+                                       limits->inet6_prefix),
+    };
+    return join_client(x);
+}
+
+unsigned
+http_forwarded_take(struct http_exchange *x, const char **reason)
+{
+    const struct http_service *http = http_service_of(x);
+    struct http_request *request = &x->request;
+    struct http_way forwarded;
+    /* A target in absolute form states scheme and host itself. */
+    bool for_server = request->form == HTTP_ORIGIN_FORM || request->form == HTTP_ASTERISK_FORM;
+
+    if (for_server && x->connection->tls)
+        request->https = true;
+    if (!http_forwarded_are_read(x->connection))
+        return 0;
+    if (!http_forwarded_read(request->fields, http->forwarded_field, &http->trusted, &forwarded)) {
+        *reason = "what a proxy in front states in the field of --forwarded-field is malformed";
+        return 400;
+    }
+    if (forwarded.address.ss_family != AF_UNSPEC && !set_client(x, &forwarded.address)) {
+        *reason = "the proxy cannot take another request of this client; try again";
+        return 503;
+    }
+    if (for_server && forwarded.scheme != HTTP_SCHEME_NOT_STATED)
+        request->https = forwarded.scheme == HTTP_SCHEME_HTTPS;
+    if (for_server && forwarded.host.host.len) {
+        request->host = forwarded.host.host;
+        request->port = forwarded.host.port;
+    }
+    return 0;
+}

@@ -1,0 +1,54 @@
+/*
+ * Interim responses (RFC 9110, section 15.2): those of an origin, and 100 (Continue), which the
+ * proxy sends by itself. Each is output of its own in front of the response, and is dropped if
+ * there is no memory for it.
+ */
+#include <stdlib.h>
+
+#include "base/container_of.h"
+#include "server/http/http_front.h"
+
+struct interim {
+    struct net_output output;
+    struct iovec piece;
+    struct memory_account *account;
+    char bytes[];
+};
+
+static void
+release(struct net_output *output)
+{
+    struct interim *interim = container_of(output, struct interim, output);
+
+    memory_uncharge(interim->account, MEMORY_REPLIES, output->len);
+    free(interim);
+}
+
+void
+http_interim_send(struct http_connection *c, unsigned status, struct span lines)
+{
+    struct memory_account *account = &c->worker->http->service->memory;
+    char line[64];
+    struct http_writer writer = http_writer_of(line, sizeof(line));
+    struct interim *interim;
+    size_t len;
+
+    http_write_status(&writer, status);
+    len = writer.len + lines.len + 2;
+    if (!memory_charge(account, MEMORY_REPLIES, len))
+        return;
+    interim = memory_realloc(account, NULL, sizeof(*interim) + len);
+    if (!interim) {
+        memory_uncharge(account, MEMORY_REPLIES, len);
+        return;
+    }
+    interim->account = account;
+    memcpy(interim->bytes, line, writer.len);
+    if (lines.len)
+        memcpy(interim->bytes + writer.len, lines.ptr, lines.len);
+    memcpy(interim->bytes + len - 2, "\r\n", 2);
+    interim->piece = (struct iovec){.iov_base = interim->bytes, .iov_len = len};
+    interim->output =
+        (struct net_output){.pieces = &interim->piece, .count = 1, .len = len, .release = release};
+    net_connection_send(&c->net, &interim->output);
+}

@@ -1,0 +1,434 @@
+#include "server/http/http_origins.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fetch/fetch.h"
+#include "http/field.h"
+#include "http/octet.h"
+#include "http/target.h"
+
+#define BLANKS " \t"
+
+/* ---- reading rows ---------------------------------------------------------------------------- */
+
+/* The URL, owned, without a slash at its end, if it can stand before a path. */
+static bool
+read_url(struct span text, const char *dashes, struct span *url, struct buf *why)
+{
+    char sentence[256], normal[FETCH_NORMAL_SIZE];
+    bool has_user;
+
+    if (fetch_check_url(text, &has_user, sentence, sizeof(sentence)) != FETCH_OK) {
+        buf_printf(why, "%sorigin: \"%.*s\": %s", dashes, (int)text.len, text.ptr, sentence);
+        return false;
+    }
+    if (has_user || memchr(text.ptr, '?', text.len) || memchr(text.ptr, '#', text.len)) {
+        buf_printf(why, "%sorigin: \"%.*s\" has user information, a query or a fragment", dashes,
+                   (int)text.len, text.ptr);
+        return false;
+    }
+    text = fetch_normal_url(text, normal, sizeof(normal));
+    if (text.ptr[text.len - 1] == '/')
+        text.len--;
+    *url = span_of(strndup(text.ptr, text.len), text.len);
+    if (!url->ptr)
+        buf_append_str(why, strerror(ENOMEM));
+    return url->ptr != NULL;
+}
+
+/* Takes a word off the text, and the blanks behind it. */
+static struct span
+take_word(const char **text, const char *ends)
+{
+    struct span word = span_of(*text, strcspn(*text, ends));
+
+    *text += word.len;
+    *text += strspn(*text, BLANKS);
+    return word;
+}
+
+/* URLs, separated by commas. */
+static bool
+read_members(const char **text, const char *dashes, struct origin_route *route, struct buf *why)
+{
+    do {
+        if (**text == ',')
+            *text += 1 + strspn(*text + 1, BLANKS);
+        if (route->count == ORIGIN_ROUTE_MEMBERS) {
+            buf_printf(why, "%sorigin: more than %u URLs in one row", dashes, ORIGIN_ROUTE_MEMBERS);
+            return false;
+        }
+        if (!read_url(take_word(text, BLANKS ","), dashes, &route->members[route->count++].url,
+                      why))
+            return false;
+    } while (**text == ',');
+    return true;
+}
+
+static bool
+read_host(struct span value, struct origin_route *route)
+{
+    struct http_authority authority;
+
+    if (span_equal(value, span_str("client")))
+        route->host = ORIGIN_HOST_CLIENT;
+    else if (span_equal(value, span_str("origin")))
+        route->host = ORIGIN_HOST_MEMBER;
+    else
+        route->host = ORIGIN_HOST_NAMED;
+    route->name = value;
+    return route->host != ORIGIN_HOST_NAMED || http_authority_read(value, &authority);
+}
+
+/* What follows the URLs: keys with values. */
+static bool
+read_keys(const char *text, const char *dashes, struct origin_route *route, struct buf *why)
+{
+    static const struct span host = {.ptr = "host=", .len = 5};
+
+    while (*text) {
+        struct span word = take_word(&text, BLANKS);
+
+        if (!span_starts_with(word, host) ||
+            !read_host(span_of(word.ptr + host.len, word.len - host.len), route)) {
+            buf_printf(why,
+                       "%sorigin: \"%.*s\" is not host=client, host=origin or host=NAME[:PORT]",
+                       dashes, (int)word.len, word.ptr);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Can the path of a request begin so? One with ".." is refused. */
+static bool
+is_prefix(struct span prefix)
+{
+    for (size_t i = 0; i < prefix.len; i++)
+        if (!http_octet_is(prefix.ptr[i], HTTP_OCTET_TARGET) || prefix.ptr[i] == '?')
+            return false;
+    return !http_origins_path_leads_up(prefix);
+}
+
+static struct span
+trim(const char *from, const char *to)
+{
+    while (from < to && strchr(BLANKS, *from))
+        from++;
+    while (from < to && strchr(BLANKS, to[-1]))
+        to--;
+    return span_of(from, (size_t)(to - from));
+}
+
+/* What is in front of the "=": the row's host and prefix. */
+static bool
+read_pattern(struct span text, struct http_origin *row)
+{
+    const char *slash = memchr(text.ptr, '/', text.len);
+    size_t host_len = slash ? (size_t)(slash - text.ptr) : 0;
+    struct http_authority host = {0};
+
+    if (!slash || memchr(text.ptr, ':', host_len) ||
+        (host_len && !http_authority_read(span_of(text.ptr, host_len), &host)))
+        return false;
+    row->host = host.host;
+    row->route.prefix = span_of(slash, text.len - host_len);
+    return true;
+}
+
+static bool
+read_row(const char *text, const char *dashes, struct http_origin *row, struct buf *why)
+{
+    const char *equals = strchr(text, '=');
+    struct span *prefix = &row->route.prefix;
+
+    if (!equals || !read_pattern(trim(text, equals), row) ||
+        equals[1 + strspn(equals + 1, BLANKS)] == '\0') {
+        buf_printf(why, "%sorigin: \"%s\" is not [HOST]/PREFIX=URL[,URL...]", dashes, text);
+        return false;
+    }
+    if (!is_prefix(*prefix)) {
+        buf_printf(why, "%sorigin: \"%.*s\" begins the path of no request that is served", dashes,
+                   (int)prefix->len, prefix->ptr);
+        return false;
+    }
+    row->route.below = prefix->ptr[prefix->len - 1] == '/';
+    prefix->len -= row->route.below;
+    text = equals + 1 + strspn(equals + 1, BLANKS);
+    return read_members(&text, dashes, &row->route, why) &&
+           read_keys(text, dashes, &row->route, why);
+}
+
+/* Below 0: `a` is the more specific one. */
+static int
+compare_rows(const void *a, const void *b)
+{
+    const struct http_origin *first = a, *second = b;
+
+    if (!first->host.len != !second->host.len)
+        return first->host.len ? -1 : 1;
+    if (first->route.prefix.len != second->route.prefix.len)
+        return first->route.prefix.len > second->route.prefix.len ? -1 : 1;
+    return second->route.below - first->route.below;
+}
+
+/* Is there a row for the same requests before the last one? */
+static bool
+is_duplicate(const struct http_origins *origins)
+{
+    const struct http_origin *last = &origins->rows[origins->count - 1];
+
+    for (const struct http_origin *row = origins->rows; row < last; row++)
+        if (http_same_name(row->host, last->host) &&
+            span_equal(row->route.prefix, last->route.prefix) &&
+            row->route.below == last->route.below)
+            return true;
+    return false;
+}
+
+/* Adds a row. */
+static bool
+add_row(struct http_origins *origins, const char *text, const char *dashes, struct buf *why)
+{
+    if (!read_row(text, dashes, &origins->rows[origins->count++], why))
+        return false;
+    if (!is_duplicate(origins))
+        return true;
+    buf_printf(why,
+               "%sorigin: \"%s\": an earlier row has that host and prefix (URLs of one row are "
+               "separated by commas)",
+               dashes, text);
+    return false;
+}
+
+bool
+http_origins_init(struct http_origins *origins, const struct option_list *rows, struct buf *why)
+{
+    bool ok = true;
+
+    *origins = (struct http_origins){0};
+    if (rows->count == 0)
+        return true;
+    origins->rows = calloc(rows->count, sizeof(*origins->rows));
+    if (!origins->rows) {
+        buf_append_str(why, strerror(ENOMEM));
+        return false;
+    }
+    for (size_t i = 0; i < rows->count; i++) {
+        buf_end_line(why);
+        ok = add_row(origins, rows->items[i], option_place(rows, i), why) && ok;
+    }
+    if (!ok) {
+        http_origins_free(origins);
+        return false;
+    }
+    qsort(origins->rows, origins->count, sizeof(*origins->rows), compare_rows);
+    return true;
+}
+
+void
+http_origins_free(struct http_origins *origins)
+{
+    for (size_t i = 0; i < origins->count; i++)
+        for (unsigned n = 0; n < origins->rows[i].route.count; n++)
+            free((char *)(uintptr_t)origins->rows[i].route.members[n].url.ptr);
+    free(origins->rows);
+    *origins = (struct http_origins){0};
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static bool
+has_prefix(const struct origin_route *route, struct span path)
+{
+    /* "?query" stands for "/?query". */
+    bool no_path = path.len == 0 || path.ptr[0] == '?';
+
+    if (route->prefix.len == 0)
+        return true;
+    if (no_path || !span_starts_with(path, route->prefix))
+        return false;
+    if (path.len == route->prefix.len)
+        return !route->below;
+    return path.ptr[route->prefix.len] == '/' ||
+           (path.ptr[route->prefix.len] == '?' && !route->below);
+}
+
+/*
+ * Does the text begin with this character, as it stands or escaped by these digits (the second one
+ * in lower case)? Its length then; otherwise 0.
+ */
+static size_t
+length_of(struct span text, char c, const char *digits)
+{
+    if (text.len && text.ptr[0] == c)
+        return 1;
+    return text.len >= 3 && text.ptr[0] == '%' && text.ptr[1] == digits[0] &&
+                   (text.ptr[2] | 0x20) == (digits[1] | 0x20)
+               ? 3
+               : 0;
+}
+
+/* The same for what some origin takes for the end of a segment. */
+static size_t
+separator_length(struct span text)
+{
+    size_t slash = length_of(text, '/', "2f");
+
+    return slash ? slash : length_of(text, '\\', "5c");
+}
+
+/* Is it ".." up to the end of the segment, or to its parameters (RFC 3986 section 3.3)? */
+static bool
+leads_up(struct span text)
+{
+    for (unsigned dots = 0; dots < 2; dots++) {
+        size_t dot = length_of(text, '.', "2e");
+
+        if (!dot)
+            return false;
+        text = span_of(text.ptr + dot, text.len - dot);
+    }
+    return text.len == 0 || separator_length(text) || length_of(text, ';', "3b");
+}
+
+/* Takes a segment off a path, which begins with a slash. */
+static struct span
+take_segment(struct span *path)
+{
+    const char *begin = path->ptr + 1, *end = path->ptr + path->len;
+    const char *slash = memchr(begin, '/', (size_t)(end - begin));
+    struct span segment = span_of(begin, (size_t)((slash ? slash : end) - begin));
+
+    *path = span_of(begin + segment.len, path->len - 1 - segment.len);
+    return segment;
+}
+
+/* The number of dots, one or two, of which the segment consists; otherwise 0. */
+static unsigned
+count_dots(struct span segment)
+{
+    unsigned dots = 0;
+
+    while (segment.len && dots < 3) {
+        size_t dot = length_of(segment, '.', "2e");
+
+        if (!dot)
+            return 0;
+        dots++;
+        segment = span_of(segment.ptr + dot, segment.len - dot);
+    }
+    return dots < 3 ? dots : 0;
+}
+
+static bool
+has_two_dots(struct span path)
+{
+    while (path.len)
+        if (count_dots(take_segment(&path)) == 2)
+            return true;
+    return false;
+}
+
+/* Most paths have nothing of the kind. */
+static bool
+has_dots_or_escape(struct span path)
+{
+    const char *end = path.ptr + path.len, *dot = path.ptr;
+
+    if (memchr(path.ptr, '%', path.len))
+        return true;
+    while ((dot = memchr(dot, '.', (size_t)(end - dot))) && ++dot < end)
+        if (*dot == '.')
+            return true;
+    return false;
+}
+
+struct span
+http_origins_clean_path(struct span path, char *out)
+{
+    const char *query = path.len ? memchr(path.ptr, '?', path.len) : NULL;
+    size_t len = query ? (size_t)(query - path.ptr) : path.len;
+    struct span rest = span_of(path.ptr, len);
+    char *end = out;
+
+    if (!len || path.ptr[0] != '/' || !has_dots_or_escape(rest) || !has_two_dots(rest))
+        return path;
+    while (rest.len) {
+        struct span segment = take_segment(&rest);
+        unsigned dots = count_dots(segment);
+
+        if (dots == 2)
+            while (end > out && *--end != '/')
+                continue;
+        if (!dots || !rest.len)
+            *end++ = '/';
+        if (!dots)
+            end = span_put(end, segment);
+    }
+    end = span_put(end, span_of(path.ptr + len, path.len - len));
+    return span_of(out, (size_t)(end - out));
+}
+
+bool
+http_origins_path_leads_up(struct span path)
+{
+    const char *query = memchr(path.ptr, '?', path.len);
+    struct span rest = span_of(path.ptr, query ? (size_t)(query - path.ptr) : path.len);
+    bool begins = true; /* a segment */
+
+    if (!has_dots_or_escape(rest))
+        return false;
+    while (rest.len) {
+        size_t separator = separator_length(rest);
+
+        if (begins && leads_up(rest))
+            return true;
+        begins = separator != 0;
+        rest =
+            span_of(rest.ptr + (separator ? separator : 1), rest.len - (separator ? separator : 1));
+    }
+    return false;
+}
+
+struct http_origin *
+http_origins_find(const struct http_origins *origins, struct span host, struct span path)
+{
+    for (size_t i = 0; i < origins->count; i++) {
+        struct http_origin *row = &origins->rows[i];
+
+        if ((row->host.len == 0 || http_same_name(row->host, host)) &&
+            has_prefix(&row->route, path))
+            return row;
+    }
+    return NULL;
+}
+
+/* Host and port of a request that names none. */
+static struct http_authority
+default_authority(const struct http_origin *row)
+{
+    struct http_authority authority = {.host = row->host};
+    struct span path, url = origin_route_client(row->route.members[0].url, &path);
+    const char *host = memmem(url.ptr, url.len, "://", 3);
+
+    if (!authority.host.len && host)
+        (void)http_authority_read(span_of(host + 3, (size_t)(url.ptr + url.len - host - 3)),
+                                  &authority);
+    return authority;
+}
+
+size_t
+http_origin_write_url(const struct http_origin *row, const struct http_origin_request *request,
+                      char *out, size_t size)
+{
+    struct http_authority authority = {.host = request->host, .port = request->port};
+
+    if (!authority.host.len)
+        authority = default_authority(row);
+    if (request->path.len + origin_route_longest(&row->route) > size)
+        return 0;
+    return http_write_url(out, size, request->https, authority.host, authority.port, request->path);
+}

@@ -1,0 +1,74 @@
+/*
+ * The rows of --origin: which requests a reverse proxy serves, and from where. A row is
+ * "[HOST]/PREFIX=URL[,URL...] [host=client|origin|NAME[:PORT]]". It matches requests of that host
+ * (of any host, if it is empty) whose path has the prefix, up to the end of a path segment. The
+ * URLs are the members of its origin (proxy/origin_route.h): one takes the place of host and
+ * prefix.
+ *
+ * Safe on any thread once it is made.
+ */
+#ifndef SUNPROXY_SERVER_HTTP_HTTP_ORIGINS_H
+#define SUNPROXY_SERVER_HTTP_HTTP_ORIGINS_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/span.h"
+#include "proxy/origin_route.h"
+#include "server/options.h"
+
+struct http_origin {
+    struct span host;          /* empty: any */
+    struct origin_route route; /* the URLs of its members are owned */
+};
+
+struct http_origins {
+    struct http_origin
+        *rows; /* owned, the most specific first; other spans point into the options */
+    size_t count;
+};
+
+/* Reads the rows, which must stay. False with a line in `why` for each that is refused. */
+bool http_origins_init(struct http_origins *origins, const struct option_list *rows,
+                       struct buf *why);
+void http_origins_free(struct http_origins *origins);
+
+/*
+ * The path of a request as rows are matched with it, responses are keyed and origins are asked:
+ * that without dot segments (RFC 3986 sections 5.2.4 and 6.2.2.3), if it has a segment "..", be it
+ * written with "%2e"; any other path is as it was sent. So a segment "." alone stays, which leads
+ * nowhere, and which apt sends for a flat repository. `out` has space for the path, and may have
+ * it then.
+ */
+struct span http_origins_clean_path(struct span path, char *out);
+
+/*
+ * Has a path what some origins take for a segment ".."? One that removes it would serve what is
+ * outside of the row. Some drop the parameters of a segment ("..;x", RFC 3986 section 3.3) before
+ * they look, and some decode "%2f", or take a backslash for a slash. The query does not count.
+ */
+bool http_origins_path_leads_up(struct span path);
+
+/*
+ * The row for a request: one with its host before one for any host, then the one with the longest
+ * prefix. NULL if none matches. `path` as in struct http_request.
+ */
+struct http_origin *http_origins_find(const struct http_origins *origins, struct span host,
+                                      struct span path);
+
+/*
+ * Writes the client's URL for a request that the row matches: its path below scheme, host and port
+ * as http_write_url() does. Without a host they are those of the row, or of its first member.
+ * Returns the number of bytes; 0 if they are more than `size`, or if the URL of a member would be
+ * longer.
+ */
+struct http_origin_request {
+    bool https;
+    struct span host; /* may be empty */
+    uint16_t port;
+    struct span path;
+};
+size_t http_origin_write_url(const struct http_origin *row,
+                             const struct http_origin_request *request, char *out, size_t size);
+
+#endif

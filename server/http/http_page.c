@@ -1,0 +1,113 @@
+/* Responses of the proxy's own. */
+#include <stdio.h>
+
+#include "http/cache_status.h"
+#include "http/date.h"
+#include "http/field.h"
+#include "http/response_head.h"
+#include "server/http/http_front.h"
+
+void
+http_write_date(struct http_writer *writer, int64_t seconds)
+{
+    char text[HTTP_DATE_SIZE];
+
+    http_date_format(seconds, text);
+    http_write_field(writer, "Date", span_str(text));
+}
+
+/* Does the request accept HTML? Without a closer look at weights: a browser says so by name. */
+static bool
+accepts_html(struct span fields)
+{
+    struct span line, name, value;
+
+    while (http_next_line(&fields, &line))
+        if (http_split_field(line, &name, &value) && http_name_is(name, "Accept"))
+            return memmem(value.ptr, value.len, "text/html", 9) != NULL;
+    return false;
+}
+
+/* The field lines of a page beside those that each one has. */
+static void
+write_lines(struct http_writer *lines, const struct http_exchange *x, const struct http_page *page)
+{
+    const struct proxy_clock *clock = &http_service_of(x)->service->proxy.config.clock;
+
+    http_write_date(lines, clock->wall_us(clock->context) / 1000000);
+    if (page->status == 405)
+        http_write_text(lines, "Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n");
+    http_write(lines, page->lines);
+    if (page->detail)
+        http_write_cache_status(lines, &(struct http_cache_status){
+                                           .cache = HTTP_CACHE_NAME,
+                                           .forwarded = x->exchange.forwarded,
+                                           .collapsed = x->exchange.outcome == OUTCOME_COALESCED,
+                                           .detail = span_str(page->detail),
+                                       });
+    if (x->persistent && !x->request.minor)
+        http_write_text(lines, "Connection: keep-alive\r\n");
+}
+
+/* A status that has no body, or a response to HEAD. */
+static void
+make_empty(struct http_exchange *x, unsigned status, struct span lines, struct http_writer *writer)
+{
+    http_write_status(writer, status);
+    http_write(writer, lines);
+    if (status != 204)
+        http_write_text(writer, "Content-Length: 0\r\n");
+    if (!x->persistent)
+        http_write_text(writer, "Connection: close\r\n");
+    http_write_end(writer);
+}
+
+static void
+make_page(struct http_exchange *x, const struct http_page *about, struct span lines,
+          struct http_writer *writer)
+{
+    struct http_error_page page = {
+        .status = about->status,
+        .detail = about->reason,
+        .lines = lines,
+        .html = accepts_html(x->request.fields),
+        .close = !x->persistent,
+        .no_body = x->request.method_id == HTTP_HEAD,
+    };
+
+    http_write_error_page(writer, &page);
+    if (!writer->full)
+        return;
+    page.detail = span_of(NULL, 0);
+    *writer = http_writer_of(writer->bytes, writer->size);
+    http_write_error_page(writer, &page);
+}
+
+/* Bytes behind the head. */
+static size_t
+body_of(const struct http_writer *writer)
+{
+    const char *end = memmem(writer->bytes, writer->len, "\r\n\r\n", 4);
+
+    return end ? writer->len - (size_t)(end + 4 - writer->bytes) : 0;
+}
+
+void
+http_page_make(struct http_exchange *x, const struct http_page *page)
+{
+    char bytes[512 + HTTP_PAGE_LINES];
+    struct http_writer lines = http_writer_of(bytes, sizeof(bytes));
+    struct http_writer writer = http_writer_of(x->head, sizeof(x->head));
+
+    write_lines(&lines, x, page);
+    if (page->empty)
+        make_empty(x, page->status, http_written(&lines), &writer);
+    else
+        make_page(x, page, http_written(&lines), &writer);
+    x->status = page->status;
+    x->pieces[0] = (struct iovec){.iov_base = x->head, .iov_len = writer.len};
+    x->piece_count = 1;
+    x->head_bytes = writer.len;
+    x->body = (struct http_body){.sent = body_of(&writer)};
+    http_count_bytes(x, x->body.sent);
+}

@@ -1,0 +1,153 @@
+/*
+ * The method PURGE, for clients of --purge-net and administrators. The field Purge has the members
+ * "prefix" (all URLs that begin with the target) and "soft" (what is stored stays, and has
+ * expired). With a field of tags (--tag-field) the words in it are purged by, and not the URL.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "http/field.h"
+#include "proxy/control.h"
+#include "proxy/tags.h"
+#include "server/http/http_front.h"
+
+#define MOST_TAGS 64u /* in one request */
+
+struct purge {
+    struct proxy *proxy;
+    bool soft;
+    bool prefix;
+    unsigned tags;
+    uint64_t count; /* of objects that were removed, or have expired */
+};
+
+bool
+http_purge_is_allowed(const struct http_exchange *x)
+{
+    const struct http_service *http = http_service_of(x);
+    const struct net_peer *peer = http_peer(x);
+
+    return service_is_admin(http->service, peer) ||
+           networks_have_address(&http->purgers, (const struct sockaddr *)&peer->address);
+}
+
+static void
+purge(struct purge *purge, enum control_purge kind, struct span what)
+{
+    purge->count += purge->soft ? control_expire(purge->proxy, kind, what)
+                                : control_purge(purge->proxy, kind, what);
+}
+
+/* False for a member that is not known. */
+static bool
+read_members(struct purge *purge, struct span value)
+{
+    struct span member;
+
+    while (http_next_member(&value, &member)) {
+        if (http_name_is(member, "soft"))
+            purge->soft = true;
+        else if (http_name_is(member, "prefix"))
+            purge->prefix = true;
+        else
+            return false;
+    }
+    return true;
+}
+
+/* Words, separated by blanks or commas. False: there is none left. */
+static bool
+next_tag(struct span *value, struct span *tag)
+{
+    const char *at = value->ptr, *end = value->ptr + value->len, *begin;
+
+    while (at < end && (http_is_blank(*at) || *at == ','))
+        at++;
+    for (begin = at; at < end && !http_is_blank(*at) && *at != ','; at++)
+        ;
+    *tag = span_of(begin, (size_t)(at - begin));
+    *value = span_of(at, (size_t)(end - at));
+    return tag->len > 0;
+}
+
+/* The next field of tags. */
+static bool
+next_tag_field(const struct purge *purge, struct span *rest, struct span *value)
+{
+    const char *const *names = purge->proxy->config.tag_fields;
+    struct span line, name;
+
+    while (http_next_line(rest, &line))
+        if (http_split_field(line, &name, value) &&
+            http_name_is_one_of(name, names ? names : tags_default_fields))
+            return true;
+    return false;
+}
+
+/* Nothing is purged before all tags have been counted. Returns why they are refused. */
+static const char *
+count_tags(struct purge *p, struct span fields)
+{
+    struct span value, tag;
+
+    while (next_tag_field(p, &fields, &value)) {
+        if (!next_tag(&value, &tag))
+            return "a field of tags is empty";
+        do {
+            if (++p->tags > MOST_TAGS)
+                return "there are more than 64 tags";
+        } while (next_tag(&value, &tag));
+    }
+    return NULL;
+}
+
+static void
+purge_tags(struct purge *p, struct span fields)
+{
+    struct span value, tag;
+
+    while (next_tag_field(p, &fields, &value))
+        while (next_tag(&value, &tag))
+            purge(p, CONTROL_PURGE_TAG, tag);
+}
+
+static void
+refuse(struct http_exchange *x, unsigned status, const char *reason)
+{
+    http_page_make(x, &(struct http_page){.status = status, .reason = span_str(reason)});
+}
+
+static void
+respond(struct http_exchange *x, const struct purge *purge)
+{
+    char sentence[64];
+
+    snprintf(sentence, sizeof(sentence), "%" PRIu64 " stored response%s %s", purge->count,
+             purge->count == 1 ? "" : "s", purge->soft ? "expired" : "removed");
+    http_page_make(
+        x, &(struct http_page){.status = purge->count ? 200 : 404, .reason = span_str(sentence)});
+}
+
+void
+http_purge(struct http_exchange *x, const struct http_route *route)
+{
+    struct purge p = {.proxy = &http_service_of(x)->service->proxy};
+    struct span rest = x->request.fields, line, name, value;
+    const char *reason;
+    bool known = true;
+
+    while (known && http_next_line(&rest, &line))
+        if (http_split_field(line, &name, &value) && http_name_is(name, "Purge"))
+            known = read_members(&p, value);
+    reason = known ? count_tags(&p, x->request.fields)
+                   : "the field Purge has other members than \"soft\" and \"prefix\"";
+    if (reason) {
+        refuse(x, 400, reason);
+        return;
+    }
+    if (p.tags)
+        purge_tags(&p, x->request.fields);
+    else
+        purge(&p, p.prefix ? CONTROL_PURGE_PREFIX : CONTROL_PURGE_URL, route->url);
+    respond(x, &p);
+}

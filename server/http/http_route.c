@@ -1,0 +1,144 @@
+/* Where requests are routed, and which clients may send them. */
+#include "http/hop_by_hop.h"
+#include "http/target.h"
+#include "server/http/http_front.h"
+
+/* May the client use the forward proxy? */
+static bool
+may_forward(const struct http_exchange *x)
+{
+    return service_is_client(http_service_of(x)->service, http_peer(x));
+}
+
+static unsigned
+refuse(unsigned status, const char *sentence, const char **reason)
+{
+    *reason = sentence;
+    return status;
+}
+
+/* Has the client used TLS? A target in absolute form proves that as little as a field does. */
+static bool
+is_https(const struct http_exchange *x)
+{
+    return x->request.https &&
+           (x->request.form != HTTP_ABSOLUTE_FORM || x->connection->tls ||
+            http_forwarded_are_read(x->connection));
+}
+
+/* The client's URL, in the worker's memory, for a path of it; empty if it is too long. */
+static struct span
+write_url(const struct http_exchange *x, const struct http_origin *row, struct span path)
+{
+    struct http_worker *worker = x->connection->worker;
+    const struct http_origin_request asked = {
+        .https = is_https(x),
+        .host = x->request.host,
+        .port = x->request.port,
+        .path = path,
+    };
+
+    return span_of(worker->url,
+                   http_origin_write_url(row, &asked, worker->url, sizeof(worker->url)));
+}
+
+/* By a row of --origin. */
+static unsigned
+find_reverse(struct http_exchange *x, struct http_route *route, const char **reason)
+{
+    const struct http_request *request = &x->request;
+    struct http_worker *worker = x->connection->worker;
+    struct span path = request->path;
+
+    if (path.len > sizeof(worker->path))
+        return 0;
+    path = http_origins_clean_path(path, worker->path);
+    if (http_origins_path_leads_up(path))
+        return refuse(400, "the path has a segment \"..\" in disguise", reason);
+    route->origin = http_origins_find(&worker->http->service->origins, request->host, path);
+    if (!route->origin)
+        return refuse(421, "this server does not serve that host and path", reason);
+    route->url = write_url(x, route->origin, path);
+    return 0;
+}
+
+/* The URL that a request to a forward proxy names, likewise. */
+static struct span
+write_whole_url(const struct http_exchange *x)
+{
+    const struct http_request *request = &x->request;
+    struct http_worker *worker = x->connection->worker;
+
+    return span_of(worker->url, http_write_url(worker->url, sizeof(worker->url), request->https,
+                                               request->host, request->port, request->path));
+}
+
+struct span
+http_route_url_again(struct http_exchange *x)
+{
+    if (!x->origin)
+        return write_whole_url(x);
+    return write_url(x, x->origin,
+                     http_origins_clean_path(x->request.path, x->connection->worker->path));
+}
+
+static unsigned
+find_forward(struct http_exchange *x, struct http_route *route, const char **reason)
+{
+    const struct http_request *request = &x->request;
+
+    if (request->form != HTTP_ABSOLUTE_FORM)
+        return refuse(400, "this is a proxy: the request has to name a whole URL", reason);
+    /* The rule for PURGE has been applied. */
+    if (request->method_id != HTTP_PURGE && !may_forward(x))
+        return refuse(403, "this client may not use the proxy", reason);
+    route->url = write_whole_url(x);
+    return 0;
+}
+
+/* The URL is one that leads to the host and port. */
+static unsigned
+find_tunnel(struct http_exchange *x, struct http_route *route, const char **reason)
+{
+    const struct http_request *request = &x->request;
+    struct http_worker *worker = x->connection->worker;
+
+    if (worker->http->service->origins.count)
+        return refuse(405, "this is a reverse proxy: it makes no tunnels", reason);
+    if (!may_forward(x))
+        return refuse(403, "this client may not use the proxy", reason);
+    if (!http_ports_have(&worker->http->connect_ports, request->port))
+        return refuse(403, "tunnels to that port are not allowed (--connect-port)", reason);
+    route->url = span_of(worker->url, http_write_url(worker->url, sizeof(worker->url), false,
+                                                     request->host, request->port, span_str("/")));
+    return 0;
+}
+
+static unsigned
+find_url(struct http_exchange *x, struct http_route *route, const char **reason)
+{
+    if (x->request.method_id == HTTP_CONNECT)
+        return find_tunnel(x, route, reason);
+    return http_service_of(x)->service->origins.count ? find_reverse(x, route, reason)
+                                                      : find_forward(x, route, reason);
+}
+
+unsigned
+http_route_find(struct http_exchange *x, struct http_route *route, const char **reason)
+{
+    const struct http_request *request = &x->request;
+    unsigned status;
+
+    *route = (struct http_route){0};
+    if (request->method_id == HTTP_PURGE && !http_purge_is_allowed(x))
+        return refuse(403, "this client may not purge", reason);
+    if ((request->has & HTTP_HAS_VIA) &&
+        http_via_has(request->fields, span_str(http_service_of(x)->pseudonym)))
+        return refuse(508, "the request has been here before", reason);
+    if (request->method_id == HTTP_TRACE)
+        return refuse(405, "this proxy does not answer TRACE", reason);
+    status = find_url(x, route, reason);
+    if (!status && route->url.len == 0)
+        return refuse(414, "the URL is longer than 8,192 bytes", reason);
+    return status;
+}

@@ -1,0 +1,455 @@
+/*
+ * Tunnels: those that CONNECT asks for (RFC 9110, section 9.3.6), and connections that are upgraded
+ * to WebSocket (section 7.8). The fetcher connects, by its rules for
+ * addresses and ports; its thread hands the socket to the connection's worker by a task. For
+ * CONNECT, the response is 200 then; for an upgrade, the handshake with the origin comes first
+ * (http_upgrade.h). From the response on a relay (net/relay.h) takes the connection over. What a
+ * client sends before waits. A CONNECT that fails is refused, and that is dropped; an upgrade that
+ * fails becomes a request like any other, without Upgrade, which is safe to repeat since it is a
+ * GET.
+ *
+ * A tunnel counts a request of its connection until the relay does. While it connects, the end of
+ * the client's side is taken for that of the client: the two cannot be distinguished.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/container_of.h"
+#include "net/relay.h"
+#include "server/http/http_front.h"
+#include "server/http/http_upgrade.h"
+#include "server/logs/origin_report.h"
+
+struct http_tunnel {
+    struct net_task task; /* posted by the fetcher's thread, once */
+    struct http_connection *connection;
+    struct http_exchange *x;      /* its response; NULL: it has one, or gets none */
+    struct net_relay *relay;      /* NULL: not connected */
+    struct http_upgrade *upgrade; /* NULL: for CONNECT, or the origin has agreed */
+    bool upgrades;                /* it is not for CONNECT */
+    uint64_t fetch;
+    bool connecting;
+    unsigned status; /* of the response; 0: none */
+    size_t charged;
+    size_t handshake_bytes; /* of those, for the upgrade */
+    int64_t begun_us;
+    struct net_peer client;
+    struct span member; /* of the row, its URL; empty: no row */
+
+    /* The fetcher's thread's until the task is posted. */
+    int fd;
+    enum fetch_error error;
+    char sentence[FAILURE_SENTENCE];
+
+    size_t target_len;
+    char target[]; /* for the log: host and port of CONNECT, or the path of a request */
+};
+
+static struct http_service *
+service_of_tunnel(const struct http_tunnel *tunnel)
+{
+    return tunnel->connection->worker->http;
+}
+
+/* ---- on the fetcher's thread ----------------------------------------------------------------- */
+
+static void
+connected(void *context, int fd)
+{
+    struct http_tunnel *tunnel = context;
+
+    tunnel->fd = fd;
+}
+
+static void
+done(void *context, enum fetch_error error, const char *sentence, int64_t total_us)
+{
+    struct http_tunnel *tunnel = context;
+
+    (void)total_us;
+    tunnel->error = error;
+    if (error)
+        origin_report_failed(service_of_tunnel(tunnel)->service->report,
+                             tunnel->member.len ? tunnel->member
+                                                : span_of(tunnel->target, tunnel->target_len),
+                             failure_of_fetch(error), sentence);
+    snprintf(tunnel->sentence, sizeof(tunnel->sentence), "%s", sentence);
+    net_worker_post(tunnel->connection->net.set->worker, &tunnel->task);
+}
+
+static const struct fetch_sink sink = {.connected = connected, .done = done};
+
+/* ---- its end --------------------------------------------------------------------------------- */
+
+static void
+log_tunnel(const struct http_tunnel *tunnel)
+{
+    const struct service *service = service_of_tunnel(tunnel)->service;
+    const struct access_http http = {
+        .method = span_str(tunnel->upgrades ? "GET" : "CONNECT"),
+        .target = span_of(tunnel->target, tunnel->target_len),
+        .minor = 1,
+    };
+
+    if (service->logs)
+        service_log(service,
+                    &(struct access_entry){
+                        .peer = &tunnel->client,
+                        .protocol = "http",
+                        .worker = net_worker_number(tunnel->connection->net.set->worker),
+                        .fetch_us = -1,
+                        .url = span_of(tunnel->target, tunnel->target_len),
+                        .outcome = "tunnel",
+                        .error = span_str(tunnel->sentence),
+                        .status = tunnel->status ? tunnel->status : HTTP_CLIENT_CLOSED,
+                        .bytes = tunnel->relay ? net_relay_received_bytes(tunnel->relay) : 0,
+                        .us = clock_monotonic_us() - tunnel->begun_us,
+                        .http = &http,
+                    });
+}
+
+static void
+free_handshake(struct http_tunnel *tunnel)
+{
+    http_upgrade_destroy(tunnel->upgrade);
+    tunnel->upgrade = NULL;
+    memory_uncharge(&service_of_tunnel(tunnel)->service->memory, MEMORY_REQUESTS,
+                    tunnel->handshake_bytes);
+    tunnel->charged -= tunnel->handshake_bytes;
+    tunnel->handshake_bytes = 0;
+}
+
+static void
+free_tunnel(struct http_tunnel *tunnel)
+{
+    struct http_service *http = service_of_tunnel(tunnel);
+
+    tunnel->connection->tunnel = NULL;
+    net_relay_destroy(tunnel->relay);
+    free_handshake(tunnel);
+    client_tally_give_back(http->tunnels, &tunnel->client.client, 1);
+    memory_uncharge(&http->service->memory, MEMORY_REQUESTS, tunnel->charged);
+    free(tunnel);
+}
+
+/* An upgrade that has failed is a request like any other, which is logged as such. */
+static void
+end_tunnel(struct http_tunnel *tunnel)
+{
+    if (!tunnel->upgrades || tunnel->status)
+        log_tunnel(tunnel);
+    free_tunnel(tunnel);
+}
+
+/* ---- connected, or not ----------------------------------------------------------------------- */
+
+/* For the response, whose sending may end the connection. */
+static struct http_exchange *
+take_exchange(struct http_tunnel *tunnel)
+{
+    struct http_exchange *x = tunnel->x;
+
+    tunnel->x = NULL;
+    return x;
+}
+
+/* Passes the socket to a relay, behind a response with this head. False without memory. */
+static bool
+establish(struct http_tunnel *tunnel, unsigned status, struct span head, struct span first)
+{
+    struct http_worker *worker = tunnel->connection->worker;
+    struct net_relay *relay = net_relay_create(&tunnel->connection->net, tunnel->fd);
+
+    if (!relay)
+        return false;
+    tunnel->fd = -1;
+    net_relay_count(relay, &worker->tunnels.sent_bytes, &worker->tunnels.received_bytes);
+    if (!net_relay_begin(relay, head, first)) {
+        net_relay_destroy(relay);
+        return false;
+    }
+    tunnel->relay = relay;
+    tunnel->status = status;
+    net_counter_add(&worker->tunnels.opened, 1);
+    http_exchange_switch(take_exchange(tunnel), status);
+    return true;
+}
+
+static void
+refuse(struct http_tunnel *tunnel, enum failure why, const char *sentence)
+{
+    tunnel->status = http_exchange_send_failure(take_exchange(tunnel), why,
+                                                failure_for_client(why, span_str(sentence)));
+}
+
+/* The tunnel is no request any more: it has become a relay's, or ends. */
+static void
+leave(struct http_tunnel *tunnel)
+{
+    struct http_connection *c = tunnel->connection;
+
+    if (tunnel->fd >= 0)
+        close(tunnel->fd);
+    tunnel->fd = -1;
+    if (!tunnel->relay)
+        end_tunnel(tunnel);
+    net_connection_end_request(&c->net);
+    net_connection_mark(&c->net);
+}
+
+/* For CONNECT. */
+static void
+respond(struct http_tunnel *tunnel)
+{
+    static const char head[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+
+    if (tunnel->fd < 0)
+        refuse(tunnel, failure_of_fetch(tunnel->error), tunnel->sentence);
+    else if (tunnel->connection->net.set->draining)
+        refuse(tunnel, FAILURE_STOPPING, "the proxy is being stopped");
+    else if (!establish(tunnel, 200, span_str(head), span_of(NULL, 0)))
+        refuse(tunnel, FAILURE_OVERLOADED, "the proxy is out of memory");
+    leave(tunnel);
+}
+
+/* The request is one like any other. */
+static void
+give_upgrade_up(struct http_tunnel *tunnel)
+{
+    struct http_exchange *x = take_exchange(tunnel);
+
+    leave(tunnel);
+    http_exchange_serve(x);
+}
+
+static void
+upgrade_ended(void *context, bool switched)
+{
+    struct http_tunnel *tunnel = context;
+    const struct http_service *http = service_of_tunnel(tunnel);
+    struct buf *head = &tunnel->connection->worker->fields;
+
+    /* A member that accepts connections may still hang, and other responses may be of one that does
+     * not serve: the request that follows those finds out. */
+    if (switched && tunnel->x->origin)
+        proxy_use_member(&http->service->proxy, &tunnel->x->origin->route, &tunnel->x->choice);
+    if (switched && !tunnel->connection->net.set->draining) {
+        buf_reset(head);
+        http_upgrade_write_head(tunnel->upgrade, span_str(http->via[1]), head);
+        tunnel->fd = http_upgrade_take_socket(tunnel->upgrade);
+        if (!buf_failed(head) &&
+            establish(tunnel, 101, buf_span(head), http_upgrade_rest(tunnel->upgrade))) {
+            free_handshake(tunnel);
+            leave(tunnel);
+            return;
+        }
+    }
+    give_upgrade_up(tunnel);
+}
+
+/* Where no connection can be made, the next member of the row is tried. */
+static bool
+try_next_member(struct http_tunnel *tunnel)
+{
+    struct http_exchange *x = tunnel->x;
+    struct origin_route *route;
+
+    if (!x->origin || !failure_is_unconnected(tunnel->error))
+        return false;
+    route = &x->origin->route;
+    proxy_leave_member(&http_service_of(x)->service->proxy, route, &x->choice, tunnel->sentence);
+    if (!origin_route_has_next(route, &x->choice))
+        return false;
+    tunnel->x = NULL;
+    leave(tunnel);
+    http_tunnel_begin(x, http_route_url_again(x));
+    return true;
+}
+
+static void
+shake_hands(struct http_tunnel *tunnel)
+{
+    const struct options *options = service_of_tunnel(tunnel)->service->options;
+    int fd = tunnel->fd;
+
+    tunnel->fd = -1;
+    if (fd < 0 && try_next_member(tunnel))
+        return;
+    if (fd < 0 || !http_upgrade_begin(tunnel->upgrade, tunnel->connection->net.set, fd,
+                                      options->first_byte_timeout))
+        give_upgrade_up(tunnel);
+}
+
+static void
+run(struct net_task *task)
+{
+    struct http_tunnel *tunnel = container_of(task, struct http_tunnel, task);
+
+    tunnel->connecting = false;
+    if (!tunnel->x)
+        leave(tunnel);
+    else if (tunnel->upgrades)
+        shake_hands(tunnel);
+    else
+        respond(tunnel);
+}
+
+/* ---- its beginning --------------------------------------------------------------------------- */
+
+/* A request takes one token, though an upgrade may connect several times. */
+static bool
+is_over_rate(struct http_exchange *x)
+{
+    struct client_entry *client = http_client_entry(x);
+
+    if (client && !x->has_token)
+        x->has_token = client_entry_take_fetch(client, x->connection->net.read_us) == 0;
+    return client && !x->has_token;
+}
+
+/* NULL without memory. */
+static struct http_tunnel *
+create(struct http_exchange *x, const struct fetch_request *fetch)
+{
+    struct http_connection *c = x->connection;
+    struct memory_account *memory = &c->worker->http->service->memory;
+    struct span target = x->request.target;
+    size_t bytes = sizeof(struct http_tunnel) + target.len;
+    const struct http_upgrade_request asked = {
+        .url = fetch->url, .host = fetch->host, .fields = x->fields};
+    bool upgrades = x->request.method_id != HTTP_CONNECT;
+    size_t handshake = upgrades ? http_upgrade_bytes(&asked) : 0;
+    size_t charged = bytes + fetcher_request_bytes(fetch) + handshake;
+    struct http_tunnel *tunnel;
+
+    if (!memory_charge(memory, MEMORY_REQUESTS, charged))
+        return NULL;
+    tunnel = memory_realloc(memory, NULL, bytes);
+    if (!tunnel) {
+        memory_uncharge(memory, MEMORY_REQUESTS, charged);
+        return NULL;
+    }
+    *tunnel = (struct http_tunnel){
+        .task.run = run,
+        .connection = c,
+        .x = x,
+        .connecting = true,
+        .upgrades = upgrades,
+        .charged = charged,
+        .handshake_bytes = handshake,
+        .begun_us = c->net.read_us,
+        .client = *http_peer(x),
+        .member = x->origin ? x->origin->route.members[x->choice.member].url : span_of(NULL, 0),
+        .fd = -1,
+        .target_len = target.len,
+    };
+    memcpy(tunnel->target, target.ptr, target.len);
+    if (upgrades) {
+        tunnel->upgrade = http_upgrade_create(&asked, upgrade_ended, tunnel);
+        if (!tunnel->upgrade) {
+            memory_uncharge(memory, MEMORY_REQUESTS, charged);
+            free(tunnel);
+            return NULL;
+        }
+    }
+    return tunnel;
+}
+
+static const char *
+explain_bound(const struct http_service *http, const struct client_key *client, int error)
+{
+    if (error == EDQUOT) {
+        origin_report_tunnel_refused(http->service->report, client);
+        return "this client has as many tunnels as it may while others have theirs; try again";
+    }
+    return error == ENOBUFS ? "too many tunnels are open; try again" : "the proxy is out of memory";
+}
+
+/* NULL, or why there is no tunnel; *bounded: at a bound on tunnels. */
+static const char *
+start(struct http_exchange *x, struct span url, bool *bounded)
+{
+    struct http_connection *c = x->connection;
+    struct http_service *http = c->worker->http;
+    const struct origin *origin = &http->service->proxy.config.origin;
+    struct fetch_request fetch = {.client = http_peer(x)->client, .flags = FETCH_CONNECT_ONLY};
+    struct origin_route_text text;
+    struct http_tunnel *tunnel;
+
+    if (x->origin)
+        (void)origin_route_next(&x->origin->route, &x->choice, proxy_now_us(&http->service->proxy));
+    origin_route_set(x->origin ? &x->origin->route : NULL, x->choice.member, url, &text, &fetch);
+    if (x->request.method_id != HTTP_CONNECT && !span_starts_with(fetch.url, span_str("http://")))
+        return "TLS is not spoken to the origin of an upgrade";
+    if (is_over_rate(x))
+        return "the client's rate of fetches is used up; try again";
+    if (!client_tally_take(http->tunnels, &fetch.client, 1)) {
+        *bounded = true;
+        return explain_bound(http, &fetch.client, errno);
+    }
+    tunnel = create(x, &fetch);
+    if (!tunnel) {
+        client_tally_give_back(http->tunnels, &fetch.client, 1);
+        return "the proxy is out of memory";
+    }
+    c->tunnel = tunnel;
+    net_connection_begin_request(&c->net);
+    if (origin->ops->submit(origin->context, &fetch, &sink, tunnel, &tunnel->fetch)) {
+        if (!tunnel->upgrades)
+            x->logged = false; /* the tunnel is */
+        return NULL;
+    }
+    net_connection_end_request(&c->net);
+    free_tunnel(tunnel);
+    return "the proxy is out of memory, or is being stopped";
+}
+
+void
+http_tunnel_begin(struct http_exchange *x, struct span url)
+{
+    bool bounded = false;
+    const char *why = start(x, url, &bounded);
+
+    if (why && x->origin)
+        origin_route_give_back(&x->origin->route, &x->choice,
+                               proxy_now_us(&http_service_of(x)->service->proxy));
+    if (why && x->request.method_id != HTTP_CONNECT && !bounded)
+        http_exchange_serve(x);
+    else if (why)
+        (void)http_exchange_send_failure(x, FAILURE_OVERLOADED, span_str(why));
+}
+
+/* ---- the connection's events ----------------------------------------------------------------- */
+
+enum net_input
+http_tunnel_received(struct http_tunnel *tunnel, struct span *input)
+{
+    return tunnel->relay ? net_relay_received(tunnel->relay, input) : NET_INPUT_HOLD;
+}
+
+void
+http_tunnel_stopped(struct http_tunnel *tunnel)
+{
+    const struct origin *origin = &service_of_tunnel(tunnel)->service->proxy.config.origin;
+    struct http_connection *c = tunnel->connection;
+    struct http_exchange *x = tunnel->x;
+
+    if (tunnel->relay) {
+        net_relay_stopped(tunnel->relay);
+    } else if (x && (!c->net.set->draining || !net_connection_is_open(&c->net))) {
+        tunnel->x = NULL;
+        http_exchange_abandon(x);
+        if (tunnel->connecting)
+            origin->ops->cancel(origin->context, tunnel->fetch);
+        else
+            leave(tunnel);
+    }
+}
+
+void
+http_tunnel_closed(struct http_tunnel *tunnel)
+{
+    end_tunnel(tunnel);
+}

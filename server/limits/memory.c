@@ -1,0 +1,103 @@
+#include "server/limits/memory.h"
+
+#include <inttypes.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "net/worker.h"
+#include "server/rpc/hold.h"
+#include "server/logs/log.h"
+#include "server/service.h"
+
+#define LOG_EVERY_US ((int64_t)10000000)
+#define RELEASE_MS 20u
+#define RECLAIM_SPARE ((uint64_t)1 << 20) /* evicted beyond what is asked for */
+
+/*
+ * What was given up is released by the workers whose clients read it. On the fetcher's thread,
+ * which wakes them at the end of a turn otherwise.
+ */
+static void
+await_release(struct service *service, enum memory_kind kind, size_t bytes)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+
+    const bool held = net_worker_is_holding_wakes();
+
+    net_worker_wake_held();
+    for (unsigned i = 0; i < RELEASE_MS && memory_left(&service->memory, kind) < bytes; i++)
+        nanosleep(&pause, NULL);
+    if (held)
+        net_worker_hold_wakes();
+}
+
+/* Pages and fetches are charged on the fetcher's thread only, to which the bodies belong. */
+static bool
+relieve(void *context, enum memory_kind kind, size_t bytes)
+{
+    struct service *service = context;
+    size_t freed;
+
+    switch (kind) {
+    case MEMORY_PAGES:
+    case MEMORY_FETCHES:
+        freed = proxy_shed(&service->proxy, bytes);
+        /* Slow readers are disconnected only if their pages take more memory than the bodies. */
+        if (memory_used(&service->memory, MEMORY_PAGES) / 2 >= service->proxy.shedding.bytes) {
+            rpc_server_relieve(service->rpc);
+            if (service->holds)
+                holds_note_shortage(service->holds);
+        }
+        if (freed)
+            await_release(service, kind, bytes);
+        return freed > 0;
+    case MEMORY_REQUESTS:
+    case MEMORY_REPLIES:
+        rpc_server_relieve(service->rpc);
+        return false;
+    case MEMORY_RECORDS: /* the worker closes connections with incomplete calls */
+    case MEMORY_KINDS:
+        break;
+    }
+    return false;
+}
+
+/* One line in ten seconds, whichever thread is first. */
+static bool
+is_time_to_log(struct memory_reclaimed *reclaimed)
+{
+    int64_t now_us = clock_monotonic_us();
+    int64_t logged_us = atomic_load_explicit(&reclaimed->logged_us, memory_order_relaxed);
+
+    return (logged_us == 0 || now_us - logged_us >= LOG_EVERY_US) &&
+           atomic_compare_exchange_strong(&reclaimed->logged_us, &logged_us, now_us);
+}
+
+static bool
+reclaim(void *context, size_t bytes)
+{
+    struct service *service = context;
+    struct memory_reclaimed *reclaimed = &service->reclaimed;
+    uint64_t pages, evicted = cache_reclaim(service->cache, bytes + RECLAIM_SPARE, &pages);
+    uint64_t failures = 1 + atomic_fetch_add(&reclaimed->failures, 1);
+    uint64_t all_pages = pages + atomic_fetch_add(&reclaimed->pages, pages);
+    uint64_t all_bytes = evicted + atomic_fetch_add(&reclaimed->bytes, evicted);
+
+    if (is_time_to_log(reclaimed)) {
+        char text[32], all[32];
+
+        log_warning("out of memory: %zu bytes could not be allocated, so %" PRIu64
+                    " pages (%s) were evicted; since the start %" PRIu64 " failures, %" PRIu64
+                    " pages (%s) evicted",
+                    bytes, pages, units_format_bytes(evicted, text, sizeof(text)), failures,
+                    all_pages, units_format_bytes(all_bytes, all, sizeof(all)));
+    }
+    return pages > 0;
+}
+
+struct memory_hooks
+memory_hooks_of(struct service *service)
+{
+    return (struct memory_hooks){.relieve = relieve, .reclaim = reclaim, .context = service};
+}

@@ -1,0 +1,93 @@
+#include "server/logs/access_text.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+
+struct access_client
+access_client_of(const struct net_peer *peer)
+{
+    const struct sockaddr_storage *address = &peer->address;
+    struct access_client client = {.family = AF_UNSPEC};
+
+    if (address->ss_family == AF_INET) {
+        client.family = AF_INET;
+        memcpy(client.address, &((const struct sockaddr_in *)address)->sin_addr, 4);
+    } else if (address->ss_family == AF_INET6) {
+        const struct in6_addr *inet6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
+
+        /* A passed socket may serve both families; its IPv4 clients have mapped addresses. */
+        if (IN6_IS_ADDR_V4MAPPED(inet6)) {
+            client.family = AF_INET;
+            memcpy(client.address, &inet6->s6_addr[12], 4);
+        } else {
+            client.family = AF_INET6;
+            memcpy(client.address, inet6, 16);
+        }
+    } else if (peer->has_uid) {
+        client.family = AF_UNIX;
+        client.uid = peer->uid;
+    }
+    return client;
+}
+
+void
+access_client_append(struct buf *text, const struct access_client *client)
+{
+    char address[INET6_ADDRSTRLEN] = "-";
+
+    if (client->family == AF_UNIX) {
+        buf_printf(text, "unix:%u", (unsigned)client->uid);
+        return;
+    }
+    if (client->family != AF_UNSPEC)
+        inet_ntop(client->family, client->address, address, sizeof(address));
+    buf_append_str(text, address);
+}
+
+void
+access_text_escape(struct buf *text, struct span bytes)
+{
+    for (size_t i = 0; i < bytes.len;) {
+        size_t plain = i;
+
+        while (plain < bytes.len && bytes.ptr[plain] > 0x20 && bytes.ptr[plain] < 0x7F &&
+               bytes.ptr[plain] != '\\')
+            plain++;
+        buf_append(text, bytes.ptr + i, plain - i);
+        i = plain;
+        if (i < bytes.len)
+            buf_printf(text, "\\x%02x", (unsigned)(unsigned char)bytes.ptr[i++]);
+    }
+}
+
+static char
+lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+void
+access_text_origin(struct buf *text, struct span url)
+{
+    const char *const behind = url.ptr + url.len;
+    const char *authority = url.ptr, *end = url.ptr;
+
+    while (end < behind && !strchr(":/?#", *end))
+        end++;
+    if (span_starts_with(span_of(end, (size_t)(behind - end)), span_str("://")))
+        authority = end + 3;
+    for (end = authority; end < behind && *end != '/' && *end != '?' && *end != '#';)
+        end++;
+    if (end == authority)
+        return;
+    for (const char *c = url.ptr; c < authority; c++)
+        buf_append_char(text, lower(*c));
+    for (const char *c = end; c > authority; c--)
+        if (c[-1] == '@') {
+            authority = c;
+            break;
+        }
+    for (const char *c = authority; c < end; c++)
+        buf_append_char(text, lower(*c));
+}

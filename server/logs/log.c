@@ -1,0 +1,185 @@
+#include "server/logs/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/printable.h"
+#include "server/logs/sink.h"
+#include "server/logs/timestamp.h"
+
+#define LONGEST ((size_t)1 << 17) /* bytes of a line */
+
+static enum log_level max_level = LOG_LEVEL_INFO;
+static enum log_format line_format = LOG_FORMAT_PLAIN;
+
+static const char *const level_names[] = {"error", "warning", "info", "debug"};
+
+void
+log_setup(enum log_level most, enum log_format format)
+{
+    max_level = most;
+    line_format = format;
+}
+
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* protects the next two */
+static uint64_t lines_lost;                                 /* since the last written line */
+static struct buf rest; /* of the last written line, before the next one */
+
+/* Appends a line of either format. */
+static void
+format_line(struct buf *line, enum log_level level, struct buf *text)
+{
+    char when[TIMESTAMP_SIZE];
+
+    timestamp_format(clock_wall_us(), when);
+    if (line_format == LOG_FORMAT_JSON) {
+        struct json json;
+
+        json_init(&json, line);
+        json_open_object(&json, NULL);
+        json_cstring(&json, "time", when);
+        json_cstring(&json, "level", level_names[level]);
+        json_string(&json, "message", buf_span(text));
+        json_close_object(&json);
+        buf_append_char(line, '\n');
+    } else {
+        printable_make(text->data, text->len);
+        buf_printf(line, "%s sunproxyd: %s%s%s\n", when,
+                   level == LOG_LEVEL_INFO ? "" : level_names[level],
+                   level == LOG_LEVEL_INFO ? "" : ": ", buf_str(text));
+    }
+}
+
+/* Writes as many bytes as standard error accepts now; returns their number. */
+static size_t
+write_now(struct span bytes)
+{
+    size_t done = 0;
+
+    while (done < bytes.len) {
+        ssize_t n = sink_write(STDERR_FILENO, bytes.ptr + done, bytes.len - done);
+
+        if (n > 0)
+            done += (size_t)n;
+        else if (n == 0 || errno != EINTR)
+            break;
+    }
+    return done;
+}
+
+/* Keeps what was not written of the line in `all` of which a part was. */
+static void
+keep_rest(const struct buf *all, size_t done)
+{
+    const char *end = memchr(all->data + done, '\n', all->len - done);
+    size_t len = end ? (size_t)(end - all->data) + 1 - done : all->len - done;
+
+    buf_free(&rest);
+    buf_init(&rest, LONGEST);
+    if (done && all->data[done - 1] != '\n')
+        buf_append(&rest, all->data + done, len);
+}
+
+/* Writes a line; before it, a line with the number of lost lines, if there are any. */
+static void
+write_line(struct span line)
+{
+    struct buf all;
+    size_t rest_len, before, done;
+
+    buf_init(&all, 2 * LONGEST);
+    pthread_mutex_lock(&writing);
+    rest_len = rest.len;
+    buf_append(&all, rest.data, rest.len);
+    if (lines_lost) {
+        struct buf text;
+
+        buf_init(&text, 256);
+        buf_printf(&text, "%" PRIu64 " lines of this log are lost: they could not be written",
+                   lines_lost);
+        format_line(&all, LOG_LEVEL_WARNING, &text);
+        buf_free(&text);
+    }
+    before = all.len;
+    buf_append(&all, line.ptr, line.len);
+    done = write_now(buf_span(&all));
+    /* The number of lost lines has its place in the log as soon as a byte of its line has. */
+    if (before > rest_len && done > rest_len)
+        lines_lost = 0;
+    if (done <= before)
+        lines_lost++;
+    if (done)
+        keep_rest(&all, done);
+    pthread_mutex_unlock(&writing);
+    buf_free(&all);
+}
+
+static void
+log_at(enum log_level level, const char *format, va_list args)
+{
+    struct buf line, text;
+
+    if (level > max_level)
+        return;
+    buf_init(&text, 8192);
+    buf_init(&line, 65536);
+    buf_vprintf(&text, format, args);
+    format_line(&line, level, &text);
+    if (line.len)
+        write_line(buf_span(&line));
+    buf_free(&line);
+    buf_free(&text);
+}
+
+#define LOG_AT(level)                \
+    do {                             \
+        va_list args;                \
+        va_start(args, format);      \
+        log_at(level, format, args); \
+        va_end(args);                \
+    } while (0)
+
+void
+log_error(const char *format, ...)
+{
+    LOG_AT(LOG_LEVEL_ERROR);
+}
+
+void
+log_warning(const char *format, ...)
+{
+    LOG_AT(LOG_LEVEL_WARNING);
+}
+
+void
+log_info(const char *format, ...)
+{
+    LOG_AT(LOG_LEVEL_INFO);
+}
+
+void
+log_debug(const char *format, ...)
+{
+    LOG_AT(LOG_LEVEL_DEBUG);
+}
+
+void
+log_errors(const char *lines)
+{
+    while (*lines) {
+        size_t len = strcspn(lines, "\n");
+
+        log_error("%.*s", (int)len, lines);
+        lines += len + (lines[len] == '\n');
+    }
+}

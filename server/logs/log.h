@@ -1,0 +1,26 @@
+/*
+ * The daemon's messages for its operator, on standard error: sentences with a level, or JSON lines.
+ * A line that cannot be written now, as to a pipe that is full, is lost: a log that is not read
+ * must not block a worker. The next line that can be written is preceded by the number of those
+ * lost.
+ *
+ * log_setup() before the threads start; the rest on any thread.
+ */
+#ifndef SUNPROXY_SERVER_LOGS_LOG_H
+#define SUNPROXY_SERVER_LOGS_LOG_H
+
+/* In the order of --log-level's and --log-format's words. */
+enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+enum log_format { LOG_FORMAT_PLAIN, LOG_FORMAT_JSON };
+
+void log_setup(enum log_level most, enum log_format format);
+
+void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Logs each line of the text as an error. */
+void log_errors(const char *lines);
+
+#endif

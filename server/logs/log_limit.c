@@ -1,0 +1,47 @@
+#include "server/logs/log_limit.h"
+
+void
+log_limit_init(struct log_limit *limit)
+{
+    *limit = (struct log_limit){0};
+    pthread_mutex_init(&limit->lock, NULL);
+}
+
+void
+log_limit_free(struct log_limit *limit)
+{
+    pthread_mutex_destroy(&limit->lock);
+}
+
+static bool
+may_log(struct log_limit *limit, const struct log_limit_subject *subject, int64_t now_us)
+{
+    if (limit->lines && now_us - limit->since_us >= LOG_LIMIT_US)
+        limit->lines = 0;
+    if (subject->logged_us && now_us - subject->logged_us < LOG_LIMIT_US)
+        return false;
+    return limit->lines < LOG_LIMIT_LINES;
+}
+
+bool
+log_limit_take(struct log_limit *limit, uint64_t hash, int64_t now_us, uint64_t *withheld)
+{
+    struct log_limit_subject *subject = &limit->subjects[hash % LOG_LIMIT_SUBJECTS];
+    bool may;
+
+    pthread_mutex_lock(&limit->lock);
+    if (subject->hash != hash)
+        *subject = (struct log_limit_subject){.hash = hash};
+    may = may_log(limit, subject, now_us);
+    if (may) {
+        *withheld = subject->withheld;
+        subject->withheld = 0;
+        subject->logged_us = now_us;
+        if (limit->lines++ == 0)
+            limit->since_us = now_us;
+    } else {
+        subject->withheld++;
+    }
+    pthread_mutex_unlock(&limit->lock);
+    return may;
+}

@@ -1,0 +1,302 @@
+#include "server/logs/origin_report.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "server/logs/access_text.h"
+#include "server/logs/log.h"
+#include "server/logs/log_limit.h"
+
+enum {
+    ORIGINS = METRICS_SNAPSHOT_BYTES / sizeof(uint64_t), /* with the one for all others */
+    ORIGIN_MAX = 62,                                     /* bytes of one with counters */
+    KEY_MAX = 512,                                       /* bytes of any origin that is logged */
+};
+
+#define LABEL_MAX (sizeof("origin=\"\"") + ORIGIN_MAX)
+
+/* A counter for each origin; the first one is for all others. */
+struct family {
+    _Atomic uint64_t counts[ORIGINS];
+    struct metric_row rows[ORIGINS];
+};
+
+struct origin_report {
+    struct log_limit limit;
+    unsigned count; /* of the origins */
+    char origins[ORIGINS][ORIGIN_MAX + 1];
+    char labels[ORIGINS][LABEL_MAX];
+    struct family failures;
+    struct family queued;
+};
+
+struct origin_report *
+origin_report_create(void)
+{
+    struct origin_report *report = calloc(1, sizeof(*report));
+
+    if (!report)
+        return NULL;
+    log_limit_init(&report->limit);
+    report->count = 1;
+    snprintf(report->labels[0], LABEL_MAX, "origin=\"other\"");
+    return report;
+}
+
+void
+origin_report_destroy(struct origin_report *report)
+{
+    if (!report)
+        return;
+    log_limit_free(&report->limit);
+    free(report);
+}
+
+/* ---- origins --------------------------------------------------------------------------------- */
+
+/* The origin of a URL with its port: "https://example.com:443", as struct fetch_queued has it. */
+static void
+write_origin(struct buf *key, struct span url)
+{
+    const char *colon;
+
+    access_text_origin(key, url);
+    if (buf_failed(key) || key->len == 0)
+        return;
+    colon = memrchr(key->data, ':', key->len);
+    /* That of the scheme, or of an IPv6 address. */
+    if (!colon || colon[1] == '/' || memchr(colon, ']', (size_t)(key->data + key->len - colon)))
+        buf_append_str(key, span_starts_with(buf_span(key), span_str("https:")) ? ":443" : ":80");
+}
+
+/* 0: it has no counters of its own. */
+static unsigned
+find(const struct origin_report *report, const char *origin)
+{
+    for (unsigned i = 1; i < report->count; i++)
+        if (strcmp(report->origins[i], origin) == 0)
+            return i;
+    return 0;
+}
+
+void
+origin_report_add(struct origin_report *report, struct span url)
+{
+    struct buf key;
+
+    buf_init(&key, KEY_MAX);
+    write_origin(&key, url);
+    if (!buf_failed(&key) && key.len && key.len <= ORIGIN_MAX && report->count < ORIGINS &&
+        !find(report, buf_str(&key))) {
+        unsigned i = report->count++;
+
+        snprintf(report->origins[i], sizeof(report->origins[i]), "%s", buf_str(&key));
+        snprintf(report->labels[i], LABEL_MAX, "origin=\"%s\"", buf_str(&key));
+    }
+    buf_free(&key);
+}
+
+/* ---- metrics --------------------------------------------------------------------------------- */
+
+static void
+read_family(void *context, void *snapshot)
+{
+    const struct family *family = context;
+    uint64_t *counts = snapshot;
+
+    for (unsigned i = 0; i < ORIGINS; i++)
+        counts[i] = atomic_load_explicit(&family->counts[i], memory_order_relaxed);
+}
+
+static bool
+register_family(struct origin_report *report, struct family *family, struct metrics *metrics,
+                const char *name, const char *help)
+{
+    const struct metric_source source = {family->rows, report->count, read_family};
+
+    for (unsigned i = 0; i < report->count; i++)
+        family->rows[i] = (struct metric_row){name, report->labels[i],   METRIC_KIND_COUNTER, "",
+                                              help, i * sizeof(uint64_t)};
+    return metrics_register(metrics, &source, family);
+}
+
+bool
+origin_report_register(struct origin_report *report, struct metrics *metrics)
+{
+    return register_family(report, &report->failures, metrics, "origin_failures",
+                           "Fetches that failed because of their origin, by origin.") &&
+           register_family(report, &report->queued, metrics, "origin_fetches_queued",
+                           "Fetches that had to wait at a bound before they began, by origin.");
+}
+
+static void
+count(struct family *family, unsigned origin)
+{
+    atomic_fetch_add_explicit(&family->counts[origin], 1, memory_order_relaxed);
+}
+
+/* ---- the log --------------------------------------------------------------------------------- */
+
+/* " (7 more since the last such line)", or nothing. */
+static const char *
+say_withheld(uint64_t withheld, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (withheld)
+        snprintf(text, size, " (%" PRIu64 " more since the last such line)", withheld);
+    return text;
+}
+
+/* About what is logged. */
+enum subject {
+    SUBJECT_WAITING,
+    SUBJECT_CLIENT,
+    SUBJECT_ORIGIN,
+    SUBJECT_CLIENT_AT_ORIGIN, /* the origin: the first of its clients stands for all */
+    SUBJECT_TUNNELS,
+    SUBJECT_FAILURE,
+};
+
+static bool
+may_log(struct origin_report *report, enum subject subject, struct span name, uint64_t *withheld)
+{
+    return log_limit_take(&report->limit, hash64_fold(hash64_bytes(name), subject + 1u),
+                          clock_monotonic_us(), withheld);
+}
+
+#define CLIENT_MAX (INET6_ADDRSTRLEN + 8)
+
+static const char *
+client_text(const struct client_key *client, char *text)
+{
+    uint32_t uid;
+
+    snprintf(text, CLIENT_MAX, "unknown");
+    switch ((enum client_kind)client->kind) {
+    case CLIENT_INET:
+        inet_ntop(AF_INET, client->bytes, text, CLIENT_MAX);
+        break;
+    case CLIENT_INET6:
+        inet_ntop(AF_INET6, client->bytes, text, CLIENT_MAX);
+        break;
+    case CLIENT_UID:
+        memcpy(&uid, client->bytes, sizeof(uid));
+        snprintf(text, CLIENT_MAX, "unix:%u", (unsigned)ntohl(uid));
+        break;
+    case CLIENT_UNKNOWN:
+        break;
+    }
+    return text;
+}
+
+static struct span
+client_span(const struct client_key *client)
+{
+    return span_of((const char *)client, sizeof(*client));
+}
+
+static void
+log_queued(struct origin_report *report, const struct fetch_queued *queued)
+{
+    char client[CLIENT_MAX], more[64];
+    uint64_t withheld;
+
+    switch (queued->limit) {
+    case FETCH_LIMIT_PER_ORIGIN:
+        if (may_log(report, SUBJECT_ORIGIN, span_str(queued->origin), &withheld))
+            log_warning("fetches from %s wait: as many as --max-fetches-per-origin allows have no "
+                        "response yet%s",
+                        queued->origin, say_withheld(withheld, more, sizeof(more)));
+        break;
+    case FETCH_LIMIT_CLIENT_AT_ORIGIN:
+        if (may_log(report, SUBJECT_CLIENT_AT_ORIGIN, span_str(queued->origin), &withheld))
+            log_warning("fetches from %s for client %s wait: it has half of what others leave of "
+                        "--max-fetches-per-origin%s",
+                        queued->origin, client_text(&queued->client, client),
+                        say_withheld(withheld, more, sizeof(more)));
+        break;
+    case FETCH_LIMIT_PER_CLIENT:
+        if (may_log(report, SUBJECT_CLIENT, client_span(&queued->client), &withheld))
+            log_warning("fetches for client %s wait: it has its share of them, by "
+                        "--max-fetches-per-client%s",
+                        client_text(&queued->client, client),
+                        say_withheld(withheld, more, sizeof(more)));
+        break;
+    case FETCH_LIMIT_WAITING:
+        if (may_log(report, SUBJECT_WAITING, span_of(NULL, 0), &withheld))
+            log_warning("fetches wait: as many as --max-fetches-waiting allows have no response "
+                        "yet%s",
+                        say_withheld(withheld, more, sizeof(more)));
+        break;
+    }
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+void
+origin_report_queued(struct origin_report *report, const struct fetch_queued *queued)
+{
+    count(&report->queued, find(report, queued->origin));
+    log_queued(report, queued);
+}
+
+void
+origin_report_tunnel_refused(struct origin_report *report, const struct client_key *client)
+{
+    char text[CLIENT_MAX], more[64];
+    uint64_t withheld;
+
+    if (may_log(report, SUBJECT_TUNNELS, client_span(client), &withheld))
+        log_warning("a tunnel of client %s is refused: it has its share of --max-tunnels%s",
+                    client_text(client, text), say_withheld(withheld, more, sizeof(more)));
+}
+
+static bool
+is_by_origin(enum failure failure)
+{
+    switch (failure) {
+    case FAILURE_RESOLVE:
+    case FAILURE_CONNECT:
+    case FAILURE_TLS:
+    case FAILURE_TIMEOUT:
+    case FAILURE_CONNECT_TIMEOUT:
+    case FAILURE_ORIGIN:
+    case FAILURE_TOO_LARGE:
+    case FAILURE_REDIRECT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void
+origin_report_failed(struct origin_report *report, struct span url, enum failure failure,
+                     const char *sentence)
+{
+    const char *word = failure_word(failure);
+    uint64_t withheld;
+    struct buf key, subject;
+    char more[64];
+
+    if (!is_by_origin(failure) && failure != FAILURE_DENIED)
+        return;
+    buf_init(&key, KEY_MAX);
+    buf_init(&subject, KEY_MAX + 32);
+    write_origin(&key, url);
+    buf_printf(&subject, "%s %s", word, buf_str(&key));
+    if (is_by_origin(failure))
+        count(&report->failures, find(report, buf_str(&key)));
+    if (sentence && may_log(report, SUBJECT_FAILURE, buf_span(&subject), &withheld))
+        (failure == FAILURE_DENIED ? log_info : log_warning)(
+            "fetch from %s: %s: %s%s", buf_str(&key), word, sentence,
+            say_withheld(withheld, more, sizeof(more)));
+    buf_free(&key);
+    buf_free(&subject);
+}

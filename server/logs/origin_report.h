@@ -1,0 +1,49 @@
+/*
+ * What the operator learns of origins and of clients at their bounds: fetches that have failed, and
+ * fetches and tunnels that had to wait or were refused. Each is counted, and some are logged
+ * (log_limit.h): the names and addresses in these lines are for the operator alone.
+ *
+ * An origin that a row of --origin names has counters of its own, and all others share one, so the
+ * configuration bounds the number of labels.
+ *
+ * Safe on any thread, once all origins were added.
+ */
+#ifndef SUNPROXY_SERVER_LOGS_ORIGIN_REPORT_H
+#define SUNPROXY_SERVER_LOGS_ORIGIN_REPORT_H
+
+#include "fetch/fetch.h"
+#include "proxy/failure.h"
+#include "proxy/metrics.h"
+
+struct origin_report;
+
+/* NULL without memory. */
+struct origin_report *origin_report_create(void);
+
+/* NULL is harmless. */
+void origin_report_destroy(struct origin_report *report);
+
+/*
+ * The origin of the URL gets counters of its own. Harmless for one that has some; one beyond the
+ * 63rd has none, nor has one of more than 62 bytes, as they stand in the name of a metric.
+ */
+void origin_report_add(struct origin_report *report, struct span url);
+
+/* Registers the counters. False without memory. */
+bool origin_report_register(struct origin_report *report, struct metrics *metrics);
+
+/* A fetch was queued that cannot begin. */
+void origin_report_queued(struct origin_report *report, const struct fetch_queued *queued);
+
+/* A client has used up its share of the tunnels. */
+void origin_report_tunnel_refused(struct origin_report *report, const struct client_key *client);
+
+/*
+ * A fetch of the URL has ended with a failure, about which the fetcher said `sentence`; NULL: it
+ * is reported elsewhere, and counted here. Failures that are not the origin's are not counted, and
+ * only those are logged that a client is told without their reason.
+ */
+void origin_report_failed(struct origin_report *report, struct span url, enum failure failure,
+                          const char *sentence);
+
+#endif

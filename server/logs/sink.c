@@ -1,0 +1,64 @@
+#include "server/logs/sink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static pthread_mutex_t one_writer = PTHREAD_MUTEX_INITIALIZER;
+
+/*
+ * Only a FIFO that has a reader can be opened for writing without waiting. The descriptor that
+ * reads and writes is that reader for as long as it takes to open the other one.
+ */
+static int
+open_without_reader(const char *path)
+{
+    int both = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC), fd, error;
+
+    if (both < 0)
+        return -1;
+    fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    error = errno;
+    close(both);
+    errno = error;
+    return fd;
+}
+
+int
+sink_open(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0640);
+
+    return fd < 0 && errno == ENXIO ? open_without_reader(path) : fd;
+}
+
+/* A pipe that is ready for writing has a free page, so PIPE_BUF bytes do not block. */
+static ssize_t
+write_piece(int fd, const char *bytes, size_t len)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+
+    if (poll(&ready, 1, 0) < 1) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return write(fd, bytes, len < PIPE_BUF ? len : PIPE_BUF);
+}
+
+ssize_t
+sink_write(int fd, const char *bytes, size_t len)
+{
+    struct stat st;
+    ssize_t n;
+
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        return write(fd, bytes, len);
+    pthread_mutex_lock(&one_writer);
+    n = write_piece(fd, bytes, len);
+    pthread_mutex_unlock(&one_writer);
+    return n;
+}

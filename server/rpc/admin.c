@@ -1,0 +1,169 @@
+/*
+ * The procedures of version 2 that change the server, purging and setting, and the previews of
+ * both, which change nothing: for administrators, over the AF_UNIX socket only.
+ */
+#include <string.h>
+
+#include "proxy.h"
+#include "proxy/control.h"
+#include "server/logs/log.h"
+#include "server/service.h"
+
+static char refusal[] =
+    "only root, the daemon's own user and its --admin-uid may do this, over the AF_UNIX socket";
+
+/* The service, for an administrator's call; otherwise NULL. */
+static struct service *
+service_for(struct svc_req *call)
+{
+    const struct rpc_request *request = rpc_request_of(call->rq_xprt);
+    struct service *service = service_of(request);
+
+    return service_is_admin(service, rpc_request_peer(request)) ? service : NULL;
+}
+
+/* ---- PROXY_PURGE ----------------------------------------------------------------------------- */
+
+static bool
+purge_of(proxy_purge_kind wanted, enum control_purge *kind)
+{
+    switch (wanted) {
+    case PROXY_PURGE_URL:
+        *kind = CONTROL_PURGE_URL;
+        return true;
+    case PROXY_PURGE_PREFIX:
+        *kind = CONTROL_PURGE_PREFIX;
+        return true;
+    case PROXY_PURGE_ALL:
+        *kind = CONTROL_PURGE_ALL;
+        return true;
+    }
+    return false;
+}
+
+static bool_t
+purge(struct svc_req *call, const proxy_purge_args *args, proxy_purge_result *result,
+      uint64_t (*remove)(struct proxy *proxy, enum control_purge kind, struct span url))
+{
+    static char unknown[] = "there is no such kind of purge";
+    struct span url = span_of(args->url.proxy_url_val, args->url.proxy_url_len);
+    struct service *service = service_for(call);
+    enum control_purge kind;
+
+    memset(result, 0, sizeof(*result));
+    if (!service) {
+        result->status = PROXY_DENIED;
+        result->proxy_purge_result_u.sentence = refusal;
+    } else if (!purge_of(args->kind, &kind)) {
+        result->status = PROXY_BAD_VALUE;
+        result->proxy_purge_result_u.sentence = unknown;
+    } else {
+        result->status = PROXY_OK;
+        result->proxy_purge_result_u.purged = remove(&service->proxy, kind, url);
+    }
+    return TRUE;
+}
+
+bool_t
+proxy_purge_2_svc(proxy_purge_args *args, proxy_purge_result *result, struct svc_req *call)
+{
+    return purge(call, args, result, control_purge);
+}
+
+bool_t
+proxy_purge_preview_2_svc(proxy_purge_args *args, proxy_purge_result *result, struct svc_req *call)
+{
+    return purge(call, args, result, control_count);
+}
+
+/* ---- PROXY_SET ------------------------------------------------------------------------------- */
+
+/* Results are encoded on this thread before it handles another call. */
+static _Thread_local char sentence[CONTROL_SENTENCE];
+static _Thread_local char policy_text[POLICY_MAX_TEXT];
+
+_Static_assert(CONTROL_SHARDS_AUTOMATIC == PROXY_SHARDS_AUTOMATIC, "sent as it is");
+
+static struct control_change
+change_of(const proxy_set_args *args)
+{
+    return (struct control_change){
+        .policy = args->policy,
+        .set_capacity = args->set_capacity,
+        .capacity_pages = args->capacity_urls,
+        .capacity_bytes = args->capacity_bytes,
+        .shards = args->shards,
+        .cold = args->cold,
+    };
+}
+
+static proxy_status
+status_of(enum control_status status)
+{
+    switch (status) {
+    case CONTROL_OK:
+        return PROXY_OK;
+    case CONTROL_BAD_VALUE:
+        return PROXY_BAD_VALUE;
+    case CONTROL_NO_MEMORY:
+        break;
+    }
+    return PROXY_INTERNAL;
+}
+
+bool_t
+proxy_set_2_svc(proxy_set_args *args, proxy_set_result *result, struct svc_req *call)
+{
+    const struct control_change change = change_of(args);
+    struct service *service = service_for(call);
+    char text[CONTROL_CACHE_TEXT];
+    struct cache_config config;
+    struct cache_stats stats;
+
+    memset(result, 0, sizeof(*result));
+    if (!service) {
+        result->status = PROXY_DENIED;
+        result->proxy_set_result_u.sentence = refusal;
+        return TRUE;
+    }
+    result->status =
+        status_of(control_configure(&service->proxy, &change, &config, sentence, sizeof(sentence)));
+    if (result->status != PROXY_OK) {
+        result->proxy_set_result_u.sentence = sentence;
+        return TRUE;
+    }
+    log_info("the cache is now: %s%s", control_describe_cache(&config, text, sizeof(text)),
+             change.cold ? "; emptied" : "");
+    cache_get_stats(service->cache, &stats);
+    result->proxy_set_result_u.kept = stats.pages;
+    return TRUE;
+}
+
+bool_t
+proxy_set_preview_2_svc(proxy_set_args *args, proxy_set_preview_result *result,
+                        struct svc_req *call)
+{
+    proxy_set_state *state = &result->proxy_set_preview_result_u.state;
+    const struct control_change change = change_of(args);
+    struct service *service = service_for(call);
+    struct cache_config config;
+
+    memset(result, 0, sizeof(*result));
+    if (!service) {
+        result->status = PROXY_DENIED;
+        result->proxy_set_preview_result_u.sentence = refusal;
+        return TRUE;
+    }
+    result->status =
+        status_of(control_preview(&service->proxy, &change, &config, sentence, sizeof(sentence)));
+    if (result->status != PROXY_OK) {
+        result->proxy_set_preview_result_u.sentence = sentence;
+        return TRUE;
+    }
+    state->policy = policy_text;
+    policy_format(&config.policy, policy_text, sizeof(policy_text));
+    state->capacity_urls = config.capacity_pages;
+    state->capacity_bytes = config.capacity_bytes;
+    state->shards = config.shards;
+    return TRUE;
+}

@@ -1,0 +1,290 @@
+#include "server/rpc/front.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/container_of.h"
+#include "http/target.h"
+#include "proxy.h"
+
+struct front_exchange *
+front_begin(struct rpc_request *request, const struct front_version *version)
+{
+    struct service *service = service_of(request);
+    struct front_exchange *front = rpc_request_data(request);
+
+    memset(front, 0, sizeof(*front));
+    front->exchange.proxy = &service->proxy;
+    front->exchange.front = &version->front;
+    front->exchange.client = rpc_request_peer(request)->client;
+    front->exchange.waiting_bytes = rpc_request_bytes(request);
+    front->exchange.arrived_us = rpc_request_arrived_us(request);
+    front->exchange.worker = net_worker_number(rpc_request_worker(request));
+    return front;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static enum failure
+refuse(enum failure failure, const char *sentence, const char **why)
+{
+    *why = sentence;
+    return failure;
+}
+
+/*
+ * By a row of --origin, as a request over HTTP in absolute form; its URL is in memory of this
+ * thread then. 0; or the failure if there is none, and why.
+ */
+static enum failure
+find_row(const struct http_origins *origins, struct exchange *exchange, const char **why)
+{
+    static const char too_long[] = "the URL is longer than 8,192 bytes";
+    static _Thread_local char url[PROXY_MAX_URL], normal[FETCH_NORMAL_SIZE], path[PROXY_MAX_URL];
+    struct http_origin_request asked;
+    struct http_authority authority;
+    struct span text = fetch_normal_url(exchange->url, normal, sizeof(normal));
+    struct http_origin *row;
+    size_t len;
+
+    asked.https = span_starts_with(text, span_str("https://"));
+    if ((!asked.https && !span_starts_with(text, span_str("http://"))) ||
+        !http_authority_read(origin_route_authority(text), &authority))
+        return refuse(FAILURE_DENIED, "this server serves no such URL", why);
+    (void)origin_route_client(text, &asked.path);
+    if (asked.path.len > sizeof(path))
+        return refuse(FAILURE_BAD_URL, too_long, why);
+    asked.path = http_origins_clean_path(asked.path, path);
+    asked.host = authority.host;
+    asked.port = authority.port;
+    row = http_origins_path_leads_up(asked.path)
+              ? NULL
+              : http_origins_find(origins, asked.host, asked.path);
+    if (!row)
+        return refuse(FAILURE_DENIED, "this server does not serve that host and path", why);
+    len = http_origin_write_url(row, &asked, url, sizeof(url));
+    if (!len)
+        return refuse(FAILURE_BAD_URL, too_long, why);
+    exchange->url = span_of(url, len);
+    exchange->route = &row->route;
+    exchange->owned = true;
+    return 0;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static bool
+start(struct front_exchange *front)
+{
+    struct exchange *exchange = &front->exchange;
+    const struct http_origins *origins = &service_of(front_request(front))->origins;
+    const char *why;
+    enum failure failure = origins->count ? find_row(origins, exchange, &why) : 0;
+
+    if (!failure)
+        return exchange_start(exchange);
+    exchange_refuse(exchange, failure, why);
+    return true;
+}
+
+bool_t
+front_start(struct front_exchange *front, void *result)
+{
+    bool ended;
+
+    front->result = result;
+    ended = start(front);
+    front->result = NULL;
+    if (ended)
+        return front->has_result;
+    /* Wake-ups are posted to this very thread, so none can come before the deferral. */
+    rpc_request_defer(front_request(front));
+    return FALSE;
+}
+
+static void
+run_exchange(struct net_task *task)
+{
+    exchange_run(&container_of(task, struct front_exchange, task)->exchange);
+}
+
+void
+front_wake(struct exchange *exchange)
+{
+    struct front_exchange *front = front_of(exchange);
+
+    front->task.run = run_exchange;
+    net_worker_post(rpc_request_worker(front_request(front)), &front->task);
+}
+
+struct client_entry *
+front_limits(struct exchange *exchange)
+{
+    return rpc_request_client(front_request(front_of(exchange)));
+}
+
+/* ---- replies --------------------------------------------------------------------------------- */
+
+void
+front_end_exchange(void *held)
+{
+    struct front_exchange *front = held;
+
+    exchange_end(&front->exchange);
+}
+
+void
+front_pass(const struct object *object, struct object_place *place, uint64_t bytes)
+{
+    while (bytes) {
+        struct span run = object_read(object, place);
+
+        if (run.len == 0)
+            return;
+        if (run.len > bytes) {
+            place->offset -= run.len - bytes;
+            return;
+        }
+        bytes -= run.len;
+    }
+}
+
+/* A result whose last field is a piece of a body. */
+struct with_piece {
+    xdrproc_t encode;
+    void *result; /* with an empty body */
+    const struct front_piece *piece;
+};
+
+/* The empty body's length, 0, is the last word of the encoded result. */
+static bool_t
+encode_with_piece(XDR *xdr, struct with_piece *reply)
+{
+    static const char padding[BYTES_PER_XDR_UNIT];
+    struct object_place place = reply->piece->place;
+    size_t left = reply->piece->len;
+    u_int len = (u_int)left;
+
+    if (!reply->encode(xdr, reply->result, 0) ||
+        !XDR_SETPOS(xdr, XDR_GETPOS(xdr) - BYTES_PER_XDR_UNIT) || !xdr_u_int(xdr, &len))
+        return FALSE;
+    while (left) {
+        struct span run = object_read(reply->piece->object, &place);
+
+        if (run.len > left)
+            run.len = left;
+        if (run.len == 0 || !XDR_PUTBYTES(xdr, front_bytes(run), (u_int)run.len))
+            return FALSE;
+        left -= run.len;
+    }
+    len %= BYTES_PER_XDR_UNIT;
+    return len == 0 || XDR_PUTBYTES(xdr, (char *)(uintptr_t)padding, BYTES_PER_XDR_UNIT - len);
+}
+
+void
+front_reply_piece(struct rpc_request *request, xdrproc_t encode, void *result,
+                  const struct front_piece *piece)
+{
+    struct with_piece reply = {encode, result, piece};
+
+    rpc_request_reply(request, (xdrproc_t)encode_with_piece, &reply);
+}
+
+static const struct front_version *
+version_of(const struct front_exchange *front)
+{
+    return container_of(front->exchange.front, struct front_version, front);
+}
+
+void
+front_count_bytes(struct front_exchange *front, uint64_t bytes)
+{
+    const struct exchange *exchange = &front->exchange;
+
+    if (bytes == 0)
+        return;
+    metrics_add(exchange->proxy->config.metrics, exchange->worker, version_of(front)->bytes, bytes);
+    if (exchange->front->streams)
+        exchange_count_sent(exchange, bytes);
+}
+
+void
+front_count_answer(struct front_exchange *front, uint64_t bytes)
+{
+    const struct exchange *exchange = &front->exchange;
+
+    metrics_add(exchange->proxy->config.metrics, exchange->worker, version_of(front)->requests, 1);
+    front_count_bytes(front, bytes);
+}
+
+void
+front_reply(struct front_exchange *front, xdrproc_t encode, void *result, size_t size,
+            const struct object *object)
+{
+    struct rpc_request *request = front_request(front);
+    bool segmented = object && object->segmented;
+
+    front_count_answer(front, object ? object_length(object) : 0);
+    rpc_request_hold(request, front_end_exchange, front);
+    if (front->result && !segmented) {
+        memcpy(front->result, result, size);
+        front->has_result = true;
+        return;
+    }
+    if (front->result)
+        rpc_request_defer(request);
+    if (segmented)
+        front_reply_piece(
+            request, encode, result,
+            &(struct front_piece){.object = object, .len = (size_t)object_length(object)});
+    else
+        rpc_request_reply(request, encode, result);
+}
+
+void
+front_error(struct front_exchange *front, enum rpc_error error)
+{
+    front_count_answer(front, 0);
+    exchange_end(&front->exchange);
+    rpc_request_error(front_request(front), error);
+}
+
+/* ---- logs ------------------------------------------------------------------------------------ */
+
+static void
+log_request(struct front_exchange *front, struct access_entry *entry)
+{
+    const struct rpc_request *request = front_request(front);
+    const struct exchange *exchange = &front->exchange;
+
+    entry->peer = rpc_request_peer(request);
+    entry->protocol = version_of(front)->protocol;
+    entry->worker = exchange->worker;
+    entry->url = exchange->url;
+    entry->us = clock_monotonic_us() - exchange->arrived_us;
+    entry->fetch_us = exchange_fetch_us(exchange, entry->us);
+    service_log(service_of(request), entry);
+}
+
+void
+front_log_object(struct front_exchange *front, uint64_t bytes)
+{
+    const struct exchange *exchange = &front->exchange;
+
+    if (service_of(front_request(front))->logs)
+        log_request(front, &(struct access_entry){
+                               .outcome = outcome_word(exchange->outcome),
+                               .reason = http_reason_word(exchange_reason(exchange)),
+                               .status = exchange->object->status,
+                               .bytes = bytes,
+                               .victims = exchange->victims,
+                           });
+}
+
+void
+front_log_failure(struct front_exchange *front, enum failure why)
+{
+    if (service_of(front_request(front))->logs)
+        log_request(front, &(struct access_entry){.outcome = failure_word(why),
+                                                  .error = front->exchange.error});
+}

@@ -1,0 +1,103 @@
+/*
+ * What the fronts of both versions of the protocol share: the exchange of an RPC request, its
+ * reply, now or later, and what the logs have of it. A front decodes a call into an exchange
+ * (proxy/exchange.h) and encodes what comes of it: front_v1.c, front_v2.c. On the request's worker,
+ * except where marked.
+ */
+#ifndef SUNPROXY_SERVER_RPC_FRONT_H
+#define SUNPROXY_SERVER_RPC_FRONT_H
+
+#include <rpc/rpc.h>
+
+#include "net/worker.h"
+#include "proxy/exchange.h"
+#include "server/service.h"
+
+/* One version of the protocol. */
+struct front_version {
+    struct front front;
+    const char *protocol;        /* in the request database */
+    enum metric requests, bytes; /* that count its requests, and its bytes of bodies */
+};
+
+/* In the request's own memory: rpc_request_data(). */
+struct front_exchange {
+    struct exchange exchange; /* first */
+    struct net_task task;     /* runs the exchange after a wake-up */
+    void *result;             /* of the procedure while it runs, otherwise NULL */
+    bool has_result;          /* the procedure returns it */
+    bool show_victims;
+    bool begun; /* what the front has behind it is in use (hold.h) */
+};
+
+static inline struct front_exchange *
+front_of(struct exchange *exchange)
+{
+    return (struct front_exchange *)exchange;
+}
+
+static inline struct rpc_request *
+front_request(struct front_exchange *front)
+{
+    return rpc_request_of_data(front);
+}
+
+/* Bytes for a field of XDR's types, which are not const: encoding does not change them. */
+static inline char *
+front_bytes(struct span span)
+{
+    return (char *)(uintptr_t)span.ptr;
+}
+
+/* The exchange of a request, all zero but for what is the same in both versions. */
+struct front_exchange *front_begin(struct rpc_request *request,
+                                   const struct front_version *version);
+
+/*
+ * Starts the exchange. Returns what the procedure has to return: TRUE if `result` is filled, to be
+ * sent; FALSE if an answer has been sent or comes later.
+ */
+bool_t front_start(struct front_exchange *front, void *result);
+
+/* struct front's functions that do not depend on the version. wake: [any thread] */
+void front_wake(struct exchange *exchange);
+struct client_entry *front_limits(struct exchange *exchange);
+
+/*
+ * Answers with a result of `size` bytes, which `encode` encodes. What it refers to is the
+ * exchange's, or static, or short and valid until the procedure returns. If `object` is given, the
+ * result's last field is that object's body, and empty in the result if the body is segmented.
+ */
+void front_reply(struct front_exchange *front, xdrproc_t encode, void *result, size_t size,
+                 const struct object *object);
+
+/* A part of an object's body. */
+struct front_piece {
+    const struct object *object;
+    struct object_place place; /* where it begins */
+    size_t len;                /* bytes, which have been published */
+};
+
+/* Answers a deferred request with a result whose last field, empty in the result, is this piece. */
+void front_reply_piece(struct rpc_request *request, xdrproc_t encode, void *result,
+                       const struct front_piece *piece);
+
+/* Moves a place over bytes that have been published, or to the end of those. */
+void front_pass(const struct object *object, struct object_place *place, uint64_t bytes);
+
+/* Counts an answer; or bytes of the body that have been queued after it. */
+void front_count_answer(struct front_exchange *front, uint64_t bytes);
+void front_count_bytes(struct front_exchange *front, uint64_t bytes);
+
+/* Releases what the exchange has; for rpc_request_hold(). */
+void front_end_exchange(void *front);
+
+/* Answers with an RPC error. */
+void front_error(struct front_exchange *front, enum rpc_error error);
+
+/* Logs the request: with the exchange's object and the bytes of its body that were sent, or with a
+ * failure. */
+void front_log_object(struct front_exchange *front, uint64_t bytes);
+void front_log_failure(struct front_exchange *front, enum failure why);
+
+#endif

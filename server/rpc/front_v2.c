@@ -1,0 +1,276 @@
+/*
+ * The front of version 2: the procedure that rpcgen's dispatcher calls for a fetch, and its
+ * replies. The procedures for the rest of a body are in hold_read.c, those of statistics and
+ * administration in admin.c.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/container_of.h"
+#include "server/rpc/front_v2_result.h"
+#include "server/rpc/hold.h"
+
+/* A result refers to an object or a failure, which the request holds, or to static text. */
+int
+proxy_fetchprog_2_freeresult(SVCXPRT *transport, xdrproc_t encode, caddr_t result)
+{
+    (void)transport;
+    (void)encode;
+    (void)result;
+    return TRUE;
+}
+
+static proxy_source
+source_of(enum outcome outcome)
+{
+    switch (outcome) {
+    case OUTCOME_HIT:
+        return PROXY_HIT;
+    case OUTCOME_MISS:
+        return PROXY_MISS;
+    case OUTCOME_COALESCED:
+        return PROXY_COALESCED;
+    case OUTCOME_REVALIDATED:
+        return PROXY_REVALIDATED;
+    case OUTCOME_STALE:
+        return PROXY_STALE;
+    case OUTCOME_BYPASS:
+        break;
+    }
+    return PROXY_BYPASS;
+}
+
+static u_int
+age_of(const struct exchange *exchange)
+{
+    int64_t age_us = exchange->as_of_us - exchange->object->fetched_us;
+
+    return age_us > 0 ? (u_int)(age_us / 1000000) : 0;
+}
+
+/* All but the body, and what is known at its end. */
+static void
+begin_page(proxy_page *page, const struct exchange *exchange)
+{
+    const struct object *object = exchange->object;
+    int64_t total_us = clock_monotonic_us() - exchange->arrived_us;
+
+    page->http_status = object->status;
+    page->source = source_of(exchange->outcome);
+    page->age = exchange->outcome == OUTCOME_HIT ? age_of(exchange) : 0;
+    page->total_us = (uint64_t)total_us;
+    FRONT_REFER(page->final_url, proxy_url, object_final_url(object));
+    FRONT_REFER(page->headers, proxy_headers, object_fields(object));
+    if (exchange->outcome == OUTCOME_HIT)
+        metrics_observe(exchange->proxy->config.metrics, exchange->worker, HISTOGRAM_HIT_DURATION,
+                        total_us);
+}
+
+/* The body is complete, and fits an answer. */
+static void
+reply_whole(struct exchange *exchange)
+{
+    const struct object *object = exchange->object;
+    struct front_exchange *front = front_of(exchange);
+    proxy_fetch_result result = {.status = PROXY_OK};
+    proxy_page *page = &result.proxy_fetch_result_u.page;
+    /* Not on the stack, where it would be cleared for each reply: 130 instructions of a hit. */
+    static _Thread_local proxy_url victims[PROXY_MAX_VICTIMS];
+
+    front_log_object(front, object_length(object));
+    begin_page(page, exchange);
+    front_set_ending(&page->ending, front, victims);
+    if (!object->segmented)
+        FRONT_REFER(page->body, body, object_body(object));
+    front_reply(front, (xdrproc_t)xdr_proxy_fetch_result, &result, sizeof(result), object);
+}
+
+static void
+reply_failure(struct exchange *exchange, enum failure why, struct span sentence)
+{
+    /* A result is encoded on this thread before it makes another. */
+    static _Thread_local char text[FAILURE_SENTENCE];
+    size_t len = sentence.len < sizeof(text) ? sentence.len : sizeof(text) - 1;
+    proxy_fetch_result result = {.status = front_status_of(why)};
+
+    memcpy(text, sentence.ptr, len);
+    text[len] = '\0';
+    result.proxy_fetch_result_u.sentence = text;
+    front_log_failure(front_of(exchange), why);
+    front_reply(front_of(exchange), (xdrproc_t)xdr_proxy_fetch_result, &result, sizeof(result),
+                NULL);
+}
+
+/* ---- bodies that come in pieces ---------------------------------------------------------------
+ */
+
+/* The request is not answered with a piece, but fails; the exchange may have to be cancelled. */
+static void
+refuse(struct hold *hold, enum failure why, const char *sentence)
+{
+    struct exchange *exchange = &hold->front.exchange;
+
+    net_timer_cancel(&hold->timer);
+    hold->why = why;
+    hold->sentence = span_str(sentence);
+    if (exchange->complete || exchange_cancel(exchange))
+        reply_failure(exchange, why, hold->sentence);
+}
+
+/* The hold is open unless it has to be opened, at the price of another one of its connection. */
+static void
+reply_first(struct hold *hold)
+{
+    struct front_exchange *front = &hold->front;
+    struct exchange *exchange = &front->exchange;
+    struct rpc_request *request = front_request(front);
+    uint64_t length = object_length(exchange->object);
+    const struct front_piece piece = {
+        .object = exchange->object,
+        .len = (size_t)(length < PROXY_MAX_PIECE ? length : PROXY_MAX_PIECE),
+    };
+    proxy_rest rest = {.length = front_body_length(exchange)};
+    proxy_fetch_result result = {.status = PROXY_OK};
+    proxy_page *page = &result.proxy_fetch_result_u.page;
+
+    net_timer_cancel(&hold->timer);
+    if (!rpc_request_is_open(request)) {
+        refuse(hold, FAILURE_CANCELLED, "the client has gone");
+        return;
+    }
+    if (!hold->open && !hold_open(hold, true)) {
+        atomic_fetch_add(&hold->holds->refused, 1);
+        refuse(hold, FAILURE_OVERLOADED, "too many large bodies are being read; try again");
+        return;
+    }
+    if (front->result)
+        rpc_request_defer(request);
+    memcpy(rest.object, hold->name, sizeof(rest.object));
+    begin_page(page, exchange);
+    page->rest = &rest;
+    front_pass(piece.object, &hold->place, piece.len);
+    hold->sent = piece.len;
+    hold->used++;
+    front_count_answer(front, piece.len);
+    rpc_request_hold(request, front_end_exchange, front);
+    rpc_request_keep(request, &hold_keeper);
+    front_reply_piece(request, (xdrproc_t)xdr_proxy_fetch_result, &result, &piece);
+}
+
+/*
+ * PROXY_GET has waited for its first piece. Where there is no place for the hold, the body may end
+ * before it needs one.
+ */
+static void
+end_wait(struct hold *hold)
+{
+    bool waits_on = !hold->crowded && rpc_request_is_open(front_request(&hold->front)) &&
+                    !hold_open(hold, false);
+
+    hold->crowded = true;
+    if (!waits_on || !net_timer_set(&hold->timer, hold->holds->wait_us - HOLD_GATHER_US))
+        reply_first(hold);
+}
+
+/* The time is over: of PROXY_GET, of a call of PROXY_READ, or of the hold. */
+static void
+on_timer(struct net_timer *timer)
+{
+    struct hold *hold = container_of(timer, struct hold, timer);
+
+    if (!hold->open)
+        end_wait(hold);
+    else if (TAILQ_EMPTY(&hold->reads))
+        hold_look(hold);
+    else
+        hold_serve(hold, true);
+}
+
+/* PROXY_GET has not been answered. */
+static void
+wait_for_first(struct hold *hold)
+{
+    struct exchange *exchange = &hold->front.exchange;
+
+    if (exchange->complete && object_length(exchange->object) <= PROXY_MAX_PIECE) {
+        net_timer_cancel(&hold->timer);
+        reply_whole(exchange);
+    } else if (!rpc_request_is_open(front_request(&hold->front))) {
+        refuse(hold, FAILURE_CANCELLED, "the client has gone");
+    } else if (exchange->complete || object_length(exchange->object) > PROXY_MAX_PIECE) {
+        reply_first(hold);
+    } else if (!hold->timed) {
+        hold->timed = true;
+        if (!net_timer_set(&hold->timer, HOLD_GATHER_US))
+            reply_first(hold);
+    }
+}
+
+static void
+head(struct exchange *exchange)
+{
+    if (exchange->complete && object_length(exchange->object) <= PROXY_MAX_PIECE) {
+        reply_whole(exchange);
+        return;
+    }
+    hold_begin(hold_of(exchange), &hold_reads, on_timer);
+    wait_for_first(hold_of(exchange));
+}
+
+static void
+more(struct exchange *exchange)
+{
+    struct hold *hold = hold_of(exchange);
+
+    if (hold->open)
+        hold_serve(hold, false);
+    else if (!hold->ending && !hold->why)
+        wait_for_first(hold);
+}
+
+static void
+fail(struct exchange *exchange, enum failure why, struct span sentence)
+{
+    struct hold *hold = front_of(exchange)->begun ? hold_of(exchange) : NULL;
+
+    if (hold && (hold->open || hold->ending)) {
+        hold_fail(hold, why, sentence);
+        return;
+    }
+    if (hold)
+        net_timer_cancel(&hold->timer);
+    if (hold && hold->why)
+        reply_failure(exchange, hold->why, hold->sentence);
+    else
+        reply_failure(exchange, why, sentence);
+}
+
+static const struct front_version version_2 = {
+    .front =
+        {
+            .streams = true,
+            .wake = front_wake,
+            .limits = front_limits,
+            .head = head,
+            .more = more,
+            .fail = fail,
+        },
+    .protocol = "rpc2",
+    .requests = METRIC_FRONT_REQUESTS_RPC2,
+    .bytes = METRIC_FRONT_BYTES_RPC2,
+};
+
+bool_t
+proxy_get_2_svc(proxy_fetch_args *args, proxy_fetch_result *result, struct svc_req *call)
+{
+    struct rpc_request *request = rpc_request_of(call->rq_xprt);
+    struct front_exchange *front = front_begin(request, &version_2);
+    struct exchange *exchange = &front->exchange;
+
+    exchange->url = span_of(args->url.proxy_url_val, args->url.proxy_url_len);
+    exchange->fields = span_of(args->headers.proxy_headers_val, args->headers.proxy_headers_len);
+    exchange->no_store = args->flags & PROXY_FLAG_NO_STORE;
+    front->show_victims = (args->flags & PROXY_FLAG_WANT_VICTIMS) &&
+                          service_shows_victims(service_of(request), rpc_request_peer(request));
+    return front_start(front, result);
+}

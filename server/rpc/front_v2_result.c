@@ -1,0 +1,83 @@
+#include "server/rpc/front_v2_result.h"
+
+#include "http/field.h"
+
+proxy_status
+front_status_of(enum failure why)
+{
+    switch (why) {
+    case FAILURE_BAD_URL:
+        return PROXY_BAD_URL;
+    case FAILURE_BAD_FIELDS:
+        return PROXY_BAD_HEADERS;
+    case FAILURE_DENIED:
+        return PROXY_DENIED;
+    case FAILURE_RESOLVE:
+        return PROXY_RESOLVE_FAILED;
+    case FAILURE_CONNECT:
+        return PROXY_CONNECT_FAILED;
+    case FAILURE_TLS:
+        return PROXY_TLS_FAILED;
+    case FAILURE_TIMEOUT:
+    case FAILURE_CONNECT_TIMEOUT:
+        return PROXY_TIMED_OUT;
+    case FAILURE_ORIGIN:
+        return PROXY_ORIGIN_BROKE;
+    case FAILURE_TOO_LARGE:
+        return PROXY_TOO_LARGE;
+    case FAILURE_REDIRECT:
+        return PROXY_BAD_REDIRECT;
+    case FAILURE_OVERLOADED:
+        return PROXY_OVERLOADED;
+    case FAILURE_STOPPING:
+        return PROXY_STOPPING;
+    case FAILURE_NOT_CACHED: /* no request of this protocol demands it */
+    case FAILURE_INTERNAL:
+    case FAILURE_CANCELLED:
+        break;
+    }
+    return PROXY_INTERNAL;
+}
+
+void
+front_set_ending(proxy_ending *ending, struct front_exchange *front, proxy_url *victims)
+{
+    const struct exchange *exchange = &front->exchange;
+
+    ending->stored = exchange->stored;
+    ending->fetch_us = exchange->object->fetch_us;
+    ending->evicted = (u_int)exchange->evicted;
+    for (; front->show_victims && ending->victims.victims_len < exchange->victims->count &&
+           ending->victims.victims_len < PROXY_MAX_VICTIMS;
+         ending->victims.victims_len++) {
+        u_int i = ending->victims.victims_len;
+
+        FRONT_REFER(victims[i], proxy_url, object_url(exchange->victims->pages[i]));
+    }
+    ending->victims.victims_val = victims;
+}
+
+/* Written by the fetcher, of digits alone. */
+static int64_t
+parse_length(struct span digits)
+{
+    int64_t length = 0;
+
+    for (size_t i = 0; i < digits.len; i++)
+        length = length * 10 + (digits.ptr[i] - '0');
+    return length;
+}
+
+int64_t
+front_body_length(const struct exchange *exchange)
+{
+    static const struct span name = {"Content-Length", sizeof("Content-Length") - 1};
+    struct span lines = object_fields(exchange->object), line, value;
+
+    if (exchange->complete)
+        return (int64_t)object_length(exchange->object);
+    while (http_next_line(&lines, &line))
+        if (http_line_is(line, name, &value))
+            return parse_length(value);
+    return -1;
+}

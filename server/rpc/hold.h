@@ -1,0 +1,187 @@
+/*
+ * Held objects: what a client of version 2 goes on reading after PROXY_GET was answered with the
+ * first piece of a body (proxy.x). A hold is the exchange of that request, which is kept on its
+ * connection (rpc_request_keep()) with a name, and the calls of PROXY_READ that wait for bytes.
+ *
+ * A hold ends with its release, its connection, a time without calls, the failure of its fetch, a
+ * newer hold of a connection that has HOLDS_PER_CONNECTION of them, or where its memory is needed
+ * and it is not read. Pieces are sent from where
+ * they stand: while one is being written, what it refers to stays, and what follows counts as not
+ * taken, so that an object that is not stored has its window (cache/fill.h) behind its client.
+ *
+ * Everything here is for the connection's worker, but for what is marked [any].
+ */
+#ifndef SUNPROXY_SERVER_RPC_HOLD_H
+#define SUNPROXY_SERVER_RPC_HOLD_H
+
+#include "base/client_tally.h"
+#include "net/timer.h"
+#include "proxy.h"
+#include "server/rpc/front.h"
+
+/* Holds of one connection: beyond it the one that was used longest ago ends. */
+enum { HOLDS_PER_CONNECTION = 64 };
+
+/* Where the memory of a body is needed, a client that does not read its answer for as long is
+ * disconnected. */
+#define HOLD_UNREAD_US ((int64_t)1000000)
+
+/*
+ * While memory is needed, the hold of a complete object ends if less than a 64th of the object was
+ * sent for HOLD_UNREAD_US. It is looked at when it has been used, and this often otherwise.
+ */
+#define HOLD_LOOK_US ((int64_t)1000000)
+#define HOLD_LEAST_SENT 64u
+
+/* A call waits as long for a first byte. */
+#define HOLD_WAIT_US ((int64_t)10 * 1000000)
+
+/*
+ * And as long for more bytes: what a slow origin sends reaches the client a second later at most,
+ * and takes at most one round trip a second. PROXY_GET waits for its first piece as long once there
+ * is a head, or HOLD_WAIT_US if there is no place for the hold.
+ */
+#define HOLD_GATHER_US ((int64_t)1000000)
+
+/* PROXY_READ waits for this many bytes, if it asks for as many. Less than the window, so that they
+ * come. */
+#define HOLD_WORTHWHILE ((uint64_t)256 << 10)
+
+/* What has ended a hold. */
+enum hold_end {
+    HOLD_RELEASED,     /* PROXY_RELEASE */
+    HOLD_DISCONNECTED, /* the connection */
+    HOLD_EXPIRED,      /* no call for --hold-timeout */
+    HOLD_DISPLACED,    /* a newer hold of its connection, or what needs its memory */
+    HOLD_FAILED,       /* the fetch, which the client has got as an answer */
+    HOLD_ENDS
+};
+
+/* The holds of a service. [any] */
+struct holds {
+    struct memory_account places; /* counts a hold as a byte of MEMORY_REQUESTS */
+    struct client_tally *tally;   /* likewise, by clients */
+    int64_t timeout_us;
+    int64_t wait_us;          /* HOLD_WAIT_US, but in tests */
+    _Atomic int64_t short_us; /* monotonic: memory was short last; 0: never */
+    _Atomic uint64_t opened, refused;
+    _Atomic uint64_t ended[HOLD_ENDS];
+};
+
+/* At most `most` at a time, of which a client has at most a quarter of what others leave. False
+ * without memory. */
+bool holds_init(struct holds *holds, uint64_t most, int64_t timeout_us);
+
+/* After the last hold has ended. */
+void holds_free(struct holds *holds);
+
+/* There is no memory for a fetch: for a while holds that are not read end. */
+void holds_note_shortage(struct holds *holds);
+
+/* The row of a table of metrics. */
+struct hold_stats {
+    uint64_t open, opened, refused;
+    uint64_t ended[HOLD_ENDS];
+};
+void holds_get_stats(struct holds *holds, struct hold_stats *stats);
+
+/* A call of PROXY_READ that waits. In the call's own memory: rpc_request_data(). */
+struct hold_read {
+    TAILQ_ENTRY(hold_read) link; /* the hold's */
+    struct hold *hold;
+    uint64_t offset;
+    uint32_t count;
+    int64_t due_us; /* monotonic: it is answered, also without a byte */
+    bool gathered;  /* HOLD_GATHER_US are over: it is answered with any byte */
+};
+
+/* What the calls that wait need when their hold changes: hold_read.c. */
+struct hold_calls {
+    void (*serve_reads)(struct hold *hold, bool overdue);
+    void (*dismiss_reads)(struct hold *hold);
+};
+
+/* In the memory of the request of PROXY_GET. */
+struct hold {
+    struct front_exchange front; /* first. front.begun: what follows is set */
+    struct holds *holds;
+    const struct hold_calls *calls;
+    struct net_timer timer; /* of the first call that waits, or of the hold if none does */
+    bool timed;             /* PROXY_GET waits for its first piece, until the timer */
+    bool crowded;           /* and there was no place for the hold after HOLD_GATHER_US */
+    bool open;              /* it has been counted, and can be found */
+    bool ending;            /* it cannot be found any more */
+    bool stopped;           /* the connection brings no further call */
+    bool cancelled;         /* the exchange has still its last call to come */
+    bool logged;
+    bool again;                /* `why` does not concern a fetch of the client's own */
+    enum failure why;          /* of the fetch, or of PROXY_GET; 0: none */
+    struct object *failure;    /* a reference to what has the sentence; or NULL: */
+    struct span sentence;      /* static text */
+    unsigned used;             /* answers with bytes of it that are not written, and functions */
+    struct object_place place; /* behind the last byte that was sent */
+    uint64_t sent;             /* bytes that were sent */
+    int64_t used_us;           /* of the last call for it */
+    int64_t idle_us;           /* nothing uses it from then on */
+    int64_t moved_us;          /* HOLD_LEAST_SENT of the object has been sent since, */
+    uint64_t moved_at;         /* when this much had been */
+    unsigned char name[PROXY_OBJECT_BYTES];
+    TAILQ_HEAD(, hold_read) reads;
+};
+
+/* Bytes of RPC's own memory that a front needs for each request: rpc_limits.request_data. */
+#define FRONT_REQUEST_DATA sizeof(struct hold)
+
+_Static_assert(sizeof(struct hold_read) <= FRONT_REQUEST_DATA, "it fits");
+
+static inline struct hold *
+hold_of(struct exchange *exchange)
+{
+    return (struct hold *)exchange;
+}
+
+/* ---- hold.c ---------------------------------------------------------------------------------- */
+
+/*
+ * A body has begun that PROXY_GET may not answer whole. expired() is called when its timer, or the
+ * time of the first call that waits, is over.
+ */
+void hold_begin(struct hold *hold, const struct hold_calls *calls,
+                void (*expired)(struct net_timer *timer));
+
+/*
+ * Gives it a name and a place among the holds of its connection, of which another one ends if
+ * `displaces`. Otherwise false: there are too many.
+ */
+bool hold_open(struct hold *hold, bool displaces);
+
+/* The open hold of this name on the connection of `request`; NULL: there is none. */
+struct hold *hold_find(const struct rpc_request *request, const proxy_object name);
+
+/* rpc_keeper of the request of an open hold. */
+extern const struct rpc_keeper hold_keeper;
+
+/* It is not used any more by what has counted itself in hold->used, as an answer when it has been
+ * written: it may be gone afterwards. */
+void hold_unuse(struct hold *hold);
+
+/* Nothing has used it since the timer was set: it ends, or the timer is set again. */
+void hold_look(struct hold *hold);
+
+/* No call can find it any more; those that wait are answered. It goes when nothing refers to it. */
+void hold_end(struct hold *hold, enum hold_end end);
+
+/* The last call of its exchange: calls that wait are answered, or later ones. The hold may be gone
+ * afterwards. */
+void hold_fail(struct hold *hold, enum failure why, struct span sentence);
+
+/* ---- hold_read.c ----------------------------------------------------------------------------- */
+
+/* Answers calls that wait, the first one also if nothing has come and `overdue`. The hold may be
+ * gone afterwards. */
+void hold_serve(struct hold *hold, bool overdue);
+
+/* hold_serve(), and the answer to all calls that wait that there is no such object. */
+extern const struct hold_calls hold_reads;
+
+#endif
