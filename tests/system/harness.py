@@ -386,8 +386,8 @@ class Daemon(Process):
             argv = namespace.enter(argv)
         super().__init__(test, name, argv, preexec=preexec, env=env, expect=expect,
                          pass_fds=pass_fds)
-        # Of these levels it says nothing.
-        self.says_ready = not {"error", "warning"}.intersection(map(str, options))
+        # At these levels, or where its words go elsewhere, nothing says so.
+        self.says_ready = not preexec and not {"error", "warning"}.intersection(map(str, options))
         if ready:
             self.wait_ready()
 
