@@ -262,11 +262,11 @@ START_TEST(no_cache_at_all_hits_more)
         tiny = made_of(ids, sizes, TINY_REQUESTS, TINY_PAGES);
         ck_assert(sim_bound_make(&tiny.trace, 0, 0, &bound));
         hits = best(&tiny, 0, empty, capacity, false);
-        ck_assert_double_ge(sim_bound_hit_ratio(&bound, capacity) * TINY_REQUESTS,
+        ck_assert_double_ge(sim_bound_hit_ratio(&bound, capacity) * (double)TINY_REQUESTS,
                             (double)hits - 1e-9);
         ck_assert_double_ge(sim_bound_byte_hit_ratio(&bound, capacity) * (double)asked,
                             (double)best(&tiny, 0, empty, capacity, true) - 1e-9);
-        met += (double)hits > sim_bound_hit_ratio(&bound, capacity) * TINY_REQUESTS - 0.5;
+        met += (double)hits > sim_bound_hit_ratio(&bound, capacity) * (double)TINY_REQUESTS - 0.5;
         sim_bound_free(&bound);
         made_free(&tiny);
     }

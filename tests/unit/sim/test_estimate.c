@@ -79,7 +79,7 @@ START_TEST(misses_that_all_pages_have_are_no_error)
     config.capacity_pages = sim_sample_capacity(PAGES, sample.sampling.rate);
     config.sampling = &sample.sampling;
     result = run(&sample.trace, &config);
-    ck_assert_double_eq_tol(result.hit_ratio, 1 - 1.0 / EACH, 1e-9);
+    ck_assert_double_eq_tol(result.hit_ratio, 1 - 1.0 / (double)EACH, 1e-9);
     ck_assert_double_lt(result.hit_ratio_error, 1e-6);
     sim_sample_free(&sample);
     made_free(&m);
