@@ -10,6 +10,7 @@
 #                        with what was measured (STUDY="geni leiden": of these)
 #   make reproduction    the same, and renew the tables of docs/REPRODUCTION.md
 #   make fuzz            run each fuzz target for SECONDS (default 60) with libFuzzer; needs clang
+#   make structure       print what a script counts of the sources (booleans, files, lines), with bounds
 #   make coverage        run the tests, print lines and branches covered by folder; needs gcovr
 #   make bench           measure CPU time per request, requests per second and memory, of the
 #                        server over RPC, of the server over HTTP beside the caches that are
@@ -166,7 +167,7 @@ endif
 DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"'
 
 # Probes run once, and only for targets that compile: before setup there may be nothing to ask.
-ifneq ($(filter-out help clean distclean setup setup-test demo reproduce reproduction test test-debian check-policy fuzz coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-test soak format \
+ifneq ($(filter-out help clean distclean setup setup-test demo reproduce reproduction test test-debian check-policy fuzz structure coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-test soak format \
 	uninstall,$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(pkg_cflags)
 PKG_LIBS := $(pkg_libs)
@@ -217,7 +218,7 @@ FUZZ := $(patsubst %.c,$(B)/%,$(filter-out $(FUZZ_SHARED),$(wildcard tests/fuzz/
 SOAK := $(B)/tests/soak/soak
 PEERS := $(patsubst %.c,$(B)/%,$(wildcard tests/system/peers/*.c))
 
-.PHONY: all help clean distclean install test test-debian check-policy demo reproduce reproduction fuzz coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-test setup \
+.PHONY: all help clean distclean install test test-debian check-policy demo reproduce reproduction fuzz structure coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-test setup \
 	setup-test unit programs origin peers bench-programs fuzz-programs soak soak-programs format uninstall
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -457,6 +458,9 @@ fuzz: setup
 	$(Q)scripts/setup.sh fuzz
 	$(Q)$(MAKE) VARIANT=fuzz CC="$(FUZZ_CC)" fuzz-programs
 	$(Q)tests/fuzz/run.sh $(SECONDS)
+
+structure:
+	$(Q)python3 tests/structure.py
 
 coverage: setup-test
 	$(Q)scripts/setup.sh coverage

@@ -12,7 +12,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C
-folders="base cache cli client fetch http net policies rpc server sim study trace"
+folders="base cache cli client fetch http net policies proxy rpc server sim study trace"
 
 failed=0
 if [ "${1:-}" != report ]; then
