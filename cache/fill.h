@@ -68,6 +68,9 @@ struct object_waiter {
                   event on */
 };
 
+/* A notify() for a waiter whose events nothing waits for. */
+void object_waiter_ignore(struct object_waiter *waiter);
+
 /*
  * Takes the events that have not been taken, and with them what they announce. To be called once
  * for each notify(), after it. After a last event the cache does not touch the waiter any more.

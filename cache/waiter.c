@@ -3,6 +3,12 @@
 #include "cache/waiters.h"
 #include "cache/window.h"
 
+void
+object_waiter_ignore(struct object_waiter *waiter)
+{
+    (void)waiter;
+}
+
 unsigned
 object_waiter_take(struct object_waiter *waiter)
 {

@@ -10,6 +10,7 @@
 #include "client/get_cache_status.h"
 #include "client/get_http.h"
 #include "http/field.h"
+#include "http/response_head.h"
 
 #define MAX_HEAD (256u << 10)
 #define MAX_LINES (256u << 10)
@@ -20,12 +21,6 @@ static const struct get_failure no_memory = {
     .status = EX_SOFTWARE, .code = "no_memory", .sentence = "out of memory"};
 
 /* ---- what libcurl calls ---------------------------------------------------------------------- */
-
-static bool
-is_redirect(unsigned status)
-{
-    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
-}
 
 /* False without memory. */
 static bool
@@ -62,7 +57,7 @@ end_head(struct http_fetch *fetch)
         fetch->failure = no_memory;
         return false;
     }
-    fetch->follows = fetch->transport->options->location && is_redirect((unsigned)status) &&
+    fetch->follows = fetch->transport->options->location && http_status_is_redirect((unsigned)status) &&
                      get_answer_field(fetch->answer, "Location").len != 0;
     if (!fetch->follows)
         get_queue_head(fetch->answer);

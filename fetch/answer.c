@@ -4,17 +4,12 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/ascii.h"
 #include "fetch/headers.h"
 #include "http/field.h"
 #include "http/hop_by_hop.h"
 
 /* ---- the status line ----------------------------------------------------------------- */
-
-static bool
-is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
 
 /* RFC 9112 section 4: a space and three digits, then a space or the end of the line. */
 static bool
@@ -23,7 +18,7 @@ read_code(unsigned *status, struct span rest)
     if (rest.len < 4 || rest.ptr[0] != ' ' || rest.ptr[1] < '1')
         return false;
     for (unsigned i = 1; i <= 3; i++)
-        if (!is_digit(rest.ptr[i]))
+        if (!ascii_is_digit(rest.ptr[i]))
             return false;
     *status = (unsigned)(rest.ptr[1] - '0') * 100 + (unsigned)(rest.ptr[2] - '0') * 10 +
               (unsigned)(rest.ptr[3] - '0');
@@ -35,11 +30,11 @@ status_line_read(struct status_line *status, struct span line)
 {
     size_t len = 6;
 
-    if (line.len < 7 || memcmp(line.ptr, "HTTP/", 5) != 0 || !is_digit(line.ptr[5]))
+    if (line.len < 7 || memcmp(line.ptr, "HTTP/", 5) != 0 || !ascii_is_digit(line.ptr[5]))
         return false;
     status->version = (unsigned)(line.ptr[5] - '0') * 10;
     if (line.ptr[6] == '.') {
-        if (line.len < 8 || !is_digit(line.ptr[7]))
+        if (line.len < 8 || !ascii_is_digit(line.ptr[7]))
             return false;
         status->version += (unsigned)(line.ptr[7] - '0');
         len = 8;

@@ -2,14 +2,9 @@
 #include "base/clock.h"
 #include "fetch/method.h"
 #include "fetch/transfer_parts.h"
+#include "http/response_head.h"
 
 #define MAX_INTERIM 16u /* 1xx answers before the final one */
-
-static bool
-is_redirect(unsigned status)
-{
-    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
-}
 
 /* What the bytes that follow the head are. */
 static bool
@@ -96,7 +91,7 @@ take_answer(struct transfer *t)
     if (t->head.ambiguous || t->head.binds)
         curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
     t->redirecting =
-        method_may_follow(t->request) && is_redirect(t->status.status) && t->head.location;
+        method_may_follow(t->request) && http_status_is_redirect(t->status.status) && t->head.location;
     if (!prepare_body(t))
         return false;
     t->owner.hop(t->owner.context, &(struct fetch_hop){

@@ -52,6 +52,13 @@ http_written(const struct http_writer *writer)
 /* The reason phrase of a status; "" for one that is not registered. */
 const char *http_reason(unsigned status);
 
+/* Does the status lead to the URL in Location (RFC 9110 section 15.4)? */
+static inline bool
+http_status_is_redirect(unsigned status)
+{
+    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
 /* "HTTP/1.1 status reason" and CR LF. `status` has three digits. */
 void http_write_status(struct http_writer *writer, unsigned status);
 

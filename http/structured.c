@@ -1,16 +1,11 @@
 #include "http/structured.h"
 
+#include "base/ascii.h"
 #include "http/field.h"
 
 #define INTEGER_DIGITS_MAX 15
 #define DECIMAL_WHOLE_MAX 12
 #define DECIMAL_FRACTION_MAX 3
-
-static bool
-is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
 
 static bool
 is_lower(char c)
@@ -54,7 +49,7 @@ take_key(struct span *text, struct span *key)
 
     if (text->len == 0 || !(is_lower(text->ptr[0]) || text->ptr[0] == '*'))
         return false;
-    while (len < text->len && (is_lower(text->ptr[len]) || is_digit(text->ptr[len]) ||
+    while (len < text->len && (is_lower(text->ptr[len]) || ascii_is_digit(text->ptr[len]) ||
                                (text->ptr[len] && memchr("_-.*", text->ptr[len], 4))))
         len++;
     *key = span_of(text->ptr, len);
@@ -70,7 +65,7 @@ take_number(struct span *text, struct http_dictionary_member *item)
     size_t whole = 0, fraction = 0;
     int64_t n = 0;
 
-    while (whole < text->len && is_digit(text->ptr[whole])) {
+    while (whole < text->len && ascii_is_digit(text->ptr[whole])) {
         if (++whole > INTEGER_DIGITS_MAX)
             return false;
         n = n * 10 + (text->ptr[whole - 1] - '0');
@@ -82,7 +77,7 @@ take_number(struct span *text, struct http_dictionary_member *item)
     item->integer = negative ? -n : n;
     if (!take_char(text, '.'))
         return true;
-    while (fraction < text->len && is_digit(text->ptr[fraction]))
+    while (fraction < text->len && ascii_is_digit(text->ptr[fraction]))
         fraction++;
     skip(text, fraction);
     item->type = HTTP_ITEM_DECIMAL;
@@ -132,7 +127,7 @@ take_bytes(struct span *text, struct http_dictionary_member *item)
 {
     size_t len = 0;
 
-    while (len < text->len && (is_alpha(text->ptr[len]) || is_digit(text->ptr[len]) ||
+    while (len < text->len && (is_alpha(text->ptr[len]) || ascii_is_digit(text->ptr[len]) ||
                                (text->ptr[len] && memchr("+/=", text->ptr[len], 3))))
         len++;
     skip(text, len);
@@ -155,7 +150,7 @@ take_bare_item(struct span *text, struct http_dictionary_member *item)
 {
     if (text->len == 0)
         return false;
-    if (is_digit(text->ptr[0]) || text->ptr[0] == '-')
+    if (ascii_is_digit(text->ptr[0]) || text->ptr[0] == '-')
         return take_number(text, item);
     if (is_alpha(text->ptr[0]) || text->ptr[0] == '*')
         return take_token(text, item);

@@ -213,12 +213,6 @@ begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rul
     return true;
 }
 
-static void
-ignore(struct object_waiter *waiter)
-{
-    (void)waiter;
-}
-
 /*
  * The object is used stale, and its successor is fetched without a request that waits for it: RFC
  * 5861 section 3. The exchange waits until the fetch has begun, so that it is not unwanted before.
@@ -230,7 +224,7 @@ refresh_in_background(struct exchange *x, struct cache_fill *fill, struct object
     struct origin_fill_request request = fill_request(x);
 
     x->url = object_url(object);
-    waiter->notify = ignore; /* no other thread has the fill yet */
+    waiter->notify = object_waiter_ignore; /* no other thread has the fill yet */
     request.leader = &x->waiter;
     request.background = true;
     origin_fill_start(x->proxy, fill, &request);

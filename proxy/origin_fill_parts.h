@@ -239,6 +239,9 @@ void origin_fill_explain(struct origin_fill *fill, enum http_reason reason);
 /* The other waiters look up again. A bypass has none, and proves nothing for other requests. */
 void origin_fill_isolate(struct origin_fill *fill);
 
+/* For cache_fill_fail(): all but the leader look up again. */
+bool origin_fill_is_no_leader(const struct object_waiter *waiter, void *context);
+
 /*
  * Begins a fill for the cache that no request has led to, beside this one: of its URL and the
  * variant. *stored is the object that it replaces, a reference, or NULL. NULL if the cache has an

@@ -12,14 +12,6 @@
 #include "http/variant.h"
 #include "proxy/origin_fill_parts.h"
 
-static int64_t
-wall_s(const struct origin_fill *fill)
-{
-    const struct proxy_clock *clock = &fill->proxy->config.clock;
-
-    return clock->wall_us(clock->context) / 1000000;
-}
-
 /* What becomes of the object. */
 enum verdict {
     KEPT,
@@ -40,7 +32,7 @@ evaluate(const struct origin_fill *fill, struct span lines, struct span validate
         .status = fill->stored->status,
         .lines = lines,
         .validated_by = validated_by,
-        .arrival = {.wall_s = wall_s(fill), .waited_us = fill->waited_us},
+        .arrival = {.wall_s = proxy_wall_s(fill->proxy), .waited_us = fill->waited_us},
         .made_for = validated_by.ptr ? sharing_made_for(fill->stored->notes) : 0,
     };
 
@@ -111,7 +103,7 @@ update(struct origin_fill *fill, const struct fetch_head *head, struct buf *fiel
     const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->owned);
     struct sharing sharing;
 
-    if (!http_update_fields(object_fields(fill->stored), head->headers, &rules, wall_s(fill),
+    if (!http_update_fields(object_fields(fill->stored), head->headers, &rules, proxy_wall_s(fill->proxy),
                             fields))
         return EXPIRED;
     evaluate(fill, buf_span(fields), head->headers, &sharing);

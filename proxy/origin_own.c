@@ -59,7 +59,7 @@ is_storable(struct origin_fill *fill, const struct fetch_head *head)
         .request_lines = span_of(fill->lines.data, fill->plain),
         .status = head->status,
         .lines = head->headers,
-        .arrival = {.wall_s = proxy->config.clock.wall_us(proxy->config.clock.context) / 1000000,
+        .arrival = {.wall_s = proxy_wall_s(proxy),
                     .waited_us = fill->waited_us},
         .own_location = true,
     };

@@ -69,14 +69,8 @@ origin_fill_explain(struct origin_fill *fill, enum http_reason reason)
     cache_fill_explain(&fill->base, reason);
 }
 
-static void
-ignore(struct object_waiter *waiter)
-{
-    (void)waiter;
-}
-
-static bool
-is_no_leader(const struct object_waiter *waiter, void *context)
+bool
+origin_fill_is_no_leader(const struct object_waiter *waiter, void *context)
 {
     (void)context;
     return !waiter->leader;
@@ -91,7 +85,7 @@ origin_fill_beside(const struct origin_fill *fill, struct span variant,
     struct cache *cache = fill->proxy->config.cache;
     struct cache_found found;
 
-    *waiter = (struct object_waiter){.notify = ignore};
+    *waiter = (struct object_waiter){.notify = object_waiter_ignore};
     if (cache_lookup(cache, &key,
                      &(struct cache_request){.waiter = waiter,
                                              .conditions = conditions,
@@ -116,7 +110,7 @@ origin_fill_end_beside(struct cache_fill **beside, struct object_waiter *waiter)
 void
 origin_fill_drop_beside(struct cache_fill **beside, struct object_waiter *waiter, bool has_head)
 {
-    cache_fill_fail(*beside, FAILURE_ORIGIN, "the response broke off", has_head ? NULL : is_no_leader,
+    cache_fill_fail(*beside, FAILURE_ORIGIN, "the response broke off", has_head ? NULL : origin_fill_is_no_leader,
                     NULL);
     origin_fill_end_beside(beside, waiter);
 }

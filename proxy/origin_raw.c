@@ -13,14 +13,6 @@
 #define PARTIAL_CONTENT 206u /* RFC 9110 section 15.3.7 */
 #define PROXY_CHALLENGE 407u /* section 15.5.8 */
 
-static int64_t
-wall_s(const struct origin_fill *fill)
-{
-    const struct proxy_clock *clock = &fill->proxy->config.clock;
-
-    return clock->wall_us(clock->context) / 1000000;
-}
-
 /* The request's lines as the origin's response is selected by them. */
 static struct span
 request_lines(const struct origin_fill *fill)
@@ -88,7 +80,7 @@ origin_raw_request(struct origin_fill *fill, struct span fields)
     fill->plain = fill->lines.len;
     if (!fill->as_is) {
         fill->conditional =
-            previous && http_write_validation(object_fields(previous), wall_s(fill), &fill->lines);
+            previous && http_write_validation(object_fields(previous), proxy_wall_s(fill->proxy), &fill->lines);
         fill->forwards = !fill->conditional && !fill->background &&
                          append_lines(fields, LINE_CONDITION, &fill->lines);
         fill->ends_early =
@@ -109,7 +101,7 @@ evaluate(struct origin_fill *fill, const struct http_received *about)
 
     received.method = span_str("GET");
     received.request_lines = request_lines(fill);
-    received.arrival = (struct http_arrival){.wall_s = wall_s(fill), .waited_us = fill->waited_us};
+    received.arrival = (struct http_arrival){.wall_s = proxy_wall_s(fill->proxy), .waited_us = fill->waited_us};
     sharing_add_raw(&fill->sharing, &received, &rules, proxy_now_us(fill->proxy));
 }
 
@@ -236,7 +228,7 @@ write_parts(struct origin_fill *fill, const struct fetch_head *head, struct orig
     struct span lines = head->headers;
 
     read_tags(fill, lines, &parts->tags);
-    if (http_stored_fields(lines, &rules, wall_s(fill), &parts->fields)) {
+    if (http_stored_fields(lines, &rules, proxy_wall_s(fill->proxy), &parts->fields)) {
         if (head->status == PROXY_CHALLENGE)
             write_proxy_challenges(lines, &parts->fields);
         return !buf_failed(&parts->fields);
@@ -384,12 +376,12 @@ confirmed(struct origin_fill *fill, const struct fetch_head *head, struct origin
     struct span before = object_fields(previous);
     struct buf *fields = &parts->fields;
 
-    if (!http_not_modified_concerns(head->headers, before, wall_s(fill))) {
+    if (!http_not_modified_concerns(head->headers, before, proxy_wall_s(fill->proxy))) {
         fill->again = true;
         return ORIGIN_RAW_TAKEN;
     }
     /* Where the updated fields are too many, or too long, a new response may have fewer. */
-    if (!http_update_fields(before, head->headers, &rules, wall_s(fill), fields)) {
+    if (!http_update_fields(before, head->headers, &rules, proxy_wall_s(fill->proxy), fields)) {
         fill->again = true;
         return ORIGIN_RAW_TAKEN;
     }

@@ -80,19 +80,6 @@ take_token(const struct origin_fill_request *request, int64_t now_us)
     return 0;
 }
 
-static bool
-is_no_leader(const struct object_waiter *waiter, void *context)
-{
-    (void)context;
-    return !waiter->leader;
-}
-
-static void
-ignore(struct object_waiter *waiter)
-{
-    (void)waiter;
-}
-
 /*
  * Submits the fetch. False: refused, with the reason; `text`, of FAILURE_SENTENCE bytes, may have
  * the sentence.
@@ -212,8 +199,8 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     if (fill->route)
         origin_route_give_back(fill->route, &fill->choice, proxy_now_us(proxy));
     /* No other thread has the fill yet. */
-    request->leader->base.notify = ignore;
-    cache_fill_fail(base, why, sentence, is_no_leader, NULL);
+    request->leader->base.notify = object_waiter_ignore;
+    cache_fill_fail(base, why, sentence, origin_fill_is_no_leader, NULL);
     origin_fill_free(fill);
     return false;
 }

@@ -141,6 +141,12 @@ proxy_now_us(const struct proxy *proxy)
     return proxy->config.clock.monotonic_us(proxy->config.clock.context);
 }
 
+static inline int64_t
+proxy_wall_s(const struct proxy *proxy)
+{
+    return proxy->config.clock.wall_us(proxy->config.clock.context) / 1000000;
+}
+
 /*
  * The account's hook for a charge that does not fit, where it is for pages or fetches: gives up
  * bodies (shedding.h). Returns the bytes given up. [fetcher's thread]

@@ -38,7 +38,7 @@ staleness_permits(const struct proxy *proxy, const struct object *object, bool o
         .method = span_str("GET"),
         .status = object->status,
         .lines = object_fields(object),
-        .arrival.wall_s = proxy->config.clock.wall_us(proxy->config.clock.context) / 1000000,
+        .arrival.wall_s = proxy_wall_s(proxy),
     };
     const struct http_storing_rules rules = proxy_storing_rules(proxy, owned);
     struct http_storing storing;

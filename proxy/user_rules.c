@@ -11,7 +11,7 @@ user_rules_permit_stale(const struct proxy *proxy, const struct object *object, 
         .request_lines = span_str(""),
         .status = object->status,
         .lines = object_fields(object),
-        .arrival.wall_s = proxy->config.clock.wall_us(proxy->config.clock.context) / 1000000,
+        .arrival.wall_s = proxy_wall_s(proxy),
         .made_for = http_credentials_of(request_lines),
     };
     const struct http_storing_rules rules = proxy_storing_rules(proxy, owned);

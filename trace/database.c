@@ -7,6 +7,7 @@
 
 #include "base/sqlite.h"
 #include "trace/formats.h"
+#include "trace/input.h"
 
 /* Of all that SQLite allocates. Its pages and statements take about 3 MiB, and the index of a
  * write-ahead log that is read without a file for it 8 bytes a page. */
@@ -244,6 +245,12 @@ database_check_row(struct database *d, sqlite3_stmt *statement, size_t row, int6
                             !database_rises(last, row == 0, sqlite3_column_int64(statement, 0))))
         rc = SQLITE_CORRUPT;
     return rc;
+}
+
+int
+database_stops_with_input(void *input)
+{
+    return input_should_stop(input);
 }
 
 int

@@ -73,6 +73,9 @@ int database_check_row(struct database *d, sqlite3_stmt *statement, size_t row, 
  */
 int database_verdict(const struct database *d, int rc);
 
+/* A progress handler for database_open(), with the input as its context. */
+int database_stops_with_input(void *input);
+
 /* False if this id, of the row behind that with *last, is not above it: a page came again. */
 bool database_rises(int64_t *last, bool first, int64_t id);
 

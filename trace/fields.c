@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 
+#include "base/ascii.h"
 #include "trace/trace.h"
 
 #define MICRO INT64_C(1000000)
@@ -10,12 +11,6 @@ static bool
 is_blank(char c)
 {
     return c == ' ' || c == '\t';
-}
-
-static bool
-is_digit(char c)
-{
-    return c >= '0' && c <= '9';
 }
 
 struct span
@@ -127,7 +122,7 @@ fields_uint(struct span s, uint64_t *value)
     for (size_t i = 0; i < s.len; i++) {
         uint64_t digit = (uint64_t)(s.ptr[i] - '0');
 
-        if (!is_digit(s.ptr[i]) || __builtin_mul_overflow(sum, 10U, &sum) ||
+        if (!ascii_is_digit(s.ptr[i]) || __builtin_mul_overflow(sum, 10U, &sum) ||
             __builtin_add_overflow(sum, digit, &sum))
             return false;
     }
@@ -192,7 +187,7 @@ fraction(struct span s, int64_t *us)
 
     *us = 0;
     for (size_t i = 0; i < s.len; i++) {
-        if (!is_digit(s.ptr[i]))
+        if (!ascii_is_digit(s.ptr[i]))
             return false;
         unit /= 10;
         *us += (s.ptr[i] - '0') * unit;
@@ -244,7 +239,7 @@ take_number(struct span *s, size_t digits, char behind, int64_t *value)
     if (s->len < digits + (behind ? 1 : 0))
         return false;
     for (size_t i = 0; i < digits; i++) {
-        if (!is_digit(s->ptr[i]))
+        if (!ascii_is_digit(s->ptr[i]))
             return false;
         *value = *value * 10 + (s->ptr[i] - '0');
     }
@@ -284,7 +279,7 @@ take_fraction(struct span *s, int64_t *us)
     *us = 0;
     if (s->len == 0 || s->ptr[0] != '.')
         return true;
-    while (end < s->len && is_digit(s->ptr[end]))
+    while (end < s->len && ascii_is_digit(s->ptr[end]))
         end++;
     good = fraction(span_of(s->ptr + 1, end - 1), us);
     *s = span_of(s->ptr + end, s->len - end);

@@ -259,12 +259,6 @@ add_request(const struct rows *rows, const struct visit *visit, struct trace_bui
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static int
-stop_if_asked(void *context)
-{
-    return input_should_stop(context);
-}
-
 /* NOT INDEXED: an index may be damaged or missing where the table is not. */
 static int
 prepare_visits(struct database *database, const struct history *history, const char *id,
@@ -334,7 +328,7 @@ history_read(struct input *in, const struct history *history, const struct trace
     if (error != TRACE_OK)
         return error;
     buf_init(&rows.urls, SIZE_MAX / 2);
-    rc = database_open(&database, snapshot.path, history->tables, stop_if_asked, in);
+    rc = database_open(&database, snapshot.path, history->tables, database_stops_with_input, in);
     /* Reads the schema, and with that whatever stands in a log or a journal. */
     if (rc == SQLITE_OK)
         rc =

@@ -29,6 +29,12 @@ json_line_free(struct json_line *json)
     json->root = NULL;
 }
 
+void
+json_line_end(struct line_reader *reader)
+{
+    json_line_free((void *)reader->state);
+}
+
 static const cJSON *
 find(const cJSON *object, const char *name)
 {

@@ -7,6 +7,7 @@
 #include <cjson/cJSON.h>
 
 #include "base/span.h"
+#include "trace/lines.h"
 
 #define JSON_LINE_NUMBERS 16u
 #define JSON_LINE_NUMBER_BYTES 40u
@@ -24,6 +25,9 @@ struct json_line {
  */
 bool json_line_parse(struct json_line *json, struct span line);
 void json_line_free(struct json_line *json);
+
+/* json_line_free() for a format (lines.h) whose state is a struct json_line or begins with one. */
+void json_line_end(struct line_reader *reader);
 
 /*
  * The text of a member that is a string, or of a number, printed with at most 6 decimals; empty if

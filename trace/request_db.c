@@ -181,12 +181,6 @@ add_request(const struct rows *rows, const struct row *row, struct trace_builder
     return trace_add(builder, &request);
 }
 
-static int
-stop_if_asked(void *context)
-{
-    return input_should_stop(context);
-}
-
 /* NOT INDEXED: an index may be damaged where the table is not. */
 static int
 prepare(struct database *database, sqlite3_stmt **statement)
@@ -243,7 +237,7 @@ read_requests(struct input *in, const struct trace_options *options, struct trac
         return error;
     url_table_init(&rows.texts);
     buf_init(&rows.url, TRACE_URL_MAX);
-    rc = database_open(&database, snapshot.path, tables, stop_if_asked, in);
+    rc = database_open(&database, snapshot.path, tables, database_stops_with_input, in);
     /* Reads the schema, and with that whatever stands in a log or a journal. */
     if (rc == SQLITE_OK)
         rc = prepare(&database, &statement);

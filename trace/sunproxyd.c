@@ -153,13 +153,7 @@ parse(struct line_reader *reader, struct span line, struct trace_request *reques
                                             : parse_combined(reader, line, request);
 }
 
-static void
-end(struct line_reader *reader)
-{
-    json_line_free((void *)reader->state);
-}
-
-static const struct line_format lines = {.parse = parse, .end = end};
+static const struct line_format lines = {.parse = parse, .end = json_line_end};
 
 const struct trace_format trace_format_sunproxyd = {
     .name = "sunproxyd",

@@ -57,13 +57,7 @@ parse(struct line_reader *reader, struct span line, struct trace_request *reques
     return lines_make_url(reader, request->method, site, path, &request->url);
 }
 
-static void
-end(struct line_reader *reader)
-{
-    json_line_free((void *)reader->state);
-}
-
-static const struct line_format lines = {.parse = parse, .end = end};
+static const struct line_format lines = {.parse = parse, .end = json_line_end};
 
 const struct trace_format trace_format_traefik = {
     .name = "traefik",

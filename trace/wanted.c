@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/ascii.h"
+
 void
 wanted_set_status(struct wanted_statuses *wanted, unsigned status, bool on)
 {
@@ -21,17 +23,11 @@ wanted_status(const struct wanted_statuses *wanted, unsigned status)
     return status < WANTED_STATUSES && (wanted->bits[status / 64U] >> (status % 64U) & 1U) != 0;
 }
 
-static bool
-is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Three digits. */
 static bool
 parse_status(const char *text, unsigned *status)
 {
-    if (!is_digit(text[0]) || !is_digit(text[1]) || !is_digit(text[2]))
+    if (!ascii_is_digit(text[0]) || !ascii_is_digit(text[1]) || !ascii_is_digit(text[2]))
         return false;
     *status = (unsigned)(text[0] - '0') * 100U + (unsigned)(text[1] - '0') * 10U +
               (unsigned)(text[2] - '0');
