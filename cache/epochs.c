@@ -1,7 +1,7 @@
 #include "cache/epochs.h"
 
 #include "base/hash.h"
-#include "cache/tags.h"
+#include "cache/tag_index.h"
 
 /* The bits of a hash that number a place, for each row others. */
 #define PLACE_BITS 14u

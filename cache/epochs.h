@@ -75,7 +75,7 @@ uint64_t epochs_leave(struct epochs *epochs, uint64_t hash, uint64_t epoch);
 void epochs_leave_prefix(struct epochs *epochs, struct span prefix, uint64_t epoch);
 
 /*
- * Is a response outdated, to a request of this epoch, with this URL and these tags (tags.h)? `own`
+ * Is a response outdated, to a request of this epoch, with this URL and these tags (tag_index.h)? `own`
  * is the epoch of an invalidation that does not count, or 0.
  */
 bool epochs_outdate(struct epochs *epochs, uint64_t epoch, uint64_t own, struct span url,

@@ -13,7 +13,7 @@
 
 #include "cache/fill.h"
 #include "cache/table.h"
-#include "cache/tags.h"
+#include "cache/tag_index.h"
 #include "policies/evictor.h"
 
 /* A list of entries that are no objects. */

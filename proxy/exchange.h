@@ -23,7 +23,7 @@
 #include "http/cache_status.h"
 #include "proxy/origin_fill.h"
 #include "proxy/outcome.h"
-#include "proxy/relay.h"
+#include "proxy/body_relay.h"
 
 struct exchange;
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "cache/tags.h"
+#include "cache/tag_index.h"
 #include "http/field.h"
 #include "http/reference.h"
 #include "proxy/tag_rules.h"

@@ -33,7 +33,7 @@
 #include "proxy/invalidation.h"
 #include "proxy/proxy.h"
 #include "proxy/range_rules.h"
-#include "proxy/relay.h"
+#include "proxy/body_relay.h"
 
 /* Requests look up without waiting for each other for this long after an unshared response. */
 #define ORIGIN_FILL_MARKER_US ((int64_t)120 * 1000000)

@@ -1,7 +1,7 @@
 #include "proxy/tags.h"
 
 #include "cache/object.h"
-#include "cache/tags.h"
+#include "cache/tag_index.h"
 #include "http/field.h"
 
 const char *const tags_default_fields[] = {"Surrogate-Key", "Cache-Tag", NULL};

@@ -7,8 +7,8 @@
  * There is one reference for each side. The client's side is the exchange's worker, the origin's
  * side the fetcher's thread; either may leave first.
  */
-#ifndef SUNPROXY_PROXY_RELAY_H
-#define SUNPROXY_PROXY_RELAY_H
+#ifndef SUNPROXY_PROXY_BODY_RELAY_H
+#define SUNPROXY_PROXY_BODY_RELAY_H
 
 #include "base/memory_account.h"
 #include "proxy/origin.h"

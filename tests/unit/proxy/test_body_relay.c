@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "proxy/relay.h"
+#include "proxy/body_relay.h"
 #include "tests/unit/proxy/scene.h"
 
 #define URL "http://origin.test/form"

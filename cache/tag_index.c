@@ -1,4 +1,4 @@
-#include "cache/tags.h"
+#include "cache/tag_index.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "proxy/relay.h"
+#include "proxy/body_relay.h"
 
 #include <errno.h>
 #include <pthread.h>

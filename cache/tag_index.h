@@ -5,8 +5,8 @@
  * A tag is in the index while an entry has it. Tags come from origins, which may choose them to
  * collide in a hash; the index is a balanced tree, so that a search is short whatever they are.
  */
-#ifndef SUNPROXY_CACHE_TAGS_H
-#define SUNPROXY_CACHE_TAGS_H
+#ifndef SUNPROXY_CACHE_TAG_INDEX_H
+#define SUNPROXY_CACHE_TAG_INDEX_H
 
 #include <stdint.h>
 #include <sys/queue.h>
