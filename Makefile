@@ -250,7 +250,7 @@ build/gen/.stamp: proxy.x
 $(GEN): build/gen/.stamp ;
 
 # Its symbols come from assembly, which link-time optimisation does not look into.
-$(B)/study/report_page.o: private ALL_OPTIMISE += -fno-lto
+$(B)/study/report/report_page.o: private ALL_OPTIMISE += -fno-lto
 
 $(B)/gen/%.o: build/gen/%.c build/gen/.stamp
 	@mkdir -p $(@D)
@@ -264,7 +264,7 @@ $(B)/%.o: %.c build/gen/.stamp
 	$(Q)$(CC) $(ALL_CFLAGS) -MD -MP -c -o $@ $<
 
 # What is ours of the page of `sunproxy report` is put into the program as it is.
-$(B)/study/report_page.o: $(wildcard study/report/*)
+$(B)/study/report/report_page.o: $(wildcard study/report/page/*)
 
 define library
 $(B)/lib$(1).a: $$(call objects,$(1))

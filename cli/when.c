@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "trace/fields.h"
+#include "trace/formats/fields.h"
 
 #define LATEST_SECOND 253402300799u /* 9999-12-31T23:59:59Z */
 

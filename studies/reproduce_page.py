@@ -19,7 +19,7 @@ import reproduce_figures as figures
 from reproduce_figures import escape
 
 # The report's colours, so that a policy looks the same on both pages.
-COLOURS = (pathlib.Path(__file__).resolve().parents[1] / "study/report/colours.css").read_text()
+COLOURS = (pathlib.Path(__file__).resolve().parents[1] / "study/report/page/colours.css").read_text()
 STYLE = """
 :root { color-scheme: light dark; --yes: #0b6e4f; --yes-bg: #e2f3ec; --no: #a4262c;
   --no-bg: #fbe6e6; --none-bg: #eceef1; --shade: #b9bec6; }

@@ -6,7 +6,7 @@
 
 #include "cli/capacity.h"
 #include "cli/options.h"
-#include "study/simulate_subject.h"
+#include "study/simulate/simulate_subject.h"
 
 struct capacity_list {
     struct capacity *items; /* owned; all zero: a cache that stores nothing */

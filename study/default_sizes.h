@@ -4,7 +4,7 @@
 #ifndef SUNPROXY_STUDY_DEFAULT_SIZES_H
 #define SUNPROXY_STUDY_DEFAULT_SIZES_H
 
-#include "study/simulate_subject.h"
+#include "study/simulate/simulate_subject.h"
 #include "study/size_scale.h"
 
 /* Number of sizes of a curve, as the default of --points. */

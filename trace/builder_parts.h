@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "trace/builder.h"
 #include "trace/method_names.h"
-#include "trace/number_table.h"
+#include "trace/formats/number_table.h"
 #include "trace/url_table.h"
 #include "trace/wanted.h"
 

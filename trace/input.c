@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "trace/decompressor.h"
-#include "trace/formats.h"
+#include "trace/formats/formats.h"
 
 #define BUFFER_BYTES (256u * 1024u)
 /*

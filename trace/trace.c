@@ -8,11 +8,11 @@
 
 #include "trace/base_url.h"
 #include "trace/builder.h"
-#include "trace/columns.h"
-#include "trace/formats.h"
+#include "trace/formats/columns.h"
+#include "trace/formats/formats.h"
 #include "trace/input.h"
-#include "trace/lines.h"
-#include "trace/similar.h"
+#include "trace/formats/lines.h"
+#include "trace/formats/similar.h"
 #include "trace/wanted.h"
 
 #define TEXT_SHOWN 160u

@@ -186,7 +186,7 @@ REQUEST_DB = database(
     " (2, 1300000000000001, 'GET', 'http://b.example/', 'timeout', NULL, 0)",
     "PRAGMA application_id = 0x73756e70", "PRAGMA user_version = 1")
 
-# The number of formats in trace/formats.c.
+# The number of formats in trace/formats/formats.c.
 FORMATS = 24
 
 # By content (first byte 0), with default options and with all of them.

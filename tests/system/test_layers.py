@@ -110,7 +110,7 @@ class Layers(unittest.TestCase):
     def test_the_repository_has_no_code_of_others(self):
         files = subprocess.run(["git", "ls-files", "-z"], cwd=harness.TOP, stdout=subprocess.PIPE,
                                check=True).stdout.decode().split("\0")
-        self.assertIn("study/report/page.js", files)
+        self.assertIn("study/report/page/page.js", files)
         self.assertEqual([f for f in files if re.search(r"third_party|vendor/|node_modules|\.min\.", f)
                           and (harness.TOP / f).exists()], [])
 

@@ -273,8 +273,8 @@ class DataTest(report_case.ReportCase):
         for variant in ("release", "debug", "asan", "tsan"):
             rules = self.run_program(["make", "-pnq", f"VARIANT={variant}", "-C", harness.TOP,
                                       "help"]).stdout.decode()
-            needs = " ".join(re.findall(rf"(?m)^build/{variant}/study/report_page\.o:(.*)$", rules))
-            self.assertIn("study/report/colours.css", needs, variant)
+            needs = " ".join(re.findall(rf"(?m)^build/{variant}/study/report/report_page\.o:(.*)$", rules))
+            self.assertIn("study/report/page/colours.css", needs, variant)
 
     def test_without_the_libraries_it_says_how_to_get_them(self):
         trace = self.trace(["http://h/a"])

@@ -343,7 +343,7 @@ class ReproduceTest(harness.SystemTest):
         self.assertEqual(page.counts["svg"], 4)
         self.assertNotIn("script", page.counts)
         # One look for both pages: the report's colours, by policy.
-        self.assertIn((harness.TOP / "study/report/colours.css").read_text(), text_of_page)
+        self.assertIn((harness.TOP / "study/report/page/colours.css").read_text(), text_of_page)
         self.assertEqual(set(re.findall(r'class="s own-([a-z]+)"', text_of_page)),
                          {"lru", "lfu", "fifo", "rand", "maxs"})
         self.check_security(text_of_page)

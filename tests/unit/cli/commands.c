@@ -7,7 +7,7 @@
 
 #include "client/commands.h"
 #include "study/commands.h"
-#include "study/trace.h"
+#include "study/trace/trace.h"
 #include "tests/unit/cli/in_process.h"
 #include "tests/unit/client/served.h"
 #include "tests/unit/client/served_http.h"

@@ -5,7 +5,7 @@
 #include "tests/unit/trace/loading.h"
 #include "trace/builder.h"
 #include "trace/random.h"
-#include "trace/write.h"
+#include "trace/write/write.h"
 
 enum { LINES = 30000 };
 

@@ -4,7 +4,7 @@
  */
 #include "tests/unit/trace/packing.h"
 #include "trace/input.h"
-#include "trace/snapshot.h"
+#include "trace/formats/snapshot.h"
 
 START_TEST(compressed)
 {

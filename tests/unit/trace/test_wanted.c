@@ -4,7 +4,7 @@
 #include "trace/wanted.h"
 
 #include "tests/unit/unit.h"
-#include "trace/number_table.h"
+#include "trace/formats/number_table.h"
 
 START_TEST(statuses)
 {

@@ -1,0 +1,116 @@
+/*
+ * sunproxy trace: converts, describes and generates traces.
+ */
+#include "study/trace/trace.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "cli/output.h"
+#include "cli/trace_options.h"
+#include "study/commands.h"
+
+static const struct command *const parts[] = {
+    &command_trace_convert,
+    &command_trace_describe,
+    &command_trace_generate,
+    NULL,
+};
+
+static int
+run(int argc, char **argv)
+{
+    static char name[64];
+    const struct command *part;
+
+    if (argc == 1) {
+        output_complain("convert, describe or generate is missing");
+        return command_usage(&command_trace);
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return command_help(&command_trace);
+    part = command_find(parts, argv[1]);
+    if (!part)
+        return EX_USAGE;
+    snprintf(name, sizeof(name), "sunproxy %s", part->name);
+    output_name(name);
+    argv[1] = name;
+    return part->run(argc - 1, argv + 1);
+}
+
+void
+trace_print_writers(FILE *to)
+{
+    for (size_t i = 0; trace_writers[i]; i++)
+        command_print_name(to, trace_writers[i]->name, trace_writers[i]->summary);
+}
+
+const struct trace_writer *
+trace_choose_writer(const char *to, const char *output, const struct trace_writer *otherwise)
+{
+    const struct trace_writer *writer = to ? trace_writer_find(to) : trace_writer_for(output);
+    struct nearest nearest = NEAREST_TO(to);
+    char ask[80];
+
+    if (!writer && !to)
+        writer = otherwise;
+    if (writer)
+        return writer;
+    for (size_t i = 0; to && trace_writers[i]; i++)
+        nearest_offer(&nearest, trace_writers[i]->name);
+    if (to)
+        output_complain("no format to write is called '%s'%s", to,
+                        nearest_ask(&nearest, ask, sizeof(ask)));
+    else
+        output_complain("--to is missing");
+    fputs("There are:\n", stderr);
+    trace_print_writers(stderr);
+    return NULL;
+}
+
+int
+trace_write_out(const struct trace *trace, const struct trace_writer *writer,
+                const struct trace_write_options *options, const char *output)
+{
+    uint64_t raised = trace_write_raised(trace, writer, options);
+    char why[1024];
+
+    if (trace_write(trace, writer, options, output, why, sizeof(why))) {
+        if (raised != 0)
+            output_note("%s: %" PRIu64 " request%s earlier than a previous one got its time, to "
+                        "keep the order",
+                        output, raised, raised == 1 ? "" : "s");
+        return EX_OK;
+    }
+    if (strcmp(output, "-") == 0 && output_is_unread())
+        return EX_IOERR;
+    output_complain("%s", why);
+    if (strcmp(output, "-") != 0)
+        return EX_CANTCREAT;
+    return writer->files_only ? EX_USAGE : EX_IOERR;
+}
+
+static void
+print_formats(void)
+{
+    trace_print_formats(stdout);
+}
+
+const struct command command_trace = {
+    .name = "trace",
+    .summary = "convert, describe and generate traces",
+    .about = "usage: sunproxy trace convert [OPTION...] TRACE...\n"
+             "       sunproxy trace describe [OPTION...] TRACE...\n"
+             "       sunproxy trace generate [OPTION...] WORKLOAD\n\n"
+             "convert    writes a trace in another format\n"
+             "describe   prints statistics: popularity, sizes, reuse\n"
+             "generate   writes a synthetic trace: Zipf, uniform, the Thrift study's, YCSB's\n\n"
+             "Each prints its options with --help. TRACE is a file, plain or compressed\n"
+             "with gzip, bzip2, xz or zstd, a FIFO, or '-' for standard input. Its format\n"
+             "is detected from its content or given with --format:\n",
+    .lists = print_formats,
+    .run = run,
+    .parts = parts,
+};
