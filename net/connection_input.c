@@ -110,9 +110,15 @@ end_input(struct net_connection *c)
 void
 net_connection_note_end(struct net_connection *c, uint32_t events)
 {
-    if (events & (EPOLLERR | EPOLLHUP)) {
+    bool closed = events & EPOLLHUP; /* no answer can be delivered */
+
+    if ((events & EPOLLERR) || (closed && c->protocol->answers_all)) {
         net_connection_close(c);
-    } else if (c->protocol->left && c->protocol->left(c)) {
+    } else if (!c->protocol->left || !c->protocol->left(c)) {
+        return; /* the input is taken in its turn */
+    } else if (closed) {
+        net_connection_close(c);
+    } else {
         c->ended = true;
         net_connection_finish(c);
     }

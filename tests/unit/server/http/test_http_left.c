@@ -201,12 +201,14 @@ START_TEST(hits_are_sent_whole)
 }
 END_TEST
 
-/* A write whose body has come reaches the origin, though its client does not wait for the answer.
+/*
+ * A write whose body has come reaches the origin, over TCP and AF_UNIX, though its client does not
+ * wait for the answer.
  */
 START_TEST(a_whole_body_is_passed_on)
 {
     enum { SIZE = 200000 };
-    enum manner manner = _i ? CLOSES : ENDS_ITS_SIDE;
+    enum manner manner = _i & 1 ? CLOSES : ENDS_ITS_SIDE;
     const char *bytes = plain_bytes(SIZE);
     static char got[SIZE];
     struct scene_fetch *fetch;
@@ -214,7 +216,7 @@ START_TEST(a_whole_body_is_passed_on)
     int fd;
 
     http_begin();
-    fd = http_connect();
+    fd = _i & 2 ? http_connect_local() : http_connect();
     ck_assert(http_send(fd, REQUEST("POST", "Content-Length: 200000\r\n")));
     ck_assert(peer_write(fd, bytes, SIZE));
     fetch = await_fetch(URL);
@@ -252,7 +254,7 @@ unit_suite(void)
     tcase_add_test(tcase, a_response_until_the_close_is_reset);
     tcase_add_test(tcase, others_have_the_response);
     tcase_add_test(tcase, hits_are_sent_whole);
-    tcase_add_loop_test(tcase, a_whole_body_is_passed_on, 0, 2);
+    tcase_add_loop_test(tcase, a_whole_body_is_passed_on, 0, 4);
     suite_add_tcase(suite, tcase);
     return suite;
 }
