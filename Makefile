@@ -5,6 +5,8 @@
 #   make test            install what is missing, build, run every test
 #   make test-debian RELEASE=trixie   make demo and make test on that release of Debian, in a chroot
 #                        of its own; as root, with debootstrap (tests/debian.sh, docs/TESTING.md)
+#   make check           build and run what the edits since the last commit concern (FOLDER="cache
+#                        proxy": of these folders), in less than a minute
 #   make check-policy POLICY=mru   build and run the tests of one policy
 #   make reproduce       repeat the papers' evaluations, and print a table of each paper's statements
 #                        with what was measured (STUDY="geni leiden": of these)
@@ -167,7 +169,7 @@ endif
 DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"'
 
 # Probes run once, and only for targets that compile: before setup there may be nothing to ask.
-ifneq ($(filter-out help clean distclean setup setup-test demo reproduce reproduction test test-debian check-policy fuzz structure coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-test soak format \
+ifneq ($(filter-out help clean distclean setup setup-test demo reproduce reproduction test test-debian check check-policy fuzz structure coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-test soak format \
 	uninstall,$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(pkg_cflags)
 PKG_LIBS := $(pkg_libs)
@@ -218,7 +220,7 @@ FUZZ := $(patsubst %.c,$(B)/%,$(filter-out $(FUZZ_SHARED),$(wildcard tests/fuzz/
 SOAK := $(B)/tests/soak/soak
 PEERS := $(patsubst %.c,$(B)/%,$(wildcard tests/system/peers/*.c))
 
-.PHONY: all help clean distclean install test test-debian check-policy demo reproduce reproduction fuzz structure coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-test setup \
+.PHONY: all help clean distclean install test test-debian check check-policy demo reproduce reproduction fuzz structure coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-test setup \
 	setup-test unit programs origin peers bench-programs fuzz-programs soak soak-programs format uninstall
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -446,6 +448,11 @@ test: setup-test
 RELEASE ?= trixie
 test-debian:
 	$(Q)tests/debian.sh $(RELEASE)
+
+# What an edit concerns: make check FOLDER=cache
+FOLDER ?=
+check:
+	$(Q)tests/check.sh $(FOLDER)
 
 # All tests of one policy: make check-policy POLICY=mru
 POLICY ?=

@@ -7,6 +7,8 @@
 #   tests/run.sh                     everything
 #   tests/run.sh PART...             of: build unit debug tsan arm64 system system-tsan
 #   MAIN=coverage tests/run.sh PART...   another variant in place of asan, and that one alone
+#   FOLDERS="cache server/http" tests/run.sh build unit system   of that variant the unit tests of these
+#                                        folders, and the system tests that read sources alone
 #
 # The last line is "N passed, N failed" or "N passed, N failed, N skipped". Each single test counts.
 # What each program said stays in build/test-logs/.
@@ -15,6 +17,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 jobs=${JOBS:-2} # of make; more tests than that run at once, since many of them wait
 main=${MAIN:-asan}
+folders=${FOLDERS:-}
 unit_seconds=${UNIT_SECONDS:-600}
 logs=build/test-logs
 threaded="base net rpc cache fetch proxy sim server cli client study"
@@ -204,9 +207,20 @@ shopt -s nullglob
 unit_sources=(tests/unit/*/test_*.c tests/unit/*/*/test_*.c)
 torture_sources=(tests/unit/*/{torture,faults}_*.c tests/unit/*/*/{torture,faults}_*.c)
 fuzz_sources=()
-for folder in tests/fuzz/corpus/*/; do
-    fuzz_sources+=("tests/fuzz/$(basename "$folder").c")
-done
+system_patterns=()
+if [ -n "$folders" ]; then
+    unit_sources=()
+    torture_sources=()
+    for folder in $folders; do
+        unit_sources+=(tests/unit/"$folder"{,/*}/test_*.c)
+        torture_sources+=(tests/unit/"$folder"{,/*}/{torture,faults}_*.c)
+    done
+    system_patterns=(test_layers test_structure test_docs)
+else
+    for folder in tests/fuzz/corpus/*/; do
+        fuzz_sources+=("tests/fuzz/$(basename "$folder").c")
+    done
+fi
 mapfile -t threaded_sources < <(for folder in $threaded; do
     grep -L '^#define UNIT_STARTS_NO_THREAD$' tests/unit/"$folder"{,/*}/test_*.c
 done)
@@ -258,7 +272,11 @@ build_others() {
     fi
 }
 
-if wants build; then
+if wants build && [ -n "$folders" ]; then
+    unit_programs=("${unit_sources[@]%.c}" "${torture_sources[@]%.c}")
+    build "$main" VARIANT="$main" "${unit_programs[@]/#/build/$main/}"
+    stage builds
+elif wants build; then
     # shellcheck disable=SC2086 # no target is no argument
     build "$main" VARIANT="$main" programs origin peers bench-programs soak-programs fuzz-programs $unit_target
     [ "$main" = asan ] && build_others
@@ -275,7 +293,7 @@ fi
 wants unit && add_units "$main" "${fuzz_sources[@]}"
 # All at once: most tests wait more than they compute, and the runners of system tests begin few
 # classes while processors are busy.
-wants system && begin_system "$main" --jobs "$jobs"
+wants system && begin_system "$main" --jobs "$jobs" "${system_patterns[@]}"
 wants system-tsan && begin_system tsan --jobs 1 --threads
 run_units
 stage "unit tests"

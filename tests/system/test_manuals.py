@@ -153,15 +153,6 @@ class ManualsTest(harness.SystemTest):
             else:
                 self.assertEqual(shared[heading], sections[section], heading)
 
-    def test_prose_is_wrapped(self):
-        """At 79 columns, as terminals and diffs show it; tables, headings and indented code aside."""
-        pages = [page for page in harness.TOP.rglob("*.md") if "build" not in page.parts]
-        self.assertGreaterEqual({page.name for page in pages}, {"README.md", "HTTP.md", "POLICIES.md"})
-        wide = [f"{page.relative_to(harness.TOP)}:{number}" for page in pages
-                for number, line in enumerate(page.read_text().splitlines(), 1)
-                if len(line) > 79 and not line.startswith(("|", "    ", "#")) and " " in line.strip(" -")]
-        self.assertEqual(wide, [])
-
     def test_every_policy_is_described(self):
         listed = self.run_program([harness.SUNPROXY, "policies"]).stdout.decode()
         names = re.findall(r"(?m)^(\S+) +Evicts ", listed)
