@@ -14,9 +14,6 @@
  */
 enum fetch_error method_check(const struct fetch_request *request, char *why, size_t why_size);
 
-/* Is it this method? An empty one is GET. Methods are case-sensitive (section 9.1). */
-bool method_is(struct span method, const char *name);
-
 /*
  * May the request be sent a second time when the first one had no response? Its method is safe
  * (section 9.2.1) and its body can be repeated. PUT and DELETE are idempotent, but a second one may

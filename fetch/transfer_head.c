@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "fetch/method.h"
 #include "fetch/transfer_parts.h"
+#include "http/method.h"
 #include "http/response_head.h"
 
 #define MAX_INTERIM 16u /* 1xx answers before the final one */
@@ -77,7 +78,8 @@ take_answer(struct transfer *t)
 
     if (!read_lines(t))
         return false;
-    t->has_body = status_has_body(t->status.status) && !method_is(t->request->method, "HEAD");
+    t->has_body =
+        status_has_body(t->status.status) && http_method_of(t->request->method) != HTTP_HEAD;
     if (!t->has_body)
         t->head.content_length = 0;
     if (!transfer_advance(t, t->has_body ? ANSWER_END_OF_HEAD : ANSWER_END_OF_BODILESS) ||
@@ -90,8 +92,8 @@ take_answer(struct transfer *t)
      */
     if (t->head.ambiguous || t->head.binds)
         curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
-    t->redirecting =
-        method_may_follow(t->request) && http_status_is_redirect(t->status.status) && t->head.location;
+    t->redirecting = method_may_follow(t->request) && http_status_is_redirect(t->status.status) &&
+                     t->head.location;
     if (!prepare_body(t))
         return false;
     t->owner.hop(t->owner.context, &(struct fetch_hop){

@@ -9,6 +9,7 @@
 #include "fetch/headers.h"
 #include "fetch/method.h"
 #include "fetch/transfer.h"
+#include "http/method.h"
 
 #define RECEIVE_BUFFER 65536L
 #define PIN_SPARE_S 60 /* how long a pin outlives the time to connect */
@@ -176,7 +177,7 @@ set_method(struct transfer *t, CURL *easy)
         SET(CURLOPT_FRESH_CONNECT, 1L);
     if (t->binds)
         SET(CURLOPT_FORBID_REUSE, 1L);
-    if (method_is(method, "HEAD")) {
+    if (http_method_of(method) == HTTP_HEAD) {
         SET(CURLOPT_NOBODY, 1L);
         return CURLE_OK;
     }

@@ -14,20 +14,7 @@
 #include <stdint.h>
 
 #include "base/span.h"
-
-enum http_method {
-    HTTP_OTHER, /* a token of which only the bytes are known */
-    HTTP_GET,
-    HTTP_HEAD,
-    HTTP_POST,
-    HTTP_PUT,
-    HTTP_DELETE,
-    HTTP_CONNECT,
-    HTTP_OPTIONS,
-    HTTP_TRACE,
-    HTTP_PATCH,
-    HTTP_PURGE,
-};
+#include "http/method.h"
 
 /* RFC 9112 section 3.2. */
 enum http_target_form {

@@ -22,33 +22,6 @@ http_refuse(struct http_refusal *refusal, unsigned status, const char *reason)
     return HTTP_READ_REFUSED;
 }
 
-#define LONGEST_KNOWN 7u
-
-struct known_method {
-    const char *name; /* NULL ends a row */
-    enum http_method id;
-};
-
-/* By the length of the name. */
-static const struct known_method known[LONGEST_KNOWN + 1][3] = {
-    [3] = {{"GET", HTTP_GET}, {"PUT", HTTP_PUT}},
-    [4] = {{"HEAD", HTTP_HEAD}, {"POST", HTTP_POST}},
-    [5] = {{"TRACE", HTTP_TRACE}, {"PATCH", HTTP_PATCH}, {"PURGE", HTTP_PURGE}},
-    [6] = {{"DELETE", HTTP_DELETE}},
-    [7] = {{"CONNECT", HTTP_CONNECT}, {"OPTIONS", HTTP_OPTIONS}},
-};
-
-static enum http_method
-identify_method(struct span method)
-{
-    if (method.len > LONGEST_KNOWN)
-        return HTTP_OTHER;
-    for (size_t i = 0; i < 3 && known[method.len][i].name; i++)
-        if (span_equal(method, span_of(known[method.len][i].name, method.len)))
-            return known[method.len][i].id;
-    return HTTP_OTHER;
-}
-
 static enum http_read
 read_method(struct line *r)
 {
@@ -63,7 +36,7 @@ read_method(struct line *r)
     if (p == start || *p != ' ')
         return http_refuse(r->refusal, 400, "the method is not a token and one space");
     r->request->method = span_of(start, (size_t)(p - start));
-    r->request->method_id = identify_method(r->request->method);
+    r->request->method_id = http_method_of(r->request->method);
     r->at = p + 1;
     return HTTP_READ_DONE;
 }

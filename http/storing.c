@@ -312,10 +312,10 @@ is_client_error(unsigned status)
 static bool
 is_method_storable(const struct http_received *received, const struct http_storing *storing)
 {
-    if (span_equal(received->method, span_str("GET")))
+    if (received->method == HTTP_GET)
         return true;
     return received->own_location && storing->lifetime == HTTP_LIFETIME_EXPLICIT &&
-           span_equal(received->method, span_str("POST"));
+           received->method == HTTP_POST;
 }
 
 /* By method and status: RFC 9111 section 3. */

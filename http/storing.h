@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/span.h"
+#include "http/method.h"
 #include "http/reason.h"
 #include "http/variant.h"
 
@@ -26,7 +27,7 @@ struct http_arrival {
 
 /* A response and the request that it answers. */
 struct http_received {
-    struct span method;        /* of the request */
+    enum http_method method;        /* of the request */
     struct span request_lines; /* the request's field lines, as the origin evaluated them: with a
                                   condition or a range, no status but 200 is stored */
     unsigned status;           /* of the stored response where a 304 updated it */

@@ -21,6 +21,7 @@
 #define SUNPROXY_PROXY_EXCHANGE_H
 
 #include "http/cache_status.h"
+#include "http/method.h"
 #include "proxy/origin_fill.h"
 #include "proxy/outcome.h"
 #include "proxy/body_relay.h"
@@ -104,6 +105,7 @@ struct exchange {
      */
     uint32_t lacks;
     struct span method; /* empty: GET. Valid as the fields */
+    enum http_method method_id; /* set by exchange_start() */
     bool whole_server;  /* OPTIONS of the URL's server and not of a resource: "*" (RFC 9110, section
                            9.3.7) */
     bool owned; /* the origin's owner runs this proxy, as in front of a server: CDN-Cache-Control

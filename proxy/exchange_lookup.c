@@ -118,7 +118,7 @@ hit(struct exchange *x, struct object *object)
 {
     struct verifier *verifier = x->proxy->verifier;
 
-    if (verifier && (x->method.len == 0 || span_equal(x->method, span_str("GET"))))
+    if (verifier && x->method_id == HTTP_GET)
         verifier_offer(verifier, &(struct verifier_hit){.object = object,
                                                         .fields = exchange_fields(x),
                                                         .raw = x->raw,
@@ -159,6 +159,7 @@ fill_request(struct exchange *x)
     return (struct origin_fill_request){
         .client = x->client,
         .method = x->method,
+        .method_id = x->method_id,
         .fields = exchange_fields(x),
         .streams = x->front->streams,
         .raw = x->raw,
@@ -196,7 +197,6 @@ begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rul
     else if (!request.passes && x->forwarded == HTTP_FORWARDED_VARY_MISS)
         request.passes = HTTP_REASON_FIELDS;
     request.whole_server = x->whole_server;
-    request.unsafe = rules->unsafe;
     request.stored = stored;
     request.wanted = x->evaluated == EVALUATED_ALL ? RANGE_WHOLE : rules->wanted;
     x->led = true;
@@ -384,14 +384,6 @@ fetch(struct exchange *x, const struct request_rules *rules, struct object *stor
     return fail(x, FAILURE_INTERNAL, strerror(ENOMEM));
 }
 
-/* Of the methods that stored responses may answer. */
-static bool
-heads_or_gets(const struct exchange *x)
-{
-    return x->method.len == 0 || span_equal(x->method, span_str("GET")) ||
-           span_equal(x->method, span_str("HEAD"));
-}
-
 bool
 exchange_look_up(struct exchange *x)
 {
@@ -407,9 +399,11 @@ exchange_look_up(struct exchange *x)
     /* One that is alone looks nothing up: what the lookup before has found is why. */
     if (!x->alone)
         x->forwarded = HTTP_FORWARDED_MISS;
-    heads = x->proxy->config.follows_http && span_equal(x->method, span_str("HEAD"));
+    heads = x->proxy->config.follows_http && x->method_id == HTTP_HEAD;
     if (rules.way == REQUEST_PASSES) {
-        x->forwarded = heads_or_gets(x) ? HTTP_FORWARDED_BYPASS : HTTP_FORWARDED_METHOD;
+        x->forwarded = x->method_id == HTTP_GET || x->method_id == HTTP_HEAD
+                           ? HTTP_FORWARDED_BYPASS
+                           : HTTP_FORWARDED_METHOD;
         /* Nothing that is stored may answer it: RFC 9111 section 5.2.1.7. */
         if (rules.only_cached)
             return fail(x, FAILURE_NOT_CACHED, not_cached);

@@ -147,7 +147,7 @@ is_whole(const struct origin_fill *fill)
 
     if (!base->has_head)
         return false;
-    if (fill->heads || status == 204 || status == 304)
+    if (fill->method == HTTP_HEAD || status == 204 || status == 304)
         return true;
     return base->declared >= 0 && (uint64_t)base->declared == object_length(base->object);
 }
@@ -160,7 +160,7 @@ is_worth_finishing(const struct origin_fill *fill)
     bool kept = fill->stores && atomic_load(&fill->may_keep) && cache_fill_may_store(base);
     uint64_t length = object_length(base->object), declared;
 
-    if (!base->has_head && !fill->safe)
+    if (!base->has_head && !http_method_is_safe(fill->method))
         return true;
     if (is_whole(fill))
         return true;

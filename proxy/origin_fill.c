@@ -307,7 +307,7 @@ fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
         retries = streams;
     if (origin_fill_is_disconnected(error) && !fill->base.has_head)
         origin_raw_back_off(fill);
-    if (fill->unsafe && !fill->base.has_head)
+    if (origin_fill_writes(fill) && !fill->base.has_head)
         invalidation_unanswered(&fill->write);
     if (fill->base.has_head ||
         !origin_raw_fall_back(

@@ -30,6 +30,7 @@
 
 #include "base/client_table.h"
 #include "cache/fill.h"
+#include "http/method.h"
 #include "proxy/invalidation.h"
 #include "proxy/proxy.h"
 #include "proxy/range_rules.h"
@@ -75,6 +76,7 @@ struct origin_fill_request {
     struct origin_waiter *leader; /* whose lookup gave the fill */
     struct client_key client;     /* that it is fetched for */
     struct span method;           /* of the request; empty: GET */
+    enum http_method method_id;
     struct span fields;           /* likewise */
     size_t waiting_bytes;         /* what the request takes beside the fill; counted with it */
     bool streams;                 /* a front does that waits for it, or may */
@@ -93,7 +95,6 @@ struct origin_fill_request {
                         replaces it */
     enum range_wanted wanted; /* by a range that is not sent */
     bool whole_server;
-    bool unsafe;                 /* the request invalidates what the cache has */
     struct object *stored;       /* the response to GET that HEAD did not get; or NULL */
     struct relay *relay;         /* a reference that the fill releases; NULL: none */
     bool has_body;               /* the relay has the body of the request, */

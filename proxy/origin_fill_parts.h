@@ -34,8 +34,7 @@ struct origin_fill {
     enum http_reason reason; /* why the object is not stored; HTTP_REASON_NONE: none is known */
     bool unmarked; /* the marker of the URL has been removed */
     bool streams;  /* the leader's front does */
-    bool heads;    /* the method is HEAD: no body comes */
-    bool safe;     /* the method is GET or HEAD: ending the fetch has no effect on the origin */
+    enum http_method method;
     bool completes; /* it goes on without a request that waits. Constant from the head on */
     bool stores;   /* the cache had a policy at the beginning, so that it stores objects at all */
     _Atomic bool may_keep; /* false once it is known that the object will not be stored */
@@ -55,12 +54,11 @@ struct origin_fill {
 
     /* Of a raw fetch (origin_raw.c). */
     bool raw;
-    bool owned, as_is, alone, unsafe, whole_server; /* as the request has them */
-    struct invalidation write;               /* if it is unsafe */
+    bool owned, as_is, alone, whole_server; /* as the request has them */
+    struct invalidation write;               /* if origin_fill_writes() */
     uint64_t epoch;                          /* of the cache, when it was sent */
     struct object *stored;  /* what a response to HEAD may be about: a reference, or NULL */
-    bool posts;             /* the method is POST: */
-    struct cache_fill *own; /* a fill for later GET requests (origin_own.c), or NULL, */
+    struct cache_fill *own; /* of a POST, a fill for later GET requests (origin_own.c), or NULL, */
     struct object_waiter own_waiter;
     struct sharing own_sharing;
     enum range_wanted wanted; /* as the request has it */
@@ -76,6 +74,13 @@ struct origin_fill {
     size_t sent;       /* bytes of all lines */
     int64_t waited_us; /* for the head */
 };
+
+/* Does the request invalidate what the cache has (RFC 9111 section 4.4)? */
+static inline bool
+origin_fill_writes(const struct origin_fill *fill)
+{
+    return fill->raw && !http_method_is_safe(fill->method);
+}
 
 /* The id of the fetch that is under way. [any thread] */
 static inline uint64_t

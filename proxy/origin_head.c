@@ -27,7 +27,7 @@ evaluate(const struct origin_fill *fill, struct span lines, struct span validate
     const struct proxy_config *config = &fill->proxy->config;
     const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->owned);
     const struct http_received received = {
-        .method = span_str("GET"),
+        .method = HTTP_GET,
         .request_lines = span_of(fill->lines.data, fill->plain),
         .status = fill->stored->status,
         .lines = lines,
@@ -103,8 +103,8 @@ update(struct origin_fill *fill, const struct fetch_head *head, struct buf *fiel
     const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->owned);
     struct sharing sharing;
 
-    if (!http_update_fields(object_fields(fill->stored), head->headers, &rules, proxy_wall_s(fill->proxy),
-                            fields))
+    if (!http_update_fields(object_fields(fill->stored), head->headers, &rules,
+                            proxy_wall_s(fill->proxy), fields))
         return EXPIRED;
     evaluate(fill, buf_span(fields), head->headers, &sharing);
     if (is_personal(fill, &sharing))

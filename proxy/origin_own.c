@@ -55,7 +55,7 @@ is_storable(struct origin_fill *fill, const struct fetch_head *head)
     const struct proxy *proxy = fill->proxy;
     const struct http_storing_rules rules = proxy_storing_rules(proxy, fill->owned);
     const struct http_received received = {
-        .method = span_str("POST"),
+        .method = HTTP_POST,
         .request_lines = span_of(fill->lines.data, fill->plain),
         .status = head->status,
         .lines = head->headers,
@@ -119,7 +119,7 @@ void
 origin_own_begin(struct origin_fill *fill, const struct fetch_head *head,
                  const struct origin_raw_parts *parts)
 {
-    if (!fill->posts || fill->sharing.any || head->content_length < 0 ||
+    if (!fill->raw || fill->method != HTTP_POST || fill->sharing.any || head->content_length < 0 ||
         head->content_length > (int64_t)OWN_MAX || !is_own_location(fill, head->headers) ||
         !is_storable(fill, head))
         return;

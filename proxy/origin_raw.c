@@ -80,7 +80,8 @@ origin_raw_request(struct origin_fill *fill, struct span fields)
     fill->plain = fill->lines.len;
     if (!fill->as_is) {
         fill->conditional =
-            previous && http_write_validation(object_fields(previous), proxy_wall_s(fill->proxy), &fill->lines);
+            previous &&
+            http_write_validation(object_fields(previous), proxy_wall_s(fill->proxy), &fill->lines);
         fill->forwards = !fill->conditional && !fill->background &&
                          append_lines(fields, LINE_CONDITION, &fill->lines);
         fill->ends_early =
@@ -99,9 +100,10 @@ evaluate(struct origin_fill *fill, const struct http_received *about)
     const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->owned);
     struct http_received received = *about;
 
-    received.method = span_str("GET");
+    received.method = HTTP_GET;
     received.request_lines = request_lines(fill);
-    received.arrival = (struct http_arrival){.wall_s = proxy_wall_s(fill->proxy), .waited_us = fill->waited_us};
+    received.arrival =
+        (struct http_arrival){.wall_s = proxy_wall_s(fill->proxy), .waited_us = fill->waited_us};
     sharing_add_raw(&fill->sharing, &received, &rules, proxy_now_us(fill->proxy));
 }
 
@@ -426,7 +428,7 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
     bool asked = was_asked(fill, head->status);
 
     *error = 0;
-    if (fill->unsafe)
+    if (origin_fill_writes(fill))
         invalidation_after(&fill->write, fill->choice.member, head->status, head->headers);
     if (fill->stored)
         origin_head_apply(fill, head);

@@ -132,7 +132,7 @@ submit(struct origin_fill *fill, const struct origin_fill_request *request, char
     }
     if (proxy->config.follows_http && has_user(object_url(fill->base.object)))
         origin_fill_isolate(fill);
-    if (fill->unsafe) {
+    if (origin_fill_writes(fill)) {
         invalidation_init(&fill->write, proxy, request->route, object_url(fill->base.object),
                           fill->owned);
         if (!invalidation_before(&fill->write)) {
@@ -178,16 +178,12 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     fill->alone = request->alone;
     fill->passes = request->passes;
     fill->whole_server = request->whole_server;
-    fill->unsafe = request->unsafe;
+    fill->method = request->method_id;
     if (request->stored)
         fill->stored = object_retain(request->stored);
     fill->background = request->background;
-    fill->posts = request->raw && span_equal(request->method, span_str("POST"));
     sharing_init(&fill->own_sharing, false, proxy->config.max_age_us);
     fill->streams = request->streams;
-    fill->heads = span_equal(request->method, span_str("HEAD"));
-    fill->safe = request->method.len == 0 || span_equal(request->method, span_str("GET")) ||
-                 span_equal(request->method, span_str("HEAD"));
     fill->stores = stores_objects(proxy);
     fill->wanted = request->wanted;
     atomic_init(&fill->may_keep, !request->bypass);

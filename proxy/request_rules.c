@@ -6,21 +6,6 @@
 
 #define SECOND_US ((int64_t)1000000)
 
-/* Methods are case-sensitive: RFC 9110 section 9.1. */
-static bool
-method_is(const struct exchange *x, const char *name)
-{
-    return span_equal(x->method, span_str(name));
-}
-
-/* RFC 9110 section 9.2.1. A method that is not known may not be safe. */
-static bool
-is_safe(const struct exchange *x)
-{
-    return x->method.len == 0 || method_is(x, "GET") || method_is(x, "HEAD") ||
-           method_is(x, "OPTIONS") || method_is(x, "TRACE");
-}
-
 static bool
 may_have(const struct exchange *x, uint32_t fields)
 {
@@ -64,12 +49,12 @@ void
 request_rules_read(struct request_rules *rules, const struct exchange *x)
 {
     *rules = (struct request_rules){.way = REQUEST_SHARES, .conditions.max_age_us = INT64_MAX};
-    if (x->method.len && !method_is(x, "GET"))
-        set_way(rules, method_is(x, "HEAD") ? REQUEST_USES : REQUEST_PASSES, HTTP_REASON_METHOD);
+    if (x->method_id != HTTP_GET)
+        set_way(rules, x->method_id == HTTP_HEAD ? REQUEST_USES : REQUEST_PASSES,
+                HTTP_REASON_METHOD);
     if (!x->raw && x->fields.len)
         set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_FIELDS);
     if (x->raw) {
-        rules->unsafe = !is_safe(x);
         if (x->proxy->config.follows_http && may_have(x, HTTP_HAS_CACHE_CONTROL | HTTP_HAS_PRAGMA))
             read_directives(rules, x);
         /* If-Match and If-Unmodified-Since are the origin's to evaluate: RFC 9111 section 4.3.2. */

@@ -19,7 +19,6 @@ struct request_rules {
     enum request_way way;
     enum http_reason reason; /* why it does not share; HTTP_REASON_NONE: it shares */
     bool only_cached; /* what is not in the cache is not fetched */
-    bool unsafe;      /* changes what the origin has: RFC 9111 section 4.4 */
     bool demands;     /* not any fresh object will do: `conditions` */
     struct cache_conditions conditions;
     enum range_wanted wanted; /* of GET */

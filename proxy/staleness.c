@@ -35,7 +35,7 @@ staleness_permits(const struct proxy *proxy, const struct object *object, bool o
                   enum staleness why, int64_t accepted_us, int64_t now_us)
 {
     const struct http_received received = {
-        .method = span_str("GET"),
+        .method = HTTP_GET,
         .status = object->status,
         .lines = object_fields(object),
         .arrival.wall_s = proxy_wall_s(proxy),

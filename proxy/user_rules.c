@@ -7,7 +7,7 @@ user_rules_permit_stale(const struct proxy *proxy, const struct object *object, 
                         struct span request_lines)
 {
     const struct http_received received = {
-        .method = span_str("GET"),
+        .method = HTTP_GET,
         .request_lines = span_str(""),
         .status = object->status,
         .lines = object_fields(object),

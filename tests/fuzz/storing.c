@@ -12,7 +12,7 @@ static void
 evaluate(struct span lines, const struct http_storing_rules *rules, struct http_storing *storing)
 {
     const struct http_received received = {
-        .method = span_str("GET"),
+        .method = HTTP_GET,
         .request_lines = span_str("Accept: */*\r\n"),
         .status = 200,
         .lines = lines,

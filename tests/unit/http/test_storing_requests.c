@@ -10,7 +10,7 @@ static enum http_reason
 evaluate(const char *request, unsigned status, const char *lines)
 {
     const struct http_received received = {
-        .method = span_str("GET"),
+        .method = HTTP_GET,
         .request_lines = span_str(request),
         .status = status,
         .lines = span_str(lines),
@@ -142,7 +142,7 @@ static enum http_reason
 evaluate_updated(unsigned made_for, const char *request, const char *lines)
 {
     const struct http_received received = {
-        .method = span_str("GET"),
+        .method = HTTP_GET,
         .request_lines = span_str(request),
         .status = 200,
         .lines = span_str(lines),
@@ -196,7 +196,7 @@ START_TEST(no_heuristic_applies_to_users)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct http_received received = {
-            .method = span_str("GET"),
+            .method = HTTP_GET,
             .request_lines = span_str(rows[i].request),
             .status = 200,
             .lines = span_str(rows[i].lines),
