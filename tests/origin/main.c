@@ -293,14 +293,29 @@ serve(struct origin *origin, const struct options *o)
     return status;
 }
 
+/* Delays are never shorter than asked for: by the exact clock, from the moment when they begin. */
+static struct event_base *
+make_base(void)
+{
+    struct event_config *config = event_config_new();
+    struct event_base *base;
+
+    if (!config || event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER |
+                                                     EVENT_BASE_FLAG_NO_CACHE_TIME) != 0)
+        abort();
+    base = event_base_new_with_config(config);
+    event_config_free(config);
+    if (!base)
+        abort();
+    return base;
+}
+
 static bool
 prepare(struct origin *origin, const struct options *o)
 {
     char why[4200];
 
-    origin->base = event_base_new();
-    if (!origin->base)
-        abort();
+    origin->base = make_base();
     origin->authority = authority_create(o->tls_dir, why, sizeof(why));
     if (!origin->authority)
         goto fail;
