@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/descriptors.h"
-#include "fetch/method.h"
+#include "fetch/method_rules.h"
 #include "fetch/transfer.h"
 
 static bool

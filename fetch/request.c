@@ -8,7 +8,7 @@
 #include "base/container_of.h"
 #include "fetch/deadline.h"
 #include "fetch/headers.h"
-#include "fetch/method.h"
+#include "fetch/method_rules.h"
 #include "fetch/request_parts.h"
 
 static const char cancelled_sentence[] = "the fetch was cancelled";

@@ -1,6 +1,6 @@
 /* The head of a hop's answer: its lines as libcurl reports them, interim heads, the final one. */
 #include "base/clock.h"
-#include "fetch/method.h"
+#include "fetch/method_rules.h"
 #include "fetch/transfer_parts.h"
 #include "http/method.h"
 #include "http/response_head.h"

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "fetch/connect.h"
 #include "fetch/headers.h"
-#include "fetch/method.h"
+#include "fetch/method_rules.h"
 #include "fetch/transfer.h"
 #include "http/method.h"
 

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "fetch/method.h"
+#include "fetch/method_rules.h"
 #include "http/reference.h"
 #include "proxy/origin_fill_parts.h"
 

@@ -1,8 +1,8 @@
 /*
  * What the method of a request implies (RFC 9110 section 9).
  */
-#ifndef SUNPROXY_FETCH_METHOD_H
-#define SUNPROXY_FETCH_METHOD_H
+#ifndef SUNPROXY_FETCH_METHOD_RULES_H
+#define SUNPROXY_FETCH_METHOD_RULES_H
 
 #include "fetch/fetch.h"
 

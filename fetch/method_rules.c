@@ -1,4 +1,4 @@
-#include "fetch/method.h"
+#include "fetch/method_rules.h"
 
 #include <stdio.h>
 
