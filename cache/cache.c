@@ -97,17 +97,9 @@ leave_epoch(struct cache *cache, struct span name, struct cache_change *change)
 
     if (!change)
         change = &single;
-    if (!change->epoch)
-        change->epoch = epochs_advance(&cache->epochs);
-    before = epochs_leave(&cache->epochs, hash64_bytes(name), change->epoch);
+    before = epochs_leave(&cache->epochs, hash64_bytes(name), &change->epoch);
     if (before != change->epoch && before > change->latest)
         change->latest = before;
-}
-
-static void
-leave_epoch_at_prefix(struct cache *cache, struct span prefix)
-{
-    epochs_leave_prefix(&cache->epochs, prefix, epochs_advance(&cache->epochs));
 }
 
 uint64_t
@@ -143,7 +135,7 @@ cache_purge_prefix(struct cache *cache, struct span prefix)
     struct place *place;
     uint64_t count = 0;
 
-    leave_epoch_at_prefix(cache, prefix);
+    epochs_leave_prefix(&cache->epochs, prefix);
     while ((place = cache_walk(cache, &walk))) {
         struct removed removed = {0};
 
@@ -178,7 +170,7 @@ cache_expire_prefix(struct cache *cache, struct span prefix, int64_t now_us)
     struct place *place;
     uint64_t count = 0;
 
-    leave_epoch_at_prefix(cache, prefix);
+    epochs_leave_prefix(&cache->epochs, prefix);
     while ((place = cache_walk(cache, &walk))) {
         struct removed removed = {0};
 
@@ -318,7 +310,7 @@ cache_purge_all(struct cache *cache)
     struct place *place;
     uint64_t count = 0;
 
-    leave_epoch_at_prefix(cache, span_of(NULL, 0));
+    epochs_leave_prefix(&cache->epochs, span_of(NULL, 0));
     while ((place = cache_walk(cache, &walk))) {
         struct removed removed = {0};
         struct shard old;

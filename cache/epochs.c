@@ -21,22 +21,18 @@ epochs_destroy(struct epochs *epochs)
     pthread_mutex_destroy(&epochs->lock);
 }
 
-uint64_t
-epochs_advance(struct epochs *epochs)
+/* Under the lock, as is whatever else changes an epoch. */
+static uint64_t
+advance(struct epochs *epochs)
 {
     return atomic_fetch_add_explicit(&epochs->present, 1, memory_order_acq_rel) + 1;
 }
 
-/* Of two invalidations the earlier one may come second: the place keeps the later epoch. */
-static uint64_t
+static void
 raise(_Atomic uint64_t *place, uint64_t epoch)
 {
-    uint64_t before = atomic_load_explicit(place, memory_order_relaxed);
-
-    while (before < epoch && !atomic_compare_exchange_weak_explicit(
-                                 place, &before, epoch, memory_order_acq_rel, memory_order_relaxed))
-        continue;
-    return before;
+    if (atomic_load_explicit(place, memory_order_relaxed) < epoch)
+        atomic_store_explicit(place, epoch, memory_order_release);
 }
 
 static _Atomic uint64_t *
@@ -45,18 +41,35 @@ place_of(struct epochs *epochs, unsigned row, uint64_t hash)
     return &epochs->names[row][hash >> row * PLACE_BITS & (EPOCH_PLACES - 1)];
 }
 
-uint64_t
-epochs_leave(struct epochs *epochs, uint64_t hash, uint64_t epoch)
+/* The latest epoch of a name. */
+static uint64_t
+latest(struct epochs *epochs, uint64_t hash)
 {
     uint64_t least = UINT64_MAX;
 
     for (unsigned row = 0; row < EPOCH_ROWS; row++) {
-        uint64_t before = raise(place_of(epochs, row, hash), epoch);
+        uint64_t epoch = atomic_load_explicit(place_of(epochs, row, hash), memory_order_acquire);
 
-        if (before < least)
-            least = before;
+        if (epoch < least)
+            least = epoch;
     }
     return least;
+}
+
+uint64_t
+epochs_leave(struct epochs *epochs, uint64_t hash, uint64_t *epoch)
+{
+    uint64_t before, left;
+
+    pthread_mutex_lock(&epochs->lock);
+    if (!*epoch)
+        *epoch = advance(epochs);
+    before = latest(epochs, hash);
+    left = before > *epoch ? advance(epochs) : *epoch;
+    for (unsigned row = 0; row < EPOCH_ROWS; row++)
+        raise(place_of(epochs, row, hash), left);
+    pthread_mutex_unlock(&epochs->lock);
+    return before;
 }
 
 /* The place of a prefix: its own, a free one, or that with the earliest epoch. */
@@ -78,16 +91,18 @@ prefix_place(struct epochs *epochs, uint64_t hash, uint64_t len)
 }
 
 void
-epochs_leave_prefix(struct epochs *epochs, struct span prefix, uint64_t epoch)
+epochs_leave_prefix(struct epochs *epochs, struct span prefix)
 {
-    uint64_t hash = hash64_bytes(prefix), before;
+    uint64_t hash = hash64_bytes(prefix), before, epoch;
     struct epoch_prefix *place;
 
+    pthread_mutex_lock(&epochs->lock);
+    epoch = advance(epochs);
     if (prefix.len == 0) {
         raise(&epochs->all, epoch);
+        pthread_mutex_unlock(&epochs->lock);
         return;
     }
-    pthread_mutex_lock(&epochs->lock);
     place = prefix_place(epochs, hash, prefix.len);
     before = atomic_load_explicit(&place->epoch, memory_order_relaxed);
     if (before && (place->hash != hash || place->len != prefix.len))
@@ -96,17 +111,17 @@ epochs_leave_prefix(struct epochs *epochs, struct span prefix, uint64_t epoch)
     atomic_store_explicit(&place->epoch, UINT64_MAX, memory_order_relaxed);
     atomic_store_explicit(&place->hash, hash, memory_order_release);
     atomic_store_explicit(&place->len, prefix.len, memory_order_release);
-    atomic_store_explicit(&place->epoch, before > epoch ? before : epoch, memory_order_release);
+    atomic_store_explicit(&place->epoch, epoch, memory_order_release);
     pthread_mutex_unlock(&epochs->lock);
 }
 
 /* Did an invalidation by this prefix that concerns the URL begin after the epoch? */
 static bool
-prefix_outdates(struct epoch_prefix *prefix, uint64_t epoch, uint64_t own, struct span url)
+prefix_outdates(struct epoch_prefix *prefix, uint64_t epoch, struct span url)
 {
     uint64_t later = atomic_load_explicit(&prefix->epoch, memory_order_acquire), hash, len;
 
-    if (later <= epoch || later == own)
+    if (later <= epoch)
         return false;
     hash = atomic_load_explicit(&prefix->hash, memory_order_acquire);
     len = atomic_load_explicit(&prefix->len, memory_order_acquire);
@@ -120,15 +135,9 @@ prefix_outdates(struct epoch_prefix *prefix, uint64_t epoch, uint64_t own, struc
 static bool
 name_outdates(struct epochs *epochs, uint64_t epoch, uint64_t own, uint64_t hash)
 {
-    uint64_t least = UINT64_MAX;
+    uint64_t later = latest(epochs, hash);
 
-    for (unsigned row = 0; row < EPOCH_ROWS && least > epoch; row++) {
-        uint64_t later = atomic_load_explicit(place_of(epochs, row, hash), memory_order_acquire);
-
-        if (later < least)
-            least = later;
-    }
-    return least > epoch && least != own;
+    return later > epoch && later != own;
 }
 
 bool
@@ -146,10 +155,10 @@ epochs_outdate(struct epochs *epochs, uint64_t epoch, uint64_t own, struct span 
         if (name_outdates(epochs, epoch, own, hash64_bytes(tag)))
             return true;
     for (unsigned i = 0; i < EPOCH_PREFIXES; i++)
-        if (prefix_outdates(&epochs->prefixes[i], epoch, own, url))
+        if (prefix_outdates(&epochs->prefixes[i], epoch, url))
             return true;
     /* Last, since a prefix that has given way to another one is in it before that takes its place.
      */
     all = atomic_load_explicit(&epochs->all, memory_order_acquire);
-    return all > epoch && all != own;
+    return all > epoch;
 }

@@ -10,17 +10,17 @@
  * The epochs of names are kept by hash, in a sketch of several rows: a name's is the least of its
  * places in the rows, each of which has the latest epoch of the names that share it (as a count-min
  * sketch counts: Cormode and Muthukrishnan, "An improved data stream summary", 2005). So a
- * response may be taken for outdated that is not; never the other way round. With n invalidations
- * while its request is under way that happens with a probability of (1 - exp(-n / EPOCH_PLACES))^4
- * for each name: 1 in 70,000 for n = 1,000, and 1 % for n = 6,200. Invalidations before do not
- * count.
+ * response may be taken for outdated that is not; never the other way round. With n names
+ * invalidated while its request is under way that happens with a probability of (1 - exp(-n /
+ * EPOCH_PLACES))^4 for each name: 1 in 81,000 for n = 1,000, and 1 % for n = 6,200. Invalidations
+ * before do not count.
  *
  * Of the prefixes the latest are kept. The one that gives way to another counts as an invalidation
  * of everything.
  *
  * The epoch is advanced and left at the names before the stored objects are looked for, and a
  * response is compared under the lock of its shard, where that search finds it later. So one of the
- * two sees the other. Epochs begin at 1; all may be written down and compared later.
+ * two sees the other. Epochs begin at 1.
  */
 #ifndef SUNPROXY_CACHE_EPOCHS_H
 #define SUNPROXY_CACHE_EPOCHS_H
@@ -46,7 +46,7 @@ struct epochs {
     _Atomic uint64_t present;
     _Atomic uint64_t all; /* of everything */
     _Atomic uint64_t names[EPOCH_ROWS][EPOCH_PLACES];
-    pthread_mutex_t lock; /* of those that change the prefixes */
+    pthread_mutex_t lock; /* of those that invalidate */
     struct epoch_prefix prefixes[EPOCH_PREFIXES];
 };
 
@@ -62,21 +62,20 @@ epochs_present(struct epochs *epochs)
     return atomic_load_explicit(&epochs->present, memory_order_acquire);
 }
 
-/* The epoch of an invalidation that begins now, of one or several names. */
-uint64_t epochs_advance(struct epochs *epochs);
-
 /*
- * Leaves an epoch at a URL or a tag with this hash64_bytes(). Returns the latest one of it before,
- * or a later one by a collision.
+ * An invalidation of a URL or a tag with this hash64_bytes(): leaves its epoch there, and sets
+ * *epoch to it if that is 0, as for the first name of several that are invalidated together. Where
+ * another invalidation has left a later epoch than theirs, a new one is left. Returns the latest
+ * epoch of the name before, or a later one by a collision.
  */
-uint64_t epochs_leave(struct epochs *epochs, uint64_t hash, uint64_t epoch);
+uint64_t epochs_leave(struct epochs *epochs, uint64_t hash, uint64_t *epoch);
 
-/* At all URLs with a prefix; everything if that is empty. */
-void epochs_leave_prefix(struct epochs *epochs, struct span prefix, uint64_t epoch);
+/* An invalidation of all URLs with a prefix; of everything if that is empty. */
+void epochs_leave_prefix(struct epochs *epochs, struct span prefix);
 
 /*
- * Is a response outdated, to a request of this epoch, with this URL and these tags (tag_index.h)? `own`
- * is the epoch of an invalidation that does not count, or 0.
+ * Is a response outdated, to a request of this epoch, with this URL and these tags (tag_index.h)?
+ * `own` is the epoch of an invalidation that does not count, or 0.
  */
 bool epochs_outdate(struct epochs *epochs, uint64_t epoch, uint64_t own, struct span url,
                     struct span tags);

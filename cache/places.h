@@ -37,7 +37,7 @@ struct cache {
     /* Numbers pages and markers in the order of entry. Drawn under a place's lock. */
     _Alignas(CACHE_LINE) _Atomic uint64_t entered;
 
-    struct epochs epochs; /* its lock is taken last */
+    _Alignas(CACHE_LINE) struct epochs epochs; /* its lock is taken alone */
 
     struct place places[CACHE_MAX_SHARDS];
 };

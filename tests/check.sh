@@ -11,12 +11,16 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-# A changed file of tests/unit/ concerns the folder that it mirrors.
+# A changed file of tests/unit/ concerns the folder that it mirrors; one of a folder without tests
+# concerns the folder above.
 changed() {
     { git diff --name-only HEAD && git ls-files --others --exclude-standard; } |
         sed -n 's|^tests/unit/||; s|/[^/]*$||p' | sort -u | while read -r folder; do
+        while [ "${folder%/*}" != "$folder" ] && [ ! -d "tests/unit/$folder" ]; do
+            folder=${folder%/*}
+        done
         [ -d "tests/unit/$folder" ] && printf '%s\n' "$folder"
-    done
+    done | sort -u
 }
 
 folders=("$@")

@@ -15,7 +15,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-jobs=${JOBS:-2} # of make; more tests than that run at once, since many of them wait
+jobs=${JOBS:-2} # of make, and of unit tests; system tests adapt to what is idle
 main=${MAIN:-asan}
 folders=${FOLDERS:-}
 unit_seconds=${UNIT_SECONDS:-600}
@@ -140,7 +140,7 @@ run_units() {
     printf 'unit tests\n'
     printf '%s\n' "${programs[@]%/*}" | sort -u | sed "s|^|$logs/|" | xargs mkdir -p
     printf '%s\n' "${waiting[@]}" "${programs[@]}" | awk 'NF && !seen[$0]++' |
-        xargs -P $jobs -I{} bash -c "run_unit {} $logs/{}.log"
+        xargs -P "$jobs" -I{} bash -c "run_unit {} $logs/{}.log"
     for program in "${programs[@]}"; do
         count_unit "$program" "$logs/$program.log"
     done
@@ -215,6 +215,9 @@ if [ -n "$folders" ]; then
         unit_sources+=(tests/unit/"$folder"{,/*}/test_*.c)
         torture_sources+=(tests/unit/"$folder"{,/*}/{torture,faults}_*.c)
     done
+    # A folder and its room may both be named.
+    mapfile -t unit_sources < <(printf '%s\n' "${unit_sources[@]}" | sort -u)
+    mapfile -t torture_sources < <(printf '%s\n' "${torture_sources[@]}" | grep . | sort -u)
     system_patterns=(test_layers test_structure test_docs)
 else
     for folder in tests/fuzz/corpus/*/; do
@@ -222,7 +225,7 @@ else
     done
 fi
 mapfile -t threaded_sources < <(for folder in $threaded; do
-    grep -L '^#define UNIT_STARTS_NO_THREAD$' tests/unit/"$folder"{,/*}/test_*.c
+    grep -L '^#define UNIT_STARTS_NO_THREAD$' tests/unit/"$folder"{,/*}/test_*.c </dev/null
 done)
 threaded_programs=()
 for source in "${threaded_sources[@]}"; do

@@ -218,7 +218,7 @@ def main():
     ordered = sorted(groups, key=lambda kind: (getattr(kind, "seconds", 0), len(groups[kind])),
                      reverse=True)
     lines = list(run_classes([groups[kind] for kind in ordered],
-                             Width(options.jobs, options.most), options.logs))
+                             Width(options.jobs, max(options.jobs, options.most)), options.logs))
     if options.results:
         with open(options.results, "w") as f:
             f.writelines(line + "\n" for line in lines)

@@ -158,7 +158,7 @@ START_TEST(a_write_that_cannot_be_forwarded_has_invalidated)
 }
 END_TEST
 
-/* What comes meanwhile is removed by the first response. */
+/* What comes meanwhile is removed by the next response. */
 START_TEST(many_writes_at_a_time)
 {
     enum { WRITES = 300 };
@@ -170,8 +170,8 @@ START_TEST(many_writes_at_a_time)
         snprintf(targets[i], sizeof(targets[i]), HOST "/users/w%u", i);
         begin_write(&writes[i], targets[i], false);
     }
-    store_raw(urls[0], FRESH);
     for (unsigned i = 0; i < WRITES; i++) {
+        store_raw(urls[0], FRESH);
         scene_answer(targets[i], 204, "", 0);
         expect_body(&writes[i], OUTCOME_BYPASS, 0);
         ck_assert(!has_raw(urls[0]));
