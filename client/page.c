@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 
 /* In a row, without a byte that the owner has not had: then the server cannot hold the object. */
 #define MAX_ATTEMPTS 5
@@ -11,49 +10,6 @@
 /* The server may keep bytes back as long (proxy.x), so they come later than the origin sends them.
  */
 #define GATHER_US ((int64_t)1000000)
-
-/* ---- digests --------------------------------------------------------------------------------- */
-
-static void
-digest_fold(struct page_digest *digest)
-{
-    digest->hash =
-        hash64_fold(digest->hash ^ digest->word, 0x9fb21c651e98df25U) + 0x13198a2e03707344U;
-    digest->word = 0;
-}
-
-static void
-digest_byte(struct page_digest *digest, char byte)
-{
-    digest->word = digest->word << 8 | (unsigned char)byte;
-    if (++digest->length % sizeof(digest->word) == 0)
-        digest_fold(digest);
-}
-
-static void
-digest_add(struct page_digest *digest, struct span bytes)
-{
-    size_t at = 0;
-
-    while (at < bytes.len && digest->length % sizeof(digest->word) != 0)
-        digest_byte(digest, bytes.ptr[at++]);
-    for (; bytes.len - at >= sizeof(digest->word); at += sizeof(digest->word)) {
-        uint64_t word;
-
-        memcpy(&word, bytes.ptr + at, sizeof(word));
-        digest->word = be64toh(word);
-        digest->length += sizeof(word);
-        digest_fold(digest);
-    }
-    while (at < bytes.len)
-        digest_byte(digest, bytes.ptr[at++]);
-}
-
-static bool
-digest_equal(const struct page_digest *a, const struct page_digest *b)
-{
-    return a->hash == b->hash && a->word == b->word && a->length == b->length;
-}
 
 /* ---- results --------------------------------------------------------------------------------- */
 
@@ -283,7 +239,7 @@ page_begin(struct page *page)
     page->rpc = RPC_CLIENT_OK;
     page->at = 0;
     page->known = page->offset;
-    page->once_more = (struct page_digest){0};
+    page->once_more = (struct digest){0};
     page->heard_us = clock_monotonic_us();
     page->state = PAGE_WAITS;
     status = rpc_client_call(

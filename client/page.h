@@ -11,6 +11,7 @@
 #ifndef SUNPROXY_CLIENT_PAGE_H
 #define SUNPROXY_CLIENT_PAGE_H
 
+#include "base/digest.h"
 #include "base/span.h"
 #include "proxy.h"
 #include "rpc/client.h"
@@ -20,13 +21,6 @@ enum page_state {
     PAGE_WAITS,  /* a call is under way */
     PAGE_PIECE,  /* page->piece is to be taken */
     PAGE_FAILED, /* by page->rpc, or else by the status of page->result */
-};
-
-/* A hash of all bytes so far, however they are cut into pieces. */
-struct page_digest {
-    uint64_t hash;
-    uint64_t word; /* the last bytes, less than eight */
-    uint64_t length;
 };
 
 struct page {
@@ -56,8 +50,8 @@ struct page {
     uint64_t at;                  /* bytes of this object that have come, */
     uint64_t known;               /* bytes at its beginning that are compared */
     unsigned status;              /* of the page whose bytes the owner has taken */
-    struct page_digest seen;      /* of what the owner has taken, */
-    struct page_digest once_more; /* and of the same part, read again */
+    struct digest seen;      /* of what the owner has taken, */
+    struct digest once_more; /* and of the same part, read again */
 };
 
 /*

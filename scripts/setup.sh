@@ -32,6 +32,7 @@ liblzma:library:liblzma-dev
 libzstd:library:libzstd-dev
 libbrotlidec:library:libbrotli-dev
 libcjson:library:libcjson-dev
+libxxhash:library:libxxhash-dev
 openssl:library:libssl-dev
 openssl:command:openssl
 rpcbind:command:rpcbind

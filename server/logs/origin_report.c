@@ -167,7 +167,7 @@ enum subject {
 static bool
 may_log(struct origin_report *report, enum subject subject, struct span name, uint64_t *withheld)
 {
-    return log_limit_take(&report->limit, hash64_fold(hash64_bytes(name), subject + 1u),
+    return log_limit_take(&report->limit, hash64_uint(hash64_bytes(name) ^ subject),
                           clock_monotonic_us(), withheld);
 }
 

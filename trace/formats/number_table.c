@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <string.h>
 #include <sys/random.h>
 
 #define FIRST_SLOTS 1024U

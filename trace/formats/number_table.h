@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/hash.h"
-
 struct number_slot {
     uint64_t number;
     uint64_t id_plus_1; /* 0: free */
@@ -36,7 +34,9 @@ bool number_table_put(struct number_table *t, uint64_t number, uint32_t *id, boo
 static inline size_t
 number_table_index(const struct number_table *t, uint64_t number)
 {
-    return (size_t)hash64_fold(number ^ t->key[0], t->key[1]) & (t->slot_count - 1);
+    __extension__ unsigned __int128 product = (unsigned __int128)(number ^ t->key[0]) * t->key[1];
+
+    return (size_t)((uint64_t)product ^ (uint64_t)(product >> 64U)) & (t->slot_count - 1);
 }
 
 /* The id of a number if it has one. */
