@@ -193,9 +193,10 @@ def run_classes(classes, width, logs):
 
 
 def main():
-    # A shell's background job ignores SIGINT, and so would every program that is started here; what
-    # has a handler is back at its default in a new program.
+    # A shell's background job ignores SIGINT, and one of nohup SIGHUP, and so would every program
+    # that is started here; what has a handler is back at its default in a new program.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     parser = argparse.ArgumentParser()
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--most", type=int, default=10)
