@@ -5,18 +5,18 @@
 #ifndef SUNPROXY_FETCH_DEADLINE_H
 #define SUNPROXY_FETCH_DEADLINE_H
 
-#include "fetch/request.h"
+#include "fetch/fetching.h"
 
 /*
  * The next deadline, INT64_MAX if there is none, and what will have taken too long then (static).
  * Received bytes move it later without a call.
  */
-int64_t deadline_find(const struct request *request, const char **what);
+int64_t deadline_find(const struct fetch *fetch, const char **what);
 
 /*
  * The end of the whole fetch: the total limit and the pauses that are over. INT64_MAX: there is
  * none any more.
  */
-int64_t deadline_of_all(const struct request *request);
+int64_t deadline_of_all(const struct fetch *fetch);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/container_of.h"
 #include "base/thread.h"
-#include "fetch/request.h"
+#include "fetch/fetching.h"
 
 #define MAX_NAMES 1024u    /* remembered by the resolver */
 #define IDLE_WAIT_MS 60000 /* the loop is woken when there is something to do */
@@ -30,8 +30,8 @@ static const char stopping_sentence[] = "the server is shutting down";
 static bool
 read_inbox(struct fetcher *fetcher)
 {
-    struct request_list taken = TAILQ_HEAD_INITIALIZER(taken);
-    struct request *r;
+    struct fetch_list taken = TAILQ_HEAD_INITIALIZER(taken);
+    struct fetch *r;
     bool stopping;
 
     pthread_mutex_lock(&fetcher->loop.lock);
@@ -42,18 +42,18 @@ read_inbox(struct fetcher *fetcher)
         TAILQ_REMOVE(&taken, r, link);
         TAILQ_INSERT_TAIL(&fetcher->loop.all, r, link);
         if (stopping)
-            request_finish(r, FETCH_STOPPING, stopping_sentence);
+            fetching_finish(r, FETCH_STOPPING, stopping_sentence);
         else
-            request_begin(r);
+            fetching_begin(r);
     }
     return !stopping;
 }
 
 /* The next request that was signalled, NULL if there is none. */
-static struct request *
+static struct fetch *
 next_signalled(struct fetch_loop *loop)
 {
-    struct request *r;
+    struct fetch *r;
 
     pthread_mutex_lock(&loop->lock);
     r = TAILQ_FIRST(&loop->signals);
@@ -71,7 +71,7 @@ static void
 read_signals(struct fetcher *fetcher)
 {
     struct fetch_loop *loop = &fetcher->loop;
-    struct request *r;
+    struct fetch *r;
     size_t count;
 
     pthread_mutex_lock(&loop->lock);
@@ -80,7 +80,7 @@ read_signals(struct fetcher *fetcher)
     /* One that is still in the inbox has nothing to resume, and sees there that it is cancelled. */
     while (count-- > 0 && (r = next_signalled(loop)))
         if (r->begun)
-            request_take_signal(r);
+            fetching_take_signal(r);
 }
 
 static void
@@ -89,7 +89,7 @@ read_resolver(struct fetcher *fetcher)
     struct resolver_query *query;
 
     while ((query = resolver_collect(fetcher->loop.resolver)))
-        request_take_addresses(container_of(query, struct request, query));
+        fetching_take_addresses(container_of(query, struct fetch, query));
 }
 
 static void
@@ -105,7 +105,7 @@ read_transfers(struct fetcher *fetcher)
         if (message->msg != CURLMSG_DONE)
             continue;
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &owner);
-        request_take_result((struct request *)(void *)owner, code);
+        fetching_take_result((struct fetch *)(void *)owner, code);
     }
 }
 
@@ -116,7 +116,7 @@ read_timers(struct fetcher *fetcher)
     struct timer *timer;
 
     while ((timer = timers_first(&fetcher->loop.timers)) && timer->due_us <= now)
-        request_check_time(container_of(timer, struct request, timer), now);
+        fetching_check_time(container_of(timer, struct fetch, timer), now);
 }
 
 static int
@@ -164,30 +164,30 @@ static void *
 run(void *argument)
 {
     struct fetcher *fetcher = argument;
-    struct request *r;
+    struct fetch *r;
 
     begin_turn(fetcher);
     while (read_inbox(fetcher)) {
         poller_deliver(&fetcher->loop.poller);
         read_signals(fetcher);
         read_resolver(fetcher);
-        request_resume_paused(&fetcher->loop);
+        fetching_resume_paused(&fetcher->loop);
         poller_drive(&fetcher->loop.poller);
         read_transfers(fetcher);
         read_timers(fetcher);
-        request_start_next(&fetcher->loop);
+        fetching_start_next(&fetcher->loop);
         connections_close_unused(&fetcher->loop.connections, clock_monotonic_us());
-        request_update_stats(&fetcher->loop);
+        fetching_update_stats(&fetcher->loop);
         end_turn(fetcher);
         poller_wait(&fetcher->loop.poller, find_wait_ms(fetcher));
         begin_turn(fetcher);
     }
     while ((r = TAILQ_FIRST(&fetcher->loop.all)))
-        request_finish(r, FETCH_STOPPING, stopping_sentence);
+        fetching_finish(r, FETCH_STOPPING, stopping_sentence);
     /* What those call-backs submitted. */
     while (!close_inbox(fetcher))
         read_inbox(fetcher);
-    request_update_stats(&fetcher->loop);
+    fetching_update_stats(&fetcher->loop);
     end_turn(fetcher);
     return NULL;
 }
@@ -344,10 +344,10 @@ copy(char **end, struct span from)
     return span_of(start, from.len);
 }
 
-static struct request *
+static struct fetch *
 copy_request(struct fetcher *fetcher, const struct fetch_request *asked)
 {
-    struct request *r =
+    struct fetch *r =
         memory_calloc(fetcher->loop.settings.config.memory, fetcher_request_bytes(asked));
     char *end;
 
@@ -368,7 +368,7 @@ bool
 fetcher_submit(struct fetcher *fetcher, const struct fetch_request *asked,
                const struct fetch_sink *sink, void *context, uint64_t *id)
 {
-    struct request *r = copy_request(fetcher, asked);
+    struct fetch *r = copy_request(fetcher, asked);
     bool first, closed, taken;
 
     if (!r)
@@ -398,15 +398,15 @@ fetcher_submit(struct fetcher *fetcher, const struct fetch_request *asked,
 size_t
 fetcher_request_bytes(const struct fetch_request *request)
 {
-    return sizeof(struct request) + request->method.len + request->url.len + request->headers.len +
+    return sizeof(struct fetch) + request->method.len + request->url.len + request->headers.len +
            request->host.len + bytes_of(&request->body).len;
 }
 
 /* Finds a fetch and has the loop look at it; under the lock. NULL if it has ended. */
-static struct request *
+static struct fetch *
 signal_request(struct fetch_loop *loop, uint64_t id, bool *wakes)
 {
-    struct request *r = registry_find(&loop->registry, id);
+    struct fetch *r = registry_find(&loop->registry, id);
 
     *wakes = r && !r->signalled;
     if (*wakes) {
@@ -420,7 +420,7 @@ signal_request(struct fetch_loop *loop, uint64_t id, bool *wakes)
 void
 fetcher_resume(struct fetcher *fetcher, uint64_t id)
 {
-    struct request *r;
+    struct fetch *r;
     bool wakes;
 
     pthread_mutex_lock(&fetcher->loop.lock);
@@ -437,7 +437,7 @@ fetcher_resume(struct fetcher *fetcher, uint64_t id)
 void
 fetcher_cancel(struct fetcher *fetcher, uint64_t id)
 {
-    struct request *r;
+    struct fetch *r;
     bool wakes;
 
     pthread_mutex_lock(&fetcher->loop.lock);

@@ -1,11 +1,305 @@
 #include "fetch/transfer.h"
 
 #include "base/clock.h"
-#include "fetch/transfer_parts.h"
+#include "fetch/method_rules.h"
+#include "http/method.h"
+#include "http/response_head.h"
 
 #define WINDOW_LEAST ((size_t)1 << 18)   /* charged at first for a decoder's window */
 #define REDIRECT_BODY_MAX 65536u         /* read to keep the connection; more is not worth it */
 #define TURN_ALLOWANCE ((size_t)1 << 20) /* bytes decoded or passed on for a transfer in a turn */
+#define MAX_INTERIM 16u /* 1xx answers before the final one */
+#define MAX_LINES 1000u /* of all heads and trailers: libcurl keeps those that it sees */
+
+/* ---- state --------------------------------------------------------------------------- */
+
+void
+transfer_enter(struct transfer *t, enum transfer_stage stage)
+{
+    t->last_byte_us = clock_monotonic_us();
+    t->stage = stage;
+    t->owner.stage(t->owner.context, stage);
+}
+
+static bool
+advance(struct transfer *t, enum answer_part part)
+{
+    if (t->error)
+        return false;
+    if (answer_advance(&t->answer, part))
+        return true;
+    transfer_fail(t, FETCH_ORIGIN_BROKE, "the parts of the answer of %s are out of order",
+                  t->target->host);
+    return false;
+}
+
+static uint64_t
+max_body(const struct transfer *t)
+{
+    uint64_t max = t->settings->config.max_body, by_ratio = t->body.coded * FETCH_MAX_RATIO;
+
+    if (!(t->request->flags & FETCH_ANY_LENGTH))
+        return max;
+    if (!t->body.decoder)
+        return UINT64_MAX;
+    /* The work for a stream of HTTP/2 is not divided among turns. */
+    return t->status.version >= 20 || by_ratio < max ? max : by_ratio;
+}
+
+static enum fetch_flow
+take_flow(struct transfer *t, enum fetch_flow flow)
+{
+    if (flow == FETCH_PAUSE && !(t->request->flags & FETCH_MAY_PAUSE)) {
+        transfer_fail(t, FETCH_INTERNAL, "the answer was paused without FETCH_MAY_PAUSE");
+        return FETCH_ABORT;
+    }
+    if (flow == FETCH_ABORT)
+        transfer_fail(t, FETCH_INTERNAL, "the answer could not be taken");
+    if (flow == FETCH_PAUSE) {
+        t->receive_held = true;
+        t->owner.begin_hold(t->owner.context);
+    }
+    return flow;
+}
+
+/*
+ * libcurl ends a transfer when both bodies are through. An origin that has sent all of its answer
+ * need not read the rest of the request (RFC 9112 section 9.5).
+ */
+static void
+check_complete(struct transfer *t)
+{
+    if (t->has_body && !body_is_complete(&t->body, t->head.stated_length, t->read_bytes))
+        return;
+    if (!pool_keep_member(&t->owner.connections->pools, &t->lease))
+        curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
+    if (!t->upload.ended)
+        t->owner.complete(t->owner.context);
+}
+
+/* ---- the head ------------------------------------------------------------------------ */
+
+/* What the bytes that follow the head are. */
+static bool
+prepare_body(struct transfer *t)
+{
+    uint32_t max_bytes = t->settings->config.max_headers;
+    enum coding coding = t->redirecting || !t->has_body ? CODING_IDENTITY : t->head.coding;
+
+    if (coding == CODING_UNKNOWN) {
+        transfer_fail(
+            t, FETCH_ORIGIN_BROKE,
+            "%s sent content in a coding that was not asked for, unknown or one of several",
+            t->target->host);
+        return false;
+    }
+    if (body_init(&t->body, t->head.chunked && t->has_body, coding,
+                  max_bytes - (uint32_t)t->line_bytes, MAX_LINES - t->line_count))
+        return true;
+    transfer_fail(t, FETCH_INTERNAL, "out of memory");
+    return false;
+}
+
+/*
+ * Only a request for a part is answered by a part, and one with a condition by its failure. A
+ * decoded body without its head would be taken for the whole.
+ */
+static bool
+was_requested(struct transfer *t)
+{
+    if (t->request->flags & FETCH_UNDECODED)
+        return true;
+    if (t->status.status == 206 && !t->ranged)
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent a part of the page (status 206) unasked",
+                      t->target->host);
+    else if (t->status.status == 304 && !t->conditional)
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent \"not modified\" (status 304) unasked",
+                      t->target->host);
+    return !t->error;
+}
+
+/* Reads the lines of a head, interim or final, into t->head. */
+static bool
+read_lines(struct transfer *t)
+{
+    const struct fetch_config *config = &t->settings->config;
+    const char *malformed;
+    bool no_memory;
+
+    answer_head_free(&t->head);
+    malformed = answer_head_read(&t->head, &t->status, buf_span(&t->lines),
+                                 t->request->flags & FETCH_UNDECODED, &no_memory);
+    if (malformed) {
+        transfer_fail(t, no_memory ? FETCH_INTERNAL : FETCH_ORIGIN_BROKE, "the answer of %s: %s",
+                      t->target->host, malformed);
+        return false;
+    }
+    /* Ended by CR LF, lines that came with a bare LF have grown. */
+    if (t->head.fields.len > config->max_headers) {
+        transfer_fail(t, FETCH_TOO_LARGE, "the headers of %s are over %u bytes", t->target->host,
+                      (unsigned)config->max_headers);
+        return false;
+    }
+    return true;
+}
+
+static bool
+take_answer(struct transfer *t)
+{
+    struct fetch_head head;
+
+    if (!read_lines(t))
+        return false;
+    t->has_body =
+        status_has_body(t->status.status) && http_method_of(t->request->method) != HTTP_HEAD;
+    if (!t->has_body)
+        t->head.content_length = 0;
+    if (!advance(t, t->has_body ? ANSWER_END_OF_HEAD : ANSWER_END_OF_BODILESS) ||
+        !was_requested(t))
+        return false;
+    /*
+     * What another reading of the framing takes for an answer must not become one (section 6.3),
+     * and what may be sent on an authenticated connection is that of one client (RFC 9110 section
+     * 3.3 has each request stand for itself).
+     */
+    if (t->head.ambiguous || t->head.binds)
+        curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
+    t->redirecting = method_may_follow(t->request) && http_status_is_redirect(t->status.status) &&
+                     t->head.location;
+    if (!prepare_body(t))
+        return false;
+    t->owner.hop(t->owner.context, &(struct fetch_hop){
+                                       .status = t->status.status,
+                                       .lines = buf_span(&t->lines),
+                                       .has_user = t->target->has_user,
+                                       .waited_us = clock_monotonic_us() - t->asked_us,
+                                   });
+    if (t->redirecting)
+        return true;
+    if (t->head.content_length > 0 && (uint64_t)t->head.content_length > max_body(t)) {
+        transfer_fail(t, FETCH_TOO_LARGE, "%s states a body of %lld bytes, the bound is %llu",
+                      t->target->host, (long long)t->head.content_length,
+                      (unsigned long long)max_body(t));
+        return false;
+    }
+    head = (struct fetch_head){
+        .status = t->status.status,
+        .final_url = t->final_url,
+        .headers = buf_span(&t->head.fields),
+        .content_length = t->head.content_length,
+        .no_store = t->head.ambiguous,
+        .is_1_0 = t->status.version == 10,
+    };
+    return take_flow(t, t->owner.head(t->owner.context, &head)) != FETCH_ABORT;
+}
+
+/* 100 (Continue) is dropped: the request did not expect it (RFC 9110 section 15.2.1). */
+static bool
+take_interim(struct transfer *t)
+{
+    const char *host = t->target->host;
+
+    if (t->status.status == 101)
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s switched protocols (status 101) unasked", host);
+    else if (t->status.version < 11)
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent an interim answer in HTTP/1.0", host);
+    else if (++t->interim > MAX_INTERIM)
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent interim answers without end", host);
+    else if (t->status.status != 100 && read_lines(t) && t->owner.interim)
+        t->owner.interim(t->owner.context, t->status.status, buf_span(&t->head.fields));
+    buf_reset(&t->lines);
+    return advance(t, ANSWER_END_OF_INTERIM);
+}
+
+/* The empty line. */
+static bool
+end_head(struct transfer *t)
+{
+    if (t->status.status < 200)
+        return take_interim(t);
+    if (!take_answer(t))
+        return false;
+    transfer_enter(t, TRANSFER_BODY);
+    check_complete(t);
+    return true;
+}
+
+/*
+ * Status lines, interim heads, the final head and trailers share one bound: libcurl keeps every
+ * line until the transfer ends.
+ */
+static bool
+count_line(struct transfer *t, size_t len)
+{
+    size_t max = t->settings->config.max_headers;
+
+    if (len <= max - t->line_bytes && t->line_count < MAX_LINES) {
+        t->line_bytes += len;
+        t->line_count++;
+        return true;
+    }
+    transfer_fail(t, FETCH_TOO_LARGE, "the %s of %s are over %zu bytes or %u lines",
+                  answer_has_head(t->answer) ? "trailers" : "headers", t->target->host, max,
+                  MAX_LINES);
+    return false;
+}
+
+static bool
+read_status_line(struct transfer *t, struct span line)
+{
+    if (!advance(t, ANSWER_STATUS_LINE))
+        return false;
+    if (!status_line_read(&t->status, line))
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s answered without a status line", t->target->host);
+    else if ((t->status.version >= 20) != connections_speak_http_2(t->easy))
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s answered in another version of HTTP",
+                      t->target->host);
+    return !t->error;
+}
+
+static bool
+read_field_line(struct transfer *t, struct span line)
+{
+    if (!advance(t, ANSWER_FIELD_LINE))
+        return false;
+    /* To libcurl such a line ends the head. */
+    if (line.ptr[0] == '\r' || line.ptr[0] == '\n')
+        transfer_fail(t, FETCH_ORIGIN_BROKE, "the answer of %s: a line of its head begins with CR",
+                      t->target->host);
+    else if (!buf_append(&t->lines, line.ptr, line.len))
+        transfer_fail(t, FETCH_INTERNAL, "out of memory");
+    return !t->error;
+}
+
+static bool
+is_empty_line(struct span line)
+{
+    return span_equal(line, span_str("\r\n")) || span_equal(line, span_str("\n"));
+}
+
+/* What trailers say may be of no consequence (RFC 9110 section 6.5.1). */
+static bool
+read_line(struct transfer *t, struct span line)
+{
+    if (answer_has_head(t->answer))
+        return advance(t,
+                                t->status.version >= 20 ? ANSWER_TRAILER_LINE : ANSWER_FIELD_LINE);
+    if (t->stage < TRANSFER_ANSWERING)
+        transfer_enter(t, TRANSFER_ANSWERING);
+    if (t->answer == ANSWER_AWAITED)
+        return read_status_line(t, line);
+    return is_empty_line(line) ? end_head(t) : read_field_line(t, line);
+}
+
+size_t
+transfer_on_header(char *line, size_t size, size_t count, void *context)
+{
+    struct transfer *t = context;
+    size_t len = size * count;
+
+    t->last_byte_us = clock_monotonic_us();
+    return len && !t->error && count_line(t, len) && read_line(t, span_of(line, len)) ? len : 0;
+}
 
 /* ---- the body ------------------------------------------------------------------------ */
 
@@ -34,7 +328,7 @@ static enum fetch_flow
 take_piece(void *context, const void *bytes, size_t len)
 {
     struct transfer *t = context;
-    uint64_t max = transfer_max_body(t);
+    uint64_t max = max_body(t);
     enum fetch_flow flow;
 
     if (t->redirecting) {
@@ -49,7 +343,7 @@ take_piece(void *context, const void *bytes, size_t len)
                       t->target->host, (unsigned long long)max);
         return FETCH_ABORT;
     }
-    flow = transfer_take_flow(t, t->owner.body(t->owner.context, bytes, len));
+    flow = take_flow(t, t->owner.body(t->owner.context, bytes, len));
     t->body_bytes += len;
     return flow == FETCH_ABORT || charge_window(t, t->body_bytes) ? flow : FETCH_ABORT;
 }
@@ -78,7 +372,7 @@ transfer_on_body(char *bytes, size_t size, size_t count, void *context)
     if (len < t->used)
         transfer_fail(t, FETCH_INTERNAL, "a piece of the body of %s has become shorter in a pause",
                       t->target->host);
-    if (len == 0 || !transfer_advance(t, ANSWER_BYTES))
+    if (len == 0 || !advance(t, ANSWER_BYTES))
         return 0;
     input = span_of(bytes + t->used, len - t->used);
     if (t->receive_held)
@@ -93,7 +387,7 @@ transfer_on_body(char *bytes, size_t size, size_t count, void *context)
     case BODY_WANTS:
         t->used = 0;
         t->read_bytes += len;
-        transfer_check_complete(t);
+        check_complete(t);
         return len;
     case BODY_PAUSED:
         t->used = len - input.len;
@@ -101,7 +395,7 @@ transfer_on_body(char *bytes, size_t size, size_t count, void *context)
     case BODY_TOO_LARGE:
         transfer_fail(
             t, FETCH_TOO_LARGE, "the headers and trailers of %s are over %u bytes or %u lines",
-            t->target->host, (unsigned)t->settings->config.max_headers, TRANSFER_MAX_LINES);
+            t->target->host, (unsigned)t->settings->config.max_headers, MAX_LINES);
         break;
     case BODY_BROKEN:
         transfer_fail(t, FETCH_ORIGIN_BROKE, "the answer of %s is broken: %s", t->target->host,

@@ -23,7 +23,7 @@ ON_THE_WAY = (("server/http/http_front.h", "http_exchange"), ("proxy/exchange.h"
               ("cache/fill.h", "object_waiter"), ("cache/fill.h", "cache_fill"),
               ("proxy/origin_fill.h", "origin_fill_request"),
               ("proxy/origin_fill_parts.h", "origin_fill"), ("proxy/sharing.h", "sharing"),
-              ("fetch/request.h", "request"), ("fetch/transfer.h", "transfer"))
+              ("fetch/fetching.h", "fetch"), ("fetch/transfer.h", "transfer"))
 
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 MEMBER = re.compile(r"^\s+(?:_Atomic )?bool ([^;(]+);", re.M)
@@ -76,13 +76,13 @@ def counts():
     yield ("booleans", sum(booleans(*struct) for struct in ON_THE_WAY), 100,
            "in the structs on the way of a miss")
     yield "server", len(flat), 20, "files of server/ outside its rooms"
-    yield "parts", len(parts), 9, "headers that end in _parts.h"
+    yield "parts", len(parts), 7, "headers that end in _parts.h"
     yield "twins", twins(), 16, "headers of a name that another folder has as well"
     yield "cycles", include_cycles(), 0, "cycles of files that include each other"
     yield "mean", round(sum(lengths) / len(lengths), 1), 12, "lines of a function, in the mean"
     yield "longest", max(lengths), 103, "lines of the longest function"
     yield "cache", lines_of(*sources("cache")), 5940, "lines of cache/"
-    yield ("fetching", lines_of(*sources("proxy"), *sources("fetch")), 16700,
+    yield ("fetching", lines_of(*sources("proxy"), *sources("fetch")), 16552,
            "lines of proxy/ and fetch/")
     yield "readme", lines_of("README.md"), 120, "lines of README.md"
     yield "architecture", lines_of("docs/ARCHITECTURE.md"), 250, "lines of docs/ARCHITECTURE.md"

@@ -4,8 +4,8 @@
  *
  * Everything here happens on the fetcher's thread, and never from inside libcurl.
  */
-#ifndef SUNPROXY_FETCH_REQUEST_H
-#define SUNPROXY_FETCH_REQUEST_H
+#ifndef SUNPROXY_FETCH_FETCHING_H
+#define SUNPROXY_FETCH_FETCHING_H
 
 #include <pthread.h>
 
@@ -15,15 +15,15 @@
 #include "fetch/timers.h"
 #include "fetch/transfer.h"
 
-enum request_stage {
-    REQUEST_QUEUED,
-    REQUEST_RESOLVING,
-    REQUEST_TRANSFER /* its own stages are the transfer's */
+enum fetch_stage {
+    FETCH_QUEUED,
+    FETCH_RESOLVING,
+    FETCH_TRANSFER /* its own stages are the transfer's */
 };
 
-struct request {
+struct fetch {
     struct fetch_loop *loop;
-    TAILQ_ENTRY(request) link; /* in the loop's inbox, then in loop->all */
+    TAILQ_ENTRY(fetch) link; /* in the loop's inbox, then in loop->all */
     /* given, constant */
     struct fetch_request asked; /* its spans are in text */
     struct fetch_sink sink;
@@ -32,13 +32,13 @@ struct request {
     int64_t submitted_us;
     /* protected by loop->lock */
     bool signalled;
-    TAILQ_ENTRY(request) signal_link; /* in loop->signals while it is */
+    TAILQ_ENTRY(fetch) signal_link; /* in loop->signals while it is */
     /* set by any thread, cleared by the fetcher's */
     _Atomic bool resume_receive;
     _Atomic bool resume_send;
     _Atomic bool cancelled; /* never cleared */
     /* the fetcher thread's */
-    enum request_stage stage;
+    enum fetch_stage stage;
     int64_t stage_since_us;
     struct timer timer;
     struct queue_item item;
@@ -46,7 +46,7 @@ struct request {
     struct transfer transfer;
     bool begun;                       /* in loop->all */
     bool paused;                      /* until the next turn */
-    TAILQ_ENTRY(request) paused_link; /* in loop->paused while it is */
+    TAILQ_ENTRY(fetch) paused_link; /* in loop->paused while it is */
     bool held;                        /* by the consumer, since held_since_us */
     int64_t held_since_us;
     int64_t held_us;      /* in earlier pauses */
@@ -60,7 +60,7 @@ struct request {
     char text[];
 };
 
-TAILQ_HEAD(request_list, request);
+TAILQ_HEAD(fetch_list, fetch);
 
 /* What all requests of a fetcher work with. */
 struct fetch_loop {
@@ -68,15 +68,15 @@ struct fetch_loop {
     CURLM *multi;
     pthread_mutex_t lock;
     /* protected by lock */
-    struct request_list inbox;
-    struct request_list signals; /* resumed or cancelled */
+    struct fetch_list inbox;
+    struct fetch_list signals; /* resumed or cancelled */
     size_t signal_count;
     struct registry registry;
     bool stopping;
     bool closed; /* nothing is taken from the inbox any more */
     /* the fetcher thread's */
-    struct request_list all;
-    struct request_list paused; /* their transfers wait for the next turn */
+    struct fetch_list all;
+    struct fetch_list paused; /* their transfers wait for the next turn */
     uint64_t turn;              /* the number of this one */
     struct poller poller;
     struct connections connections;
@@ -96,29 +96,29 @@ struct fetch_loop {
  * Checks a request that is in loop->all already, and queues it; it may start at once.
  * When too many are queued then, one of them ends with FETCH_DISPLACED.
  */
-void request_begin(struct request *request);
+void fetching_begin(struct fetch *fetch);
 
 /* Starts all whose turn has come. */
-void request_start_next(struct fetch_loop *loop);
+void fetching_start_next(struct fetch_loop *loop);
 
 /* Its name has been looked up. */
-void request_take_addresses(struct request *request);
+void fetching_take_addresses(struct fetch *fetch);
 
 /* Begins the next turn: lets all transfers go on that paused in the last one. */
-void request_resume_paused(struct fetch_loop *loop);
+void fetching_resume_paused(struct fetch_loop *loop);
 
 /* libcurl is done with its hop. */
-void request_take_result(struct request *request, CURLcode code);
+void fetching_take_result(struct fetch *fetch, CURLcode code);
 
 /* Its timer has come due: ends it, or arms the timer anew. */
-void request_check_time(struct request *request, int64_t now_us);
+void fetching_check_time(struct fetch *fetch, int64_t now_us);
 
 /* It has been resumed or cancelled. */
-void request_take_signal(struct request *request);
+void fetching_take_signal(struct fetch *fetch);
 
 /* Ends it with its last call-back, and frees it. */
-void request_finish(struct request *request, enum fetch_error error, const char *sentence);
+void fetching_finish(struct fetch *fetch, enum fetch_error error, const char *sentence);
 
-void request_update_stats(struct fetch_loop *loop);
+void fetching_update_stats(struct fetch_loop *loop);
 
 #endif

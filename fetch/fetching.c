@@ -1,0 +1,665 @@
+#include "fetch/fetching.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/container_of.h"
+#include "fetch/deadline.h"
+#include "fetch/headers.h"
+#include "fetch/method_rules.h"
+
+static const char cancelled_sentence[] = "the fetch was cancelled";
+
+static bool
+is_cancelled(const struct fetch *f)
+{
+    return atomic_load_explicit(&f->cancelled, memory_order_relaxed);
+}
+
+/* ---- stages and the end --------------------------------------------------------------------- */
+
+void
+fetching_update_stats(struct fetch_loop *loop)
+{
+    atomic_store_explicit(&loop->active, queue_active(loop->queue), memory_order_relaxed);
+    atomic_store_explicit(&loop->waiting, queue_opening(loop->queue), memory_order_relaxed);
+    atomic_store_explicit(&loop->queued, queue_queued(loop->queue), memory_order_relaxed);
+}
+
+static void
+leave_paused(struct fetch *f)
+{
+    if (f->paused)
+        TAILQ_REMOVE(&f->loop->paused, f, paused_link);
+    f->paused = false;
+}
+
+static void
+end_hold(struct fetch *f)
+{
+    if (!f->held)
+        return;
+    f->held = false;
+    f->held_us += clock_monotonic_us() - f->held_since_us;
+    memory_uncharge(f->loop->settings.config.memory, MEMORY_FETCHES, FETCH_BUFFER_BYTES);
+}
+
+void
+fetching_finish(struct fetch *f, enum fetch_error error, const char *sentence)
+{
+    struct fetch_loop *loop = f->loop;
+
+    pthread_mutex_lock(&loop->lock);
+    registry_remove(&loop->registry, f->id);
+    if (f->signalled) {
+        TAILQ_REMOVE(&loop->signals, f, signal_link);
+        loop->signal_count--;
+    }
+    pthread_mutex_unlock(&loop->lock);
+    timers_disarm(&loop->timers, &f->timer);
+    resolver_cancel(loop->resolver, &f->query);
+    resolved_release(&f->query.resolved);
+    queue_remove(loop->queue, &f->item);
+    TAILQ_REMOVE(&loop->all, f, link);
+    leave_paused(f);
+    fetching_update_stats(loop);
+    f->sink.done(f->context, error, error ? sentence : "", clock_monotonic_us() - f->submitted_us);
+    transfer_clear(&f->transfer, loop->multi);
+    target_free(&f->target);
+    end_hold(f);
+    if (f->charged)
+        memory_uncharge(loop->settings.config.memory, MEMORY_FETCHES, f->charged);
+    for (unsigned i = 0; i < f->redirects; i++)
+        free(f->visited[i]);
+    free(f->visited);
+    free(f);
+}
+
+static void
+finish_with(struct fetch *f, enum fetch_error error, const char *format, ...)
+{
+    char sentence[SENTENCE_MAX];
+    va_list args;
+
+    va_start(args, format);
+    sentence_format(sentence, sizeof(sentence), format, args);
+    va_end(args);
+    fetching_finish(f, error, sentence);
+}
+
+static void
+deny(struct fetch *f, const char *reason)
+{
+    if (f->redirects)
+        finish_with(f, FETCH_BAD_REDIRECT, "the redirect was %s", reason);
+    else
+        fetching_finish(f, FETCH_DENIED, reason);
+}
+
+/* ---- time limits --------------------------------------------------------------------- */
+
+static void
+arm_timer(struct fetch *f)
+{
+    const char *what;
+
+    timers_arm(&f->loop->timers, &f->timer, deadline_find(f, &what));
+}
+
+static void
+enter_stage(struct fetch *f, enum fetch_stage stage)
+{
+    f->stage = stage;
+    f->stage_since_us = clock_monotonic_us();
+    arm_timer(f);
+}
+
+/* ---- call-backs of the transfer ------------------------------------------------------ */
+
+static void
+on_hop(void *context, const struct fetch_hop *hop)
+{
+    struct fetch *f = context;
+
+    if (f->sink.hop && !is_cancelled(f))
+        f->sink.hop(f->context, hop);
+}
+
+static void
+on_interim(void *context, unsigned status, struct span lines)
+{
+    struct fetch *f = context;
+
+    if (f->sink.interim && !is_cancelled(f))
+        f->sink.interim(f->context, status, lines);
+}
+
+/* A resume that came before this call-back began does not end the pause that it may begin. */
+static enum fetch_flow
+on_head(void *context, const struct fetch_head *head)
+{
+    struct fetch *f = context;
+
+    if (is_cancelled(f))
+        return FETCH_ABORT;
+    atomic_store(&f->resume_receive, false);
+    return f->sink.head(f->context, head);
+}
+
+static enum fetch_flow
+on_body(void *context, const void *bytes, size_t len)
+{
+    struct fetch *f = context;
+
+    if (is_cancelled(f))
+        return FETCH_ABORT;
+    atomic_store(&f->resume_receive, false);
+    return f->sink.body(f->context, bytes, len);
+}
+
+static enum fetch_supply
+on_supply(void *context, void *buffer, size_t size, size_t *len)
+{
+    struct fetch *f = context;
+
+    if (is_cancelled(f))
+        return FETCH_SUPPLY_FAILED;
+    atomic_store(&f->resume_send, false);
+    return f->sink.supply(f->context, buffer, size, len);
+}
+
+static void
+on_stage(void *context, enum transfer_stage stage)
+{
+    struct fetch *f = context;
+
+    if (stage >= TRANSFER_ANSWERING)
+        queue_stream(f->loop->queue, &f->item);
+    else if (stage == TRANSFER_ASKED)
+        queue_reopen(f->loop->queue, &f->item);
+    enter_stage(f, FETCH_TRANSFER);
+}
+
+static void
+on_pause(void *context)
+{
+    struct fetch *f = context;
+
+    f->paused = true;
+    TAILQ_INSERT_TAIL(&f->loop->paused, f, paused_link);
+}
+
+static void
+on_hold(void *context)
+{
+    struct fetch *f = context;
+
+    /* A client that is slow to send takes no slot of the fetches that wait for their servers. */
+    queue_stream(f->loop->queue, &f->item);
+    if (f->held)
+        return;
+    f->held = true;
+    f->held_since_us = clock_monotonic_us();
+    memory_charge_anyway(f->loop->settings.config.memory, MEMORY_FETCHES, FETCH_BUFFER_BYTES);
+    arm_timer(f);
+}
+
+/* The loop ends it soon: not from inside libcurl. */
+static void
+on_complete(void *context)
+{
+    struct fetch *f = context;
+
+    f->complete = true;
+    arm_timer(f);
+}
+
+/* ---- the way to its connection ------------------------------------------------------ */
+
+/* What final_url says: the URL as it was asked for, unless a redirect led elsewhere. */
+static struct span
+current_url(const struct fetch *f)
+{
+    return f->redirects ? span_str(f->target.text) : f->asked.url;
+}
+
+static bool
+charge(struct fetch *f)
+{
+    bool supplied = f->asked.body.kind == FETCH_BODY_SUPPLIED;
+    size_t bytes = FETCH_BYTES + (supplied ? FETCH_BUFFER_BYTES : 0);
+
+    if (!memory_charge(f->loop->settings.config.memory, MEMORY_FETCHES, bytes))
+        return false;
+    f->charged = bytes;
+    return true;
+}
+
+static void
+connect_to(struct fetch *f, struct resolved *addresses)
+{
+    struct fetch_loop *loop = f->loop;
+    struct transfer_owner owner = {
+        .context = f,
+        .hop = on_hop,
+        .interim = on_interim,
+        .head = on_head,
+        .body = on_body,
+        .supply = on_supply,
+        .stage = on_stage,
+        .pause = on_pause,
+        .begin_hold = on_hold,
+        .complete = on_complete,
+        .received = &loop->received,
+        .poller = &loop->poller,
+        .turn = &loop->turn,
+        .connections = &loop->connections,
+    };
+    bool started;
+
+    if (!f->charged && f->sink.begin)
+        f->sink.begin(f->context);
+    if (!f->charged && !charge(f)) {
+        fetching_finish(f, FETCH_OVERLOADED, "there is no memory for another fetch now; try again");
+        return;
+    }
+    started = transfer_start(&f->transfer, loop->multi, &loop->settings, &f->target, &f->route,
+                             addresses, &f->asked, !f->left_origin, current_url(f), &owner);
+    if (!started && memory_reclaim(loop->settings.config.memory, FETCH_BYTES))
+        started = transfer_start(&f->transfer, loop->multi, &loop->settings, &f->target, &f->route,
+                                 addresses, &f->asked, !f->left_origin, current_url(f), &owner);
+    if (started)
+        enter_stage(f, FETCH_TRANSFER);
+    else
+        fetching_finish(f, FETCH_INTERNAL, "out of memory");
+}
+
+/* Keeps of a name's addresses those that may be connected to. NULL without memory. */
+static struct resolved *
+keep_permitted(const struct address_policy *policy, const struct resolved *from)
+{
+    struct resolved *kept = resolved_create(from->count);
+
+    if (!kept)
+        return NULL;
+    kept->count = 0;
+    for (size_t i = 0; i < from->count; i++)
+        if (address_policy_permits(policy, &from->list[i].any))
+            kept->list[kept->count++] = from->list[i];
+    return kept;
+}
+
+/* The name stands for these addresses. The reference is dropped. */
+static void
+connect_to_permitted(struct fetch *f, struct resolved *addresses)
+{
+    struct resolved *kept;
+    char sentence[SENTENCE_MAX];
+
+    if (f->route.by_operator) {
+        connect_to(f, addresses);
+        resolved_release(&addresses);
+        return;
+    }
+    kept = keep_permitted(f->loop->settings.config.addresses, addresses);
+    if (!kept) {
+        fetching_finish(f, FETCH_INTERNAL, "out of memory");
+    } else if (kept->count == 0) {
+        deny(f,
+                     sentence_refuse(sentence, sizeof(sentence), f->loop->settings.config.addresses,
+                                     f->route.host, &addresses->list[0]));
+    } else {
+        connect_to(f, kept);
+    }
+    resolved_release(&kept);
+    resolved_release(&addresses);
+}
+
+void
+fetching_take_addresses(struct fetch *f)
+{
+    struct resolved *addresses = f->query.resolved;
+
+    f->query.resolved = NULL;
+    if (f->query.error)
+        finish_with(f, f->query.error == EAI_MEMORY ? FETCH_INTERNAL : FETCH_RESOLVE_FAILED,
+                            "%s cannot be resolved: %s", f->route.host,
+                            gai_strerror(f->query.error));
+    else
+        connect_to_permitted(f, addresses);
+}
+
+/* Has the operator chosen where this hop leads? */
+static bool
+is_configured(const struct fetch *f)
+{
+    return f->asked.flags & FETCH_CONFIGURED && !f->left_origin;
+}
+
+static void
+start_hop(struct fetch *f)
+{
+    struct fetch_loop *loop = f->loop;
+    const struct settings *settings = &loop->settings;
+    struct resolved *one;
+    union address literal;
+
+    f->route = settings_route(settings, &f->target);
+    if (is_configured(f))
+        f->route.by_operator = f->route.own_port = true;
+    if (!f->route.own_port && !settings_permit_port(settings, f->target.port)) {
+        char sentence[SENTENCE_MAX];
+
+        snprintf(sentence, sizeof(sentence),
+                 "refused: port %u of %s is for another protocol (allow it with --allow-port %u)",
+                 f->target.port, f->target.host, f->target.port);
+        deny(f, sentence);
+        return;
+    }
+    /* Behind a proxy a name is the proxy's to resolve, but an address can be checked here. */
+    if (f->route.proxied && f->target.literal && !is_configured(f) &&
+        !address_policy_permits(settings->config.addresses, &f->target.address.any)) {
+        char sentence[SENTENCE_MAX];
+
+        deny(f, sentence_refuse(sentence, sizeof(sentence), settings->config.addresses,
+                                        f->target.host, &f->target.address));
+        return;
+    }
+    if (address_parse(f->route.host, f->route.port, &literal)) {
+        one = resolved_create(1);
+        if (!one) {
+            fetching_finish(f, FETCH_INTERNAL, "out of memory");
+            return;
+        }
+        one->list[0] = literal;
+        connect_to_permitted(f, one);
+        return;
+    }
+    enter_stage(f, FETCH_RESOLVING);
+    switch (resolver_lookup(loop->resolver, &f->query, &f->asked.client, f->route.host)) {
+    case RESOLVER_ANSWERED:
+        fetching_take_addresses(f);
+        break;
+    case RESOLVER_PENDING:
+        break;
+    case RESOLVER_NO_MEMORY:
+        fetching_finish(f, FETCH_INTERNAL, "out of memory");
+        break;
+    }
+}
+
+/* ---- redirects ----------------------------------------------------------------------- */
+
+static bool
+was_visited(const struct fetch *f, const char *url)
+{
+    for (unsigned i = 0; i < f->redirects; i++)
+        if (strcmp(f->visited[i], url) == 0)
+            return true;
+    return strcmp(f->target.text, url) == 0;
+}
+
+/* Moves on to `next`, whose content it takes. False without memory. */
+static bool
+move_on(struct fetch *f, struct target *next)
+{
+    char **longer = realloc(f->visited, (f->redirects + 1) * sizeof(*longer));
+
+    if (!longer)
+        return false;
+    f->visited = longer;
+    f->visited[f->redirects++] = f->target.text;
+    f->target.text = NULL;
+    target_free(&f->target);
+    f->target = *next;
+    *next = (struct target){0};
+    return true;
+}
+
+/* It has been queued: reports if it cannot begin now. */
+static void
+report_wait(const struct fetch *f)
+{
+    static const enum fetch_limit limits[] = {
+        [QUEUE_SLOT] = FETCH_LIMIT_WAITING,
+        [QUEUE_CLIENT] = FETCH_LIMIT_PER_CLIENT,
+        [QUEUE_ORIGIN] = FETCH_LIMIT_PER_ORIGIN,
+        [QUEUE_CLIENT_AT_ORIGIN] = FETCH_LIMIT_CLIENT_AT_ORIGIN,
+    };
+    const struct fetch_config *config = &f->loop->settings.config;
+    enum queue_wait wait = queue_find_wait(f->loop->queue, &f->item);
+
+    if (wait != QUEUE_TURN && config->queued)
+        config->queued(config->context, &(struct fetch_queued){.limit = limits[wait],
+                                                               .client = f->asked.client,
+                                                               .origin = f->target.origin});
+}
+
+/* Queues a hop to f->target. False if there is no memory; the request has ended then. */
+static bool
+wait_for_turn(struct fetch *f)
+{
+    if (!queue_add(f->loop->queue, &f->item, &f->asked.client, f->target.origin)) {
+        fetching_finish(f, FETCH_INTERNAL, "out of memory");
+        return false;
+    }
+    report_wait(f);
+    enter_stage(f, FETCH_QUEUED);
+    return true;
+}
+
+static void
+redirect(struct fetch *f)
+{
+    struct fetch_loop *loop = f->loop;
+    unsigned max = loop->settings.config.max_redirects;
+    struct target next;
+    char why[256], host[HOST_MAX + 1];
+    enum fetch_error error;
+
+    snprintf(host, sizeof(host), "%s", f->target.host);
+    error = target_follow(&next, &f->target, f->transfer.head.location, why, sizeof(why));
+    if (error) {
+        finish_with(f, error == FETCH_BAD_URL ? FETCH_BAD_REDIRECT : error,
+                            "%s redirects to \"%.100s\": %s", host, f->transfer.head.location, why);
+        return;
+    }
+    if (was_visited(f, next.text)) {
+        finish_with(f, FETCH_BAD_REDIRECT, "redirected in a circle, back to %.300s",
+                            next.text);
+        target_free(&next);
+        return;
+    }
+    if (f->redirects >= max) {
+        finish_with(f, FETCH_BAD_REDIRECT, "redirected more than %u times, last by %s", max,
+                            host);
+        target_free(&next);
+        return;
+    }
+    leave_paused(f);
+    transfer_clear(&f->transfer, loop->multi);
+    /* What the client sent for one origin is no other's business (RFC 9110 section 15.4). */
+    if (strcmp(next.origin, f->target.origin) != 0)
+        f->left_origin = true;
+    if (!move_on(f, &next)) {
+        target_free(&next);
+        fetching_finish(f, FETCH_INTERNAL, "out of memory");
+        return;
+    }
+    /* The next hop waits for a connection and an answer again, so it needs another kind of slot. */
+    queue_remove(loop->queue, &f->item);
+    wait_for_turn(f);
+}
+
+/* Hands the socket over. */
+static void
+finish_connected(struct fetch *f)
+{
+    int fd = transfer_take_socket(&f->transfer);
+
+    if (fd < 0) {
+        finish_with(f, errno == EMFILE ? FETCH_OVERLOADED : FETCH_INTERNAL,
+                            "a connection cannot be taken over: %s", strerror(errno));
+        return;
+    }
+    f->sink.connected(f->context, fd);
+    fetching_finish(f, FETCH_OK, "");
+}
+
+void
+fetching_take_result(struct fetch *f, CURLcode code)
+{
+    enum fetch_error error;
+
+    if (is_cancelled(f)) {
+        fetching_finish(f, FETCH_CANCELLED, cancelled_sentence);
+        return;
+    }
+    if (f->transfer.unclean) {
+        if (transfer_restart(&f->transfer, f->loop->multi))
+            enter_stage(f, FETCH_TRANSFER);
+        else
+            fetching_finish(f, FETCH_INTERNAL, "out of memory");
+        return;
+    }
+    /* The rest of a redirect's answer is of no interest, be it broken or endless. */
+    if (f->transfer.redirecting) {
+        redirect(f);
+        return;
+    }
+    error = transfer_evaluate(&f->transfer, code);
+    if (!error && f->asked.flags & FETCH_CONNECT_ONLY)
+        finish_connected(f);
+    else if (error == FETCH_DENIED)
+        deny(f, f->transfer.sentence);
+    else
+        fetching_finish(f, error, f->transfer.sentence);
+}
+
+void
+fetching_resume_paused(struct fetch_loop *loop)
+{
+    struct fetch_list now = TAILQ_HEAD_INITIALIZER(now);
+    struct fetch *f;
+
+    loop->turn++;
+    TAILQ_CONCAT(&now, &loop->paused, paused_link);
+    while ((f = TAILQ_FIRST(&now))) {
+        CURLcode code;
+
+        TAILQ_REMOVE(&now, f, paused_link);
+        f->paused = false;
+        code = transfer_next_turn(&f->transfer);
+        if (code)
+            fetching_take_result(f, code);
+    }
+}
+
+/* ---- signals from other threads ------------------------------------------------------ */
+
+void
+fetching_take_signal(struct fetch *f)
+{
+    bool receive = atomic_exchange(&f->resume_receive, false);
+    bool send = atomic_exchange(&f->resume_send, false);
+    CURLcode code;
+
+    if (is_cancelled(f)) {
+        fetching_finish(f, FETCH_CANCELLED, cancelled_sentence);
+        return;
+    }
+    if (!f->held || f->complete)
+        return;
+    code = transfer_resume(&f->transfer, receive, send);
+    if (!transfer_is_held(&f->transfer)) {
+        end_hold(f);
+        arm_timer(f);
+    }
+    if (code)
+        fetching_take_result(f, code);
+}
+
+/* ---- turns --------------------------------------------------------------------------- */
+
+void
+fetching_start_next(struct fetch_loop *loop)
+{
+    struct queue_item *item;
+
+    while ((item = queue_next(loop->queue))) {
+        struct fetch *f = container_of(item, struct fetch, item);
+
+        if (f->redirects == 0)
+            atomic_fetch_add_explicit(&loop->started, 1, memory_order_relaxed);
+        start_hop(f);
+    }
+}
+
+/* Ends the fetch with the least claim to wait: one of the client that has the most queued. */
+static void
+displace(struct fetch_loop *loop)
+{
+    struct queue_item *last = queue_last_of_longest(loop->queue);
+
+    atomic_fetch_add_explicit(&loop->displaced, 1, memory_order_relaxed);
+    fetching_finish(container_of(last, struct fetch, item), FETCH_DISPLACED,
+                   "too many fetches are queued, and no client has more of them than this one; try "
+                   "again");
+}
+
+void
+fetching_begin(struct fetch *f)
+{
+    struct fetch_loop *loop = f->loop;
+    char why[SENTENCE_MAX];
+    enum fetch_error error;
+
+    f->begun = true;
+    if (is_cancelled(f)) {
+        fetching_finish(f, FETCH_CANCELLED, cancelled_sentence);
+        return;
+    }
+    error = target_parse(&f->target, f->asked.url, why, sizeof(why));
+    if (!error)
+        error = method_check(&f->asked, why, sizeof(why));
+    if (!error)
+        error = headers_check(&f->asked, why, sizeof(why));
+    if (error) {
+        fetching_finish(f, error, why);
+        return;
+    }
+    if (!wait_for_turn(f))
+        return;
+    fetching_start_next(loop);
+    if (queue_queued(loop->queue) > loop->settings.config.max_queued)
+        displace(loop);
+}
+
+/* Does it look a name up or connect? One that waits for its turn has not begun. */
+static bool
+is_unconnected(const struct fetch *f)
+{
+    return f->stage == FETCH_RESOLVING ||
+           (f->stage == FETCH_TRANSFER && f->transfer.stage == TRANSFER_CONNECTING);
+}
+
+void
+fetching_check_time(struct fetch *f, int64_t now_us)
+{
+    const char *what;
+    /* Bytes that came meanwhile have moved the deadline without touching the timer. */
+    int64_t due = deadline_find(f, &what);
+
+    if (f->complete)
+        fetching_take_result(f, CURLE_OK);
+    else if (due > now_us)
+        timers_arm(&f->loop->timers, &f->timer, due);
+    else if (f->stage == FETCH_TRANSFER && f->transfer.redirecting && deadline_of_all(f) > now_us)
+        redirect(f);
+    else
+        finish_with(f, is_unconnected(f) ? FETCH_CONNECT_TIMED_OUT : FETCH_TIMED_OUT,
+                            "%s: %s took too long", f->target.host, what);
+}
