@@ -235,17 +235,6 @@ find_stored(const struct shard *shard, uint32_t hash, const struct object *objec
     return entry && entry->stored && entry->object == object ? entry : NULL;
 }
 
-bool
-cache_stores(struct cache *cache, const struct object *object)
-{
-    uint32_t hash = djb_hash(object_url(object));
-    struct place *place = cache_lock(cache, hash);
-    bool answer = find_stored(&place->shard, hash, object) != NULL;
-
-    place_unlock(place);
-    return answer;
-}
-
 void
 cache_expire_object(struct cache *cache, struct object *object, int64_t now_us)
 {

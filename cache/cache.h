@@ -192,9 +192,6 @@ enum cache_answer cache_lookup(struct cache *cache, const struct cache_key *key,
                                const struct cache_request *request, int64_t now_us,
                                struct cache_found *found);
 
-/* Does the cache store this very object? To the policy there has been no request. */
-bool cache_stores(struct cache *cache, const struct object *object);
-
 /*
  * If it does, the object has expired from now on, as by cache_expire(), or is removed. Its
  * successor, if that is being filled, is completed for its waiters and not stored: what it fetches

@@ -11,6 +11,7 @@ extern const struct command command_replay;
 extern const struct command command_stat;
 extern const struct command command_set;
 extern const struct command command_purge;
+extern const struct command command_verify;
 extern const struct command command_ping;
 
 #endif

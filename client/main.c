@@ -26,6 +26,7 @@ static const struct command *const commands[] = {
     &command_stat,
     &command_set,
     &command_purge,
+    &command_verify,
     &command_ping,
     &command_help_on,
     NULL,

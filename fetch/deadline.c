@@ -3,15 +3,10 @@
 int64_t
 deadline_of_all(const struct fetch *fetch)
 {
-    int64_t limit_us = fetch->asked.limit_us ? fetch->asked.limit_us : INT64_MAX;
-    int64_t total_us = fetch->loop->settings.config.total_timeout_us;
-
     if (fetch->asked.flags & FETCH_ANY_LENGTH && fetch->stage == FETCH_TRANSFER &&
         fetch->transfer.stage == TRANSFER_BODY && !fetch->transfer.redirecting)
-        total_us = INT64_MAX;
-    if (limit_us < total_us)
-        total_us = limit_us;
-    return total_us == INT64_MAX ? INT64_MAX : fetch->submitted_us + total_us + fetch->held_us;
+        return INT64_MAX;
+    return fetch->submitted_us + fetch->loop->settings.config.total_timeout_us + fetch->held_us;
 }
 
 /* The limit of the phase that a transfer is in. */

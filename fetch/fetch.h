@@ -237,9 +237,7 @@ struct fetch_request {
      */
     struct span host;
     struct fetch_body body;
-    unsigned flags;   /* of enum fetch_flags */
-    int64_t limit_us; /* of all of the fetch, from its submission on, whatever its flags; pauses do
-                         not count. 0: none but those of the configuration */
+    unsigned flags; /* of enum fetch_flags */
 };
 
 /*

@@ -9,7 +9,6 @@
 #include "proxy/exchange_parts.h"
 #include "proxy/request_rules.h"
 #include "proxy/staleness.h"
-#include "proxy/verifier.h"
 
 /*
  * A request that was sent back to look up more often than this fetches for itself. Each time it may
@@ -111,21 +110,6 @@ respond(struct exchange *x, struct object *object, enum outcome outcome, enum ht
     x->stored = true;
     exchange_respond(x, object, true);
     return true;
-}
-
-static bool
-hit(struct exchange *x, struct object *object)
-{
-    struct verifier *verifier = x->proxy->verifier;
-
-    if (verifier && x->method_id == HTTP_GET)
-        verifier_offer(verifier, &(struct verifier_hit){.object = object,
-                                                        .fields = exchange_fields(x),
-                                                        .raw = x->raw,
-                                                        .route = x->route,
-                                                        .arrived_us = x->as_of_us,
-                                                        .worker = x->worker});
-    return respond(x, object, OUTCOME_HIT, HTTP_REASON_NONE);
 }
 
 static bool
@@ -312,7 +296,7 @@ use_ready(struct exchange *x, const struct request_rules *rules, struct object *
 
     *over = true;
     if (answer == CACHE_HIT && suits_fresh(x, found.object))
-        return hit(x, found.object);
+        return respond(x, found.object, OUTCOME_HIT, HTTP_REASON_NONE);
     if (answer == CACHE_STALE && accepts(x, rules, found.object) && suits_stale(x, found.object))
         return respond(x, found.object, OUTCOME_STALE, HTTP_REASON_MAX_STALE);
     if (rules->only_cached) {
@@ -356,7 +340,7 @@ fetch(struct exchange *x, const struct request_rules *rules, struct object *stor
     }
     switch (answer) {
     case CACHE_HIT:
-        return hit(x, found.object);
+        return respond(x, found.object, OUTCOME_HIT, HTTP_REASON_NONE);
     case CACHE_STALE:
     case CACHE_MISS:
     case CACHE_PASS:

@@ -14,7 +14,6 @@
 #define HELP_FRONT_REQUESTS "Requests answered, by front: a version of RPC, or HTTP."
 #define HELP_FRONT_BYTES "Bytes of bodies sent, by front."
 #define HELP_HTTP_RESPONSES "Responses over HTTP, the proxy's own included, by class of status."
-#define HELP_VERIFICATIONS "Hits that were drawn to be compared with their origins, by result."
 #define HELP_ORIGIN_FETCHES "Fetches from origins that have ended, by result."
 
 /* clang-format off */
@@ -42,12 +41,6 @@
     X(HTTP_RESPONSES_3XX, "http_responses", "class=\"3xx\"", "", HELP_HTTP_RESPONSES) \
     X(HTTP_RESPONSES_4XX, "http_responses", "class=\"4xx\"", "", HELP_HTTP_RESPONSES) \
     X(HTTP_RESPONSES_5XX, "http_responses", "class=\"5xx\"", "", HELP_HTTP_RESPONSES) \
-    /* in the order of enum verdict, and what was not compared */ \
-    X(VERIFICATIONS_SAME,    "verifications", "result=\"same\"",    "", HELP_VERIFICATIONS) \
-    X(VERIFICATIONS_STALE,   "verifications", "result=\"stale\"",   "", HELP_VERIFICATIONS) \
-    X(VERIFICATIONS_CHANGED, "verifications", "result=\"changed\"", "", HELP_VERIFICATIONS) \
-    X(VERIFICATIONS_FAILED,  "verifications", "result=\"failed\"",  "", HELP_VERIFICATIONS) \
-    X(VERIFICATIONS_SKIPPED, "verifications", "result=\"skipped\"", "", HELP_VERIFICATIONS) \
     /* in the order of enum failure, and named by failure_word() */ \
     X(FETCHES_OK,          "origin_fetches", "result=\"ok\"",             "", HELP_ORIGIN_FETCHES) \
     X(FETCHES_BAD_URL,     "origin_fetches", "result=\"bad_url\"",        "", HELP_ORIGIN_FETCHES) \

@@ -6,7 +6,6 @@
 #include "fetch/fetch.h"
 #include "http/storing.h"
 #include "proxy/origin_route.h"
-#include "proxy/verifier.h"
 
 static int64_t
 monotonic_us(void *context)
@@ -36,27 +35,6 @@ proxy_storing_rules(const struct proxy *proxy, bool owned)
     return rules;
 }
 
-static bool
-make_verifier(struct proxy *proxy)
-{
-    const struct proxy_config *config = &proxy->config;
-
-    if (config->verify_share <= 0)
-        return true;
-    proxy->verifier =
-        verifier_create(&(struct verifier_config){.cache = config->cache,
-                                                  .account = config->account,
-                                                  .metrics = config->metrics,
-                                                  .origin = config->origin,
-                                                  .shedding = &proxy->shedding,
-                                                  .monotonic_us = config->clock.monotonic_us,
-                                                  .clock_context = config->clock.context,
-                                                  .share = config->verify_share,
-                                                  .workers = config->workers,
-                                                  .verified = config->verified});
-    return proxy->verifier != NULL;
-}
-
 bool
 proxy_init(struct proxy *proxy, const struct proxy_config *config)
 {
@@ -64,9 +42,8 @@ proxy_init(struct proxy *proxy, const struct proxy_config *config)
     shedding_init(&proxy->shedding);
     proxy->scratch = calloc(config->workers, sizeof(*proxy->scratch));
     proxy->waiting = client_tally_create(config->account, MEMORY_REQUESTS);
-    if (!proxy->scratch || !proxy->waiting || !make_verifier(proxy) ||
+    if (!proxy->scratch || !proxy->waiting ||
         pthread_mutex_init(&proxy->configuring, NULL) != 0) {
-        verifier_destroy(proxy->verifier);
         client_tally_destroy(proxy->waiting);
         free(proxy->scratch);
         return false;
@@ -84,7 +61,6 @@ proxy_destroy(struct proxy *proxy)
         buf_free(&proxy->scratch[i]);
     free(proxy->scratch);
     pthread_mutex_destroy(&proxy->configuring);
-    verifier_destroy(proxy->verifier);
     client_tally_destroy(proxy->waiting);
 }
 

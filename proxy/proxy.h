@@ -54,8 +54,6 @@ struct http_storing_rules;
 struct origin_choice;
 struct origin_route;
 struct tag_rules;
-struct verified;
-struct verifier;
 
 /* None of the parts is owned; all outlive the proxy. */
 struct proxy_config {
@@ -91,8 +89,6 @@ struct proxy_config {
                                                                             [fetcher's thread] */
     void *fetched_context;
     void (*member)(const struct proxy_member *member); /* NULL: not wanted. [any thread] */
-    double verify_share; /* of the hits, compared with their origins (verifier.h); 0: none */
-    void (*verified)(const struct verified *verified); /* NULL: not wanted. [fetcher's thread] */
 };
 
 struct proxy {
@@ -101,7 +97,6 @@ struct proxy {
     struct client_tally *waiting; /* what each client's waiting requests take; any thread */
     struct shedding shedding;     /* the fetcher's thread's */
     struct backoff backoff;       /* of refreshes in the background; any thread */
-    struct verifier *verifier;    /* owned; NULL: none; any thread */
     struct buf *scratch;          /* one for each worker: proxy_scratch() */
     unsigned scratch_count;
     pthread_mutex_t configuring; /* one change of the cache's configuration at a time */

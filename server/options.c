@@ -213,8 +213,6 @@ const struct option_row option_rows[] = {
      "size of the request database; above it, its oldest rows are removed; 0: not bounded"},
     {"log-level", 'L', false, OPTION_CHOICE, AT(log_level), "error|warning|info|debug", "info", 0,
      0, "least severe messages on standard error"},
-    {"verify", 0, false, OPTION_SHARE, AT(verify), "SHARE", "0", 0, 0,
-     "compare this share of the hits with their origins, and log those that are stale; 0: none"},
     {"log-format", 0, false, OPTION_CHOICE, AT(log_format), "plain|json", "plain", 0, 0,
      "format of messages and access log"},
 

@@ -139,7 +139,6 @@ struct options {
     uint64_t request_db_max; /* bytes; 0: not bounded */
     uint64_t log_level;
     uint64_t log_format;
-    double verify; /* share of the hits */
 
     /* only on the command line */
     char *config;

@@ -183,9 +183,6 @@ options_print_config(const struct options *options, FILE *out)
         case OPTION_OCTAL:
             fprintf(out, "%04" PRIo64 "\n", *(const uint64_t *)field);
             break;
-        case OPTION_SHARE:
-            fprintf(out, "%.15g\n", *(const double *)field);
-            break;
         case OPTION_DURATION:
             print_duration(out, *(const int64_t *)field);
             break;

@@ -81,18 +81,6 @@ parse_octal(const char *text, uint64_t high, uint64_t *value)
     return errno == 0 && *end == '\0' && *value <= high;
 }
 
-/* A share that is no share, in any spelling: "0", "0.0", "0%". */
-static bool
-is_zero_share(const char *text)
-{
-    size_t len = strlen(text);
-    double number;
-
-    if (len && text[len - 1] == '%')
-        len--;
-    return units_parse_decimal(text, len, &number) && !(number > 0);
-}
-
 static void
 explain_choice(const struct option_row *row, const char *place, const char *text, struct buf *why)
 {
@@ -158,13 +146,6 @@ option_set(struct options *options, const struct option_row *row, const char *pl
             buf_printf(why, " of at most %" PRIu64 " bytes", row->high);
         return false;
     }
-    case OPTION_SHARE:
-        *(double *)field = 0;
-        if (is_zero_share(text) || units_parse_share(text, field))
-            return true;
-        buf_printf(why, "%s%s: \"%s\" is not a share such as 0.01 or 1%%, or 0", place, row->name,
-                   text);
-        return false;
     case OPTION_DURATION: {
         int64_t us;
 

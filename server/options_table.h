@@ -15,7 +15,6 @@ enum option_type {
     OPTION_UINT_AUTO,  /* likewise up to high, or the word auto, which is 0 */
     OPTION_OCTAL,      /* uint64_t, written in octal */
     OPTION_BYTES,      /* uint64_t with units */
-    OPTION_SHARE,      /* double from 0 to 1, also in per cent */
     OPTION_DURATION,   /* int64_t microseconds with units */
     OPTION_STRING,     /* char *, owned */
     OPTION_POLICY,     /* likewise: a policy that a daemon can run, or "help" */

@@ -2,7 +2,6 @@
 #include "base/clock.h"
 #include "http/field.h"
 #include "proxy.h"
-#include "proxy/verifier.h"
 #include "server/logs/log.h"
 #include "server/logs/origin_report.h"
 #include "server/service.h"
@@ -87,42 +86,6 @@ log_member(const struct proxy_member *member)
         log_info("%.*s responds and is used again", (int)member->url.len, member->url.ptr);
 }
 
-/* Warnings of stale hits in a minute; the others are counted (stat) and logged as debug messages.
- */
-#define MOST_STALE_LOGGED 60
-
-/* May one more be logged as a warning? [the fetcher's thread] */
-static bool
-may_warn(void)
-{
-    static int64_t since_us;
-    static unsigned warnings;
-    int64_t now_us = clock_monotonic_us();
-
-    if (warnings == 0 || now_us - since_us >= (int64_t)60 * 1000000) {
-        since_us = now_us;
-        warnings = 0;
-    }
-    return warnings < MOST_STALE_LOGGED && ++warnings;
-}
-
-/* A stale one is what an operator looks for. */
-static void
-log_verified(const struct verified *verified)
-{
-    static const char *const words[] = {
-        [VERDICT_SAME] = "same",
-        [VERDICT_STALE] = "stale",
-        [VERDICT_CHANGED] = "changed",
-        [VERDICT_FAILED] = "not verified",
-    };
-
-    (verified->verdict == VERDICT_STALE && may_warn() ? log_warning : log_debug)(
-        "hit of %.*s: %s, age %.3f s, compared %.3f s later%s%s", (int)verified->url.len,
-        verified->url.ptr, words[verified->verdict], (double)verified->age_us / 1e6,
-        (double)verified->took_us / 1e6, *verified->cause ? ": " : "", verified->cause);
-}
-
 /* A lifetime that follows from Last-Modified alone is a guess: RFC 9111 section 4.2.2. */
 #define HEURISTIC_MAX_US ((int64_t)86400 * 1000000)
 
@@ -173,8 +136,6 @@ service_make_proxy(struct service *service)
                              .fetched = report_fetched,
                              .fetched_context = service->report,
                              .member = log_member,
-                             .verify_share = options->verify,
-                             .verified = log_verified,
                          });
     return service->has_proxy;
 }

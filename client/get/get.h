@@ -49,6 +49,9 @@ struct get_options {
 /* The rows of `sunproxy get`; they are for struct get_options. */
 extern const struct option_group get_option_group;
 
+/* Parses a line of --header into a struct buf of field lines; see option_take. */
+option_take get_take_header;
+
 /* Takes SUNPROXY_HTTP into account, then complains about options that exclude each other: false. */
 bool get_check_options(struct get_options *options);
 
@@ -109,6 +112,9 @@ struct get_answer {
     struct buf messages; /* --verbose: its lines, likewise */
     void *fetch;         /* the transport's */
 };
+
+void get_page_init(struct get_page *page);
+void get_page_free(struct get_page *page);
 
 /* An answer before its fetch, and the end of one. */
 void get_answer_init(struct get_answer *answer, const char *url, size_t number);

@@ -15,8 +15,8 @@
 #define MAX_MESSAGES (1u << 20)
 #define MAX_HELD (64u << 20) /* the queue bounds what is held of all answers together */
 
-static void
-init_page(struct get_page *page)
+void
+get_page_init(struct get_page *page)
 {
     *page = (struct get_page){.length = -1, .source = GET_SOURCE_UNKNOWN};
     buf_init(&page->head, MAX_HEAD);
@@ -24,8 +24,8 @@ init_page(struct get_page *page)
     buf_init(&page->cache_status, MAX_TEXT);
 }
 
-static void
-free_page(struct get_page *page)
+void
+get_page_free(struct get_page *page)
 {
     buf_free(&page->head);
     buf_free(&page->final_url);
@@ -39,13 +39,13 @@ get_answer_init(struct get_answer *answer, const char *url, size_t number)
     buf_init(&answer->sentence, MAX_TEXT);
     buf_init(&answer->held, MAX_HELD);
     buf_init(&answer->messages, MAX_MESSAGES);
-    init_page(&answer->page);
+    get_page_init(&answer->page);
 }
 
 void
 get_answer_free(struct get_answer *answer)
 {
-    free_page(&answer->page);
+    get_page_free(&answer->page);
     buf_free(&answer->sentence);
     buf_free(&answer->held);
     buf_free(&answer->messages);
@@ -54,8 +54,8 @@ get_answer_free(struct get_answer *answer)
 void
 get_answer_reset(struct get_answer *answer)
 {
-    free_page(&answer->page);
-    init_page(&answer->page);
+    get_page_free(&answer->page);
+    get_page_init(&answer->page);
     buf_free(&answer->held);
     buf_reset(&answer->sentence);
     answer->failure = (struct get_failure){.status = EX_OK};

@@ -180,43 +180,13 @@ http_close(struct get_transport *base)
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
-/* Reads the address: "http://HOST:PORT/" is taken, too. */
-static bool
-set_address(struct http_transport *transport, const char *text, char *name, size_t size)
-{
-    static const char scheme[] = "http://";
-    struct server_address address;
-    char plain[320];
-    size_t len;
-
-    if (strncmp(text, scheme, sizeof(scheme) - 1) == 0) {
-        snprintf(plain, sizeof(plain), "%s", text + sizeof(scheme) - 1);
-        len = strlen(plain);
-        if (len != 0 && plain[len - 1] == '/')
-            plain[len - 1] = '\0';
-        text = plain;
-    }
-    if (!server_address_parse(&address, text) || (address.path && text == plain))
-        return false;
-    transport->socket = address.path;
-    if (address.path)
-        snprintf(transport->url, sizeof(transport->url), "http://localhost/");
-    else
-        snprintf(transport->url, sizeof(transport->url),
-                 strchr(address.host, ':') ? "http://[%s]:%u/" : "http://%s:%u/", address.host,
-                 address.port);
-    snprintf(name, size, "%s", address.path ? text : transport->url);
-    return true;
-}
-
 struct get_transport *
 get_http_open(const struct get_options *options, char *name, size_t size,
               struct get_failure *failure)
 {
     struct http_transport *transport = calloc(1, sizeof(*transport));
 
-    if (transport && !set_address(transport, options->http, name, size)) {
-        output_complain("the HTTP front is HOST:PORT or unix:PATH, not '%s'", options->http);
+    if (transport && !http_address_parse(&transport->address, options->http)) {
         *failure = (struct get_failure){
             .status = EX_USAGE, .code = "usage", .sentence = "no HTTP front is named"};
         free(transport);
@@ -242,5 +212,6 @@ get_http_open(const struct get_options *options, char *name, size_t size,
                                              .run = http_run,
                                              .close = http_close};
     transport->options = options;
+    snprintf(name, size, "%s", transport->address.name);
     return &transport->base;
 }

@@ -14,8 +14,7 @@ struct http_transport {
     struct get_transport base;
     const struct get_options *options;
     CURLM *multi;
-    const char *socket; /* path of an AF_UNIX socket, not owned; NULL: TCP */
-    char url[320];      /* where connections go: "http://HOST:PORT/" */
+    struct http_address address;
     struct http_fetch *fetches;
 };
 

@@ -13,7 +13,6 @@
 #include "http/response_head.h"
 
 #define MAX_HEAD (256u << 10)
-#define MAX_LINES (256u << 10)
 #define MAX_REDIRECTS 50
 #define BUFFER_BYTES (64L << 10)
 
@@ -155,25 +154,10 @@ make_lines(struct http_fetch *fetch)
 {
     struct get_fields fields = {
         .target = &fetch->target, .has_body = fetch->has_body, .elsewhere = fetch->elsewhere};
-    struct span rest, line;
-    struct buf text;
-    bool made;
 
     curl_slist_free_all(fetch->lines);
-    fetch->lines = NULL;
-    buf_init(&text, MAX_LINES);
-    get_request_fields(&text, fetch->transport->options, &fields);
-    made = !buf_failed(&text);
-    for (rest = buf_span(&text); made && http_next_line(&rest, &line);) {
-        char *copy = strndup(line.ptr, line.len);
-        struct curl_slist *longer = copy ? curl_slist_append(fetch->lines, copy) : NULL;
-
-        free(copy);
-        made = longer != NULL;
-        fetch->lines = made ? longer : fetch->lines;
-    }
-    buf_free(&text);
-    return made;
+    fetch->lines = get_request_lines(fetch->transport->options, &fields);
+    return fetch->lines != NULL;
 }
 
 /* True if every one of these settings was taken. */
@@ -184,11 +168,12 @@ set_connection(struct http_fetch *fetch)
 {
     const struct http_transport *transport = fetch->transport;
 
-    return SET(CURLOPT_URL, transport->url) && SET(CURLOPT_PROXY, "") &&
+    return SET(CURLOPT_URL, transport->address.url) && SET(CURLOPT_PROXY, "") &&
            SET(CURLOPT_PROTOCOLS_STR, "http") && SET(CURLOPT_NOSIGNAL, 1L) &&
            SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) &&
            SET(CURLOPT_BUFFERSIZE, BUFFER_BYTES) && SET(CURLOPT_UPLOAD_BUFFERSIZE, BUFFER_BYTES) &&
-           (!transport->socket || SET(CURLOPT_UNIX_SOCKET_PATH, transport->socket));
+           (!transport->address.socket ||
+            SET(CURLOPT_UNIX_SOCKET_PATH, transport->address.socket));
 }
 
 static bool

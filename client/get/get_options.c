@@ -16,8 +16,8 @@
 /* ---- values ---------------------------------------------------------------------------------- */
 
 /* "Name: value"; over HTTP also "Name:", which keeps a field from being sent, and "Name;". */
-static int
-add_header(const struct option_row *row, void *field, const char *line)
+int
+get_take_header(const struct option_row *row, void *field, const char *line)
 {
     struct buf *headers = field;
     size_t len = strlen(line), name_len = strcspn(line, ":");
@@ -120,7 +120,7 @@ static const struct option_row rows[] = {
      "the same with the file as it is (HTTP)"},
     {"data-raw", 0, "DATA", add_data, AT(data), GET_DATA_RAW, 0, NULL,
      "the same without a meaning of @ (HTTP)"},
-    {"header", 'H', "LINE", add_header, AT(headers), 0, 0, NULL,
+    {"header", 'H', "LINE", get_take_header, AT(headers), 0, 0, NULL,
      "send 'Name: value'; over RPC to the origin, past the cache; over HTTP 'Name:' removes a "
      "field, and 'Name;' sends an empty one"},
     {"range", 'r', "RANGE", take_range, AT(range), 0, 0, NULL,

@@ -9,6 +9,7 @@
 #include "http/field.h"
 
 #define MAX_AUTHORIZATION 4096
+#define MAX_LINES (256u << 10)
 /* A body up to this size is sent at once; with a larger one the server is asked first, as by curl.
  */
 #define MAX_UNASKED ((int64_t)1 << 20)
@@ -299,9 +300,9 @@ put_given(struct buf *lines, const struct get_options *options, const struct get
             buf_printf(lines, "%.*s\n", (int)line.len, line.ptr);
 }
 
-void
-get_request_fields(struct buf *lines, const struct get_options *options,
-                   const struct get_fields *fields)
+/* Each is ended by LF. Errors show in buf_failed(). */
+static void
+put_fields(struct buf *lines, const struct get_options *options, const struct get_fields *fields)
 {
     if (fields->elsewhere)
         buf_printf(lines, "Host: %s\n", fields->target->host);
@@ -320,4 +321,30 @@ get_request_fields(struct buf *lines, const struct get_options *options,
         !is_given(options, "Expect"))
         buf_append_str(lines, "Expect:\n");
     put_given(lines, options, fields);
+}
+
+struct curl_slist *
+get_request_lines(const struct get_options *options, const struct get_fields *fields)
+{
+    struct curl_slist *lines = NULL;
+    struct span rest, line;
+    struct buf text;
+    bool made;
+
+    buf_init(&text, MAX_LINES);
+    put_fields(&text, options, fields);
+    made = !buf_failed(&text);
+    for (rest = buf_span(&text); made && http_next_line(&rest, &line);) {
+        char *copy = strndup(line.ptr, line.len);
+        struct curl_slist *longer = copy ? curl_slist_append(lines, copy) : NULL;
+
+        free(copy);
+        made = longer != NULL;
+        lines = made ? longer : lines;
+    }
+    buf_free(&text);
+    if (made)
+        return lines;
+    curl_slist_free_all(lines);
+    return NULL;
 }

@@ -47,11 +47,12 @@ struct get_fields {
 };
 
 /*
- * Appends the field lines of a request, each ended by LF, as libcurl takes them: "Name:" keeps
- * libcurl from sending a field of its own, "Name;" sends an empty one. A line of --header replaces
- * the field of that name that would be sent without it. Errors show in buf_failed().
+ * The field lines of a request, as libcurl takes them: "Name:" keeps libcurl from sending a field of
+ * its own, "Name;" sends an empty one. A line of --header replaces the field of that name that would
+ * be sent without it. NULL without memory, or if they are too long. The caller's, freed with
+ * curl_slist_free_all().
  */
-void get_request_fields(struct buf *lines, const struct get_options *options,
-                        const struct get_fields *fields);
+struct curl_slist *get_request_lines(const struct get_options *options,
+                                     const struct get_fields *fields);
 
 #endif

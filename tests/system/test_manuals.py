@@ -7,6 +7,7 @@ import unittest
 
 import harness
 import rpc
+from test_http import http_address
 
 # Rows of --help: letter, name, and whether a value follows.
 HELP_ROW = re.compile(r"^  (?:-(\w), |    )--([a-z][a-z0-9-]*)(\[=\S+| [^ ]\S*)?", re.M)
@@ -102,12 +103,14 @@ class ManualsTest(harness.SystemTest):
         trace = self.dir / "trace.tsv"
         trace.write_text("time\turl\tsize\n" + "".join(
             f"{i}\thttp://h/{i % 7}\t{100 + i % 7}\n" for i in range(60)))
-        d = self.daemon(origin=self.origin())
+        d = self.daemon("--http", "127.0.0.1:0", origin=self.origin())
+        http = "{}:{}".format(*harness.wait_until(lambda: http_address(d), what="the HTTP front"))
         objects = [json.loads(done.stdout) for done in (
             self.sunproxy("get", "--json", "http://a.test/1", daemon=d),
             self.run_program([harness.SUNPROXY, "simulate", "--json", "--window", "10s", trace]),
             self.run_program([harness.SUNPROXY, "simulate", "--json", "--curve", trace]),
-            self.run_program([harness.SUNPROXY, "advise", "--json", trace]))]
+            self.run_program([harness.SUNPROXY, "advise", "--json", trace]),
+            self.sunproxy("verify", "--json", "--http", http, trace))]
         printed = set()
         while objects:
             value = objects.pop()

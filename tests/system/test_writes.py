@@ -1,9 +1,11 @@
 """What makes stored responses invalid in the real daemon: writes and their rules for tags, HEAD; and
-the comparison of hits with their origin."""
+the comparison of stored responses with their origin."""
 
 import http.server
+import json
 import os
 import threading
+import time
 
 import harness
 from test_http import Connection, http_address, is_hit
@@ -21,6 +23,7 @@ class Site(harness.PythonOrigin):
     def __init__(self, test):
         self.lock = threading.Condition()
         self.version = 1
+        self.failing = False
         self.held = {}  # "METHOD /path" to the number of requests that wait
         super().__init__(test, SiteHandler)
 
@@ -55,7 +58,9 @@ class SiteHandler(http.server.BaseHTTPRequestHandler):
         body = str(self.server.version).encode()
         if "late" in self.path:
             body = None
-        self.wait_and_send(200, body)
+        if "each" in self.path:
+            body = str(time.monotonic_ns()).encode()
+        self.wait_and_send(503 if self.server.failing else 200, body)
 
     def do_HEAD(self):
         self.wait_and_send(200, b"1")
@@ -77,6 +82,10 @@ class SiteHandler(http.server.BaseHTTPRequestHandler):
         if "etag" in self.path:
             self.send_header("ETag", f'"{self.server.version if "new" in self.path else 0}"')
             self.send_header("X-Version", str(self.server.version))
+        if "weak" in self.path:
+            self.send_header("ETag", 'W/"1"')
+        if "vary" in self.path:
+            self.send_header("Vary", "Accept-Language")
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
@@ -85,7 +94,6 @@ class SiteHandler(http.server.BaseHTTPRequestHandler):
 class SiteTest(harness.SystemTest):
     """A daemon with rules, before a site."""
 
-    verified = "0"
     forward = False
 
     def setUp(self):
@@ -95,8 +103,7 @@ class SiteTest(harness.SystemTest):
         config.write_text(CONFIG)
         origin = () if self.forward else ("--origin", f"/={self.site.url}")
         self.d = self.daemon("--http", "127.0.0.1:0", "--config", config, "--allow-net",
-                             "127.0.0.0/8", "--purge-net", "127.0.0.0/8", "--verify",
-                             self.verified, *origin)
+                             "127.0.0.0/8", "--purge-net", "127.0.0.0/8", *origin)
         self.address = harness.wait_until(lambda: http_address(self.d), what="the HTTP front")
         self.c = self.connect()
 
@@ -189,9 +196,7 @@ class WritesTest(SiteTest):
 
 
 class ConcurrentTest(SiteTest):
-    """Readers beside a writer, with hits compared with the origin."""
-
-    verified = "100%"
+    """Readers beside a writer."""
 
     def test_no_reader_gets_an_older_version_than_the_last_write(self):
         stop, errors, hits = threading.Event(), [], []
@@ -223,9 +228,6 @@ class ConcurrentTest(SiteTest):
         for reader in readers:
             reader.join()
         self.assertEqual(errors, [])
-        stat = self.stat(self.d)
-        self.assertGreater(stat["verified_same"], 0)
-        self.assertEqual(stat["verified_stale"], 0)
 
 
 class ForwardTest(SiteTest):
@@ -244,68 +246,110 @@ class ForwardTest(SiteTest):
         self.assertEqual([self.has(path) for path in paths], [False, False, True, True])
 
 
-class VerifyTest(harness.SystemTest):
-    """Hits that are compared with an origin which changes without a write through the proxy."""
+class VerifyTest(SiteTest):
+    """sunproxy verify: stored responses and an origin that changes without a write through the
+    proxy."""
 
-    def setUp(self):
-        super().setUp()
-        self.site = Site(self)
-        self.d = self.daemon("--http", "127.0.0.1:0", "--allow-net", "127.0.0.0/8",
-                             "--origin", f"/={self.site.url}", "--verify", "100%",
-                             "--log-level", "debug")
-        address = harness.wait_until(lambda: http_address(self.d), what="the HTTP front")
-        self.c = Connection(address)
-        self.addCleanup(self.c.close)
+    def verify(self, *paths, options=()):
+        """Exit status and results by path."""
+        urls = self.dir / "urls"
+        urls.write_text("".join(f"http://ignored.test{path}\n" for path in paths))
+        done = self.sunproxy("verify", "--http", "{}:{}".format(*self.address), "--json",
+                             *options, urls, expect=None)
+        self.assertEqual(done.stderr, b"")
+        answer = json.loads(done.stdout)
+        self.assertEqual(answer["drawn"], len(answer["urls"]))
+        self.rows = {row["url"].removeprefix("http://ignored.test"): row for row in answer["urls"]}
+        return done.returncode, {path: row["result"] for path, row in self.rows.items()}
 
-    def results(self):
-        """The counts that are not 0."""
-        return {name.removeprefix("verified_"): value for name, value in self.stat(self.d).items()
-                if name.startswith("verified_") and value}
+    def test_stale_pages_are_found(self):
+        self.store("/a", "/b")
+        self.assertEqual(self.verify("/a", "/b", "/c", "/a"),
+                         (0, {"/a": "same", "/b": "same", "/c": "unstored"}))
+        self.site.version = 22
+        self.assertEqual(self.verify("/a", "/c"), (1, {"/a": "stale", "/c": "unstored"}))
+        self.assertEqual(self.rows["/a"]["cause"], "the origin's body has 2 bytes and not 1")
+        self.assertLess(self.rows["/a"]["age"], 60)
+        # Neither is a page replaced nor one stored.
+        self.assertEqual(self.c.get("/a").body, b"1")
+        self.assertFalse(self.has("/c"))
+        self.site.version = 1
+        self.assertEqual(self.verify("/a", "/b"), (0, {"/a": "same", "/b": "same"}))
 
-    def hit(self, path):
-        response = self.c.get(path)
-        self.assertTrue(is_hit(response))
-        return response.body
-
-    def test_a_stale_hit_is_logged(self):
-        self.c.get("/users/1")
-        self.hit("/users/1")
-        harness.wait_until(lambda: self.results() == {"same": 1}, what="the comparison")
+    def test_the_text_names_the_stale_ones(self):
+        self.store("/a")
         self.site.version = 2
-        self.assertEqual(self.hit("/users/1"), b"1")
-        harness.wait_until(lambda: self.results() == {"same": 1, "stale": 1},
-                           what="the comparison")
-        self.assertRegex(self.d.err, r"hit of http://ignored\.test/users/1: stale, age \d+\.\d{3} "
-                                     r"s, compared \d+\.\d{3} s later: the origin's body differs "
-                                     r"after 0 bytes")
-        self.assertEqual(self.hit("/users/1"), b"1")
+        urls = self.dir / "urls"
+        urls.write_text("http://ignored.test/a\nhttp://ignored.test/b\n")
+        done = self.sunproxy("verify", urls, expect=1,
+                             env={**os.environ, "SUNPROXY_HTTP": "{}:{}".format(*self.address)})
+        lines = done.stdout.decode().splitlines()
+        self.assertRegex(lines[0], r"^http://ignored.test/a: stale, age \d+ s: the origin's body has other bytes$")
+        self.assertEqual(lines[1], "2 of 2 URLs")
+        self.assertEqual([line.split()[0] for line in lines[2:]], ["0", "1", "0", "0", "1", "0"])
 
-    def test_a_write_between_a_hit_and_its_comparison(self):
-        self.c.get("/late/1")
+    def test_a_page_that_is_written_during_the_comparison(self):
+        self.store("/late/1")
         self.site.hold("GET /late/1")
-        self.hit("/late/1")
+        results = []
+        thread = threading.Thread(target=lambda: results.append(self.verify("/late/1")))
+        thread.start()
         self.site.await_held("GET /late/1")
-        self.assertEqual(self.c.get("/late/1", "Content-Length: 0", method="PUT").status, 200)
+        self.assertEqual(self.put("/late/1"), 200)
         self.site.release("GET /late/1")
-        harness.wait_until(lambda: self.results() == {"changed": 1}, what="the comparison")
+        thread.join()
+        self.assertEqual(results, [(0, {"/late/1": "changed"})])
 
-    def test_an_origin_that_does_not_answer_delays_no_client(self):
-        self.c.get("/users/1")
-        self.site.hold("GET /users/1")
-        for _ in range(20):
-            self.hit("/users/1")
-        self.site.await_held("GET /users/1", 2)
-        self.assertEqual(self.results(), {"skipped": 18})
-        self.site.release("GET /users/1")
-        harness.wait_until(lambda: self.results() == {"same": 2, "skipped": 18},
-                           what="the comparisons")
+    def test_a_page_that_is_another_one_each_time(self):
+        self.store("/each")
+        self.assertEqual(self.verify("/each"), (0, {"/each": "dynamic"}))
 
-    def test_the_daemon_ends_while_hits_are_compared(self):
-        self.c.get("/users/1")
-        self.site.hold("GET /users/1")
-        self.hit("/users/1")
-        self.site.await_held("GET /users/1")
-        self.assertEqual(self.d.stop(20), 0)
+    def test_a_weak_entity_tag_stands_for_the_body(self):
+        self.store("/weak/each")
+        self.assertEqual(self.verify("/weak/each"), (0, {"/weak/each": "same"}))
+
+    def test_an_origin_that_fails_or_hangs(self):
+        self.store("/a", "/b")
+        self.site.failing = True
+        self.assertEqual(self.verify("/a"), (0, {"/a": "failed"}))
+        self.assertEqual(self.rows["/a"]["cause"], "the origin's status is 503")
+        self.site.failing = False
+        self.site.hold("GET /b")
+        self.assertEqual(self.verify("/b", options=("--timeout", "300ms")), (0, {"/b": "failed"}))
+        self.site.release("GET /b")
+
+    def test_the_header_selects_the_variant(self):
+        self.assertFalse(is_hit(self.c.get("/vary", "Accept-Language: en")))
+        self.assertEqual(self.verify("/vary", options=("-H", "Accept-Language: de")),
+                         (0, {"/vary": "unstored"}))
+        self.assertEqual(self.verify("/vary", options=("-H", "Accept-Language: en")),
+                         (0, {"/vary": "same"}))
+
+    def test_the_access_log_is_a_trace(self):
+        log = self.dir / "access.log"
+        d = self.daemon("--http", "127.0.0.1:0", "--allow-net", "127.0.0.0/8", "--origin",
+                        f"/={self.site.url}", "--access-log", log)
+        address = harness.wait_until(lambda: http_address(d), what="the HTTP front")
+        c = Connection(address)
+        self.addCleanup(c.close)
+        for path in ("/a", "/b", "/a"):
+            c.get(path)
+        self.assertEqual(d.stop(20), 0)
+        d = self.daemon("--http", "{}:{}".format(*address), "--allow-net", "127.0.0.0/8",
+                        "--origin", f"/={self.site.url}")
+        harness.wait_until(lambda: http_address(d), what="the HTTP front")
+        done = self.sunproxy("verify", "--http", "{}:{}".format(*address), log)
+        self.assertIn(b"2 of 2 URLs\n", done.stdout)
+
+    def test_no_server(self):
+        urls = self.dir / "urls"
+        urls.write_text("http://ignored.test/a\n")
+        done = self.sunproxy("verify", "--http", "unix:/nonexistent", urls,
+                             expect=os.EX_UNAVAILABLE)
+        self.assertEqual(done.stdout, b"")
+        self.assertIn(b"unix:/nonexistent: ", done.stderr)
+        done = self.sunproxy("verify", urls, expect=os.EX_USAGE)
+        self.assertIn(b"--http HOST:PORT", done.stderr)
 
 
 class RulesTest(harness.SystemTest):

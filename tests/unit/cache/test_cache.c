@@ -320,35 +320,6 @@ START_TEST(a_page_costs_no_more_than_it_is_charged)
 }
 END_TEST
 
-START_TEST(the_cache_knows_whether_it_stores_an_object)
-{
-    struct cache *c = pages_cache("lfu", 2, 0, 1);
-    struct object *before, *a;
-
-    pages_store_until(c, "a", 5, 1000000);
-    before = pages_get(c, span_str("a"), 50);
-    pages_store_until(c, "a", 5, 2000000);
-    a = pages_get(c, span_str("a"), 50);
-    ck_assert(!cache_stores(c, before) && cache_stores(c, a));
-    object_release(&before);
-    /* It is no request: the page with fewer of them is evicted. */
-    pages_store(c, "b", 5);
-    for (unsigned i = 0; i < 3; i++)
-        ck_assert(pages_hit(c, "b"));
-    for (unsigned i = 0; i < 9; i++)
-        ck_assert(cache_stores(c, a));
-    pages_store(c, "c", 5);
-    ck_assert(!cache_stores(c, a));
-    ck_assert(pages_hit(c, "b"));
-    object_release(&a);
-    a = pages_get(c, span_str("b"), 50);
-    cache_purge(c, span_str("b"));
-    ck_assert(!cache_stores(c, a));
-    object_release(&a);
-    cache_destroy(c);
-}
-END_TEST
-
 Suite *
 unit_suite(void)
 {
@@ -368,7 +339,6 @@ unit_suite(void)
     tcase_add_test(store, a_replacement_enters_anew_and_is_no_eviction);
     tcase_add_test(store, objects_outlive_their_eviction_and_their_cache);
     tcase_add_test(store, a_url_may_have_any_byte);
-    tcase_add_test(store, the_cache_knows_whether_it_stores_an_object);
     suite_add_tcase(suite, store);
     tcase_add_test(shards, shards_share_the_pages_evenly);
     tcase_add_test(shards, shares_add_up_to_the_capacity);

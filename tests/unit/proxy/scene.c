@@ -59,7 +59,6 @@ submit(void *context, const struct fetch_request *request, const struct fetch_si
     fetch->cancelled = false;
     fetch->resumes = 0;
     fetch->flags = request->flags;
-    fetch->limit_us = request->limit_us;
     fetch->body = request->body;
     keep(fetch->url, sizeof(fetch->url), request->url);
     keep(fetch->method, sizeof(fetch->method), request->method);
@@ -350,14 +349,6 @@ fetched(void *context, const struct proxy_fetched *report)
     snprintf(scene.fetched_sentence, sizeof(scene.fetched_sentence), "%s", report->sentence);
 }
 
-static void
-verified(const struct verified *report)
-{
-    scene.verified = *report;
-    snprintf(scene.verified_cause, sizeof(scene.verified_cause), "%s", report->cause);
-    scene.verifications++;
-}
-
 void
 scene_begin(const struct scene_options *options)
 {
@@ -403,8 +394,6 @@ scene_begin(const struct scene_options *options)
                              .max_waiters = options->max_waiters ? options->max_waiters : 1000,
                              .workers = workers,
                              .fetched = fetched,
-                             .verify_share = options->verify_share,
-                             .verified = verified,
                          }));
 }
 

@@ -9,7 +9,6 @@
 #include "http/storing.h"
 #include "proxy/exchange.h"
 #include "proxy/tag_rules.h"
-#include "proxy/verifier.h"
 #include "tests/unit/unit.h"
 
 #define SECOND ((int64_t)1000000)
@@ -30,7 +29,6 @@ struct scene_options {
     unsigned workers;        /* 0: 1 */
     int64_t max_age_us;      /* 0: not bounded */
     bool freshness_off;
-    double verify_share;
 };
 
 struct scene_fetch;
@@ -48,9 +46,6 @@ struct scene {
     TAILQ_HEAD(scene_visits, visit) woken;
     struct proxy_fetched fetched; /* the last one */
     char fetched_sentence[FAILURE_SENTENCE];
-    struct verified verified; /* the last one; no URL */
-    char verified_cause[FAILURE_SENTENCE];
-    unsigned verifications;
     unsigned visits; /* under way */
     struct http_storing_rules rules;
     struct tag_rules tag_rules, write_rules; /* of the proxy; scene_end() frees them */
@@ -87,7 +82,6 @@ struct scene_fetch {
     bool cancelled;
     unsigned resumes;
     unsigned flags;
-    int64_t limit_us;
     struct fetch_body body;
     char url[256], method[16], fields[5000], host[128];
 };

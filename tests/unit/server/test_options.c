@@ -286,31 +286,6 @@ START_TEST(flags_in_a_file)
 }
 END_TEST
 
-START_TEST(shares)
-{
-    static const struct {
-        char *text;
-        double value; /* -1: refused */
-    } cases[] = {
-        {"0", 0}, {"0.0", 0},   {"0%", 0},  {"0.00%", 0}, {"1%", 0.01}, {"0.5", 0.5}, {"100%", 1},
-        {"1", 1}, {"101%", -1}, {"-0", -1}, {"", -1},     {"%", -1},    {"none", -1}, {"0x", -1},
-    };
-
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct options options;
-        struct buf why;
-        int status = PARSE(&options, &why, "--verify", cases[i].text, NULL);
-
-        ck_assert_msg((status == EX_OK) == (cases[i].value >= 0), "%s", cases[i].text);
-        if (status == EX_OK)
-            ck_assert_double_eq_tol(options.verify, cases[i].value, 1e-9);
-        else
-            ck_assert_ptr_nonnull(strstr(buf_str(&why), "is not a share"));
-        done(&options, &why);
-    }
-}
-END_TEST
-
 START_TEST(a_wrong_command_line_is_a_usage_error)
 {
     static char *const cases[][3] = {
@@ -434,7 +409,7 @@ START_TEST(a_wrong_value_is_reported_under_the_name_that_was_written)
 {
     static char *const cases[][2] = {
         {"--shards", "65"},       {"--seed", "x"},       {"--port", "70000"},
-        {"--socket-mode", "9"},   {"--max-page", "big"}, {"--verify", "2"},
+        {"--socket-mode", "9"},   {"--max-page", "big"}, {"--max-waiters", "x"},
         {"--stop-timeout", "x"},  {"--rate-calls", "x"}, {"--freshness", "maybe"},
         {"--max-requests", "no"},
     };
@@ -508,7 +483,6 @@ unit_suite(void)
     tcase_add_test(tc, every_error_is_reported);
     tcase_add_test(tc, comments_and_quotes_in_a_file);
     tcase_add_test(tc, flags_in_a_file);
-    tcase_add_test(tc, shares);
     tcase_add_test(tc, a_wrong_command_line_is_a_usage_error);
     tcase_add_test(tc, a_file_that_is_not_there);
     tcase_add_test(tc, what_is_printed_reads_back_the_same);
