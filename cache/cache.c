@@ -225,48 +225,6 @@ cache_expire_tag(struct cache *cache, struct span tag, int64_t now_us)
     return count;
 }
 
-/* Its entry, or NULL. Under the lock. */
-static struct entry *
-find_stored(const struct shard *shard, uint32_t hash, const struct object *object)
-{
-    struct entry *entry =
-        table_find(&shard->table, hash, object_url(object), object_variant(object));
-
-    return entry && entry->stored && entry->object == object ? entry : NULL;
-}
-
-void
-cache_expire_object(struct cache *cache, struct object *object, int64_t now_us)
-{
-    uint32_t hash = djb_hash(object_url(object));
-    struct place *place = cache_lock(cache, hash);
-    struct removed none = {0};
-
-    if (find_stored(&place->shard, hash, object)) {
-        object_expire(object, now_us);
-        if (object->fill)
-            shard_purge_fill(&place->shard, object->fill, &none);
-    }
-    place_unlock(place);
-}
-
-void
-cache_purge_object(struct cache *cache, struct object *object)
-{
-    uint32_t hash = djb_hash(object_url(object));
-    struct place *place = cache_lock(cache, hash);
-    struct entry *entry = find_stored(&place->shard, hash, object);
-    struct removed removed = {0};
-
-    if (entry && object->fill)
-        shard_purge_fill(&place->shard, object->fill, &removed);
-    if (entry)
-        shard_remove(&place->shard, entry, &removed);
-    table_tidy(&place->shard.table);
-    place_unlock(place);
-    shard_free_removed(&removed);
-}
-
 uint64_t
 cache_count(struct cache *cache, struct span url)
 {

@@ -192,14 +192,6 @@ enum cache_answer cache_lookup(struct cache *cache, const struct cache_key *key,
                                const struct cache_request *request, int64_t now_us,
                                struct cache_found *found);
 
-/*
- * If it does, the object has expired from now on, as by cache_expire(), or is removed. Its
- * successor, if that is being filled, is completed for its waiters and not stored: what it fetches
- * may be as old as the object.
- */
-void cache_expire_object(struct cache *cache, struct object *object, int64_t now_us);
-void cache_purge_object(struct cache *cache, struct object *object);
-
 /* Releases what a list holds; it is empty afterwards. */
 void cache_victims_free(struct cache_victims *victims);
 

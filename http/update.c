@@ -3,7 +3,6 @@
 #include <strings.h>
 
 #include "http/cache_control.h"
-#include "http/conditional.h"
 #include "http/date.h"
 #include "http/field.h"
 #include "http/hop_by_hop.h"
@@ -180,51 +179,4 @@ http_update_fields(struct span stored, struct span update, const struct http_sto
     if (!has_field(update, "Date"))
         write_date(wall_s, out);
     return !buf_failed(out);
-}
-
-/* ---- HEAD -------------------------------------------------------------------------------------
- */
-
-/* Content-Length; -1: none, or none that is a number. */
-static int64_t
-content_length(struct span lines)
-{
-    struct span line, name, value;
-    int64_t length = -1;
-
-    while (http_next_line(&lines, &line)) {
-        if (!http_split_field(line, &name, &value) || !http_name_is(name, "Content-Length"))
-            continue;
-        if (value.len == 0 || value.len > 18)
-            return -1;
-        length = 0;
-        for (size_t i = 0; i < value.len; i++) {
-            if (value.ptr[i] < '0' || value.ptr[i] > '9')
-                return -1;
-            length = length * 10 + (value.ptr[i] - '0');
-        }
-    }
-    return length;
-}
-
-enum http_head_effect
-http_head_effect(unsigned status, struct span lines, unsigned stored_status, struct span stored,
-                 int64_t stored_length)
-{
-    struct http_validators fresh, old;
-    int64_t length = content_length(lines);
-    bool same_tag, same_date;
-
-    if (status != 200)
-        return HTTP_HEAD_NO_EFFECT;
-    /* The centuries of years of two digits do not matter, since both are read alike. */
-    http_validators_read(&fresh, lines, 0);
-    http_validators_read(&old, stored, 0);
-    same_tag = fresh.etag.ptr && old.etag.ptr && span_equal(fresh.etag, old.etag);
-    same_date = fresh.last_modified.ptr && old.last_modified.ptr &&
-                fresh.last_modified_s == old.last_modified_s;
-    if (stored_status != 200 || (length >= 0 && stored_length >= 0 && length != stored_length) ||
-        (fresh.etag.ptr && !same_tag) || (fresh.last_modified.ptr && !same_date))
-        return HTTP_HEAD_OUTDATES;
-    return same_tag || same_date ? HTTP_HEAD_UPDATES : HTTP_HEAD_NO_EFFECT;
 }

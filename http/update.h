@@ -1,7 +1,6 @@
 /*
- * Fields of stored responses: which are stored (RFC 9111 section 3.1), how a 304 updates them
- * (section 3.2), and what a response to HEAD says about a stored one (section 4.3.5). Safe on any
- * thread.
+ * Fields of stored responses: which are stored (RFC 9111 section 3.1), and how a 304 updates them
+ * (section 3.2). Safe on any thread.
  */
 #ifndef SUNPROXY_HTTP_UPDATE_H
 #define SUNPROXY_HTTP_UPDATE_H
@@ -37,19 +36,5 @@ bool http_stored_fields(struct span lines, const struct http_storing_rules *rule
  */
 bool http_update_fields(struct span stored, struct span update,
                         const struct http_storing_rules *rules, int64_t wall_s, struct buf *out);
-
-enum http_head_effect {
-    HTTP_HEAD_NO_EFFECT, /* the response is no 200, or has no validator: it may be any one */
-    HTTP_HEAD_UPDATES,   /* the stored response is the same, by ETag or Last-Modified:
-                            http_update_fields() applies */
-    HTTP_HEAD_OUTDATES,  /* it is another one, and the stored one is to be treated as stale */
-};
-
-/*
- * What a response to HEAD means for a stored response to GET of the same URL and variant.
- * `stored_length` is the length of the stored content, -1 if it is not known.
- */
-enum http_head_effect http_head_effect(unsigned status, struct span lines, unsigned stored_status,
-                                       struct span stored, int64_t stored_length);
 
 #endif

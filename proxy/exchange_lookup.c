@@ -157,8 +157,7 @@ fill_request(struct exchange *x)
 
 /* The exchange is the first to wait for an object: it is fetched. */
 static bool
-begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rules *rules,
-           struct object *stored)
+begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rules *rules)
 {
     struct object_waiter *waiter = &x->waiter.base;
     struct origin_fill_request request = fill_request(x);
@@ -181,7 +180,6 @@ begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rul
     else if (!request.passes && x->forwarded == HTTP_FORWARDED_VARY_MISS)
         request.passes = HTTP_REASON_FIELDS;
     request.whole_server = x->whole_server;
-    request.stored = stored;
     request.wanted = x->evaluated == EVALUATED_ALL ? RANGE_WHOLE : rules->wanted;
     x->led = true;
     if (origin_fill_start(x->proxy, fill, &request)) {
@@ -285,11 +283,10 @@ static const char not_cached[] = "the response is not in the cache, and was not 
 
 /*
  * Answers from what is there, stale objects included as far as the request accepts them. True: it
- * has been answered, or may not be answered in another way. False: *stored is what is ready, a
- * reference, or NULL.
+ * has been answered, or may not be answered in another way.
  */
 static bool
-use_ready(struct exchange *x, const struct request_rules *rules, struct object **stored, bool *over)
+use_ready(struct exchange *x, const struct request_rules *rules, bool *over)
 {
     struct cache_found found;
     enum cache_answer answer = look_up(x, rules, true, &found);
@@ -299,12 +296,8 @@ use_ready(struct exchange *x, const struct request_rules *rules, struct object *
         return respond(x, found.object, OUTCOME_HIT, HTTP_REASON_NONE);
     if (answer == CACHE_STALE && accepts(x, rules, found.object) && suits_stale(x, found.object))
         return respond(x, found.object, OUTCOME_STALE, HTTP_REASON_MAX_STALE);
-    if (rules->only_cached) {
-        object_release(&found.object);
-        return fail(x, FAILURE_NOT_CACHED, not_cached);
-    }
-    *stored = found.object;
-    return false;
+    object_release(&found.object);
+    return rules->only_cached && fail(x, FAILURE_NOT_CACHED, not_cached);
 }
 
 /*
@@ -319,9 +312,9 @@ set_alone(struct exchange *x, struct cache_fill *fill)
         cache_fill_send_back(fill);
 }
 
-/* Joins a fetch or begins one; `stored` is what a response to HEAD may be about, or NULL. */
+/* Joins a fetch or begins one. */
 static bool
-fetch(struct exchange *x, const struct request_rules *rules, struct object *stored)
+fetch(struct exchange *x, const struct request_rules *rules)
 {
     struct object *previous = x->waiter.base.object; /* has the URL, after a retry */
     struct cache_found found;
@@ -356,7 +349,7 @@ fetch(struct exchange *x, const struct request_rules *rules, struct object *stor
                 return answered;
         }
         object_release(&found.object);
-        return answer == CACHE_BUSY ? join(x) : begin_fill(x, found.fill, rules, stored);
+        return answer == CACHE_BUSY ? join(x) : begin_fill(x, found.fill, rules);
     case CACHE_FULL:
         return fail(x, FAILURE_OVERLOADED,
                     "too many requests wait for this URL already; try again");
@@ -372,8 +365,7 @@ bool
 exchange_look_up(struct exchange *x)
 {
     struct request_rules rules;
-    struct object *stored = NULL;
-    bool heads, over;
+    bool over;
 
     if ((x->lacks & REQUEST_RULES_FIELDS) != REQUEST_RULES_FIELDS)
         (void)exchange_fields(x);
@@ -383,7 +375,6 @@ exchange_look_up(struct exchange *x)
     /* One that is alone looks nothing up: what the lookup before has found is why. */
     if (!x->alone)
         x->forwarded = HTTP_FORWARDED_MISS;
-    heads = x->proxy->config.follows_http && x->method_id == HTTP_HEAD;
     if (rules.way == REQUEST_PASSES) {
         x->forwarded = x->method_id == HTTP_GET || x->method_id == HTTP_HEAD
                            ? HTTP_FORWARDED_BYPASS
@@ -392,12 +383,10 @@ exchange_look_up(struct exchange *x)
         if (rules.only_cached)
             return fail(x, FAILURE_NOT_CACHED, not_cached);
     } else if (rules.way == REQUEST_USES || rules.only_cached || rules.max_stale_us) {
-        if (use_ready(x, &rules, &stored, &over))
+        if (use_ready(x, &rules, &over))
             return over;
         if (rules.way == REQUEST_USES)
             rules.way = REQUEST_PASSES;
     }
-    over = fetch(x, &rules, heads ? stored : NULL);
-    object_release(&stored);
-    return over;
+    return fetch(x, &rules);
 }

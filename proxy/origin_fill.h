@@ -95,7 +95,6 @@ struct origin_fill_request {
                         replaces it */
     enum range_wanted wanted; /* by a range that is not sent */
     bool whole_server;
-    struct object *stored;       /* the response to GET that HEAD did not get; or NULL */
     struct relay *relay;         /* a reference that the fill releases; NULL: none */
     bool has_body;               /* the relay has the body of the request, */
     int64_t body_length;         /* of which this is the length; -1: unknown */

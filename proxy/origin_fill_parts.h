@@ -2,8 +2,8 @@
  * What the files of a fill from an origin share: origin_start.c has its beginning and its memory,
  * origin_fill.c its fetch, origin_attempt.c the members of a route that it is tried at,
  * origin_bounds.c the bounds of its body, origin_raw.c what HTTP's rules make of the head of a raw
- * response, origin_own.c what a response to POST is for GET requests, origin_head.c what one to
- * HEAD means for the stored response, origin_parts.c what they all use. Private.
+ * response, origin_own.c what a response to POST is for GET requests, origin_parts.c what they all
+ * use. Private.
  */
 #ifndef SUNPROXY_PROXY_ORIGIN_FILL_PARTS_H
 #define SUNPROXY_PROXY_ORIGIN_FILL_PARTS_H
@@ -57,7 +57,6 @@ struct origin_fill {
     bool owned, as_is, alone, whole_server; /* as the request has them */
     struct invalidation write;               /* if origin_fill_writes() */
     uint64_t epoch;                          /* of the cache, when it was sent */
-    struct object *stored;  /* what a response to HEAD may be about: a reference, or NULL */
     struct cache_fill *own; /* of a POST, a fill for later GET requests (origin_own.c), or NULL, */
     struct object_waiter own_waiter;
     struct sharing own_sharing;
@@ -227,11 +226,6 @@ void origin_own_begin(struct origin_fill *fill, const struct fetch_head *head,
 void origin_own_append(struct origin_fill *fill, const void *bytes, size_t len);
 void origin_own_end(struct origin_fill *fill, bool complete, int64_t total_us);
 
-/* ---- origin_head.c --------------------------------------------------------------------------- */
-
-/* The response to HEAD has this head: updates or expires the stored response to GET. */
-void origin_head_apply(struct origin_fill *fill, const struct fetch_head *head);
-
 /* ---- origin_parts.c -------------------------------------------------------------------------- */
 
 /* Why an object with this status is not stored, as far as its head says. */
@@ -249,13 +243,11 @@ bool origin_fill_is_no_leader(const struct object_waiter *waiter, void *context)
 
 /*
  * Begins a fill for the cache that no request has led to, beside this one: of its URL and the
- * variant. *stored is the object that it replaces, a reference, or NULL. NULL if the cache has an
- * answer already that meets the conditions, or without memory; the waiter has to stay until the
- * end.
+ * variant. NULL if the cache has an answer already, or without memory; the waiter has to stay until
+ * the end.
  */
 struct cache_fill *origin_fill_beside(const struct origin_fill *fill, struct span variant,
-                                      const struct cache_conditions *conditions,
-                                      struct object_waiter *waiter, struct object **stored);
+                                      struct object_waiter *waiter);
 
 /* It fails: requests that have joined it look up again, or break off after its head. Clears
  * *beside. */

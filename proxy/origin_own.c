@@ -78,12 +78,10 @@ static void
 begin_beside(struct origin_fill *fill)
 {
     const struct cache_change *change = &fill->write.change;
-    struct object *stored;
 
     if (change->latest > fill->epoch)
         return;
-    fill->own = origin_fill_beside(fill, span_str(RAW_VARIANT), NULL, &fill->own_waiter, &stored);
-    object_release(&stored);
+    fill->own = origin_fill_beside(fill, span_str(RAW_VARIANT), &fill->own_waiter);
     if (fill->own)
         cache_fill_dates_from(fill->own, fill->epoch, change->epoch);
 }

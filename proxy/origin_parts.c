@@ -78,8 +78,7 @@ origin_fill_is_no_leader(const struct object_waiter *waiter, void *context)
 
 struct cache_fill *
 origin_fill_beside(const struct origin_fill *fill, struct span variant,
-                   const struct cache_conditions *conditions, struct object_waiter *waiter,
-                   struct object **stored)
+                   struct object_waiter *waiter)
 {
     const struct cache_key key = cache_key_of_variant(object_url(fill->base.object), variant);
     struct cache *cache = fill->proxy->config.cache;
@@ -88,13 +87,12 @@ origin_fill_beside(const struct origin_fill *fill, struct span variant,
     *waiter = (struct object_waiter){.notify = object_waiter_ignore};
     if (cache_lookup(cache, &key,
                      &(struct cache_request){.waiter = waiter,
-                                             .conditions = conditions,
                                              .fill_size = sizeof(struct cache_fill)},
                      proxy_now_us(fill->proxy), &found) == CACHE_BUSY) {
         cache_leave(cache, waiter);
         object_waiter_clear(waiter);
     }
-    *stored = found.object;
+    object_release(&found.object);
     return found.fill;
 }
 
@@ -122,7 +120,6 @@ origin_fill_free(struct origin_fill *fill)
 
     relay_close(&fill->relay);
     invalidation_free(&fill->write);
-    object_release(&fill->stored);
     buf_free(&fill->lines);
     if (fill->counted) {
         memory_uncharge(proxy->config.account, MEMORY_REQUESTS, fill->charged);

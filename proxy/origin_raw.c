@@ -430,8 +430,6 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
     *error = 0;
     if (origin_fill_writes(fill))
         invalidation_after(&fill->write, fill->choice.member, head->status, head->headers);
-    if (fill->stored)
-        origin_head_apply(fill, head);
     if (head->status == 304 && fill->conditional)
         return confirmed(fill, head, parts, error);
     /*

@@ -179,8 +179,6 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     fill->passes = request->passes;
     fill->whole_server = request->whole_server;
     fill->method = request->method_id;
-    if (request->stored)
-        fill->stored = object_retain(request->stored);
     fill->background = request->background;
     sharing_init(&fill->own_sharing, false, proxy->config.max_age_us);
     fill->streams = request->streams;

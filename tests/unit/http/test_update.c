@@ -164,50 +164,6 @@ START_TEST(too_much_to_search)
 }
 END_TEST
 
-START_TEST(what_a_head_says)
-{
-    enum { NOTHING = HTTP_HEAD_NO_EFFECT, SAME = HTTP_HEAD_UPDATES, OTHER = HTTP_HEAD_OUTDATES };
-    static const struct {
-        unsigned status;
-        const char *lines;
-        unsigned stored_status;
-        const char *stored;
-        int64_t stored_length;
-        int effect;
-    } rows[] = {
-        {200, TAG, 200, TAG LM, 5, SAME},
-        {200, TAG "Content-Length: 5\r\n", 200, TAG, 5, SAME},
-        {200, TAG "Content-Length: 6\r\n", 200, TAG, 5, OTHER},
-        {200, TAG "Content-Length: 6\r\n", 200, TAG, -1, SAME},
-        {200, TAG "Content-Length: x\r\n", 200, TAG, 5, SAME},
-        {200, TAG, 200, "ETag: \"b\"\r\n", 5, OTHER},
-        {200, TAG, 200, "ETag: W/\"a\"\r\n", 5, OTHER},
-        {200, TAG, 200, "", 5, OTHER},
-        {200, LM, 200, LM, 5, SAME},
-        {200, LM, 200, TAG LM, 5, SAME},
-        {200, TAG LM, 200, LM, 5, OTHER},
-        {200, LM, 200, TAG, 5, OTHER},
-        {200, LM, 200, "Last-Modified: Sun, 06 Nov 1994 07:49:38 GMT\r\n", 5, OTHER},
-        /* Without a validator it may be the same or another one. */
-        {200, "", 200, "", 5, NOTHING},
-        {200, "", 200, TAG LM, 5, NOTHING},
-        {200, "A: 2\r\n", 200, "A: 1\r\n", 5, NOTHING},
-        {200, "Content-Length: 5\r\n", 200, "", 5, NOTHING},
-        {200, "Content-Length: 6\r\n", 200, "", 5, OTHER},
-        {200, "", 404, "", 5, OTHER},
-        {410, TAG, 200, TAG, 5, NOTHING},
-        {304, TAG, 200, TAG, 5, NOTHING},
-        {206, TAG, 200, TAG, 5, NOTHING},
-    };
-
-    for (size_t i = 0; i < LENGTH(rows); i++)
-        ck_assert_msg((int)http_head_effect(rows[i].status, span_str(rows[i].lines),
-                                            rows[i].stored_status, span_str(rows[i].stored),
-                                            rows[i].stored_length) == rows[i].effect,
-                      "row %zu", i);
-}
-END_TEST
-
 Suite *
 unit_suite(void)
 {
@@ -218,7 +174,6 @@ unit_suite(void)
     tcase_add_test(tests, by_the_rules);
     tcase_add_test(tests, what_a_304_changes);
     tcase_add_test(tests, too_much_to_search);
-    tcase_add_test(tests, what_a_head_says);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -282,6 +282,30 @@ START_TEST(a_response_to_post_answers_later_requests_if_it_is_that_of_its_url)
 }
 END_TEST
 
+START_TEST(a_response_to_head_leaves_what_is_stored)
+{
+    static const char *const rows[] = {
+        "ETag: \"b\"\r\nX-A: new\r\n" FRESH,
+        "ETag: \"a\"\r\nX-A: new\r\n" FRESH,
+        "Cache-Control: private\r\n",
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct visit v;
+
+        scene_begin(&defaults);
+        store(URL, "", "ETag: \"a\"\r\nX-A: old\r\n" FRESH);
+        ck_assert(!begin(&v, "HEAD", "Cache-Control: no-cache\r\n"));
+        scene_answer(URL, 200, rows[i], 0);
+        expect_body(&v, OUTCOME_BYPASS, 0);
+        ck_assert(visit_raw(&v, URL, ""));
+        ck_assert_str_eq(outcome_word(v.outcome), "hit");
+        ck_assert_ptr_nonnull(strstr(v.lines, "X-A: old\r\n"));
+        scene_end();
+    }
+}
+END_TEST
+
 START_TEST(a_response_to_post_that_breaks_off_or_is_overtaken_is_not_stored)
 {
     for (unsigned i = 0; i < 2; i++) {
@@ -391,6 +415,7 @@ unit_suite(void)
     tcase_add_test(cases, an_unsafe_request_can_invalidate_before_it_is_forwarded);
     tcase_add_test(cases, an_error_invalidates_nothing);
     tcase_add_test(cases, a_response_to_post_answers_later_requests_if_it_is_that_of_its_url);
+    tcase_add_test(cases, a_response_to_head_leaves_what_is_stored);
     tcase_add_test(cases, a_response_to_post_that_breaks_off_or_is_overtaken_is_not_stored);
     tcase_add_test(cases, a_response_to_post_that_another_write_was_answered_before_is_not_stored);
     tcase_add_test(cases, a_response_to_post_that_is_large_is_not_kept_twice);

@@ -309,23 +309,6 @@ START_TEST(what_a_stranger_refreshes_remains_a_users)
 }
 END_TEST
 
-START_TEST(a_response_to_HEAD_removes_a_users_object_that_it_does_not_share)
-{
-    struct visit v = {.url = URL,
-                      .method = "HEAD",
-                      .fields = "Cache-Control: no-cache\r\n",
-                      .raw = true,
-                      .streams = true};
-
-    scene_begin(&defaults);
-    fetch(USER, USER, FRESH, 20, true);
-    ck_assert(!visit(&v));
-    scene_answer(URL, 200, NO_CACHE, 0);
-    ck_assert_uint_eq(scene_stats().pages, 0);
-    scene_end();
-}
-END_TEST
-
 /* ---- stale objects --------------------------------------------------------------------------- */
 
 START_TEST(a_refresh_in_the_background_stores_no_users_response)
@@ -496,7 +479,6 @@ unit_suite(void)
     tcase_add_test(cases, a_304_for_one_client_gives_no_users_object_to_another);
     tcase_add_test(cases, a_users_object_that_is_not_shared_any_more_is_given_to_nobody);
     tcase_add_test(cases, what_a_stranger_refreshes_remains_a_users);
-    tcase_add_test(cases, a_response_to_HEAD_removes_a_users_object_that_it_does_not_share);
     tcase_add_test(cases, a_refresh_in_the_background_stores_no_users_response);
     tcase_add_test(cases, a_user_gets_no_strangers_page_in_place_of_a_failure);
     tcase_add_test(cases, a_heuristic_lifetime_is_for_strangers);
