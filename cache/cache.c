@@ -216,11 +216,8 @@ cache_expire_tag(struct cache *cache, struct span tag, int64_t now_us)
 
     leave_epoch(cache, tag, NULL);
     while ((place = cache_walk(cache, &walk))) {
-        struct removed removed = {0};
-
-        count += shard_expire_tag(&place->shard, tag, now_us, &removed);
+        count += shard_expire_tag(&place->shard, tag, now_us);
         place_unlock(place);
-        shard_free_removed(&removed);
     }
     return count;
 }
@@ -283,6 +280,7 @@ cache_get_config(struct cache *cache, struct cache_config *config)
 void
 cache_get_stats(struct cache *cache, struct cache_stats *stats)
 {
+    const struct cache_fill *fill;
     struct walk walk = {0};
     struct place *place;
 
@@ -291,9 +289,10 @@ cache_get_stats(struct cache *cache, struct cache_stats *stats)
             *stats = (struct cache_stats){0};
         stats->pages += place->shard.evictor.pages;
         stats->bytes += place->shard.evictor.bytes;
-        stats->busy += place->shard.fill_count;
-        stats->markers += place->shard.markers.count;
-        stats->records += place->shard.records.count;
+        LIST_FOREACH(fill, &place->shard.fills, in_shard)
+            stats->busy += cache_fill_may_store(fill);
+        stats->passed += place->shard.passed.count;
+        stats->varied += place->shard.varied.count;
         stats->insertions += place->shard.evictor.insertions;
         stats->evictions += place->shard.evictor.evictions;
         place_unlock(place);

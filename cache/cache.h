@@ -26,7 +26,7 @@
 #include "policies/policy.h"
 
 #define CACHE_MAX_SHARDS 64u
-#define CACHE_MAX_MARKERS 4096u /* of all shards */
+#define CACHE_MAX_MARKS 4096u   /* of each kind (table.h), of all shards */
 #define CACHE_MAX_VARIANTS 64u  /* stored ones of a URL, beside that of the empty variant */
 
 struct cache;
@@ -42,11 +42,11 @@ struct cache_config {
 };
 
 struct cache_stats {
-    uint64_t pages; /* ready objects */
-    uint64_t bytes; /* of those */
-    uint64_t busy;  /* objects that are being filled and may be stored */
-    uint64_t markers;
-    uint64_t records;    /* of URLs that vary */
+    uint64_t pages;      /* ready objects */
+    uint64_t bytes;      /* of those */
+    uint64_t busy;       /* objects that are being filled and may be stored */
+    uint64_t passed;     /* URLs and variants that requests pass: hit-for-miss */
+    uint64_t varied;     /* URLs that have names of fields by which they vary */
     uint64_t insertions; /* pages stored, replacements included */
     uint64_t evictions;  /* pages evicted as victims */
 };
@@ -157,19 +157,16 @@ enum cache_answer {
     CACHE_STALE, /* found->object has expired, or does not meet the conditions; found->fill: the
                     caller fills its successor (NULL if conditions->only_cached is set). To the
                     policy the request has not happened: the page stays a candidate for eviction
-                    until its successor replaces it. A successor that is under way and has expired
-                    goes on for its waiters alone */
+                    until its successor replaces it */
     CACHE_BUSY,  /* the waiter has joined the object that is being filled. If that is the successor
                     of another one, as for STALE, found->object is the other one */
-    CACHE_MISS,  /* found->fill: a busy object has been inserted, the waiter is its leader, and
-                    the caller fills it. It takes the place of one that has expired, if any */
-    CACHE_PASS,  /* found->fill: the URL has a marker, or is being filled with a response whose head
-                    came before this request, and which is fresh but does not meet its conditions,
-                    or request->pass.
-                    The object is in no table, the waiter is its only one, and the caller fills it.
-                    It may be stored at the end; after request->pass it is not */
+    CACHE_MISS,  /* found->fill: the waiter is the leader of a new busy object, which the caller
+                    fills. Others of the URL and variant that are being filled go on beside it */
+    CACHE_PASS,  /* found->fill: requests pass here (hit-for-miss), or request->pass. The waiter is
+                    the only one of the object, and the caller fills it. It may be stored at the
+                    end; after request->pass it is not */
     CACHE_VARIES, /* the URL has variants, and this is their base (fill.h, cache_fill_vary()):
-                     found->object is the record of the names (object_fields()) by which the caller
+                     found->object has the names (object_fields()) by which the caller
                      chooses one, to look that up */
     CACHE_ABSENT, /* conditions->only_cached, and there is no object for it. Nothing has changed */
     CACHE_FULL,   /* the URL's busy object has max_waiters */
@@ -209,7 +206,7 @@ uint64_t cache_reclaim(struct cache *cache, uint64_t bytes, uint64_t *pages);
 /*
  * Purging removes objects of a URL, of all URLs with a prefix, or all, in every variant. Returns
  * the number of ready ones, which are not counted as evictions. Busy objects are completed for
- * their waiters and not stored, and no later request joins them; markers and records are dropped.
+ * their waiters and not stored, and no later request joins them; marks (table.h) are dropped.
  */
 uint64_t cache_purge(struct cache *cache, struct span url);
 
@@ -236,7 +233,7 @@ uint64_t cache_purge_all(struct cache *cache);
 /*
  * Soft purging: ready objects stay and have expired, now or when they would have (object.h), also
  * for requests that arrived before. Returns the number of those that were not expired so before.
- * Busy objects, markers and records are treated as by cache_purge().
+ * Busy objects and marks are treated as by cache_purge().
  */
 uint64_t cache_expire(struct cache *cache, struct span url, int64_t now_us);
 uint64_t cache_expire_prefix(struct cache *cache, struct span prefix, int64_t now_us);
@@ -257,8 +254,8 @@ struct cache_scope {
  *
  * cache_purge_tag_in() removes only those for whose URLs scope->concerns() is true (NULL: all),
  * which is called under a lock of the cache and may not block nor call the cache. It takes time in
- * proportion to the objects that have the tag. Of busy objects whose tags come after it, those of
- * other URLs count as purged, too: they are not stored. `change` as for cache_purge_tagged().
+ * proportion to the objects that have the tag. Of busy objects, those of other URLs count as purged, too: they
+ * are not stored. `change` as for cache_purge_tagged().
  */
 uint64_t cache_purge_tag(struct cache *cache, struct span tag);
 uint64_t cache_purge_tag_in(struct cache *cache, const struct cache_scope *scope, struct span tag,
@@ -277,7 +274,7 @@ bool cache_config_is_valid(const struct cache_config *config);
  * capacity stay; the others are evicted by the new policy. (Pages may count more under one policy
  * than under another: cache_page_overhead().) The pages enter the new policy in the order in which
  * they entered the cache; where only the capacity changes, the policy keeps its state. Busy objects
- * and markers stay; the successor of an expired page that is evicted is still filled and stored,
+ * and marks stay; the successor of an expired page that is evicted is still filled and stored,
  * but no later request joins it. Requests wait meanwhile: for a new policy or number of shards
  * about a microsecond for each page. On an error nothing has changed.
  */
@@ -292,7 +289,7 @@ void cache_get_stats(struct cache *cache, struct cache_stats *stats);
 /* Sets insertions and evictions to zero. */
 void cache_reset_stats(struct cache *cache);
 
-/* True if tables, policies, fills, markers and counts agree. For tests; O(n). */
+/* True if tables, policies, fills, marks and counts agree. For tests; O(n). */
 bool cache_is_valid(struct cache *cache);
 
 #endif

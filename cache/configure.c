@@ -60,7 +60,7 @@ shards_init(struct shard *shards, const struct cache_config *config)
         struct policy_config part = config_of_shard(config, i);
 
         if (!shard_init(&shards[i], &config->policy, &part, config->body_only,
-                        CACHE_MAX_MARKERS / config->shards)) {
+                        CACHE_MAX_MARKS / config->shards)) {
             shards_free(shards, i);
             return false;
         }
@@ -155,7 +155,7 @@ copy_entry(struct shard *to, struct entry *entry, struct removed *victims)
     struct removed removed = {0};
     struct entry *copy;
 
-    if (entry->stored) {
+    if (entry_is_stored(entry)) {
         struct cache_key key =
             cache_key_of_variant(object_url(entry->object), object_variant(entry->object));
         enum evictor_outcome outcome =
@@ -169,7 +169,7 @@ copy_entry(struct shard *to, struct entry *entry, struct removed *victims)
         return false;
     table_insert(&to->table, copy);
     if (entry_is_mark(entry)) {
-        shard_adopt_mark(to, copy, entry->entered, &removed);
+        shard_mark(to, copy, entry->kind, entry->object, entry->entered, &removed);
         shard_free_removed(&removed);
     }
     return true;
@@ -235,16 +235,11 @@ cache_move_fills(struct cache *cache, struct shard *fresh, unsigned shards)
 
         while (fill = LIST_FIRST(&from->fills), fill) {
             struct shard *to = &fresh[shard_number(fill->hash, shards)];
-            struct entry *entry = fill->entry;
 
-            shard_remove_fill(from, fill);
-            shard_add_fill(to, fill);
-            if (!entry)
-                continue;
-            fill->entry = table_find(&to->table, fill->hash, object_url(fill->name),
-                                     object_variant(fill->name));
-            if (!fill->entry)
-                entry->object->fill = NULL; /* its expired page has been evicted */
+            LIST_REMOVE(fill, in_shard);
+            LIST_INSERT_HEAD(&to->fills, fill, in_shard);
+            if (!shard_find_fill(to, fill))
+                entry_remove_fill(fill); /* its expired page has been evicted */
         }
     }
 }

@@ -141,19 +141,27 @@ name_outdates(struct epochs *epochs, uint64_t epoch, uint64_t own, uint64_t hash
 }
 
 bool
-epochs_outdate(struct epochs *epochs, uint64_t epoch, uint64_t own, struct span url,
-               struct span tags)
+epochs_outdate_tags(struct epochs *epochs, uint64_t epoch, uint64_t own, struct span tags)
 {
     struct span tag;
+
+    if (epochs_present(epochs) == epoch)
+        return false;
+    while (tags_next(&tags, &tag))
+        if (name_outdates(epochs, epoch, own, hash64_bytes(tag)))
+            return true;
+    return false;
+}
+
+bool
+epochs_outdate_url(struct epochs *epochs, uint64_t epoch, uint64_t own, struct span url)
+{
     uint64_t all;
 
     if (epochs_present(epochs) == epoch)
         return false;
     if (name_outdates(epochs, epoch, own, hash64_bytes(url)))
         return true;
-    while (tags_next(&tags, &tag))
-        if (name_outdates(epochs, epoch, own, hash64_bytes(tag)))
-            return true;
     for (unsigned i = 0; i < EPOCH_PREFIXES; i++)
         if (prefix_outdates(&epochs->prefixes[i], epoch, url))
             return true;

@@ -74,10 +74,11 @@ uint64_t epochs_leave(struct epochs *epochs, uint64_t hash, uint64_t *epoch);
 void epochs_leave_prefix(struct epochs *epochs, struct span prefix);
 
 /*
- * Is a response outdated, to a request of this epoch, with this URL and these tags (tag_index.h)?
- * `own` is the epoch of an invalidation that does not count, or 0.
+ * Is a response to a request of this epoch outdated by an invalidation of its URL, of a prefix of
+ * it, or of everything; or of one of its tags (tag_index.h)? `own` is the epoch of an invalidation
+ * that does not count, or 0.
  */
-bool epochs_outdate(struct epochs *epochs, uint64_t epoch, uint64_t own, struct span url,
-                    struct span tags);
+bool epochs_outdate_url(struct epochs *epochs, uint64_t epoch, uint64_t own, struct span url);
+bool epochs_outdate_tags(struct epochs *epochs, uint64_t epoch, uint64_t own, struct span tags);
 
 #endif

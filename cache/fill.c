@@ -9,21 +9,10 @@
 
 #define COMPACT_MAX ((uint64_t)256 << 10)
 
-/* Puts another object into the fill and, if it has one, into its own entry. Under the lock. */
-static void
-fill_set_object(struct cache_fill *fill, struct object *object)
+bool
+cache_fill_may_store(const struct cache_fill *fill)
 {
-    struct entry *own = fill->entry && !fill->entry->stored ? fill->entry : NULL;
-
-    if (own) {
-        struct object *before = own->object;
-
-        before->fill = NULL;
-        object->fill = fill;
-        own->object = object_retain(object);
-        object_release(&before);
-    }
-    fill->object = object;
+    return fill->disposition <= FILL_VALIDATE && !fill_is_outdated(fill);
 }
 
 static bool
@@ -80,37 +69,27 @@ make_headed(const struct cache_fill *fill, const struct object_head *head, struc
     return ENOMEM;
 }
 
-/* May the response be older than a purge of its URL or of one of its tags? Under the lock. */
-static bool
-is_outdated(const struct cache_fill *fill)
-{
-    return epochs_outdate(&fill->cache->epochs, fill->epoch, fill->own_epoch,
-                          object_url(fill->name), object_tags(fill->object));
-}
-
 /*
- * The object with its head is known to all from now on. If it may be older than a purge, it is for
- * the leader only, and not stored.
+ * The object with its head is known to all from now on. If it may be older than a purge by a tag, it
+ * is for the leader only: others may have joined after that. After a purge of the URL none has.
  */
 static void
-set_headed(struct cache_fill *fill, struct object *object, struct shard *shard,
-           struct removed *removed)
+set_headed(struct cache_fill *fill, struct object *object)
 {
-    fill_set_object(fill, object);
-    if (fill->may_store && is_outdated(fill)) {
-        waiters_retry(fill);
-        shard_purge_fill(shard, fill, removed);
-        table_tidy(&shard->table);
+    fill->object = object;
+    if (fill->disposition <= FILL_VALIDATE && fill_has_outdated_tags(fill)) {
+        waiters_retry(fill, false);
+        fill->disposition = FILL_PRIVATE;
     }
     fill->born_us = object->fetched_us ? object->fetched_us : fill->begun_us;
-    fill->has_head = true;
+    fill->stage = FILL_HEADED;
     waiters_head(fill);
 }
 
 void
 cache_fill_dates_from(struct cache_fill *fill, uint64_t epoch, uint64_t own)
 {
-    assert(!fill->has_head);
+    assert(fill->stage == FILL_BEGUN);
     fill->epoch = epoch;
     fill->own_epoch = own;
 }
@@ -119,11 +98,10 @@ int
 cache_fill_head(struct cache_fill *fill, const struct object_head *head)
 {
     struct object *object, *before = fill->object;
-    struct removed removed = {0};
     struct place *place;
     int error;
 
-    assert(!fill->has_head);
+    assert(fill->stage == FILL_BEGUN);
     if (!head_is_valid(fill, head))
         return EINVAL;
     error = make_headed(fill, head, &object);
@@ -134,9 +112,8 @@ cache_fill_head(struct cache_fill *fill, const struct object_head *head)
     place = cache_lock(fill->cache, fill->hash);
     fill->fresh_until_us = head->fresh_until_us ? head->fresh_until_us : INT64_MAX;
     fill->while_revalidate_us = head->while_revalidate_us;
-    set_headed(fill, object, &place->shard, &removed);
+    set_headed(fill, object);
     place_unlock(place);
-    shard_free_removed(&removed);
     object_release(&before);
     return 0;
 }
@@ -150,7 +127,7 @@ cache_fill_append(struct cache_fill *fill, const void *bytes, size_t len)
     struct place *place;
     int error;
 
-    assert(fill->has_head);
+    assert(fill->stage == FILL_HEADED);
     if (len > fill->max_length - length)
         return EFBIG;
     limit = fill->max_length - length;
@@ -193,33 +170,21 @@ hand_over(struct removed *removed, struct cache_victims *victims)
 }
 
 /*
- * Has another fill stored a page that is from later than this object, and was fresh when this fetch
- * ended? Either is enough after the fill has been displaced, because the object has expired then.
+ * Is the page of another fill better than this object, when this fetch ends? It is if it is from
+ * later, and as fresh; or if it is fresh, and the lifetime of the object has ended.
  */
 static bool
-is_outdated_by(const struct cache_fill *fill, const struct object *object, const struct entry *page)
+is_better(const struct cache_fill *fill, const struct object *page)
 {
-    bool fresh = object_is_fresh(page->object, fill->begun_us + (int64_t)object->fetch_us);
+    const struct object *object = fill->object;
+    int64_t end_us = fill->begun_us + (int64_t)object->fetch_us;
+    bool fresh = object_is_fresh(object, end_us), page_is_fresh = object_is_fresh(page, end_us);
 
-    if (fill->displaced)
-        return fresh || page->object->fetched_us > fill->born_us;
-    return fresh && page->object->fetched_us > object->fetched_us;
-}
-
-/* The fill is the successor of the page in its place, or gets an entry of its own. */
-static void
-put_back(struct shard *shard, struct cache_fill *fill)
-{
-    struct entry *entry = shard_find_fill(shard, fill);
-
-    if (!entry) {
-        entry = shard_make_entry(shard, fill->object, fill->hash);
-        if (!entry)
-            return; /* a later request begins another fill */
-        table_insert(&shard->table, entry);
-    }
-    entry->object->fill = fill;
-    fill->entry = entry;
+    if (page == fill->previous)
+        return false;
+    if (page->fetched_us > object->fetched_us)
+        return page_is_fresh || !fresh;
+    return page_is_fresh && !fresh && object_lifetime(object) > 0;
 }
 
 static enum cache_refusal
@@ -239,39 +204,24 @@ refusal_of(enum evictor_outcome outcome)
     return CACHE_REFUSED_NOT;
 }
 
-/*
- * Stores the fill's object, which is in its own entry if it has one, or is the successor of a page.
- * Otherwise there may be a mark in its place, which is replaced, a page, or a busy object. That of
- * the fill that has displaced this one is the successor of the page from now on. Any other one is
- * stored itself, and this object is not. After the fill has been displaced a mark is of a later
- * response, and stays.
- */
+/* Stores the fill's object; `entry` is what the table has in its place, or NULL. */
 static enum cache_outcome
-store(struct shard *shard, struct cache_fill *fill, struct entry *own, bool succeeds,
-      struct object *object, struct removed *replaced, struct removed *victims)
+store(struct shard *shard, struct cache_fill *fill, struct entry *entry, struct removed *replaced,
+      struct removed *victims)
 {
-    struct cache_key key = {object_url(fill->name), object_variant(fill->name), fill->hash,
-                            fill->key};
-    struct entry *other = own ? NULL : shard_find_fill(shard, fill), *of_later;
-    struct cache_fill *later = other && fill->displaced ? other->object->fill : NULL;
+    const struct cache_key key = {object_url(fill->name), object_variant(fill->name), fill->hash,
+                                  fill->key};
     enum evictor_outcome outcome;
 
     fill->refusal = CACHE_REFUSED_PURGED;
-    if (other && entry_is_mark(other) && fill->displaced)
+    if (entry && entry_is_mark(entry) && entry->entered > fill->number)
         return CACHE_NOT_STORED;
-    if (other && entry_is_mark(other))
-        shard_remove(shard, other, replaced);
-    else if (other && other->stored && !succeeds && is_outdated_by(fill, object, other))
+    if (entry && entry_is_stored(entry) && is_better(fill, entry->object))
         return CACHE_NOT_STORED;
-    else if (other && !other->stored && !later)
-        return CACHE_NOT_STORED;
-    of_later = later ? shard_close_fill(later) : NULL;
-    if (of_later)
-        shard_remove(shard, of_later, replaced);
-    outcome =
-        shard_store(shard, &key, own, object, cache_draw_entered(fill->cache), replaced, victims);
-    if (later)
-        put_back(shard, later);
+    if (entry && entry_is_mark(entry))
+        shard_clear_mark(shard, entry);
+    outcome = shard_store(shard, &key, entry, fill->object, cache_draw_entered(fill->cache),
+                          replaced, victims);
     fill->refusal = refusal_of(outcome);
     switch (outcome) {
     case EVICTOR_ENTERED:
@@ -286,15 +236,16 @@ store(struct shard *shard, struct cache_fill *fill, struct entry *own, bool succ
     return CACHE_NOT_STORED;
 }
 
-/* Removes the page in the fill's place if it had expired at the lookup and has no successor. */
-static void
-remove_expired(struct shard *shard, const struct cache_fill *fill, struct removed *removed)
+/* The fill leaves the shard. Returns what the table has in its place; NULL also for a bypass. */
+static struct entry *
+leave(struct shard *shard, struct cache_fill *fill)
 {
-    struct entry *entry = shard_find_fill(shard, fill);
-
-    if (entry && entry->stored && !entry->object->fill &&
-        !object_is_fresh(entry->object, fill->begun_us))
-        shard_remove(shard, entry, removed);
+    if (!fill->in_shard.le_prev)
+        return NULL;
+    LIST_REMOVE(fill, in_shard);
+    fill->in_shard.le_prev = NULL;
+    entry_remove_fill(fill);
+    return shard_find_fill(shard, fill);
 }
 
 /* The fill's object is ready: stores it, notifies the waiters, and unlocks the place. */
@@ -306,26 +257,22 @@ end(struct cache_fill *fill, struct place *place, bool store_it)
     struct object *previous = fill->previous;
     struct cache_victims victims = {0};
     struct shard *shard = &place->shard;
+    struct entry *entry = leave(shard, fill);
+    bool may_store = cache_fill_may_store(fill);
 
-    fill->refusal = store_it && !fill->may_store ? CACHE_REFUSED_PURGED : CACHE_REFUSED_NOT;
-    if (fill->may_store) {
-        bool succeeds = fill->entry && fill->entry->stored;
-        struct entry *own = shard_close_fill(fill);
-
-        shard_remove_fill(shard, fill);
-        if (store_it)
-            outcome = store(shard, fill, own, succeeds, fill->object, &replaced, &evicted);
-        if (outcome == CACHE_NOT_STORED) {
-            if (own)
-                shard_remove(shard, own, &replaced);
-            else if (!fill->displaced)
-                remove_expired(shard, fill, &replaced);
-        }
-        table_tidy(&shard->table);
-    }
+    if (store_it && may_store)
+        outcome = store(shard, fill, entry, &replaced, &evicted);
+    else
+        fill->refusal = store_it ? CACHE_REFUSED_PURGED : CACHE_REFUSED_NOT;
+    if (outcome == CACHE_NOT_STORED)
+        shard_remove_if_empty(shard, entry, &replaced);
+    if (outcome == CACHE_NOT_STORED && may_store && previous &&
+        !object_is_fresh(previous, fill->begun_us))
+        fill_remove_previous(shard, fill, &replaced);
+    table_tidy(&shard->table);
     if (waiters_leader(fill))
         hand_over(&evicted, &victims);
-    fill->done = true;
+    fill->stage = FILL_ENDED;
     fill->previous = NULL;
     waiters_end(fill, fill->object, outcome, evicted.count, &victims);
     place_unlock(place);
@@ -350,7 +297,7 @@ cache_fill_finish(struct cache_fill *fill, bool store_it, uint64_t fetch_us, int
     enum cache_outcome outcome;
     struct place *place;
 
-    assert(fill->has_head && !fill->done);
+    assert(fill->stage == FILL_HEADED);
     if (store_it && object->segmented && !object_is_windowed(object) &&
         object_length(object) <= COMPACT_MAX)
         compact = object_compact(object);
@@ -360,7 +307,7 @@ cache_fill_finish(struct cache_fill *fill, bool store_it, uint64_t fetch_us, int
 
     place = cache_lock(fill->cache, fill->hash);
     if (compact)
-        fill_set_object(fill, compact);
+        fill->object = compact;
     outcome = end(fill, place, store_it);
     if (compact)
         object_release(&object);
@@ -380,11 +327,10 @@ cache_fill_refresh(struct cache_fill *fill, const struct object_head *head, bool
 {
     struct object_parts parts = parts_of(fill, head);
     struct object *object, *before = fill->object;
-    struct removed removed = {0};
     struct place *place;
     int error;
 
-    assert(fill->previous && !fill->has_head && !fill->done);
+    assert(fill->previous && fill->stage == FILL_BEGUN);
     if (!head_is_valid(fill, head))
         return EINVAL;
     error = object_remake(fill->previous, &parts, &object);
@@ -394,23 +340,20 @@ cache_fill_refresh(struct cache_fill *fill, const struct object_head *head, bool
 
     place = cache_lock(fill->cache, fill->hash);
     fill->refreshed = true;
-    set_headed(fill, object, &place->shard, &removed);
+    set_headed(fill, object);
     waiters_more(fill);
     *outcome = end(fill, place, store_it);
-    shard_free_removed(&removed);
     object_release(&before);
     return 0;
 }
 
-/* The fill ends, and is not stored. Its own entry is removed; an expired page stays. */
+/* The fill ends, and is not stored. An expired page stays. */
 static void
 give_up(struct cache_fill *fill, struct shard *shard, struct removed *removed)
 {
-    if (fill->may_store) {
-        shard_purge_fill(shard, fill, removed);
-        table_tidy(&shard->table);
-    }
-    fill->done = true;
+    shard_remove_if_empty(shard, leave(shard, fill), removed);
+    table_tidy(&shard->table);
+    fill->stage = FILL_ENDED;
 }
 
 void
@@ -421,7 +364,7 @@ cache_fill_fall_back(struct cache_fill *fill, unsigned why)
     struct removed removed = {0};
     struct place *place;
 
-    assert(fill->previous && !fill->has_head && !fill->done);
+    assert(fill->previous && fill->stage == FILL_BEGUN);
     place = cache_lock(fill->cache, fill->hash);
     give_up(fill, &place->shard, &removed);
     fill->object = fill->previous;
@@ -443,9 +386,9 @@ cache_fill_fail(struct cache_fill *fill, unsigned number, const char *sentence,
     struct removed removed = {0};
     struct place *place;
 
-    assert(!fill->done);
+    assert(fill->stage != FILL_ENDED);
     fill_set_failure(fill->reserve, number, sentence);
-    if (fill->has_head)
+    if (fill->stage == FILL_HEADED)
         atomic_store_explicit(&object->state, OBJECT_FAILED, memory_order_release);
     place = cache_lock(fill->cache, fill->hash);
     give_up(fill, &place->shard, &removed);
@@ -461,6 +404,6 @@ cache_fill_fail(struct cache_fill *fill, unsigned number, const char *sentence,
 void
 cache_fill_free(struct cache_fill *fill)
 {
-    assert(fill->done);
+    assert(fill->stage == FILL_ENDED);
     fill_free(fill);
 }

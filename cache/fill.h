@@ -51,7 +51,7 @@ struct object_waiter {
     unsigned passed_over;         /* END, CACHE_FELL_BACK: why, as cache_fill_fall_back() got it */
     enum cache_refusal refusal;   /* END: why the cache has not stored what it was to store */
     bool sent_back;               /* RETRY: the response concerns its leader's request alone, and
-                                     says nothing about others: cache_fill_isolate() until 0 */
+                                     says nothing about others: cache_fill_restrict() */
     size_t evicted;               /* END, for the leader: pages evicted for the object */
     struct cache_victims victims; /* those pages; empty without memory for the list */
 
@@ -135,6 +135,21 @@ struct cache_window {
     void (*resume)(struct cache_fill *fill);
 };
 
+/* What a fill has reached. BEGUN -> HEADED -> ENDED, or BEGUN -> ENDED without a head. */
+enum fill_stage {
+    FILL_BEGUN,
+    FILL_HEADED, /* cache_fill_head(); the body arrives */
+    FILL_ENDED,  /* finished, refreshed, fallen back, or failed */
+};
+
+/* For whom a version is. It only becomes stricter. */
+enum fill_disposition {
+    FILL_SHARED,   /* later requests may join, and it is to be stored */
+    FILL_VALIDATE, /* for its leader and requests that have validated it: none joins, it is stored */
+    FILL_PRIVATE,  /* for its leader: none joins, it is not stored */
+    FILL_DROPPED,  /* for its waiters: none joins, it is not stored, its body may be windowed */
+};
+
 /*
  * First in the struct that the owner keeps: cache_lookup() allocates request->fill_size bytes,
  * zeroed beyond this part. The owner reads `object` and nothing else, and may set `unwanted` before
@@ -143,7 +158,7 @@ struct cache_window {
 struct cache_fill {
     struct cache *cache;
     struct object *object;      /* a reference; URL alone before the head, then as the waiters' */
-    struct object *name;        /* a reference: URL alone, becomes the marker */
+    struct object *name;        /* a reference: URL and variant alone */
     struct object *reserve;     /* a reference: becomes the failure, so that it needs no memory */
     struct object *previous;    /* a reference: the object that had expired or did not meet the
                                    conditions at the lookup; NULL if there was none, and at the
@@ -151,6 +166,7 @@ struct cache_fill {
     int64_t begun_us;           /* the time of the lookup */
     uint64_t epoch;             /* then, or before (cache_fill_dates_from()) */
     uint64_t own_epoch;         /* of a later invalidation that does not count, or 0 */
+    uint64_t number;            /* in the order of the lookups that began fills */
     uint64_t key;
     uint64_t max_length;
     int64_t declared; /* length of the body, or -1 */
@@ -167,22 +183,18 @@ struct cache_fill {
     bool (*unwanted)(struct cache_fill *fill);
 
     /* Under the lock of the hash's shard. */
-    struct entry *entry; /* in the table: its own, or that of the expired page to which it is the
-                            successor; NULL: no request can join */
-    LIST_ENTRY(cache_fill) link; /* in the shard's list of fills, while may_store */
-    _Atomic bool may_store; /* no purge since the lookup, and no bypass. Changed under the lock */
-    bool has_head;
+    LIST_ENTRY(cache_fill) link;     /* in the list of its entry (object->fills): requests can join
+                                        the first one. Otherwise link.le_prev is NULL */
+    LIST_ENTRY(cache_fill) in_shard; /* in the shard's list, to the end; not for a bypass */
+    enum fill_stage stage;
+    _Atomic uint8_t disposition; /* of enum fill_disposition; changed under the lock */
     int64_t born_us; /* from the head on: when the response's age was 0, as far as is known */
     int64_t fresh_until_us;      /* likewise: the end of the lifetime; INT64_MAX: unlimited */
     int64_t while_revalidate_us; /* likewise: after that, requests without conditions may join */
-    bool displaced;              /* it had expired, and a later fill has taken its place */
-    bool isolated;
-    bool sends_back; /* object_waiter.sent_back */
     enum cache_refusal refusal;
     _Atomic unsigned unstored; /* the owner's: cache_fill_explain() */
     bool refreshed;
     unsigned passed_over; /* as in struct object_waiter */
-    bool done;            /* finished or failed */
     bool paused;
     struct cache_window window; /* of a windowed object */
     struct object *laggard;     /* a reference: the failure of readers that lag */
@@ -254,12 +266,9 @@ bool cache_fill_has_waiter(struct cache_fill *fill,
                            bool (*suits)(const struct object_waiter *waiter, void *context),
                            void *context);
 
-/* False once it is known that the object will not be stored: a bypass, or a purge. [any thread] */
-static inline bool
-cache_fill_may_store(const struct cache_fill *fill)
-{
-    return atomic_load_explicit(&fill->may_store, memory_order_relaxed);
-}
+/* False once it is known that the object will not be stored: its disposition, or a purge. [the
+ * owner's thread, or under a lock of the cache] */
+bool cache_fill_may_store(const struct cache_fill *fill);
 
 /*
  * If no request waits, none joins from now on, and the object will not be stored: true, and the
@@ -268,61 +277,54 @@ cache_fill_may_store(const struct cache_fill *fill)
 bool cache_fill_abandon(struct cache_fill *fill);
 
 /*
- * The response may not be shared. Waiters get RETRY, except the leader and those that stream and
- * have been notified of the head: call it before cache_fill_head() where the others may not see the
- * head. Until `until_us` of the monotonic clock a marker stands in the table, so that later
- * requests pass, and an expired page of the URL is removed. 0: no marker; a page or a marker stays,
- * and the object will not be stored. Does nothing to the table for a bypass or after a purge. The
- * second time, and after cache_fill_send_back(), it does nothing but with 0, which still keeps the
- * object from being stored. Cannot fail; a fill whose expired page was evicted may lack the
- * memory for a marker, and then there is none.
+ * The response is not for all: FILL_VALIDATE or FILL_PRIVATE. Waiters get RETRY, except the leader
+ * and those that stream and have been notified of the head: call it before cache_fill_head() where
+ * the others may not see the head. The second time it only makes the disposition stricter.
+ *
+ * Until `until_us` of the monotonic clock later requests pass (hit-for-miss), and an expired page of
+ * the URL is removed. 0: they do not, and a page stays. Does nothing to the table for a bypass, after
+ * a purge, and where a later response has been filled or is. Cannot fail; a fill whose expired page
+ * was evicted may lack the memory for that, and then requests do not pass.
  */
-void cache_fill_isolate(struct cache_fill *fill, int64_t until_us);
-
-/*
- * No request that waits may have the response, though it may be stored: it has to be validated
- * before each use. As cache_fill_isolate() without a marker, but the object is stored at its end,
- * in place of a page that stays until then. Cannot fail.
- */
-void cache_fill_send_back(struct cache_fill *fill);
+void cache_fill_restrict(struct cache_fill *fill, enum fill_disposition disposition,
+                         int64_t until_us);
 
 /*
  * The response answers the requests of one variant only (RFC 9111, section 4.1); before the head.
  * From now on the fill is at (URL, `variant`), where requests can join it unless there is another
- * fill, and where it is stored. At (URL, `base`), for which a request looks first, stands a record
- * of `names`, which are any bytes to the cache: in place of this fill, a page or a marker, but not
- * of a newer fill. Waiters other than the leader get RETRY, unless the fill was at that variant
- * already and the record had these names.
+ * fill, and where it is stored. (URL, `base`), for which a request looks first, has `names` from now
+ * on, which are any bytes to the cache, in place of a page; but not where a later fill is under way.
+ * Waiters other than the leader get RETRY, unless the fill was at that variant already and the base
+ * had these names.
  *
- * Without names the response answers all requests: `variant` is `base`, to which the fill moves, in
- * place of a record.
+ * Without names the response answers all requests: `variant` is `base`, to which the fill moves.
  *
- * Records stay until they are purged or too many: CACHE_MAX_MARKERS, and one for each stored page,
- * of a mean of 1 KiB. Then the oldest is dropped.
+ * Names stay until they are purged or too many: CACHE_MAX_MARKS, and one for each stored page, of
+ * a mean of 1 KiB. Then the oldest are dropped.
  *
- * For a bypass, after a purge, and after cache_fill_isolate() the fill and the table stay as they
+ * For a bypass, after a purge, and after cache_fill_restrict() the fill and the table stay as they
  * are; waiters other than the leader get RETRY if `variant` is another one than the fill's. False
  * without memory, or where variant or names are longer than OBJECT_MAX_VARIANT: the fill is then
- * isolated without a marker, and is not stored.
+ * FILL_PRIVATE.
  */
 bool cache_fill_vary(struct cache_fill *fill, struct span base, struct span names,
                      struct span variant);
 
-/* The record of names at (the fill's URL, `base`), a reference of the caller's; NULL: none. */
-struct object *cache_fill_record(struct cache_fill *fill, struct span base);
+/* What has the names at (the fill's URL, `base`) as its field lines, a reference of the caller's;
+ * NULL: none are there. */
+struct object *cache_fill_names(struct cache_fill *fill, struct span base);
 
-/* The response may be shared, though it is not stored: a marker of its URL is removed. */
-void cache_fill_unmark(struct cache_fill *fill);
+/* The response may be shared, though it is not stored: requests of its URL do not pass any more. */
+void cache_fill_end_pass(struct cache_fill *fill);
 
 /*
- * The object is complete, after the head. It is stored if `store_it` is true, no purge has come
- * since the lookup, and policy and capacity admit it. Then it replaces the page or mark of its URL
- * and variant; but not a fresh page from later, by `fetched_us`, that another fill has stored
- * meanwhile (RFC 9111, section 4: the most recent response). A fill that has been displaced
- * replaces no fresh page, none from later and no mark, and its page has the later fill as its
- * successor. It is stored also if the later response was not. If it is not stored, a page that had
- * expired at the lookup is removed, unless it was displaced. For a bypass the table does not
- * change. Waiters get END.
+ * The object is complete, after the head. It is stored if `store_it` and its disposition permit it,
+ * no purge has come since the lookup, and policy and capacity admit it. Then it replaces what there
+ * is of its URL and variant, but neither what a later fill has set (names, or that requests pass)
+ * nor the page of another fill that is from later, by `fetched_us`, and still fresh, or not staler
+ * (RFC 9111, section 4: the most recent response). Later fills go on beside it. If it is not stored,
+ * a page that had expired at the lookup is removed, unless a later fill may replace it. For a bypass
+ * the table does not change. Waiters get END.
  *
  * `fetched_us` is the moment of the monotonic clock at which the response's age was 0: its arrival
  * less its corrected initial age (RFC 9111, section 4.2.3). The freshness lifetime counts from

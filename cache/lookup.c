@@ -8,81 +8,66 @@
 #include "cache/waiters.h"
 
 /*
- * Another fill takes the place of the entry's one, which goes on for its waiters. `name` has the
- * URL of the other one.
+ * Begins a fill, which requests can join by `entry` (NULL: by none). `shard` is NULL for a bypass.
  */
 static void
-displace_fill(struct entry *entry, struct object *name)
+begin(struct cache_fill *fill, struct shard *shard, struct entry *entry,
+      const struct cache_request *request, int64_t now_us, struct cache_found *found)
 {
-    struct cache_fill *fill = entry->object->fill;
+    struct cache *cache = fill->cache;
 
-    fill->displaced = true;
-    if (shard_close_fill(fill)) {
-        struct object *before = entry->object; /* which the fill keeps */
-
-        entry->object = object_retain(name);
-        object_release(&before);
-    }
+    fill->begun_us = now_us;
+    fill->epoch = epochs_present(&cache->epochs);
+    fill->number = cache_draw_entered(cache);
+    if (shard)
+        LIST_INSERT_HEAD(&shard->fills, fill, in_shard);
+    else
+        fill->disposition = FILL_PRIVATE;
+    if (entry && entry_is_stored(entry))
+        fill->previous = object_retain(entry->object);
+    if (entry)
+        entry_add_fill(entry, fill);
+    waiters_add(fill, request->waiter, true);
+    found->fill = fill;
 }
 
-/*
- * Begins a fill that requests can join by `entry`, where it takes the place of another one if that
- * is there; NULL: by a new entry.
- */
-static bool
-begin_fill(struct cache *cache, struct shard *shard, const struct cache_key *key,
+/* Begins one that later requests can join by `entry`; NULL: by a new one. */
+static enum cache_answer
+begin_shared(struct cache *cache, struct shard *shard, const struct cache_key *key,
+             const struct cache_request *request, int64_t now_us, struct entry *entry,
+             struct cache_found *found)
+{
+    struct cache_fill *fill = fill_create(cache, key, request->fill_size);
+
+    if (!fill)
+        return CACHE_NO_MEMORY;
+    if (!entry) {
+        entry = shard_make_entry(shard, fill->name, key->hash);
+        if (!entry) {
+            fill_free(fill);
+            return CACHE_NO_MEMORY;
+        }
+        table_insert(&shard->table, entry);
+    }
+    begin(fill, shard, entry, request, now_us, found);
+    if (!fill->previous)
+        return CACHE_MISS;
+    found->object = object_retain(fill->previous);
+    return CACHE_STALE;
+}
+
+/* Begins one for a request that passes. It is in the list of an entry that others pass, too. */
+static enum cache_answer
+begin_pass(struct cache *cache, struct shard *shard, const struct cache_key *key,
            const struct cache_request *request, int64_t now_us, struct entry *entry,
            struct cache_found *found)
 {
     struct cache_fill *fill = fill_create(cache, key, request->fill_size);
 
     if (!fill)
-        return false;
-    if (!entry) {
-        entry = shard_make_entry(shard, fill->name, key->hash);
-        if (!entry) {
-            fill_free(fill);
-            return false;
-        }
-        table_insert(&shard->table, entry);
-    } else if (entry->object->fill) {
-        displace_fill(entry, fill->name);
-    }
-    if (entry->stored)
-        fill->previous = object_retain(entry->object);
-    entry->object->fill = fill;
-    fill->entry = entry;
-    fill->begun_us = now_us;
-    fill->epoch = epochs_present(&cache->epochs);
-    shard_add_fill(shard, fill);
-    waiters_add(fill, request->waiter, true);
-    found->fill = fill;
-    return true;
-}
-
-/* Begins one that no request can join. `shard` is NULL if it may not be stored. */
-static enum cache_answer
-begin_pass(struct cache *cache, struct shard *shard, const struct cache_key *key,
-           const struct cache_request *request, int64_t now_us, struct cache_found *found)
-{
-    struct cache_fill *fill = fill_create(cache, key, request->fill_size);
-
-    if (!fill)
         return CACHE_NO_MEMORY;
-    fill->begun_us = now_us;
-    fill->epoch = epochs_present(&cache->epochs);
-    if (shard)
-        shard_add_fill(shard, fill);
-    waiters_add(fill, request->waiter, true);
-    found->fill = fill;
+    begin(fill, shard, entry, request, now_us, found);
     return CACHE_PASS;
-}
-
-/* Has the response expired while its body arrives? */
-static bool
-has_expired(const struct cache_fill *fill, int64_t now_us)
-{
-    return fill->has_head && now_us >= fill->fresh_until_us;
 }
 
 /*
@@ -93,9 +78,9 @@ has_expired(const struct cache_fill *fill, int64_t now_us)
 static bool
 may_meet(const struct cache_fill *fill, const struct cache_conditions *conditions, int64_t now_us)
 {
-    if (!fill->has_head)
+    if (fill->stage == FILL_BEGUN)
         return true;
-    if (has_expired(fill, now_us))
+    if (now_us >= fill->fresh_until_us)
         return !conditions && now_us - fill->fresh_until_us < fill->while_revalidate_us;
     return !conditions || (!conditions->no_cache && conditions->min_fresh_us == 0 &&
                            now_us - fill->born_us <= conditions->max_age_us);
@@ -105,9 +90,38 @@ may_meet(const struct cache_fill *fill, const struct cache_conditions *condition
 static enum cache_answer
 answer_cached(struct entry *entry, struct cache_found *found)
 {
-    if (entry && entry->stored)
+    if (entry && entry_is_stored(entry))
         found->object = object_retain(entry->object);
     return found->object ? CACHE_STALE : CACHE_ABSENT;
+}
+
+/*
+ * The version that a request with these conditions joins, or NULL: the newest one whose head has
+ * come while that is fresh, or else the newest one.
+ */
+static struct cache_fill *
+choose(const struct entry *entry, const struct cache_conditions *conditions, int64_t now_us)
+{
+    struct cache_fill *newest = entry_newest(entry), *fill = newest;
+
+    while (fill && fill->stage == FILL_BEGUN)
+        fill = LIST_NEXT(fill, link);
+    if (fill && now_us < fill->fresh_until_us && fill_is_shared(fill) &&
+        may_meet(fill, conditions, now_us))
+        return fill;
+    return newest && fill_is_shared(newest) && may_meet(newest, conditions, now_us) ? newest : NULL;
+}
+
+static enum cache_answer
+join(struct cache_fill *busy, const struct entry *entry, const struct cache_request *request,
+     struct cache_found *found)
+{
+    if (request->max_waiters && busy->waiter_count >= request->max_waiters)
+        return CACHE_FULL;
+    waiters_add(busy, request->waiter, false);
+    if (entry_is_stored(entry))
+        found->object = object_retain(entry->object);
+    return CACHE_BUSY;
 }
 
 /* The answer where no object will do; `entry` is the key's, or NULL. */
@@ -117,39 +131,29 @@ answer_miss(struct cache *cache, struct shard *shard, const struct cache_key *ke
             struct cache_found *found, struct removed *removed)
 {
     struct cache_fill *busy;
+    enum cache_answer answer;
 
-    if (entry && entry_is_record(entry)) {
+    if (entry && entry->kind == ENTRY_VARIES) {
         found->object = object_retain(entry->object);
         return CACHE_VARIES;
     }
     if (request->conditions && request->conditions->only_cached)
         return answer_cached(entry, found);
-    /* Before each fill, which may make one: expired ones do not accumulate. */
-    if (!entry)
-        shard_remove_expired_markers(shard, now_us, removed);
-    if (entry && entry_is_marker(entry)) {
+    if (entry && entry->kind == ENTRY_PASSED) {
         if (now_us < entry->object->fetched_us)
-            return begin_pass(cache, shard, key, request, now_us, found);
-        shard_remove(shard, entry, removed);
-        entry = NULL;
+            return begin_pass(cache, shard, key, request, now_us, entry, found);
+        shard_clear_mark(shard, entry);
     }
-    busy = entry ? entry->object->fill : NULL;
-    if (busy && may_meet(busy, request->conditions, now_us)) {
-        if (request->max_waiters && busy->waiter_count >= request->max_waiters)
-            return CACHE_FULL;
-        waiters_add(busy, request->waiter, false);
-        if (entry->stored)
-            found->object = object_retain(entry->object);
-        return CACHE_BUSY;
-    }
-    if (busy && !has_expired(busy, now_us))
-        return begin_pass(cache, shard, key, request, now_us, found);
-    if (!begin_fill(cache, shard, key, request, now_us, entry, found))
-        return CACHE_NO_MEMORY;
-    if (!entry || !entry->stored)
-        return CACHE_MISS;
-    found->object = object_retain(entry->object);
-    return CACHE_STALE;
+    /* Before each fill that may make one: expired ones do not accumulate. */
+    if (!entry)
+        shard_remove_expired_marks(shard, now_us, removed);
+    busy = entry ? choose(entry, request->conditions, now_us) : NULL;
+    if (busy)
+        return join(busy, entry, request, found);
+    answer = begin_shared(cache, shard, key, request, now_us, entry, found);
+    if (answer == CACHE_NO_MEMORY)
+        shard_remove_if_empty(shard, entry, removed);
+    return answer;
 }
 
 enum cache_answer
@@ -166,7 +170,7 @@ cache_lookup(struct cache *cache, const struct cache_key *key, const struct cach
     assert(!(request->pass && request->conditions && request->conditions->only_cached));
     *found = (struct cache_found){0};
     if (request->pass)
-        return begin_pass(cache, NULL, key, request, now_us, found);
+        return begin_pass(cache, NULL, key, request, now_us, NULL, found);
     place = cache_lock(cache, key->hash);
     object = shard_lookup(&place->shard, key, request->conditions, now_us, &entry, &removed);
     if (object)

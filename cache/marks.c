@@ -1,6 +1,6 @@
 /*
- * The markers and the records of a shard: each in a list from the oldest to the newest, bounded in
- * number and bytes.
+ * The marks of a shard, of two kinds: entries that requests pass, and names of URLs that vary. Each
+ * kind is a list from the oldest to the newest, bounded in number and bytes.
  */
 #include "cache/shard_parts.h"
 
@@ -13,23 +13,22 @@ shard_next_mark(const struct entry *entry)
     return ((const struct mark_links *)(const void *)entry->node)->newer;
 }
 
-/* A URL that varies has pages beside its record: there may be one more for each stored page. */
-static size_t
-most_marks(const struct shard *shard, const struct marks *marks)
+static struct marks *
+marks_of(struct shard *shard, enum entry_kind kind)
 {
-    return shard->max_markers + (marks == &shard->records ? (size_t)shard->evictor.pages : 0);
+    return kind == ENTRY_VARIES ? &shard->varied : &shard->passed;
 }
 
-void
-shard_adopt_mark(struct shard *shard, struct entry *entry, uint64_t entered,
-                 struct removed *removed)
+/* A URL that varies has pages beside its names: there may be one more for each stored page. */
+static size_t
+most_marks(const struct shard *shard, enum entry_kind kind)
 {
-    struct marks *marks = shard_marks_of(shard, entry);
-    size_t bytes = object_size(entry->object), most = most_marks(shard, marks);
+    return shard->max_marks + (kind == ENTRY_VARIES ? (size_t)shard->evictor.pages : 0);
+}
 
-    while (marks->count && (marks->count >= most || marks->bytes + bytes > MARK_BYTES * most))
-        shard_remove(shard, marks->oldest, removed);
-    entry->entered = entered;
+static void
+append_mark(struct marks *marks, struct entry *entry)
+{
     *shard_mark_links(entry) = (struct mark_links){.older = marks->newest};
     if (marks->newest)
         shard_mark_links(marks->newest)->newer = entry;
@@ -37,29 +36,51 @@ shard_adopt_mark(struct shard *shard, struct entry *entry, uint64_t entered,
         marks->oldest = entry;
     marks->newest = entry;
     marks->count++;
-    marks->bytes += bytes;
+    marks->bytes += object_size(entry->object);
 }
 
 void
-shard_mark(struct shard *shard, struct entry *entry, struct object *mark, enum object_state state,
+shard_clear_mark(struct shard *shard, struct entry *entry)
+{
+    struct marks *marks = marks_of(shard, entry->kind);
+    struct mark_links *links = shard_mark_links(entry);
+
+    if (links->older)
+        shard_mark_links(links->older)->newer = links->newer;
+    else
+        marks->oldest = links->newer;
+    if (links->newer)
+        shard_mark_links(links->newer)->older = links->older;
+    else
+        marks->newest = links->older;
+    marks->count--;
+    marks->bytes -= object_size(entry->object);
+    entry->kind = ENTRY_EMPTY;
+}
+
+void
+shard_mark(struct shard *shard, struct entry *entry, enum entry_kind kind, struct object *object,
            uint64_t entered, struct removed *removed)
 {
-    struct object *before = entry->object;
+    struct marks *marks = marks_of(shard, kind);
+    size_t bytes = object_size(object), most = most_marks(shard, kind);
 
     if (entry_is_mark(entry))
-        shard_unlink_mark(shard, entry);
-    atomic_store_explicit(&mark->state, (uint8_t)state, memory_order_release);
-    entry->object = object_retain(mark);
-    object_release(&before);
-    shard_adopt_mark(shard, entry, entered, removed);
+        shard_clear_mark(shard, entry);
+    while (marks->count && (marks->count >= most || marks->bytes + bytes > MARK_BYTES * most))
+        shard_remove(shard, marks->oldest, removed);
+    entry_set_object(entry, object);
+    entry->kind = (uint8_t)kind;
+    entry->entered = entered;
+    append_mark(marks, entry);
 }
 
 void
-shard_remove_expired_markers(struct shard *shard, int64_t now_us, struct removed *removed)
+shard_remove_expired_marks(struct shard *shard, int64_t now_us, struct removed *removed)
 {
-    for (int i = 0; i < 2 && shard->markers.oldest; i++) {
-        if (now_us < shard->markers.oldest->object->fetched_us)
+    for (int i = 0; i < 2 && shard->passed.oldest; i++) {
+        if (now_us < shard->passed.oldest->object->fetched_us)
             return;
-        shard_remove(shard, shard->markers.oldest, removed);
+        shard_remove(shard, shard->passed.oldest, removed);
     }
 }

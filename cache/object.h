@@ -1,6 +1,6 @@
 /*
- * An object: what the cache has for a URL, from the first miss on. It is busy while it is filled,
- * then ready, or failed; or it is a marker, which records that the URL's responses are not shared.
+ * An object: a version of what a URL has, from the first miss on. It is busy while it is filled,
+ * then ready, or failed.
  *
  * A URL may have several objects, which differ by the variant: bytes that the cache compares and
  * does not interpret, such as the field values that select a representation (RFC 9111, section
@@ -23,17 +23,15 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/memory_account.h"
 #include "base/span.h"
 
 enum object_state {
-    OBJECT_BUSY,        /* is being filled; before its head it has a URL only */
-    OBJECT_READY,       /* complete; does not change any more */
-    OBJECT_FAILED,      /* its filling has failed; in no table */
-    OBJECT_UNCACHEABLE, /* a marker: has a URL only */
-    OBJECT_VARIES,      /* a record that the URL has variants: its field lines are the names of the
-                           request's fields that select one */
+    OBJECT_BUSY,   /* is being filled; before its head it has a URL and a variant only */
+    OBJECT_READY,  /* complete; does not change any more */
+    OBJECT_FAILED, /* its filling has failed; in no table */
 };
 
 /*
@@ -64,13 +62,12 @@ struct object {
     _Atomic uint32_t lifetime; /* freshness lifetime from fetched_us on; set when ready, and again
                                   when a cache expires the object */
     int64_t fetched_us;        /* monotonic clock: when the response's age was 0; set when ready, or
-                                  with the head (struct object_head). Of a
-                                  marker: the time when it expires */
+                                  with the head (struct object_head). Of an entry that requests
+                                  pass: the end of that (table.h) */
     _Atomic uint64_t published;     /* length of the body, and above it OBJECT_HAS_ZERO */
     struct memory_account *account; /* charged (MEMORY_PAGES) while no cache counts it; or NULL */
-    struct cache_fill
-        *fill;    /* under the shard's lock, while the object is in a table: the fill that
-                     requests join. Busy: its own; ready: of its successor; or NULL */
+    LIST_HEAD(, cache_fill) fills;  /* under the shard's lock, while the object is an entry's: the
+                                       versions that are being filled there, the newest first */
     char bytes[]; /* URL, variant, final URL, field lines, tags; then the inline body and a zero
                      byte that is not part of it, or, aligned, the list of segments */
 };

@@ -3,16 +3,6 @@
  */
 #include "cache/shard_parts.h"
 
-void
-shard_purge_fill(struct shard *shard, struct cache_fill *fill, struct removed *removed)
-{
-    struct entry *own = shard_close_fill(fill);
-
-    shard_remove_fill(shard, fill);
-    if (own)
-        shard_unlink(shard, own, removed);
-}
-
 /* Appends the tags of an object, unless those of the one before were the same. */
 static void
 add_tags(struct buf *all, const struct object *object)
@@ -32,33 +22,14 @@ add_tags(struct buf *all, const struct object *object)
         buf_append(all, tags.ptr, tags.len);
 }
 
-/* The fills that a URL, in any variant, or a prefix matches. */
+/* The tags of all that is being filled at an entry. */
 static void
-purge_fills(struct shard *shard, uint32_t hash, struct span url, struct buf *tags,
-            struct removed *removed)
+add_tags_of_fills(struct buf *tags, const struct entry *entry)
 {
-    struct cache_fill *fill, *next;
+    const struct cache_fill *fill;
 
-    for (fill = LIST_FIRST(&shard->fills); fill; fill = next) {
-        next = LIST_NEXT(fill, link);
-        if (fill->hash != hash || !span_equal(object_url(fill->name), url))
-            continue;
-        if (tags && (!fill->entry || fill->entry->stored))
-            add_tags(tags, fill->object);
-        shard_purge_fill(shard, fill, removed);
-    }
-}
-
-static void
-purge_fills_prefix(struct shard *shard, struct span prefix, struct removed *removed)
-{
-    struct cache_fill *fill, *next;
-
-    for (fill = LIST_FIRST(&shard->fills); fill; fill = next) {
-        next = LIST_NEXT(fill, link);
-        if (span_starts_with(object_url(fill->name), prefix))
-            shard_purge_fill(shard, fill, removed);
-    }
+    LIST_FOREACH(fill, &entry->object->fills, link)
+        add_tags(tags, fill->object);
 }
 
 void
@@ -67,9 +38,10 @@ shard_purge(struct shard *shard, uint32_t hash, struct span url, struct buf *tag
 {
     struct entry *entry, *next;
 
-    purge_fills(shard, hash, url, tags, removed);
     for (entry = table_first_variant(&shard->table, hash, url); entry; entry = next) {
         next = table_next_variant(entry);
+        if (tags)
+            add_tags_of_fills(tags, entry);
         shard_remove(shard, entry, removed);
     }
     table_tidy(&shard->table);
@@ -80,7 +52,6 @@ shard_purge_prefix(struct shard *shard, struct span prefix, struct removed *remo
 {
     struct entry *entry, *next;
 
-    purge_fills_prefix(shard, prefix, removed);
     for (entry = table_first(&shard->table); entry; entry = next) {
         next = table_next(&shard->table, entry);
         if (span_starts_with(object_url(entry->object), prefix))
@@ -96,7 +67,7 @@ shard_count(const struct shard *shard, uint32_t hash, struct span url)
     uint64_t count = 0;
 
     for (; entry; entry = table_next_variant(entry))
-        count += entry->stored;
+        count += entry_is_stored(entry);
     return count;
 }
 
@@ -107,17 +78,17 @@ shard_count_prefix(const struct shard *shard, struct span prefix)
 
     for (struct entry *entry = table_first(&shard->table); entry;
          entry = table_next(&shard->table, entry))
-        count += entry->stored && span_starts_with(object_url(entry->object), prefix);
+        count += entry_is_stored(entry) && span_starts_with(object_url(entry->object), prefix);
     return count;
 }
 
 /* ---- soft ones ------------------------------------------------------------------------------- */
 
-/* Expires a page, and removes any other entry, whose fill has been purged. */
+/* Expires a page, and removes any other entry, whose fills are outdated. */
 static bool
 expire_entry(struct shard *shard, struct entry *entry, int64_t now_us, struct removed *removed)
 {
-    if (entry->stored)
+    if (entry_is_stored(entry))
         return object_expire(entry->object, now_us);
     shard_remove(shard, entry, removed);
     return false;
@@ -130,7 +101,6 @@ shard_expire(struct shard *shard, uint32_t hash, struct span url, int64_t now_us
     struct entry *entry, *next;
     uint64_t count = 0;
 
-    purge_fills(shard, hash, url, NULL, removed);
     for (entry = table_first_variant(&shard->table, hash, url); entry; entry = next) {
         next = table_next_variant(entry);
         count += expire_entry(shard, entry, now_us, removed);
@@ -146,7 +116,6 @@ shard_expire_prefix(struct shard *shard, struct span prefix, int64_t now_us,
     struct entry *entry, *next;
     uint64_t count = 0;
 
-    purge_fills_prefix(shard, prefix, removed);
     for (entry = table_first(&shard->table); entry; entry = next) {
         next = table_next(&shard->table, entry);
         if (span_starts_with(object_url(entry->object), prefix))
@@ -162,19 +131,6 @@ static bool
 is_in(const struct cache_scope *scope, const struct object *object)
 {
     return !scope || scope->concerns(object_url(object), scope->context);
-}
-
-static void
-purge_tagged_fills(struct shard *shard, const struct cache_scope *scope, struct span tag,
-                   struct removed *removed)
-{
-    struct cache_fill *fill, *next;
-
-    for (fill = LIST_FIRST(&shard->fills); fill; fill = next) {
-        next = LIST_NEXT(fill, link);
-        if (tags_have(object_tags(fill->object), tag) && is_in(scope, fill->object))
-            shard_purge_fill(shard, fill, removed);
-    }
 }
 
 /* The link behind those of one entry: an entry that has a tag twice has two, side by side. */
@@ -195,7 +151,6 @@ shard_purge_tag(struct shard *shard, const struct cache_scope *scope, struct spa
     struct tag_link *link, *next;
     struct tag *tag;
 
-    purge_tagged_fills(shard, scope, name, removed);
     tag = tags_find(&shard->tags, name);
     /* With its last entry the tag is freed. */
     for (link = tag ? LIST_FIRST(&tag->entries) : NULL; link; link = next) {
@@ -214,22 +169,19 @@ shard_add_removed_tags(const struct removed *removed, struct buf *tags)
 }
 
 uint64_t
-shard_expire_tag(struct shard *shard, struct span name, int64_t now_us, struct removed *removed)
+shard_expire_tag(struct shard *shard, struct span name, int64_t now_us)
 {
+    struct tag *tag = tags_find(&shard->tags, name);
     const struct tag_link *link;
     uint64_t count = 0;
-    struct tag *tag;
 
-    purge_tagged_fills(shard, NULL, name, removed);
-    table_tidy(&shard->table);
-    tag = tags_find(&shard->tags, name);
     if (!tag)
         return 0;
     LIST_FOREACH(link, &tag->entries, next)
     {
         count += object_expire(link->entry->object, now_us);
         /* What it fetches may be older than the purge: later requests begin another one. */
-        shard_detach_successor(link->entry);
+        object_remove_fills(link->entry->object);
     }
     return count;
 }
@@ -243,17 +195,16 @@ shard_purge_all(struct shard *shard, struct shard *old, struct removed *removed)
     struct cache_fill *fill;
     struct shard fresh;
 
-    if (!shard_init(&fresh, &shard->spec, &shard->config, shard->body_only, shard->max_markers)) {
+    if (!shard_init(&fresh, &shard->spec, &shard->config, shard->body_only, shard->max_marks)) {
         *old = (struct shard){0};
         shard_purge_prefix(shard, span_of(NULL, 0), removed);
         return count;
     }
-    while (fill = LIST_FIRST(&shard->fills), fill) {
-        shard_close_fill(fill);
-        shard_remove_fill(shard, fill);
-    }
+    LIST_FOREACH(fill, &shard->fills, in_shard)
+        entry_remove_fill(fill);
     fresh.evictor.insertions = shard->evictor.insertions;
     fresh.evictor.evictions = shard->evictor.evictions;
+    fresh.fills = shard->fills; /* the same address, to which the first one points */
     *old = *shard;
     *shard = fresh;
     return count;

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "base/container_of.h"
+#include "cache/places.h"
 #include "cache/shard_parts.h"
 
 _Static_assert(sizeof(struct object) == CHARGE_OBJECT_STRUCT,
@@ -10,7 +11,7 @@ _Static_assert(sizeof(struct entry) == CHARGE_ENTRY_STRUCT,
 _Static_assert(sizeof(struct mark_links) == CHARGE_LEAST_NODE,
                "policies/charge.h has the least memory of a node");
 
-/* Every entry has memory for a marker's links, since an object may turn out to be private. */
+/* Every entry has memory for a mark's links, since a response may turn out to be private. */
 static size_t
 entry_size(const struct policy_ops *ops)
 {
@@ -28,14 +29,14 @@ cache_page_overhead(const struct policy_ops *ops)
 
 bool
 shard_init(struct shard *shard, const struct policy_spec *spec, const struct policy_config *config,
-           bool body_only, size_t max_markers)
+           bool body_only, size_t max_marks)
 {
     *shard = (struct shard){
         .config = *config,
         .spec = *spec,
         .body_only = body_only,
         .entry_size = entry_size(spec->ops),
-        .max_markers = max_markers,
+        .max_marks = max_marks,
     };
     shard->config.params = NULL; /* they are the spec's, and the caller's may not live as long */
     LIST_INIT(&shard->fills);
@@ -54,7 +55,7 @@ shard_init(struct shard *shard, const struct policy_spec *spec, const struct pol
 void
 shard_free_entry(struct entry *entry)
 {
-    if (entry->stored)
+    if (entry_is_stored(entry))
         object_release_from_cache(&entry->object);
     else
         object_release(&entry->object);
@@ -97,7 +98,7 @@ shard_move(struct shard *to, struct shard *from)
     *to = *from;
     /* The first fill points at the head of its list. */
     if (!LIST_EMPTY(&to->fills))
-        LIST_FIRST(&to->fills)->link.le_prev = &LIST_FIRST(&to->fills);
+        LIST_FIRST(&to->fills)->in_shard.le_prev = &LIST_FIRST(&to->fills);
 }
 
 /* What the policy may know of a page. */
@@ -167,52 +168,26 @@ removed_add(struct removed *removed, struct entry *entry)
     else
         removed->first = entry;
     removed->last = entry;
-    removed->count += entry->stored;
+    removed->count += entry_is_stored(entry);
 }
 
 void
 shard_unlink(struct shard *shard, struct entry *entry, struct removed *removed)
 {
-    if (entry->stored && !shard->is_copy)
-        shard_detach_successor(entry);
+    if (!shard->is_copy)
+        object_remove_fills(entry->object);
     remove_tags(shard, entry);
     table_remove(&shard->table, entry);
     removed_add(removed, entry);
 }
 
-struct marks *
-shard_marks_of(struct shard *shard, const struct entry *entry)
-{
-    return entry_is_record(entry) ? &shard->records : &shard->markers;
-}
-
-void
-shard_unlink_mark(struct shard *shard, struct entry *entry)
-{
-    struct marks *marks = shard_marks_of(shard, entry);
-    struct mark_links *links = shard_mark_links(entry);
-
-    if (links->older)
-        shard_mark_links(links->older)->newer = links->newer;
-    else
-        marks->oldest = links->newer;
-    if (links->newer)
-        shard_mark_links(links->newer)->older = links->older;
-    else
-        marks->newest = links->older;
-    marks->count--;
-    marks->bytes -= object_size(entry->object);
-}
-
 void
 shard_remove(struct shard *shard, struct entry *entry, struct removed *removed)
 {
-    if (entry->stored)
+    if (entry_is_stored(entry))
         evictor_remove(&shard->evictor, entry->node, shard_bytes_of_entry(shard, entry));
     else if (entry_is_mark(entry))
-        shard_unlink_mark(shard, entry);
-    else
-        assert(!entry->object->fill); /* shard_close_fill() */
+        shard_clear_mark(shard, entry);
     shard_unlink(shard, entry, removed);
 }
 
@@ -222,7 +197,7 @@ struct call {
     struct removed *victims;
     struct removed *replaced; /* also what was inserted and evicted at once */
     struct entry *entry;      /* of the page that is to be stored */
-    struct entry *own;        /* that is in the table */
+    struct entry *empty;      /* that is in its place, or NULL */
 };
 
 static void *
@@ -239,11 +214,11 @@ link_entry(void *owner, void *node)
     struct call *call = owner;
     struct entry *entry = entry_of(node);
 
-    entry->stored = true;
-    if (!call->own)
+    entry->kind = ENTRY_STORED;
+    if (call->empty && call->empty != entry)
+        table_replace(&call->shard->table, call->empty, entry);
+    else if (!call->empty)
         table_insert(&call->shard->table, entry);
-    else if (call->own != entry)
-        table_replace(&call->shard->table, call->own, entry);
 }
 
 static uint64_t
@@ -258,6 +233,7 @@ unlink_entry(void *owner, void *node, enum evictor_departure why)
 }
 
 static const struct evictor_hooks hooks = {node_of_entry, link_entry, unlink_entry};
+
 void
 shard_free_removed(struct removed *removed)
 {
@@ -271,6 +247,7 @@ shard_free_removed(struct removed *removed)
     }
     *removed = (struct removed){0};
 }
+
 /* ---- requests -------------------------------------------------------------------------------- */
 
 static bool
@@ -292,7 +269,7 @@ shard_lookup(struct shard *shard, const struct cache_key *key,
     struct entry *e = table_find(&shard->table, key->hash, key->url, key->variant);
 
     *entry = e;
-    if (!e || !e->stored || !object_is_fresh(e->object, now_us))
+    if (!e || !entry_is_stored(e) || !object_is_fresh(e->object, now_us))
         return NULL;
     if (conditions && !meets(e->object, conditions, now_us))
         return NULL;
@@ -311,7 +288,7 @@ limit_variants(struct shard *shard, const struct cache_key *key, const struct en
     size_t count = 0;
 
     for (; entry; entry = table_next_variant(entry)) {
-        if (!entry->stored || object_variant(entry->object).len == 0)
+        if (!entry_is_stored(entry) || object_variant(entry->object).len == 0)
             continue;
         count++;
         if (entry != latest && (!oldest || entry->entered < oldest->entered))
@@ -323,67 +300,7 @@ limit_variants(struct shard *shard, const struct cache_key *key, const struct en
     }
 }
 
-enum evictor_outcome
-shard_store(struct shard *shard, const struct cache_key *key, struct entry *own,
-            struct object *object, uint64_t entered, struct removed *replaced,
-            struct removed *victims)
-{
-    struct call call = {.shard = shard, .victims = victims, .replaced = replaced, .own = own};
-    struct policy_page described;
-    struct entry *entry, *old = NULL;
-    size_t tag_count = tags_count(object_tags(object));
-    enum evictor_outcome outcome;
-
-    if (!shard->evictor.ops ||
-        !evictor_can_hold(&shard->evictor, shard_bytes_of(shard, object, tag_count)))
-        return EVICTOR_TOO_LARGE;
-    /*
-     * Also in place of its own: that was allocated together with what a fill needs for a moment, so
-     * many such entries keep memory apart that is free (232 bytes a page of 1 KiB beyond its
-     * content; 188 so).
-     */
-    entry = tag_count ? make_tagged_entry(shard, object, key->hash, tag_count)
-                      : shard_make_entry(shard, object, key->hash);
-    if (!entry && (!own || tag_count))
-        return EVICTOR_NO_MEMORY;
-    if (!entry)
-        entry = own;
-    if (!own)
-        old = table_find(&shard->table, key->hash, key->url, key->variant);
-    entry->entered = entered;
-    call.entry = entry;
-    described = describe_page(shard, entry, key->key);
-    described.old = old ? old->node : NULL;
-    outcome = evictor_enter(&shard->evictor, &described, &hooks, &call);
-    if (outcome == EVICTOR_ENTERED && key->variant.len)
-        limit_variants(shard, key, entry, victims);
-    if (outcome == EVICTOR_ENTERED || outcome == EVICTOR_PASSED_ON) {
-        object_enter_cache(object);
-        if (own && own != entry)
-            shard_free_entry(own);
-    } else if (entry != own) {
-        remove_tags(shard, entry);
-        shard_free_entry(entry);
-    }
-    table_tidy(&shard->table); /* a large page may have evicted many small ones */
-    return outcome;
-}
-
-void
-shard_add_fill(struct shard *shard, struct cache_fill *fill)
-{
-    fill->may_store = true;
-    LIST_INSERT_HEAD(&shard->fills, fill, link);
-    shard->fill_count++;
-}
-
-void
-shard_remove_fill(struct shard *shard, struct cache_fill *fill)
-{
-    fill->may_store = false;
-    LIST_REMOVE(fill, link);
-    shard->fill_count--;
-}
+/* ---- fills ----------------------------------------------------------------------------------- */
 
 struct entry *
 shard_find_fill(const struct shard *shard, const struct cache_fill *fill)
@@ -392,15 +309,149 @@ shard_find_fill(const struct shard *shard, const struct cache_fill *fill)
                       object_variant(fill->name));
 }
 
-struct entry *
-shard_close_fill(struct cache_fill *fill)
+void
+entry_add_fill(struct entry *entry, struct cache_fill *fill)
 {
-    struct entry *entry = fill->entry;
+    const struct cache_fill *newest = entry_newest(entry);
 
-    fill->entry = NULL;
-    if (entry)
-        entry->object->fill = NULL;
-    return entry && !entry->stored ? entry : NULL;
+    if (!newest || newest->number < fill->number)
+        LIST_INSERT_HEAD(&entry->object->fills, fill, link);
+}
+
+void
+entry_remove_fill(struct cache_fill *fill)
+{
+    if (!fill->link.le_prev)
+        return;
+    LIST_REMOVE(fill, link);
+    fill->link.le_prev = NULL;
+}
+
+void
+object_remove_fills(struct object *object)
+{
+    while (!LIST_EMPTY(&object->fills))
+        entry_remove_fill(LIST_FIRST(&object->fills));
+}
+
+/* From one object of an entry to another one. */
+static void
+move_fills(struct object *from, struct object *to)
+{
+    if (from == to || LIST_EMPTY(&from->fills))
+        return;
+    to->fills = from->fills;
+    LIST_FIRST(&to->fills)->link.le_prev = &LIST_FIRST(&to->fills);
+    LIST_INIT(&from->fills);
+}
+
+void
+entry_set_object(struct entry *entry, struct object *object)
+{
+    struct object *before = entry->object;
+
+    entry->object = object_retain(object);
+    move_fills(before, object);
+    object_release(&before);
+}
+
+void
+shard_remove_if_empty(struct shard *shard, struct entry *entry, struct removed *removed)
+{
+    if (entry && entry->kind == ENTRY_EMPTY && !entry_newest(entry))
+        shard_remove(shard, entry, removed);
+}
+
+bool
+fill_has_outdated_tags(const struct cache_fill *fill)
+{
+    return epochs_outdate_tags(&fill->cache->epochs, fill->epoch, fill->own_epoch,
+                               object_tags(fill->object));
+}
+
+bool
+fill_is_outdated(const struct cache_fill *fill)
+{
+    return epochs_outdate_url(&fill->cache->epochs, fill->epoch, fill->own_epoch,
+                              object_url(fill->name)) ||
+           fill_has_outdated_tags(fill);
+}
+
+bool
+fill_is_shared(const struct cache_fill *fill)
+{
+    return atomic_load_explicit(&fill->disposition, memory_order_relaxed) == FILL_SHARED &&
+           !fill_is_outdated(fill);
+}
+
+void
+fill_remove_previous(struct shard *shard, const struct cache_fill *fill, struct removed *removed)
+{
+    struct entry *entry = fill->previous ? shard_find_fill(shard, fill) : NULL;
+    const struct cache_fill *newest;
+
+    if (!entry || entry->object != fill->previous)
+        return;
+    newest = entry_newest(entry);
+    if (!newest || newest == fill || newest->disposition > FILL_VALIDATE)
+        shard_remove(shard, entry, removed);
+}
+
+enum evictor_outcome
+shard_store(struct shard *shard, const struct cache_key *key, struct entry *place,
+            struct object *object, uint64_t entered, struct removed *replaced,
+            struct removed *victims)
+{
+    struct entry *old = place && entry_is_stored(place) ? place : NULL, *entry;
+    struct call call = {.shard = shard, .victims = victims, .replaced = replaced};
+    struct object *name = NULL; /* of an empty entry that becomes the page's, without memory */
+    struct policy_page described;
+    size_t tag_count = tags_count(object_tags(object));
+    enum evictor_outcome outcome;
+
+    if (!shard->evictor.ops ||
+        !evictor_can_hold(&shard->evictor, shard_bytes_of(shard, object, tag_count)))
+        return EVICTOR_TOO_LARGE;
+    /*
+     * Also where there is an empty one: that was allocated together with what a fill needs for a
+     * moment, so many such entries keep memory apart that is free (232 bytes a page of 1 KiB beyond
+     * its content; 188 so).
+     */
+    entry = tag_count ? make_tagged_entry(shard, object, key->hash, tag_count)
+                      : shard_make_entry(shard, object, key->hash);
+    if (!entry && (old || !place || tag_count))
+        return EVICTOR_NO_MEMORY;
+    if (place)
+        move_fills(place->object, object);
+    if (!entry) {
+        entry = place;
+        name = place->object;
+        place->object = object_retain(object);
+    }
+    entry->entered = entered;
+    call.entry = entry;
+    call.empty = old ? NULL : place;
+    described = describe_page(shard, entry, key->key);
+    described.old = old ? old->node : NULL;
+    outcome = evictor_enter(&shard->evictor, &described, &hooks, &call);
+    if (outcome == EVICTOR_ENTERED && key->variant.len)
+        limit_variants(shard, key, entry, victims);
+    if (outcome == EVICTOR_ENTERED || outcome == EVICTOR_PASSED_ON) {
+        object_enter_cache(object);
+        if (call.empty && call.empty != entry)
+            shard_free_entry(call.empty);
+        object_release(&name);
+    } else if (name) {
+        entry_set_object(entry, name);
+        object_release(&name);
+    } else {
+        if (place)
+            move_fills(object, place->object);
+        remove_tags(shard, entry);
+        shard_free_entry(entry);
+    }
+    table_tidy(&shard->table); /* a large page may have evicted many small ones */
+    return outcome;
 }
 
 /* ---- capacity -------------------------------------------------------------------------------- */
@@ -419,7 +470,7 @@ shard_resize(struct shard *shard, const struct policy_config *config, struct rem
     /* Pages that are too large now are removed first, so that none is evicted for their bytes. */
     for (entry = table_first(&shard->table); entry && evictor_is_full(evictor); entry = next) {
         next = table_next(&shard->table, entry);
-        if (entry->stored && !evictor_can_hold(evictor, shard_bytes_of_entry(shard, entry))) {
+        if (entry_is_stored(entry) && !evictor_can_hold(evictor, shard_bytes_of_entry(shard, entry))) {
             shard_remove(shard, entry, victims);
             evictor->evictions++;
         }

@@ -1,6 +1,6 @@
 /*
  * A shard: a table, an instance of the policy, a share of the capacity, the fills of its URLs
- * and its markers and records. It takes no lock itself (places.h has those): the caller of these
+ * and its marks. It takes no lock itself (places.h has those): the caller of these
  * functions has the lock of the shard's place, or is the only one that knows the shard.
  *
  * No object is freed under the lock. Removed entries are chained and handed to the caller, which
@@ -16,7 +16,7 @@
 #include "cache/tag_index.h"
 #include "policies/evictor.h"
 
-/* A list of entries that are no objects. */
+/* A list of entries that are marks, of one kind. */
 struct marks {
     struct entry *oldest, *newest;
     size_t count;
@@ -30,15 +30,14 @@ struct shard {
     struct policy_spec spec;     /* of the policy */
     bool body_only;              /* bytes are those of bodies alone; */
     uint64_t overhead;           /* otherwise those of pages, and this for each as bookkeeping */
-    size_t entry_size;           /* bytes of an entry with the node or a marker's links */
+    size_t entry_size;           /* bytes of an entry with the node or a mark's links */
     bool is_copy; /* is being built from others (configure.c): objects' fills belong to those */
 
-    LIST_HEAD(, cache_fill) fills; /* that may be stored */
-    size_t fill_count;
+    LIST_HEAD(, cache_fill) fills; /* of its URLs, without bypasses */
 
-    struct marks markers; /* URLs that requests pass (fill.h, cache_fill_isolate()) */
-    struct marks records; /* URLs that vary (fill.h, cache_fill_vary()) */
-    size_t max_markers;
+    struct marks passed; /* ENTRY_PASSED */
+    struct marks varied; /* ENTRY_VARIES */
+    size_t max_marks;
 
     struct tags tags; /* of the stored objects */
 };
@@ -55,7 +54,7 @@ struct removed {
  * params of `config` are ignored: they are those of the spec.
  */
 bool shard_init(struct shard *shard, const struct policy_spec *spec,
-                const struct policy_config *config, bool body_only, size_t max_markers);
+                const struct policy_config *config, bool body_only, size_t max_marks);
 
 /* Frees the shard and its entries; it has no fills. Harmless on a zeroed one. */
 void shard_free(struct shard *shard);
@@ -81,72 +80,72 @@ struct object *shard_lookup(struct shard *shard, const struct cache_key *key,
 
 /*
  * Stores a ready object with a reference of the shard's own; `entered` is its number in the order
- * of entry. `own` is an entry of it that is in the table and not stored, or NULL: then a page of
- * the same URL is replaced, and no other entry of the URL may be in the table. The rules are those
- * of evictor_enter(): the replaced page is added to `replaced`, as is the new one if it is passed
- * on; victims are added to `victims`. EVICTOR_NO_MEMORY is also the answer if there is none for the
- * entry. Without a policy every object is too large. If it is not stored, `own` is still in the
- * table.
+ * of entry. `place` is what the table has of its URL and variant, which is no mark, or NULL. The
+ * rules are those of evictor_enter(): a replaced page is added to `replaced`, as is the new one if
+ * it is passed on; victims are added to `victims`. The versions that are being filled there stay
+ * joined. EVICTOR_NO_MEMORY is also the answer if there is none for the entry. Without a policy
+ * every object is too large. If it is not stored, `place` is still in the table, as it was.
  */
 enum evictor_outcome shard_store(struct shard *shard, const struct cache_key *key,
-                                 struct entry *own, struct object *object, uint64_t entered,
+                                 struct entry *place, struct object *object, uint64_t entered,
                                  struct removed *replaced, struct removed *victims);
 
-/* Removes an entry in any state; not counted as an eviction. The successor of a stored one can then
- * not be joined. */
+/* Removes an entry of any kind; not counted as an eviction. No request can join the fills that it
+ * has any more. */
 void shard_remove(struct shard *shard, struct entry *entry, struct removed *removed);
 
 /* ---- fills ----------------------------------------------------------------------------------- */
 
-/* Adds a fill to the list; it may be stored from now on. */
-void shard_add_fill(struct shard *shard, struct cache_fill *fill);
+/* The version that was begun last of those that are being filled here, or NULL. */
+static inline struct cache_fill *
+entry_newest(const struct entry *entry)
+{
+    return LIST_FIRST(&entry->object->fills);
+}
 
-/* Removes it from the list; it keeps its entry. */
-void shard_remove_fill(struct shard *shard, struct cache_fill *fill);
-
-/* What the table has for the fill's URL and variant, its own entry or another one; or NULL. */
+/* What the table has of the fill's URL and variant, or NULL. */
 struct entry *shard_find_fill(const struct shard *shard, const struct cache_fill *fill);
 
+/* Puts a fill into the list of an entry, if it is later than those that are there. */
+void entry_add_fill(struct entry *entry, struct cache_fill *fill);
+
+/* Takes it out; it may be in none. No request can join it any more. */
+void entry_remove_fill(struct cache_fill *fill);
+
+/* The same for all of an object that is an entry's. */
+void object_remove_fills(struct object *object);
+
+/* Gives it another object with a reference of its own, and the fills of the one before. */
+void entry_set_object(struct entry *entry, struct object *object);
+
+/* Removes an entry that is empty and has no fills; NULL is harmless. */
+void shard_remove_if_empty(struct shard *shard, struct entry *entry, struct removed *removed);
+
+/* Removes the page that the fill was to replace, unless a later one may replace it. */
+void fill_remove_previous(struct shard *shard, const struct cache_fill *fill,
+                          struct removed *removed);
+
+/* May the response be older than a purge of its URL or of one of its tags; of those alone? */
+bool fill_is_outdated(const struct cache_fill *fill);
+bool fill_has_outdated_tags(const struct cache_fill *fill);
+
+/* May later requests join, as far as disposition and purges are concerned? */
+bool fill_is_shared(const struct cache_fill *fill);
+
+/* ---- marks: entries that requests pass, and names of URLs that vary -------------------------- */
+
 /*
- * No request can join the fill from now on. Returns its own entry, which is still in the table, or
- * NULL if it had none.
+ * Makes an entry that is in the table and not stored a mark of this kind, with `object`, or renews
+ * it. Drops the oldest of the kind if there are too many.
  */
-struct entry *shard_close_fill(struct cache_fill *fill);
+void shard_mark(struct shard *shard, struct entry *entry, enum entry_kind kind,
+                struct object *object, uint64_t entered, struct removed *removed);
 
-/* ---- marks: markers and records -------------------------------------------------------------- */
+/* Makes a mark an empty entry. */
+void shard_clear_mark(struct shard *shard, struct entry *entry);
 
-/*
- * Makes a marker (OBJECT_UNCACHEABLE) or a record (OBJECT_VARIES) of an entry that is in the table
- * and not stored, or renews one that is either. `mark` becomes its object; that of a marker has its
- * end in fetched_us. Drops the oldest of its kind if there are too many.
- */
-void shard_mark(struct shard *shard, struct entry *entry, struct object *mark,
-                enum object_state state, uint64_t entered, struct removed *removed);
-
-/* The same for an entry that has such an object already, in another shard. */
-void shard_adopt_mark(struct shard *shard, struct entry *entry, uint64_t entered,
-                      struct removed *removed);
-
-static inline bool
-entry_is_marker(const struct entry *entry)
-{
-    return !entry->stored && object_state(entry->object) == OBJECT_UNCACHEABLE;
-}
-
-static inline bool
-entry_is_record(const struct entry *entry)
-{
-    return !entry->stored && object_state(entry->object) == OBJECT_VARIES;
-}
-
-static inline bool
-entry_is_mark(const struct entry *entry)
-{
-    return entry_is_marker(entry) || entry_is_record(entry);
-}
-
-/* Removes up to two markers that have expired by `now_us`, the oldest first. */
-void shard_remove_expired_markers(struct shard *shard, int64_t now_us, struct removed *removed);
+/* Removes up to two entries that requests do not pass any more at `now_us`, the oldest first. */
+void shard_remove_expired_marks(struct shard *shard, int64_t now_us, struct removed *removed);
 
 /* The mark of the same kind that was made after this one, or NULL. */
 struct entry *shard_next_mark(const struct entry *entry);
@@ -167,8 +166,7 @@ uint64_t shard_reclaim(struct shard *shard, uint64_t bytes, struct removed *vict
 
 /* ---- purging, as cache.h has it -------------------------------------------------------------- */
 
-/* `tags`, unless NULL, gets those of the fills that are not in `removed`; the buffer says if that
- * failed. */
+/* `tags`, unless NULL, gets those of the fills; the buffer says if that failed. */
 void shard_purge(struct shard *shard, uint32_t hash, struct span url, struct buf *tags,
                  struct removed *removed);
 void shard_purge_prefix(struct shard *shard, struct span prefix, struct removed *removed);
@@ -177,7 +175,7 @@ void shard_purge_prefix(struct shard *shard, struct span prefix, struct removed 
 uint64_t shard_count(const struct shard *shard, uint32_t hash, struct span url);
 uint64_t shard_count_prefix(const struct shard *shard, struct span prefix);
 
-/* Soft purging; `removed` gets the own entries of fills, and marks. Returns the number of pages. */
+/* Soft purging; `removed` gets entries that are not stored. Returns the number of pages. */
 uint64_t shard_expire(struct shard *shard, uint32_t hash, struct span url, int64_t now_us,
                       struct removed *removed);
 uint64_t shard_expire_prefix(struct shard *shard, struct span prefix, int64_t now_us,
@@ -186,11 +184,7 @@ uint64_t shard_expire_prefix(struct shard *shard, struct span prefix, int64_t no
 /* By tag, hard, of URLs in the scope, and soft; marks have none. */
 void shard_purge_tag(struct shard *shard, const struct cache_scope *scope, struct span tag,
                      struct removed *removed);
-uint64_t shard_expire_tag(struct shard *shard, struct span tag, int64_t now_us,
-                          struct removed *removed);
-
-/* A purge concerns a fill: it is not stored, and its own entry is removed. */
-void shard_purge_fill(struct shard *shard, struct cache_fill *fill, struct removed *removed);
+uint64_t shard_expire_tag(struct shard *shard, struct span tag, int64_t now_us);
 
 /*
  * Purges everything and returns the number of stored objects. With memory for an empty shard this
@@ -205,7 +199,7 @@ void shard_add_removed_tags(const struct removed *removed, struct buf *tags);
 /* Frees the entries and drops their objects. Needs no lock. Empties the chain. */
 void shard_free_removed(struct removed *removed);
 
-/* For tests: table, policy, fills, markers and counts agree; O(n). */
+/* For tests: table, policy, fills, marks and counts agree; O(n). */
 bool shard_is_valid(const struct shard *shard);
 
 #endif

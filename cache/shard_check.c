@@ -3,28 +3,45 @@
  */
 #include "cache/shard_parts.h"
 
-/* An entry's object and its fill refer to each other, and its kind is what it says. */
+/* The fills that requests can join by an entry are its own, the newest first. */
+static bool
+versions_are_valid(const struct entry *entry)
+{
+    const struct cache_fill *fill;
+    uint64_t before = UINT64_MAX;
+
+    LIST_FOREACH(fill, &entry->object->fills, link)
+    {
+        if (fill->number >= before || fill->stage == FILL_ENDED || !fill->in_shard.le_prev ||
+            !span_equal(object_url(entry->object), object_url(fill->name)) ||
+            !span_equal(object_variant(entry->object), object_variant(fill->name)))
+            return false;
+        before = fill->number;
+    }
+    return true;
+}
+
 static bool
 entry_is_valid(const struct entry *entry)
 {
     const struct object *object = entry->object;
 
-    if (object->fill && (object->fill->entry != entry || !object->fill->may_store))
+    if (!versions_are_valid(entry))
         return false;
-    if (entry->stored)
+    if (entry_is_stored(entry))
         return object_state(object) == OBJECT_READY &&
                entry->tag_count == tags_count(object_tags(object));
-    return entry_is_mark(entry) ? !object->fill : object->fill != NULL;
+    return object_state(object) == OBJECT_BUSY && (entry_is_mark(entry) || entry_newest(entry));
 }
 
-/* The list has `count` marks, all of this state, within the bounds of `most`. */
+/* The list has `count` marks, all of this kind, within the bounds of `most`. */
 static bool
-marks_are_valid(const struct marks *marks, enum object_state state, size_t count, size_t most)
+marks_are_valid(const struct marks *marks, enum entry_kind kind, size_t count, size_t most)
 {
     size_t listed = 0, bytes = 0;
 
     for (const struct entry *entry = marks->oldest; entry; entry = shard_next_mark(entry)) {
-        if (object_state(entry->object) != state)
+        if (entry->kind != kind)
             return false;
         listed++;
         bytes += object_size(entry->object);
@@ -32,26 +49,25 @@ marks_are_valid(const struct marks *marks, enum object_state state, size_t count
     return listed == count && marks->count == count && marks->bytes == bytes && count <= most;
 }
 
+/* Each fill that is in the list of an entry is in that of the one which the table has. */
 static bool
-fills_are_valid(const struct shard *shard, size_t own)
+fills_are_valid(const struct shard *shard)
 {
-    const struct cache_fill *fill;
-    size_t count = 0, found = 0;
+    const struct cache_fill *fill, *other;
 
-    LIST_FOREACH(fill, &shard->fills, link)
+    LIST_FOREACH(fill, &shard->fills, in_shard)
     {
-        if (!fill->may_store || fill->done)
+        const struct entry *entry = shard_find_fill(shard, fill);
+
+        if (!fill->link.le_prev)
+            continue;
+        other = entry ? entry_newest(entry) : NULL;
+        while (other && other != fill)
+            other = LIST_NEXT(other, link);
+        if (!other)
             return false;
-        if (fill->entry && fill->entry->object->fill != fill)
-            return false;
-        if (fill->entry &&
-            !(span_equal(object_url(fill->entry->object), object_url(fill->name)) &&
-              span_equal(object_variant(fill->entry->object), object_variant(fill->name))))
-            return false;
-        found += fill->entry && !fill->entry->stored;
-        count++;
     }
-    return count == shard->fill_count && found == own;
+    return true;
 }
 
 /* No URL has more stored variants than it may have. */
@@ -65,7 +81,7 @@ variants_are_bounded(const struct table *table)
         if (!before || !span_equal(object_url(entry->object), object_url(before)))
             count = 0;
         before = entry->object;
-        count += entry->stored && before->variant_len != 0;
+        count += entry_is_stored(entry) && before->variant_len != 0;
         if (count > CACHE_MAX_VARIANTS)
             return false;
     }
@@ -89,28 +105,25 @@ tags_are_valid(const struct shard *shard, struct entry *entry)
 bool
 shard_is_valid(const struct shard *shard)
 {
-    size_t stored = 0, markers = 0, records = 0, links = 0, own;
+    size_t kinds[ENTRY_VARIES + 1] = {0}, links = 0;
     struct entry *entry;
     uint64_t bytes = 0;
 
     if (!table_is_valid(&shard->table) || !variants_are_bounded(&shard->table))
         return false;
     for (entry = table_first(&shard->table); entry; entry = table_next(&shard->table, entry)) {
-        if (!entry_is_valid(entry) || (entry->stored && !tags_are_valid(shard, entry)))
+        if (!entry_is_valid(entry) || (entry_is_stored(entry) && !tags_are_valid(shard, entry)))
             return false;
-        stored += entry->stored;
-        markers += entry_is_marker(entry);
-        records += entry_is_record(entry);
-        if (entry->stored) {
+        kinds[entry->kind]++;
+        if (entry_is_stored(entry)) {
             bytes += shard_bytes_of_entry(shard, entry);
             links += entry->tag_count;
         }
     }
-    own = shard->table.entry_count - stored - markers - records;
-    if (!fills_are_valid(shard, own) ||
-        !marks_are_valid(&shard->markers, OBJECT_UNCACHEABLE, markers, shard->max_markers) ||
-        !marks_are_valid(&shard->records, OBJECT_VARIES, records, SIZE_MAX) ||
-        links != tags_count_links(&shard->tags) || stored != shard->evictor.pages ||
+    if (!fills_are_valid(shard) ||
+        !marks_are_valid(&shard->passed, ENTRY_PASSED, kinds[ENTRY_PASSED], shard->max_marks) ||
+        !marks_are_valid(&shard->varied, ENTRY_VARIES, kinds[ENTRY_VARIES], SIZE_MAX) ||
+        links != tags_count_links(&shard->tags) || kinds[ENTRY_STORED] != shard->evictor.pages ||
         bytes != shard->evictor.bytes)
         return false;
     return shard->evictor.ops ? evictor_is_valid(&shard->evictor) : !shard->evictor.policy;

@@ -9,7 +9,7 @@
 #include "cache/shard.h"
 #include "policies/charge.h"
 
-/* Where the entry of a marker or record has its links, in the memory of a node. */
+/* Where a mark has its links, in the memory of a node. */
 struct mark_links {
     struct entry *older;
     struct entry *newer;
@@ -52,16 +52,6 @@ shard_mark_links(struct entry *entry)
     return (struct mark_links *)(void *)entry->node;
 }
 
-/* The fill of an expired page's successor can be joined no more. */
-static inline void
-shard_detach_successor(struct entry *entry)
-{
-    if (entry->object->fill) {
-        entry->object->fill->entry = NULL;
-        entry->object->fill = NULL;
-    }
-}
-
 /* The next entry of a chain of removed ones, or NULL. */
 static inline struct entry *
 shard_next_removed(const struct entry *entry)
@@ -75,10 +65,5 @@ void shard_free_entry(struct entry *entry);
 /* Removes an entry from the table and adds it to a chain; a stored one has left the evictor. */
 void shard_unlink(struct shard *shard, struct entry *entry, struct removed *removed);
 
-/* The list of a marker or record. */
-struct marks *shard_marks_of(struct shard *shard, const struct entry *entry);
-
-/* Removes a marker or record from its list. */
-void shard_unlink_mark(struct shard *shard, struct entry *entry);
 
 #endif

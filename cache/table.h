@@ -17,19 +17,42 @@
 #include "base/tree.h"
 #include "cache/object.h"
 
+/* What an entry has beside the versions that are being filled. */
+enum entry_kind {
+    ENTRY_EMPTY,  /* nothing; there is at least one version that is being filled */
+    ENTRY_STORED, /* a ready version, in the policy and counted */
+    ENTRY_PASSED, /* until object->fetched_us requests pass: hit-for-miss */
+    ENTRY_VARIES, /* the URL has variants: the object's field lines are the names of the request's
+                     fields that select one */
+};
+
 /*
- * An object in a shard, in any state. One allocation; behind it is the policy's node of a stored
- * object, or the links of a marker (shard.h).
+ * The versions of a URL in one variant: the ready one, if any, and those that are being filled
+ * (object->fills). The entries of a URL are neighbours in their tree. One allocation; behind it is
+ * the policy's node of a ready version, or the links of a mark (shard.h).
  */
 struct entry {
     RB_ENTRY(entry) links;
-    struct object *object; /* one reference */
-    uint64_t entered;      /* orders stored objects and markers by entry, over all shards */
+    struct object *object; /* one reference; unless it is stored, it has a URL and a variant only */
+    uint64_t entered;      /* orders entries of the other three kinds, over all shards; of a mark
+                              the number of the fill that has set it */
     uint32_t hash;         /* of the object's URL */
-    bool stored;           /* the object is ready, in the policy, and counted */
+    uint8_t kind;          /* of enum entry_kind */
     uint8_t tag_count;     /* links of tags behind the node (shard_parts.h); while it is stored */
     _Alignas(8) unsigned char node[];
 };
+
+static inline bool
+entry_is_stored(const struct entry *entry)
+{
+    return entry->kind == ENTRY_STORED;
+}
+
+static inline bool
+entry_is_mark(const struct entry *entry)
+{
+    return entry->kind == ENTRY_PASSED || entry->kind == ENTRY_VARIES;
+}
 
 RB_HEAD(bucket, entry);
 

@@ -1,6 +1,6 @@
 /*
  * Responses that vary: their fill moves from the place where it was looked up to that of its
- * variant, and a record of the names that select a variant stands at the URL's base.
+ * variant, and the URL's base gets the names that select a variant.
  */
 #include "cache/places.h"
 #include "cache/shard_parts.h"
@@ -9,14 +9,13 @@
 /* A move, all that it needs allocated before anything changes. Entries not used are NULL. */
 struct move {
     uint64_t key;
-    struct object *name;    /* URL and new variant; becomes the fill's if it moves */
-    struct object *record;  /* NULL: no names, and no record is to be made */
-    struct entry *own;      /* the fill's own, or NULL */
-    struct entry *target;   /* at the new place, or NULL */
-    struct entry *base;     /* at the base, or NULL */
-    struct entry *for_fill; /* new, or `own`: is inserted at the new place */
-    struct entry *for_base; /* new: is inserted at the base */
-    bool moves;             /* the place is another one */
+    struct object *name;  /* URL and new variant; becomes the fill's if it moves */
+    struct object *names; /* NULL: none */
+    struct entry *base;   /* at the base */
+    struct entry *target; /* new: is inserted at the new place */
+    struct entry *spare;  /* new: is inserted at the base */
+    bool moves;           /* the place is another one */
+    bool renames;         /* the base had other names, or none */
 };
 
 static struct object *
@@ -27,112 +26,87 @@ make_name(struct span url, struct span variant, struct span names)
     return object_make(&(struct object_parts){.url = url, .variant = variant, .fields = names});
 }
 
-/* Is the record as it was? */
+/* Is the base of a later fill, which will tell itself whether the URL varies? */
 static bool
-record_stays(const struct move *move)
+is_later(const struct entry *base, const struct cache_fill *fill)
 {
-    return !move->record ||
-           (move->base && entry_is_record(move->base) &&
-            span_equal(object_fields(move->base->object), object_fields(move->record)));
+    const struct cache_fill *newest = entry_newest(base);
+
+    return base->kind == ENTRY_EMPTY && newest && newest->number > fill->number;
 }
 
-/* A busy object of another fill is newer, and will tell itself whether the URL varies. */
+/* Makes the entries that are missing; false without memory. */
 static bool
-is_newer(const struct move *move, const struct entry *entry)
+prepare(struct shard *shard, const struct cache_fill *fill, struct move *move)
 {
-    return entry && entry != move->own && !entry->stored && !entry_is_mark(entry);
-}
-
-/* Finds the entries that take part, and makes those that are missing; false without memory. */
-static bool
-prepare(struct shard *shard, struct cache_fill *fill, struct move *move)
-{
-    struct span url = object_url(move->name);
-    bool own_is_base;
-
-    move->own = fill->entry && !fill->entry->stored ? fill->entry : NULL;
-    move->target = table_find(&shard->table, fill->hash, url, object_variant(move->name));
-    own_is_base = move->own && move->own == move->base;
-    if (move->moves && (!move->target || (entry_is_record(move->target) && !move->record))) {
-        move->for_fill = move->own && !(own_is_base && move->record)
-                             ? move->own
-                             : shard_make_entry(shard, move->name, fill->hash);
-        if (!move->for_fill)
+    if (move->moves && !table_find(&shard->table, fill->hash, object_url(move->name),
+                                   object_variant(move->name))) {
+        move->target = shard_make_entry(shard, move->name, fill->hash);
+        if (!move->target)
             return false;
     }
-    if (move->record && !own_is_base && (!move->base || move->base->stored)) {
-        move->for_base = shard_make_entry(shard, move->record, fill->hash);
-        if (!move->for_base) {
-            if (move->for_fill && move->for_fill != move->own)
-                shard_free_entry(move->for_fill);
-            return false;
-        }
-    }
-    return true;
+    if (!move->renames || (move->base && !entry_is_stored(move->base)))
+        return true;
+    move->spare = shard_make_entry(shard, move->names, fill->hash);
+    if (!move->spare && move->target)
+        shard_free_entry(move->target);
+    return move->spare != NULL;
 }
 
 static void
-put_record(struct shard *shard, struct cache_fill *fill, struct move *move, struct removed *removed)
+put_names(struct shard *shard, struct cache_fill *fill, struct move *move, struct removed *removed)
 {
     struct entry *entry = move->base;
 
-    if (is_newer(move, entry))
+    if (entry && is_later(entry, fill)) {
+        if (move->spare)
+            shard_free_entry(move->spare);
         return;
-    if (move->for_base) {
+    }
+    if (move->spare) {
         if (entry)
             shard_remove(shard, entry, removed);
-        entry = move->for_base;
+        entry = move->spare;
         table_insert(&shard->table, entry);
     }
-    shard_mark(shard, entry, move->record, OBJECT_VARIES, cache_draw_entered(fill->cache), removed);
+    shard_mark(shard, entry, ENTRY_VARIES, move->names, fill->number, removed);
 }
 
 /* Gives the fill its new name, and the place of that if it can have it. */
 static void
-change_place(struct shard *shard, struct cache_fill *fill, struct move *move,
-             struct removed *removed)
+change_place(struct shard *shard, struct cache_fill *fill, struct move *move)
 {
-    struct entry *target = move->target, *own = shard_close_fill(fill);
+    struct entry *entry;
 
+    entry_remove_fill(fill);
     fill->name = move->name;
     fill->object = object_retain(move->name);
     fill->key = move->key;
-    if (own && own == move->for_fill) {
-        struct object *before = own->object;
-
-        table_remove(&shard->table, own);
-        own->object = object_retain(move->name);
-        object_release(&before);
-    } else if (own && !(own == move->base && move->record)) {
-        shard_unlink(shard, own, removed);
-    }
-    if (move->for_fill) {
-        if (target)
-            shard_remove(shard, target, removed);
-        target = move->for_fill;
-        table_insert(&shard->table, target);
-    } else if (!target->stored || target->object->fill) {
-        return; /* a fill that is newer, or a mark */
-    }
-    target->object->fill = fill;
-    fill->entry = target;
+    if (move->target)
+        table_insert(&shard->table, move->target);
+    entry = shard_find_fill(shard, fill);
+    if (entry->kind == ENTRY_VARIES && !move->names)
+        shard_clear_mark(shard, entry);
+    if (!entry_is_mark(entry))
+        entry_add_fill(entry, fill);
 }
 
 /* The whole of it; false, with nothing changed, without memory. */
 static bool
 vary(struct shard *shard, struct cache_fill *fill, struct move *move, struct removed *removed)
 {
-    bool record;
+    struct entry *own = shard_find_fill(shard, fill);
 
     if (!prepare(shard, fill, move))
         return false;
-    record = !record_stays(move);
     if (move->moves)
-        change_place(shard, fill, move, removed);
-    if (record)
-        put_record(shard, fill, move, removed);
-    if (move->moves || record)
-        waiters_retry(fill);
+        change_place(shard, fill, move);
+    if (move->moves && own != move->base)
+        shard_remove_if_empty(shard, own, removed);
+    if (move->renames)
+        put_names(shard, fill, move, removed);
+    if (move->moves || move->renames)
+        waiters_retry(fill, false);
     return true;
 }
 
@@ -144,29 +118,30 @@ cache_fill_vary(struct cache_fill *fill, struct span base, struct span names, st
     struct move move = {
         .key = key.key,
         .name = make_name(key.url, variant, span_of(NULL, 0)),
-        .record = names.len ? make_name(key.url, base, names) : NULL,
+        .names = names.len ? make_name(key.url, base, names) : NULL,
         .moves = !span_equal(variant, object_variant(name)),
     };
-    bool made = move.name && (move.record || names.len == 0), done = true;
+    bool made = move.name && (move.names || names.len == 0), done = true;
     struct removed removed = {0};
     struct place *place;
 
-    assert(!fill->has_head && !fill->done && span_equal(base, variant) == (names.len == 0));
+    assert(fill->stage == FILL_BEGUN && span_equal(base, variant) == (names.len == 0));
     place = cache_lock(fill->cache, fill->hash);
-    if (fill->may_store && !fill->isolated) {
+    if (fill_is_shared(fill)) {
         struct shard *shard = &place->shard;
 
         move.base = table_find(&shard->table, fill->hash, key.url, base);
+        move.renames = move.names && !(move.base && move.base->kind == ENTRY_VARIES &&
+                                       span_equal(object_fields(move.base->object), names));
         done = made && vary(shard, fill, &move, &removed);
         if (!done) {
-            fill->isolated = true;
-            waiters_retry(fill);
-            shard_purge_fill(shard, fill, &removed);
+            waiters_retry(fill, false);
+            fill->disposition = FILL_PRIVATE;
         }
         table_tidy(&shard->table);
     } else if (move.moves) {
         /* After a purge too they may be requests of other variants. */
-        waiters_retry(fill);
+        waiters_retry(fill, false);
     }
     place_unlock(place);
     shard_free_removed(&removed);
@@ -176,17 +151,18 @@ cache_fill_vary(struct cache_fill *fill, struct span base, struct span names, st
         object_release(&name);
         object_release(&object);
     }
-    object_release(&move.record);
+    object_release(&move.names);
     return done;
 }
 
 struct object *
-cache_fill_record(struct cache_fill *fill, struct span base)
+cache_fill_names(struct cache_fill *fill, struct span base)
 {
     struct place *place = cache_lock(fill->cache, fill->hash);
     struct entry *entry = table_find(&place->shard.table, fill->hash, object_url(fill->name), base);
-    struct object *record = entry && entry_is_record(entry) ? object_retain(entry->object) : NULL;
+    struct object *names =
+        entry && entry->kind == ENTRY_VARIES ? object_retain(entry->object) : NULL;
 
     place_unlock(place);
-    return record;
+    return names;
 }

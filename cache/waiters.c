@@ -108,7 +108,7 @@ waiters_add(struct cache_fill *fill, struct object_waiter *waiter, bool leader)
     if (!waiter->streams)
         return;
     atomic_fetch_add_explicit(&fill->streams, 1, memory_order_seq_cst);
-    if (fill->has_head) {
+    if (fill->stage != FILL_BEGUN) {
         /* An append that does not count this waiter was published before this load (object.c). */
         bool more = atomic_load_explicit(&fill->object->published, memory_order_seq_cst) != 0;
 
@@ -179,16 +179,16 @@ waiters_more(struct cache_fill *fill)
 }
 
 void
-waiters_retry(struct cache_fill *fill)
+waiters_retry(struct cache_fill *fill, bool sent_back)
 {
     struct object_waiter *waiter, *next;
 
     for (waiter = TAILQ_FIRST(&fill->waiters); waiter; waiter = next) {
         next = TAILQ_NEXT(waiter, link);
-        if (waiter->leader || (waiter->streams && fill->has_head))
+        if (waiter->leader || (waiter->streams && fill->stage != FILL_BEGUN))
             continue;
         waiters_remove(fill, waiter);
-        waiter->sent_back = fill->sends_back;
+        waiter->sent_back = sent_back;
         notify(waiter, WAITER_RETRY);
     }
 }

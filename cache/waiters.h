@@ -39,8 +39,9 @@ void waiters_fail_one(struct cache_fill *fill, struct object_waiter *waiter,
 void waiters_head(struct cache_fill *fill);
 void waiters_more(struct cache_fill *fill);
 
-/* RETRY, to all but the leader and those that stream and have been notified of the head. */
-void waiters_retry(struct cache_fill *fill);
+/* RETRY, with object_waiter.sent_back, to all but the leader and those that stream and have been
+ * notified of the head. */
+void waiters_retry(struct cache_fill *fill, bool sent_back);
 
 /* END, to all; those that do not stream get `object`. The leader gets the victims. */
 void waiters_end(struct cache_fill *fill, struct object *object, enum cache_outcome outcome,

@@ -71,23 +71,6 @@ window_move(struct cache_fill *fill, bool has_grown)
     return object_trim(fill->object, reading.back);
 }
 
-void
-window_close_fill(struct shard *shard, struct cache_fill *fill, bool and_expired,
-                  struct removed *removed)
-{
-    struct entry *expired = fill->entry && fill->entry->stored ? fill->entry : NULL, *own;
-
-    if (!fill->may_store)
-        return;
-    own = shard_close_fill(fill);
-    shard_remove_fill(shard, fill);
-    if (own)
-        shard_remove(shard, own, removed);
-    else if (expired && and_expired)
-        shard_remove(shard, expired, removed);
-    table_tidy(&shard->table);
-}
-
 /* ---- the owner's side ------------------------------------------------------------------------ */
 
 static struct object *
@@ -128,7 +111,8 @@ cache_fill_unstore(struct cache_fill *fill, const struct cache_window *window)
     struct place *place;
     int error = 0;
 
-    assert(fill->has_head && fill->object->segmented && !object_is_windowed(fill->object));
+    assert(fill->stage == FILL_HEADED && fill->object->segmented &&
+           !object_is_windowed(fill->object));
     if (!window->whole.number && !all_stream(fill))
         return EBUSY;
     laggard = make_failure(&window->lags);
@@ -142,7 +126,10 @@ cache_fill_unstore(struct cache_fill *fill, const struct cache_window *window)
     if (!window->whole.number && !all_stream(fill)) {
         error = EBUSY;
     } else {
-        window_close_fill(&place->shard, fill, true, &removed);
+        if (cache_fill_may_store(fill))
+            fill_remove_previous(&place->shard, fill, &removed);
+        table_tidy(&place->shard.table);
+        fill->disposition = FILL_DROPPED;
         fail_whole(fill, whole);
         fill->window = *window;
         fill->laggard = laggard;
@@ -163,12 +150,10 @@ cache_fill_abandon(struct cache_fill *fill)
 {
     struct place *place = cache_lock(fill->cache, fill->hash);
     bool unwanted = cache_fill_is_unwanted(fill);
-    struct removed removed = {0};
 
     if (unwanted)
-        window_close_fill(&place->shard, fill, false, &removed);
+        fill->disposition = FILL_DROPPED;
     place_unlock(place);
-    shard_free_removed(&removed);
     return unwanted;
 }
 

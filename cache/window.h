@@ -1,7 +1,6 @@
 /*
  * The window of a body that will not be stored (fill.h, struct cache_window): which segments are
- * kept, which readers lag, when the fetch pauses; and fills that no request joins any more.
- * Private. The caller has the lock of the fill's shard.
+ * kept, which readers lag, and when the fetch pauses. Private. The caller has the lock of the fill's shard.
  */
 #ifndef SUNPROXY_CACHE_WINDOW_H
 #define SUNPROXY_CACHE_WINDOW_H
@@ -22,13 +21,6 @@ window_move_if_any(struct cache_fill *fill)
 {
     return object_is_windowed(fill->object) ? window_move(fill, false) : NULL;
 }
-
-/*
- * No later request joins the fill, and its object will not be stored. Removes its entry, and an
- * expired page to which it is the successor if `and_expired`.
- */
-void window_close_fill(struct shard *shard, struct cache_fill *fill, bool and_expired,
-                       struct removed *removed);
 
 /* Removes a waiter that lags from its fill if that still lists it; takes the lock itself. */
 void window_leave(struct object_waiter *waiter);

@@ -309,7 +309,7 @@ set_alone(struct exchange *x, struct cache_fill *fill)
 {
     x->alone = HTTP_REASON_REQUEST_USER;
     if (fill)
-        cache_fill_send_back(fill);
+        cache_fill_restrict(fill, FILL_VALIDATE, 0);
 }
 
 /* Joins a fetch or begins one. */

@@ -50,7 +50,7 @@ origin_fill_unmark(struct origin_fill *fill)
         (fill->as_is && fill->base.object->status != 200))
         return;
     fill->unmarked = true;
-    cache_fill_unmark(&fill->base);
+    cache_fill_end_pass(&fill->base);
 }
 
 int
@@ -130,7 +130,8 @@ all(const struct object_waiter *waiter, void *context)
 void
 origin_fill_give_up_range(struct origin_fill *fill)
 {
-    cache_fill_isolate(&fill->base, proxy_now_us(fill->proxy) + ORIGIN_FILL_MARKER_US);
+    cache_fill_restrict(&fill->base, FILL_PRIVATE,
+                        proxy_now_us(fill->proxy) + ORIGIN_FILL_MARKER_US);
     cache_fill_fail(&fill->base, FAILURE_CANCELLED, "", all, NULL);
     fill->ended = true;
 }
@@ -145,7 +146,7 @@ is_whole(const struct origin_fill *fill)
     const struct cache_fill *base = &fill->base;
     unsigned status = base->object->status;
 
-    if (!base->has_head)
+    if (base->stage == FILL_BEGUN)
         return false;
     if (fill->method == HTTP_HEAD || status == 204 || status == 304)
         return true;
@@ -160,14 +161,14 @@ is_worth_finishing(const struct origin_fill *fill)
     bool kept = fill->stores && atomic_load(&fill->may_keep) && cache_fill_may_store(base);
     uint64_t length = object_length(base->object), declared;
 
-    if (!base->has_head && !http_method_is_safe(fill->method))
+    if (base->stage == FILL_BEGUN && !http_method_is_safe(fill->method))
         return true;
     if (is_whole(fill))
         return true;
     if (!kept || fill->background)
         return kept;
     /* Before the head nothing has come that would be lost. RPC's clients repeat requests. */
-    if (!base->has_head)
+    if (base->stage == FILL_BEGUN)
         return !fill->raw;
     if (fill->completes)
         return true;

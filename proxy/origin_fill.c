@@ -303,13 +303,13 @@ fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
 
     if (error == FETCH_DISPLACED)
         retries = is_of_another_client;
-    else if (error == FETCH_TOO_LARGE && !fill->streams && !fill->base.has_head)
+    else if (error == FETCH_TOO_LARGE && !fill->streams && fill->base.stage == FILL_BEGUN)
         retries = streams;
-    if (origin_fill_is_disconnected(error) && !fill->base.has_head)
+    if (origin_fill_is_disconnected(error) && fill->base.stage == FILL_BEGUN)
         origin_raw_back_off(fill);
-    if (origin_fill_writes(fill) && !fill->base.has_head)
+    if (origin_fill_writes(fill) && fill->base.stage == FILL_BEGUN)
         invalidation_unanswered(&fill->write);
-    if (fill->base.has_head ||
+    if (fill->base.stage != FILL_BEGUN ||
         !origin_raw_fall_back(
             fill, origin_fill_is_disconnected(error) ? STALENESS_DISCONNECTED : STALENESS_IF_ERROR,
             failure))

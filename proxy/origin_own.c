@@ -123,7 +123,7 @@ origin_own_begin(struct origin_fill *fill, const struct fetch_head *head,
         return;
     begin_beside(fill);
     if (fill->own && !fill->own_sharing.joinable)
-        cache_fill_send_back(fill->own);
+        cache_fill_restrict(fill->own, FILL_VALIDATE, 0);
     if (fill->own && !begin_object(fill, head, parts))
         origin_fill_drop_beside(&fill->own, &fill->own_waiter, false);
 }

@@ -10,12 +10,13 @@ const char origin_fill_stopping[] = "the server is shutting down";
 void
 origin_fill_isolate(struct origin_fill *fill)
 {
-    atomic_store(&fill->may_keep, false);
     /* What the request forbids says nothing about responses to others. */
+    bool marks = !fill->sharing.by_request;
+
+    atomic_store(&fill->may_keep, false);
     if (!fill->bypass)
-        cache_fill_isolate(&fill->base, fill->sharing.by_request
-                                            ? 0
-                                            : proxy_now_us(fill->proxy) + ORIGIN_FILL_MARKER_US);
+        cache_fill_restrict(&fill->base, FILL_PRIVATE,
+                            marks ? proxy_now_us(fill->proxy) + ORIGIN_FILL_MARKER_US : 0);
 }
 
 bool

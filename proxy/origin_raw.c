@@ -153,8 +153,8 @@ isolate_unasked(struct origin_fill *fill, unsigned status)
     sharing->joinable = sharing->storable = false;
     atomic_store(&fill->may_keep, false);
     if (!fill->bypass)
-        cache_fill_isolate(&fill->base,
-                           marks ? proxy_now_us(fill->proxy) + ORIGIN_FILL_BRIEF_US : 0);
+        cache_fill_restrict(&fill->base, FILL_PRIVATE,
+                            marks ? proxy_now_us(fill->proxy) + ORIGIN_FILL_BRIEF_US : 0);
 }
 
 void
@@ -247,11 +247,11 @@ write_parts(struct origin_fill *fill, const struct fetch_head *head, struct orig
 static void
 learn_codings(struct origin_fill *fill, const struct fetch_head *head, struct http_vary *vary)
 {
-    struct object *record = cache_fill_record(&fill->base, span_str(RAW_VARIANT));
+    struct object *names = cache_fill_names(&fill->base, span_str(RAW_VARIANT));
 
-    if (record)
-        http_vary_recall(vary, object_fields(record));
-    object_release(&record);
+    if (names)
+        http_vary_recall(vary, object_fields(names));
+    object_release(&names);
     http_vary_observe(vary, request_lines(fill), head->status, head->headers);
 }
 
@@ -302,12 +302,9 @@ keep_apart(struct origin_fill *fill, bool marks)
 
     if (sharing->unshared)
         origin_fill_isolate(fill);
-    else if (sharing->joinable || fill->bypass)
-        return;
-    else if (sharing->storable && !marks)
-        cache_fill_send_back(&fill->base);
-    else
-        cache_fill_isolate(&fill->base, marks ? proxy_now_us(fill->proxy) + marked_us : 0);
+    else if (!sharing->joinable && !fill->bypass)
+        cache_fill_restrict(&fill->base, sharing->storable ? FILL_VALIDATE : FILL_PRIVATE,
+                            marks ? proxy_now_us(fill->proxy) + marked_us : 0);
 }
 
 /* Are responses with these lines selected by the same fields of requests? */
@@ -452,7 +449,7 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
     if (asked && fill->forwards && answers_conditions(head->status)) {
         /* It says nothing about what others are to get, or what is stored. */
         atomic_store(&fill->may_keep, false);
-        cache_fill_isolate(&fill->base, 0);
+        cache_fill_restrict(&fill->base, FILL_PRIVATE, 0);
     } else if (asked && !fill->bypass && !*error) {
         select_variant(fill, head);
         /* An object may outlast errors of the origin, and what a user's request was answered. */

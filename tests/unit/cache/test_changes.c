@@ -79,7 +79,7 @@ scene_set_up(struct scene *scene, enum state state)
         struct request request = {0};
 
         request_lookup(&request, scene->cache, URL, NOW, false);
-        cache_fill_isolate(request.found.fill, INT64_MAX);
+        cache_fill_restrict(request.found.fill, FILL_PRIVATE, INT64_MAX);
         fill_fail(request.found.fill);
         request_take(&request);
         request_end(&request);
@@ -200,8 +200,8 @@ check_purge(enum state state, uint64_t (*purge)(struct cache *cache), uint64_t o
     ck_assert_msg(purge(scene.cache) == was_ready + others, "%s", state_names[state]);
     ck_assert_msg(cache_is_valid(scene.cache), "%s", state_names[state]);
     ck_assert_uint_eq(pages_stats(scene.cache).pages, pages - was_ready - others);
-    ck_assert_uint_eq(pages_stats(scene.cache).markers, 0);
-    ck_assert_uint_eq(pages_stats(scene.cache).records, 0);
+    ck_assert_uint_eq(pages_stats(scene.cache).passed, 0);
+    ck_assert_uint_eq(pages_stats(scene.cache).varied, 0);
     ck_assert_uint_eq(pages_stats(scene.cache).busy, 0);
     ck_assert(!is_joined(&scene));
     if (state == READY) {
@@ -247,8 +247,8 @@ check_expire(enum state state, bool by_prefix)
     ck_assert_msg(count == was_ready, "%s", state_names[state]);
     ck_assert_msg(cache_is_valid(scene.cache), "%s", state_names[state]);
     ck_assert_uint_eq(pages_stats(scene.cache).pages, pages);
-    ck_assert_uint_eq(pages_stats(scene.cache).markers, 0);
-    ck_assert_uint_eq(pages_stats(scene.cache).records, 0);
+    ck_assert_uint_eq(pages_stats(scene.cache).passed, 0);
+    ck_assert_uint_eq(pages_stats(scene.cache).varied, 0);
     ck_assert_uint_eq(pages_stats(scene.cache).busy, 0);
     ck_assert(!is_joined(&scene));
     ck_assert_int_eq(request_lookup(&next, scene.cache, URL, 0, false),
@@ -323,8 +323,8 @@ check_change(enum state state, const struct change *change)
     ck_assert_msg(cache_is_valid(scene.cache), "%s", state_names[state]);
     ck_assert_uint_le(pages_stats(scene.cache).pages, change->kept);
     ck_assert_uint_eq(pages_stats(scene.cache).busy, state != READY);
-    ck_assert_uint_eq(pages_stats(scene.cache).markers, state == PASSING);
-    ck_assert_uint_eq(pages_stats(scene.cache).records, state == VARYING);
+    ck_assert_uint_eq(pages_stats(scene.cache).passed, state == PASSING);
+    ck_assert_uint_eq(pages_stats(scene.cache).varied, state == VARYING);
     if (state == READY) {
         scene_tear_down(&scene);
         return;
@@ -346,7 +346,7 @@ check_change(enum state state, const struct change *change)
 
         ck_assert_int_eq(look_up(&request, scene.cache), CACHE_HIT);
         request_end(&request);
-        ck_assert_uint_eq(pages_stats(scene.cache).markers, 0);
+        ck_assert_uint_eq(pages_stats(scene.cache).passed, 0);
     }
     scene_tear_down(&scene);
 }

@@ -152,7 +152,7 @@ START_TEST(the_cache_alone_is_asked)
     ck_assert_int_eq(request_lookup_with(&request, cache, "b", NOW, alone), CACHE_ABSENT);
     ck_assert_uint_eq(busy.found.fill->waiter_count, 1);
     request_lookup(&marked, cache, "c", NOW, false);
-    cache_fill_isolate(marked.found.fill, INT64_MAX);
+    cache_fill_restrict(marked.found.fill, FILL_PRIVATE, INT64_MAX);
     ck_assert_int_eq(request_lookup_with(&request, cache, "c", NOW, alone), CACHE_ABSENT);
     ck_assert_ptr_null(request.found.fill);
     fill_fail(busy.found.fill);

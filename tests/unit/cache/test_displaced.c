@@ -62,7 +62,7 @@ finish(struct request *request, int64_t born_us, int64_t ends_us, int64_t lifeti
     struct cache_fill *fill = request->found.fill;
     enum cache_outcome outcome;
 
-    if (!fill->has_head)
+    if (fill->stage == FILL_BEGUN)
         give_head(fill, born_us, born_us + lifetime_us, 0);
     fill_letters(fill, 2);
     outcome =
@@ -242,7 +242,7 @@ START_TEST(a_mark_of_the_later_response_stays)
         if (record)
             ck_assert(cache_fill_vary(later, span_of(NULL, 0), span_str("accept"), span_str("v")));
         else
-            cache_fill_isolate(later, LATE + 3600 * (int64_t)SECOND);
+            cache_fill_restrict(later, FILL_PRIVATE, LATE + 3600 * (int64_t)SECOND);
         give_head(later, LATE, LATE + LIFETIME, 0);
         (void)cache_fill_finish(later, record, 1, LATE, LIFETIME);
         cache_fill_free(later);
@@ -263,8 +263,8 @@ END_TEST
 START_TEST(a_displaced_private_response_sets_no_marker)
 {
     displace();
-    cache_fill_isolate(first.found.fill, INT64_MAX);
-    ck_assert_uint_eq(pages_stats(cache).markers, 0);
+    cache_fill_restrict(first.found.fill, FILL_PRIVATE, INT64_MAX);
+    ck_assert_uint_eq(pages_stats(cache).passed, 0);
     ck_assert_int_eq(request_lookup(&third, cache, "u", LATE, false), CACHE_BUSY);
     ck_assert_int_eq(finish(&second, LATE, LATE + 1, LIFETIME), CACHE_STORED);
     request_take(&third);
@@ -280,10 +280,10 @@ END_TEST
 START_TEST(a_displaced_response_removes_no_marker)
 {
     displace();
-    cache_fill_isolate(second.found.fill, LATE + 3600 * (int64_t)SECOND);
-    ck_assert_uint_eq(pages_stats(cache).markers, 1);
-    cache_fill_unmark(first.found.fill);
-    ck_assert_uint_eq(pages_stats(cache).markers, 1);
+    cache_fill_restrict(second.found.fill, FILL_PRIVATE, LATE + 3600 * (int64_t)SECOND);
+    ck_assert_uint_eq(pages_stats(cache).passed, 1);
+    cache_fill_end_pass(first.found.fill);
+    ck_assert_uint_eq(pages_stats(cache).passed, 1);
     fill_fail(second.found.fill);
     (void)request_take(&second);
     request_end(&second);
@@ -300,15 +300,21 @@ START_TEST(conditions_alone_displace_nothing)
         struct cache_conditions conditions;
         int64_t at_us; /* with a lifetime of 10 s, and 20 s of stale-while-revalidate */
         enum cache_answer answer;
-        bool joins_after; /* may a later request join the first response? */
+        bool joins_after; /* does a later request join the first response, */
+        int64_t after_us; /* at this time? */
     } rows[] = {
-        {{.no_cache = true, .max_age_us = INT64_MAX}, 5 * SECOND, CACHE_PASS, true},
-        {{.max_age_us = 4 * SECOND}, 5 * SECOND, CACHE_PASS, true},
-        {{.max_age_us = 5 * SECOND}, 5 * SECOND, CACHE_BUSY, true},
-        {{.max_age_us = 60 * SECOND}, LIFETIME - 1, CACHE_BUSY, true},
-        {{.max_age_us = 60 * SECOND}, LIFETIME, CACHE_MISS, false},
-        {{.max_age_us = 5 * SECOND}, LIFETIME, CACHE_MISS, false},
-        {{.max_age_us = INT64_MAX, .only_cached = true}, LIFETIME, CACHE_ABSENT, true},
+        {{.no_cache = true, .max_age_us = INT64_MAX}, 5 * SECOND, CACHE_MISS, true, 6 * SECOND},
+        {{.no_cache = true, .max_age_us = INT64_MAX},
+         5 * SECOND,
+         CACHE_MISS,
+         false,
+         30 * SECOND - 1},
+        {{.max_age_us = 4 * SECOND}, 5 * SECOND, CACHE_MISS, true, 6 * SECOND},
+        {{.max_age_us = 5 * SECOND}, 5 * SECOND, CACHE_BUSY, true, 30 * SECOND - 1},
+        {{.max_age_us = 60 * SECOND}, LIFETIME - 1, CACHE_BUSY, true, 30 * SECOND - 1},
+        {{.max_age_us = 60 * SECOND}, LIFETIME, CACHE_MISS, false, 30 * SECOND - 1},
+        {{.max_age_us = 5 * SECOND}, LIFETIME, CACHE_MISS, false, 30 * SECOND - 1},
+        {{.max_age_us = INT64_MAX, .only_cached = true}, LIFETIME, CACHE_ABSENT, true, 30 * SECOND - 1},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -318,7 +324,7 @@ START_TEST(conditions_alone_displace_nothing)
         request_lookup_with(&second, cache, "u", NOW + rows[i].at_us,
                             (struct cache_request){.conditions = &rows[i].conditions});
         ck_assert_msg(second.answer == rows[i].answer, "row %zu", i);
-        request_lookup(&third, cache, "u", LATE + 20 * SECOND - 1, false);
+        request_lookup(&third, cache, "u", NOW + rows[i].after_us, false);
         ck_assert_int_eq(third.answer, CACHE_BUSY);
         ck_assert_msg((third.waiter.fill == first.found.fill) == rows[i].joins_after, "row %zu", i);
         if (second.found.fill) {

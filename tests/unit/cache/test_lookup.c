@@ -253,7 +253,7 @@ START_TEST(a_bypass_changes_nothing)
     /* It joins no object, and an isolated one leaves no marker and removes no expired page. */
     request_lookup(&busy, cache, "b", 0, false);
     ck_assert_int_eq(request_lookup_with(&one, cache, "b", 0, pass), CACHE_PASS);
-    cache_fill_isolate(one.found.fill, INT64_MAX);
+    cache_fill_restrict(one.found.fill, FILL_PRIVATE, INT64_MAX);
     fill_page(one.found.fill, 9);
     request_take(&one);
     request_end(&one);
@@ -265,7 +265,7 @@ START_TEST(a_bypass_changes_nothing)
     request_take(&two);
     request_end(&two);
     ck_assert(pages_hit_at(cache, "c", 4000));
-    ck_assert_uint_eq(pages_stats(cache).markers, 0);
+    ck_assert_uint_eq(pages_stats(cache).passed, 0);
     ck_assert_uint_eq(pages_stats(cache).busy, 1);
     ck_assert_int_eq(fill_page(busy.found.fill, 1), CACHE_STORED);
     request_take(&busy);
@@ -287,7 +287,7 @@ START_TEST(requests_join_without_a_policy)
     request_end(&leader);
     request_end(&late);
     ck_assert_int_eq(request_lookup(&leader, none, "a", 0, false), CACHE_MISS);
-    cache_fill_isolate(leader.found.fill, 1000);
+    cache_fill_restrict(leader.found.fill, FILL_PRIVATE, 1000);
     ck_assert_int_eq(request_lookup(&late, none, "a", 0, false), CACHE_PASS);
     fill_page(leader.found.fill, 3);
     fill_page(late.found.fill, 3);

@@ -35,7 +35,7 @@ mark(const char *url, enum cache_answer answer, int64_t until_us)
     struct request request = {0};
 
     ck_assert_int_eq(request_lookup(&request, cache, url, 0, false), answer);
-    cache_fill_isolate(request.found.fill, until_us);
+    cache_fill_restrict(request.found.fill, FILL_PRIVATE, until_us);
     ck_assert(cache_is_valid(cache));
     finish(&request, false, CACHE_NOT_STORED);
 }
@@ -52,7 +52,7 @@ START_TEST(expired_markers_are_removed)
     }
     for (unsigned left = 8; left <= 8; left -= 2) {
         ck_assert_int_eq(request_lookup(&request, cache, "other", 1009, false), CACHE_MISS);
-        ck_assert_uint_eq(pages_stats(cache).markers, left);
+        ck_assert_uint_eq(pages_stats(cache).passed, left);
         fill_fail(request.found.fill);
         request_take(&request);
         request_end(&request);
@@ -64,7 +64,7 @@ END_TEST
 /* Markers of long URLs are fewer: a mebibyte for 1,024 of them. */
 START_TEST(the_memory_of_markers_is_bounded)
 {
-    enum { LENGTH = 8000, MOST = CACHE_MAX_MARKERS * 1024 / LENGTH, COUNT = MOST + 100 };
+    enum { LENGTH = 8000, MOST = CACHE_MAX_MARKS * 1024 / LENGTH, COUNT = MOST + 100 };
     static char url[LENGTH + 1];
 
     memset(url, 'u', LENGTH);
@@ -73,8 +73,8 @@ START_TEST(the_memory_of_markers_is_bounded)
         url[8] = 'u';
         mark(url, CACHE_MISS, 1000);
     }
-    ck_assert_uint_le(pages_stats(cache).markers, MOST);
-    ck_assert_uint_ge(pages_stats(cache).markers, MOST - 10);
+    ck_assert_uint_le(pages_stats(cache).passed, MOST);
+    ck_assert_uint_ge(pages_stats(cache).passed, MOST - 10);
 }
 END_TEST
 
@@ -83,7 +83,7 @@ START_TEST(requests_pass_a_marker_until_it_expires)
     struct request one = {0}, two = {0};
 
     mark("a", CACHE_MISS, 1000);
-    ck_assert_uint_eq(pages_stats(cache).markers, 1);
+    ck_assert_uint_eq(pages_stats(cache).passed, 1);
     ck_assert_uint_eq(pages_stats(cache).pages, 0);
     ck_assert_uint_eq(pages_stats(cache).bytes, 0);
     ck_assert_int_eq(request_lookup(&one, cache, "a", 999, false), CACHE_PASS);
@@ -94,10 +94,10 @@ START_TEST(requests_pass_a_marker_until_it_expires)
     fill_fail(two.found.fill);
     ck_assert_uint_eq(request_take(&two), WAITER_FAILED);
     request_end(&two);
-    ck_assert_uint_eq(pages_stats(cache).markers, 1);
+    ck_assert_uint_eq(pages_stats(cache).passed, 1);
     ck_assert_int_eq(request_lookup(&one, cache, "a", 1000, false), CACHE_MISS);
     ck_assert_int_eq(request_lookup(&two, cache, "a", 1000, false), CACHE_BUSY);
-    ck_assert_uint_eq(pages_stats(cache).markers, 0);
+    ck_assert_uint_eq(pages_stats(cache).passed, 0);
     finish(&one, true, CACHE_STORED);
     request_take(&two);
     request_end(&two);
@@ -110,7 +110,7 @@ START_TEST(the_marker_is_there_while_the_private_response_arrives)
 
     request_lookup(&leader, cache, "a", 0, false);
     fill_head(leader.found.fill, 5, NULL);
-    cache_fill_isolate(leader.found.fill, 1000); /* after the head as well as before */
+    cache_fill_restrict(leader.found.fill, FILL_PRIVATE, 1000); /* after the head as well as before */
     ck_assert_int_eq(request_lookup(&next, cache, "a", 0, false), CACHE_PASS);
     finish(&next, false, CACHE_NOT_STORED);
     cache_fill_finish(leader.found.fill, false, 1, 1, INT64_MAX);
@@ -125,8 +125,8 @@ START_TEST(without_a_marker_the_next_request_misses)
     struct request leader = {0}, next = {0};
 
     request_lookup(&leader, cache, "a", 0, false);
-    cache_fill_isolate(leader.found.fill, 0);
-    ck_assert_uint_eq(pages_stats(cache).markers, 0);
+    cache_fill_restrict(leader.found.fill, FILL_PRIVATE, 0);
+    ck_assert_uint_eq(pages_stats(cache).passed, 0);
     ck_assert_int_eq(request_lookup(&next, cache, "a", 0, false), CACHE_MISS);
     /* The newer one is busy: the older one is not stored. */
     finish(&leader, true, CACHE_NOT_STORED);
@@ -142,7 +142,7 @@ START_TEST(a_shared_response_replaces_the_marker)
     request_lookup(&one, cache, "a", 0, false);
     request_lookup(&two, cache, "a", 0, false);
     finish(&one, true, CACHE_STORED);
-    ck_assert_uint_eq(pages_stats(cache).markers, 0);
+    ck_assert_uint_eq(pages_stats(cache).passed, 0);
     ck_assert_uint_eq(pages_stats(cache).pages, 1);
     ck_assert(pages_hit(cache, "a"));
     finish(&two, true, CACHE_REPLACED);
@@ -156,7 +156,7 @@ START_TEST(a_marker_is_renewed)
 
     mark("a", CACHE_MISS, 1000);
     mark("a", CACHE_PASS, 5000);
-    ck_assert_uint_eq(pages_stats(cache).markers, 1);
+    ck_assert_uint_eq(pages_stats(cache).passed, 1);
     ck_assert_int_eq(request_lookup(&one, cache, "a", 4999, false), CACHE_PASS);
     finish(&one, false, CACHE_NOT_STORED);
 }
@@ -168,16 +168,16 @@ START_TEST(a_marker_replaces_an_expired_page)
 
     pages_store_until(cache, "a", 1, 100);
     ck_assert_int_eq(request_lookup(&one, cache, "a", 200, false), CACHE_STALE);
-    cache_fill_isolate(one.found.fill, 1000);
+    cache_fill_restrict(one.found.fill, FILL_PRIVATE, 1000);
     ck_assert_uint_eq(pages_stats(cache).pages, 0);
-    ck_assert_uint_eq(pages_stats(cache).markers, 1);
+    ck_assert_uint_eq(pages_stats(cache).passed, 1);
     finish(&one, false, CACHE_NOT_STORED);
 
     /* Without a marker the page stays. */
     cache_purge_all(cache);
     pages_store_until(cache, "a", 1, 1000);
     ck_assert_int_eq(request_lookup(&one, cache, "a", 2000, false), CACHE_STALE);
-    cache_fill_isolate(one.found.fill, 0);
+    cache_fill_restrict(one.found.fill, FILL_PRIVATE, 0);
     ck_assert_uint_eq(pages_stats(cache).pages, 1);
     fill_head(one.found.fill, 0, NULL);
     cache_fill_finish(one.found.fill, false, 1, 2000, INT64_MAX);
@@ -185,7 +185,7 @@ START_TEST(a_marker_replaces_an_expired_page)
     request_take(&one);
     request_end(&one);
     ck_assert_uint_eq(pages_stats(cache).pages, 1);
-    ck_assert_uint_eq(pages_stats(cache).markers, 0);
+    ck_assert_uint_eq(pages_stats(cache).passed, 0);
 }
 END_TEST
 
@@ -255,8 +255,8 @@ START_TEST(a_fill_without_an_entry_marks_what_is_not_newer)
     request_lookup(&evicted, cache, "a", 200, false);
     pages_store_many(cache, 0, 10, 1);
     ck_assert_uint_eq(pages_stats(cache).evictions, 1);
-    cache_fill_isolate(evicted.found.fill, 1000);
-    ck_assert_uint_eq(pages_stats(cache).markers, 1);
+    cache_fill_restrict(evicted.found.fill, FILL_PRIVATE, 1000);
+    ck_assert_uint_eq(pages_stats(cache).passed, 1);
     finish(&evicted, false, CACHE_NOT_STORED);
     cache_purge_all(cache);
 
@@ -265,8 +265,8 @@ START_TEST(a_fill_without_an_entry_marks_what_is_not_newer)
     request_lookup(&evicted, cache, "a", 200, false);
     pages_store_many(cache, 0, 10, 1);
     ck_assert_int_eq(request_lookup(&newer, cache, "a", 200, false), CACHE_MISS);
-    cache_fill_isolate(evicted.found.fill, 1000);
-    ck_assert_uint_eq(pages_stats(cache).markers, 0);
+    cache_fill_restrict(evicted.found.fill, FILL_PRIVATE, 1000);
+    ck_assert_uint_eq(pages_stats(cache).passed, 0);
     finish(&evicted, false, CACHE_NOT_STORED);
     finish(&newer, true, CACHE_STORED);
 }
@@ -276,12 +276,12 @@ START_TEST(markers_are_bounded_and_the_oldest_is_dropped)
 {
     struct request request = {0};
 
-    for (int i = 0; i < (int)CACHE_MAX_MARKERS; i++)
+    for (int i = 0; i < (int)CACHE_MAX_MARKS; i++)
         mark(pages_url(i), CACHE_MISS, 1000);
-    ck_assert_uint_eq(pages_stats(cache).markers, CACHE_MAX_MARKERS);
+    ck_assert_uint_eq(pages_stats(cache).passed, CACHE_MAX_MARKS);
     mark(pages_url(0), CACHE_PASS, 1000); /* the newest now */
     mark("http://one.more/", CACHE_MISS, 1000);
-    ck_assert_uint_eq(pages_stats(cache).markers, CACHE_MAX_MARKERS);
+    ck_assert_uint_eq(pages_stats(cache).passed, CACHE_MAX_MARKS);
     ck_assert_int_eq(request_lookup(&request, cache, pages_url(0), 0, false), CACHE_PASS);
     finish(&request, false, CACHE_NOT_STORED);
     ck_assert_int_eq(request_lookup(&request, cache, pages_url(1), 0, false), CACHE_MISS);
@@ -310,15 +310,15 @@ START_TEST(purges_drop_markers)
         mark(pages_url(i), CACHE_MISS, 1000);
     request_lookup(&pass, cache, pages_url(3), 0, false);
     ck_assert_uint_eq(cache_purge(cache, span_str(pages_url(3))), 0);
-    ck_assert_uint_eq(pages_stats(cache).markers, 29);
+    ck_assert_uint_eq(pages_stats(cache).passed, 29);
     /* What was fetched before the purge is not stored, nor is it marked. */
-    cache_fill_isolate(pass.found.fill, 1000);
-    ck_assert_uint_eq(pages_stats(cache).markers, 29);
+    cache_fill_restrict(pass.found.fill, FILL_PRIVATE, 1000);
+    ck_assert_uint_eq(pages_stats(cache).passed, 29);
     finish(&pass, true, CACHE_NOT_STORED);
     ck_assert_uint_eq(cache_purge_prefix(cache, span_str("http://www.example.com/1")), 0);
-    ck_assert_uint_eq(pages_stats(cache).markers, 29 - 11);
+    ck_assert_uint_eq(pages_stats(cache).passed, 29 - 11);
     ck_assert_uint_eq(cache_purge_all(cache), 0);
-    ck_assert_uint_eq(pages_stats(cache).markers, 0);
+    ck_assert_uint_eq(pages_stats(cache).passed, 0);
 }
 END_TEST
 
@@ -338,7 +338,7 @@ START_TEST(markers_survive_another_configuration)
 
         ck_assert_int_eq(cache_configure(cache, &config), CACHE_OK);
         ck_assert(cache_is_valid(cache));
-        ck_assert_uint_eq(pages_stats(cache).markers, 40);
+        ck_assert_uint_eq(pages_stats(cache).passed, 40);
         for (int i = 0; i < 40; i++) {
             ck_assert_int_eq(request_lookup(&request, cache, pages_url(i), 999 + i, false),
                              CACHE_PASS);
@@ -346,7 +346,7 @@ START_TEST(markers_survive_another_configuration)
         }
     }
     /* With more shards there are fewer for each; the oldest go. */
-    for (int i = 40; i < (int)CACHE_MAX_MARKERS; i++)
+    for (int i = 40; i < (int)CACHE_MAX_MARKS; i++)
         mark(pages_url(i), CACHE_MISS, 1000);
     ck_assert_int_eq(cache_configure(cache,
                                      &(struct cache_config){
@@ -355,11 +355,11 @@ START_TEST(markers_survive_another_configuration)
                                          .shards = 64,
                                      }),
                      CACHE_OK);
-    ck_assert_uint_lt(pages_stats(cache).markers, CACHE_MAX_MARKERS);
-    ck_assert_uint_gt(pages_stats(cache).markers, CACHE_MAX_MARKERS / 2);
+    ck_assert_uint_lt(pages_stats(cache).passed, CACHE_MAX_MARKS);
+    ck_assert_uint_gt(pages_stats(cache).passed, CACHE_MAX_MARKS / 2);
     ck_assert(cache_is_valid(cache));
     ck_assert_int_eq(
-        request_lookup(&request, cache, pages_url((int)CACHE_MAX_MARKERS - 1), 0, false),
+        request_lookup(&request, cache, pages_url((int)CACHE_MAX_MARKS - 1), 0, false),
         CACHE_PASS);
     finish(&request, false, CACHE_NOT_STORED);
 }

@@ -138,8 +138,9 @@ START_TEST(a_purge_in_a_scope_leaves_other_urls)
     ck_assert_uint_eq(cache_purge_tag_in(cache, &scope, x, NULL), 0);
     ck_assert(pages_hit(cache, "http://b/1") && pages_hit(cache, "http://a/3"));
     ck_assert_int_eq(finish(&inside), CACHE_NOT_STORED);
-    ck_assert_int_eq(finish(&outside), CACHE_STORED);
-    ck_assert_uint_eq(purge("x"), 2);
+    /* Of what is being fetched, other URLs are concerned, too. */
+    ck_assert_int_eq(finish(&outside), CACHE_NOT_STORED);
+    ck_assert_uint_eq(purge("x"), 1);
     ck_assert_uint_eq(purge("y"), 1);
 }
 END_TEST
@@ -207,11 +208,18 @@ START_TEST(a_fill_may_date_from_before_a_purge)
                 cache_purge_tagged(cache, span_str("b"), NULL, by);
             ck_assert_int_eq(request_lookup(&request, cache, "a", 0, false), CACHE_MISS);
             cache_fill_dates_from(request.found.fill, epoch, change.epoch);
-            ck_assert_int_eq(request_lookup(&joined, cache, "a", 0, false), CACHE_BUSY);
+            /* The tags are not known before the head. */
+            ck_assert_int_eq(request_lookup(&joined, cache, "a", 0, false),
+                             stored || kind == BY_TAG ? CACHE_BUSY : CACHE_MISS);
             ck_assert_int_eq(head(&request, "x"), 0);
             ck_assert_int_eq(finish(&request), stored ? CACHE_STORED : CACHE_NOT_STORED);
-            ck_assert_uint_eq(request_take(&joined), stored ? WAITER_END : WAITER_RETRY);
-            request_end(&joined);
+            if (joined.found.fill) {
+                ck_assert_int_eq(head(&joined, "x"), 0);
+                ck_assert_int_eq(finish(&joined), CACHE_STORED);
+            } else {
+                ck_assert_uint_eq(request_take(&joined), stored ? WAITER_END : WAITER_RETRY);
+                request_end(&joined);
+            }
             cache_purge_all(cache);
         }
     }
@@ -451,9 +459,9 @@ START_TEST(the_successor_of_a_purged_object_is_not_joined)
                          soft ? CACHE_STALE : CACHE_MISS);
         /* It is stored if it lacks the tag now. */
         ck_assert_int_eq(head(&successor, "y"), 0);
-        ck_assert_int_eq(finish(&successor), soft ? CACHE_REPLACED : CACHE_NOT_STORED);
+        ck_assert_int_eq(finish(&successor), soft ? CACHE_REPLACED : CACHE_STORED);
         ck_assert_int_eq(head(&next, "x"), 0);
-        ck_assert_int_eq(finish(&next), soft ? CACHE_REPLACED : CACHE_STORED);
+        ck_assert_int_eq(finish(&next), CACHE_REPLACED);
         ck_assert_uint_eq(request_take(&joined), WAITER_END);
         request_end(&joined);
         cache_purge_all(cache);

@@ -211,7 +211,7 @@ START_TEST(the_last_event_wins_over_leaving)
         if (what == 0)
             fill_page(leader.found.fill, 1);
         if (what == 2)
-            cache_fill_isolate(leader.found.fill, 0);
+            cache_fill_restrict(leader.found.fill, FILL_PRIVATE, 0);
         if (what != 0)
             fill_fail(leader.found.fill);
         ck_assert(!cache_leave(cache, &late.waiter));
@@ -252,8 +252,8 @@ START_TEST(a_private_response_goes_to_the_leader_alone)
     fill = leader.found.fill;
     request_lookup(&late, cache, "a", 0, false);
     request_lookup(&streaming, cache, "a", 0, true);
-    cache_fill_isolate(fill, 1000);
-    cache_fill_isolate(fill, 2000); /* does nothing */
+    cache_fill_restrict(fill, FILL_PRIVATE, 1000);
+    cache_fill_restrict(fill, FILL_PRIVATE, 2000); /* does nothing */
     ck_assert_uint_eq(request_take(&late), WAITER_RETRY);
     ck_assert_uint_eq(request_take(&streaming), WAITER_RETRY);
     ck_assert(span_equal(object_url(late.waiter.object), span_str("a")));
@@ -285,7 +285,7 @@ START_TEST(after_the_head_those_that_stream_stay)
     request_lookup(&streaming, cache, "a", 0, true);
     fill_head(fill, 5, NULL);
     fill_letters(fill, 5);
-    cache_fill_isolate(fill, 0);
+    cache_fill_restrict(fill, FILL_PRIVATE, 0);
     ck_assert_uint_eq(request_take(&late), WAITER_RETRY);
     cache_fill_finish(fill, false, 1, 1, INT64_MAX);
     cache_fill_free(fill);

@@ -189,12 +189,12 @@ START_TEST(joining_leaving_failing_and_isolating_allocate_nothing)
     for (unsigned i = 0; i < 3; i++)
         ck_assert_int_eq(request_lookup(&late[i], cache, "u", 0, i % 2), CACHE_BUSY);
     ck_assert(cache_leave(cache, &late[2].waiter));
-    cache_fill_isolate(leader.found.fill, 1000);
+    cache_fill_restrict(leader.found.fill, FILL_PRIVATE, 1000);
     cache_fill_fail(leader.found.fill, 1, "failed", NULL, NULL);
     cache_fill_fail(other.found.fill, 1, "failed", NULL, NULL);
     ck_assert(!torture_failed());
     torture_fail_at(0);
-    ck_assert_uint_eq(pages_stats(cache).markers, 1);
+    ck_assert_uint_eq(pages_stats(cache).passed, 1);
     ck_assert_uint_eq(request_take(&late[0]), WAITER_RETRY);
     ck_assert_uint_eq(request_take(&late[1]), WAITER_RETRY);
     ck_assert_uint_eq(request_take(&leader), WAITER_FAILED);
@@ -220,13 +220,13 @@ purge_all(unsigned n)
     put_all(cache);
     request_lookup(&busy, cache, "busy", 0, false);
     request_lookup(&marked, cache, "marked", 0, false);
-    cache_fill_isolate(marked.found.fill, 1000);
+    cache_fill_restrict(marked.found.fill, FILL_PRIVATE, 1000);
     torture_fail_at(n);
     ck_assert_uint_eq(cache_purge_all(cache), PAGES);
     failed = torture_failed();
     torture_fail_at(0);
     ck_assert_uint_eq(count_inside(cache), 0);
-    ck_assert_uint_eq(pages_stats(cache).busy + pages_stats(cache).markers, 0);
+    ck_assert_uint_eq(pages_stats(cache).busy + pages_stats(cache).passed, 0);
     ck_assert(cache_is_valid(cache));
     ck_assert_int_eq(fill_page(busy.found.fill, 1), CACHE_NOT_STORED);
     fill_fail(marked.found.fill);
@@ -287,14 +287,14 @@ configure(const struct cache_config *from, const struct cache_config *to, unsign
     ck_assert_int_eq(request_lookup(&successor, cache, urls[9], INT64_MAX / 2, false), CACHE_STALE);
     object_release(&successor.found.object);
     request_lookup(&marked, cache, "marked", 0, false);
-    cache_fill_isolate(marked.found.fill, 1000);
+    cache_fill_restrict(marked.found.fill, FILL_PRIVATE, 1000);
     cache_get_stats(cache, &before);
     torture_fail_at(n);
     error = cache_configure(cache, to);
     failed = torture_failed();
     torture_fail_at(0);
-    ck_assert_uint_eq(pages_stats(cache).busy, 3);
-    ck_assert_uint_eq(pages_stats(cache).markers, 1);
+    ck_assert_uint_eq(pages_stats(cache).busy, 2);
+    ck_assert_uint_eq(pages_stats(cache).passed, 1);
     if (error) {
         ck_assert(failed);
         ck_assert_int_eq(error, CACHE_CONFIG_NO_MEMORY);

@@ -107,7 +107,7 @@ request_page(const struct plan *plan)
     if (plan->answer != CACHE_PASS)
         ck_assert_int_eq(request_lookup(&late, plan->cache, "u", 5000, false), CACHE_BUSY);
     if (plan->isolates)
-        cache_fill_isolate(fill, 9000);
+        cache_fill_restrict(fill, FILL_PRIVATE, 9000);
     if (fill_body(fill, plan)) {
         enum cache_outcome outcome = cache_fill_finish(fill, !plan->isolates, 1, 5000, 1000000);
 
@@ -147,7 +147,7 @@ begin_plan(struct plan *plan)
     if (plan->answer != CACHE_PASS)
         return;
     request_lookup(&request, plan->cache, "u", 5000, false);
-    cache_fill_isolate(request.found.fill, 9000);
+    cache_fill_restrict(request.found.fill, FILL_PRIVATE, 9000);
     fill_fail(request.found.fill);
     request_take(&request);
     request_end(&request);
@@ -397,7 +397,7 @@ vary_page(struct cache *cache)
     ck_assert(cache_is_valid(cache));
     ck_assert_uint_eq(request_take(&late), WAITER_RETRY);
     request_end(&late);
-    ck_assert_uint_eq(pages_stats(cache).records, varies);
+    ck_assert_uint_eq(pages_stats(cache).varied, varies);
     ck_assert_uint_eq(pages_stats(cache).busy, varies);
     if (cache_fill_head(fill, &(struct object_head){.status = 200}) == 0) {
         enum cache_outcome outcome = cache_fill_finish(fill, true, 1, 0, INT64_MAX);

@@ -69,7 +69,7 @@ START_TEST(what_answers_a_condition_is_for_its_client_alone)
     ck_assert_uint_eq(first.status, status);
     ck_assert_int_eq(first.evaluated, EVALUATED_CONDITIONS);
     ck_assert(!first.stored);
-    ck_assert_uint_eq(scene_stats().markers, _i / 2 ? 1 : 0);
+    ck_assert_uint_eq(scene_stats().passed, _i / 2 ? 1 : 0);
     /* The others do not wait for each other's. */
     ck_assert_uint_eq(scene_fetches(), 2);
     fetch = scene_fetch(URL);

@@ -104,9 +104,9 @@ START_TEST(a_purge_removes_a_marker_and_what_passes_by_it_is_not_stored)
     visit_url(&first, URL, 1);
     scene_respond(URL, "Set-Cookie: a=b\r\n", 5);
     visit_url(&first, URL, 1);
-    ck_assert_uint_eq(scene_stats().markers, 1);
+    ck_assert_uint_eq(scene_stats().passed, 1);
     purge((enum control_purge)_i);
-    ck_assert_uint_eq(scene_stats().markers, 0);
+    ck_assert_uint_eq(scene_stats().passed, 0);
     visit_url(&second, URL, 2);
     ck_assert_uint_eq(scene_fetches(), 2);
     scene_respond(URL, "", 5);

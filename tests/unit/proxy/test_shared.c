@@ -167,7 +167,7 @@ START_TEST(what_was_not_shared_is_validated_later)
         expect_body(&v, OUTCOME_REVALIDATED, 20);
         ck_assert(v.stored);
         ck_assert_uint_eq(scene_stats().pages, 1);
-        ck_assert_uint_eq(scene_stats().markers, 0);
+        ck_assert_uint_eq(scene_stats().passed, 0);
     }
     scene_end();
 }

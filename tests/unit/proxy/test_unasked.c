@@ -140,7 +140,7 @@ START_TEST(an_object_stays_as_it_is)
         ck_assert_str_eq(scene_fetch(URL)->fields, "");
     }
     answer_unasked(&first, part, FRESH);
-    ck_assert_uint_eq(scene_stats().markers, 0);
+    ck_assert_uint_eq(scene_stats().passed, 0);
     ck_assert_uint_eq(scene_stats().pages, 1);
     expect_waiting(&second);
     if (validates) {
@@ -170,7 +170,7 @@ START_TEST(a_refresh_in_the_background_has_failed)
         if (i == 0)
             scene_answer(URL, _i ? 206 : 304, _i ? PART : "", _i ? 5 : 0);
     }
-    ck_assert_uint_eq(scene_stats().markers, 0);
+    ck_assert_uint_eq(scene_stats().passed, 0);
     scene_end();
 }
 END_TEST
@@ -188,7 +188,7 @@ START_TEST(a_marker_stays_as_long_as_it_would)
     scene.now_us += ORIGIN_FILL_MARKER_US - 10 * SECOND;
     ck_assert(!visit_raw(&v, URL, ""));
     answer_unasked(&v, _i % 2, "");
-    ck_assert_uint_eq(scene_stats().markers, 1);
+    ck_assert_uint_eq(scene_stats().passed, 1);
     scene.now_us += ends ? 11 * SECOND : 5 * SECOND;
     expect_shared(ends);
     scene_end();
@@ -227,7 +227,7 @@ START_TEST(methods_that_are_passed_on)
         scene_begin(&defaults);
         ck_assert(!visit(&v));
         answer_unasked(&v, _i, FRESH);
-        ck_assert_uint_eq(scene_stats().pages + scene_stats().markers, 0);
+        ck_assert_uint_eq(scene_stats().pages + scene_stats().passed, 0);
         scene_end();
     }
 }

@@ -102,7 +102,7 @@ START_TEST(a_marker_keeps_later_requests_from_waiting_until_it_ends)
     scene_begin(&defaults);
     visit_url(&first, URL, 1);
     scene_respond(URL, PRIVATE, 5);
-    ck_assert_uint_eq(scene_stats().markers, 1);
+    ck_assert_uint_eq(scene_stats().passed, 1);
     scene.now_us += ORIGIN_FILL_MARKER_US - SECOND;
     for (unsigned round = 0; round < 2; round++) {
         visit_url(&first, URL, 1);
@@ -138,7 +138,7 @@ START_TEST(a_response_that_may_be_shared_ends_the_marker)
     scene_run();
     expect_body(&first, OUTCOME_MISS, 5);
     ck_assert(!first.stored);
-    ck_assert_uint_eq(scene_stats().markers, 0);
+    ck_assert_uint_eq(scene_stats().passed, 0);
     visit_url(&first, URL, 1);
     visit_url(&second, URL, 2);
     ck_assert_uint_eq(scene_fetches(), 1);
@@ -161,7 +161,7 @@ START_TEST(a_shared_response_ends_the_marker_and_is_stored)
     scene_respond(URL, "", 5);
     expect_body(&first, OUTCOME_MISS, 5);
     ck_assert(first.stored);
-    ck_assert_uint_eq(scene_stats().markers, 0);
+    ck_assert_uint_eq(scene_stats().passed, 0);
     ck_assert(scene_has(URL));
     expect_waiting(&second);
     scene_respond(URL, "", 6);

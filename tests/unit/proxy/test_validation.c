@@ -293,7 +293,7 @@ START_TEST(an_error_that_is_not_to_be_stored_leaves_the_old_object)
         scene_answer(URL, 503, "Cache-Control: no-store\r\n", 7);
         expect_body(&v[0], OUTCOME_STALE, 20);
         expect_body(&v[1], OUTCOME_STALE, 20);
-        ck_assert_uint_eq(scene_stats().markers, 0);
+        ck_assert_uint_eq(scene_stats().passed, 0);
         ck_assert_uint_eq(scene_stats().pages, 1);
     }
     /* Beyond the window the error goes to its request only. */
@@ -302,7 +302,7 @@ START_TEST(an_error_that_is_not_to_be_stored_leaves_the_old_object)
     ck_assert(!visit_raw(&v[1], URL, ""));
     scene_answer(URL, 503, "Cache-Control: no-store\r\n", 7);
     ck_assert_uint_eq(v[0].status, 503);
-    ck_assert_uint_eq(scene_stats().markers, 1);
+    ck_assert_uint_eq(scene_stats().passed, 1);
     expect_waiting(&v[1]);
     scene_answer(URL, 200, "", 5);
     scene_end();

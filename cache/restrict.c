@@ -1,0 +1,83 @@
+/*
+ * Responses that are not for all: their other waiters are sent back to look up again, and later
+ * requests may pass for a while.
+ */
+#include "cache/fill.h"
+#include "cache/places.h"
+#include "cache/waiters.h"
+
+/*
+ * May later requests pass by this entry, because of a response of this fill? Not where names or a
+ * later version stand for the URL. Whatever passes already may go on.
+ */
+static bool
+may_pass(const struct entry *entry, const struct cache_fill *fill)
+{
+    const struct cache_fill *newest = entry_newest(entry);
+
+    return entry->kind == ENTRY_PASSED ||
+           (entry->kind != ENTRY_VARIES && !(newest && newest->number > fill->number));
+}
+
+/* Later requests pass. */
+static void
+mark(struct shard *shard, struct cache_fill *fill, int64_t until_us, struct removed *removed)
+{
+    struct entry *entry = shard_find_fill(shard, fill);
+    uint64_t entered = fill->number;
+
+    if (entry && (entry_is_stored(entry) || !may_pass(entry, fill)))
+        return;
+    if (entry && entry->kind == ENTRY_PASSED) {
+        if (until_us < entry->object->fetched_us)
+            return;
+        entered = entry->entered;
+    }
+    if (!entry) {
+        entry = shard_make_entry(shard, fill->name, fill->hash);
+        if (!entry)
+            return;
+        table_insert(&shard->table, entry);
+    }
+    fill->name->fetched_us = until_us;
+    shard_mark(shard, entry, ENTRY_PASSED, fill->name, entered, removed);
+}
+
+void
+cache_fill_restrict(struct cache_fill *fill, enum fill_disposition disposition, int64_t until_us)
+{
+    struct place *place = cache_lock(fill->cache, fill->hash);
+    bool shared = fill->disposition == FILL_SHARED;
+    struct removed removed = {0};
+
+    if (shared)
+        waiters_retry(fill, disposition == FILL_PRIVATE && until_us == 0);
+    if (until_us && cache_fill_may_store(fill)) {
+        fill_remove_previous(&place->shard, fill, &removed);
+        if (shared)
+            mark(&place->shard, fill, until_us, &removed);
+        table_tidy(&place->shard.table);
+    }
+    if (fill->disposition < disposition)
+        fill->disposition = (uint8_t)disposition;
+    place_unlock(place);
+    shard_free_removed(&removed);
+}
+
+void
+cache_fill_end_pass(struct cache_fill *fill)
+{
+    struct place *place = cache_lock(fill->cache, fill->hash);
+    struct shard *shard = &place->shard;
+    struct entry *entry = shard_find_fill(shard, fill);
+    struct removed removed = {0};
+
+    if (entry && entry->kind == ENTRY_PASSED && entry->entered <= fill->number &&
+        cache_fill_may_store(fill)) {
+        shard_clear_mark(shard, entry);
+        shard_remove_if_empty(shard, entry, &removed);
+        table_tidy(&shard->table);
+    }
+    place_unlock(place);
+    shard_free_removed(&removed);
+}
