@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#include "base/client_key.h"
+#include "base/clients.h"
 #include "base/memory_account.h"
 #include "base/span.h"
 #include "fetch/address.h"
@@ -66,7 +66,7 @@ enum fetch_limit {
 /* A fetch that cannot begin yet. */
 struct fetch_queued {
     enum fetch_limit limit;
-    struct client_key client;
+    const struct client *client;
     const char *origin; /* "https://example.com:443" */
 };
 
@@ -225,7 +225,7 @@ struct fetch_body {
  * is not sent.
  */
 struct fetch_request {
-    struct client_key client; /* to which the fetch counts */
+    struct client *client; /* to which the fetch counts; stays until done() has been called */
     struct span method;
     struct span url;
     struct span headers;

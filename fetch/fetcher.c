@@ -290,7 +290,7 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
     snprintf(why, why_size, "cannot start, for lack of memory, descriptors or threads");
     names.getaddrinfo = fetcher->loop.settings.config.getaddrinfo;
     names.freeaddrinfo = fetcher->loop.settings.config.freeaddrinfo;
-    fetcher->loop.queue = queue_create(&limits);
+    fetcher->loop.queue = queue_create(&limits, CLIENT_FETCHES);
     fetcher->loop.multi = curl_multi_init();
     if (!fetcher->loop.queue || !fetcher->loop.multi ||
         !poller_init(&fetcher->loop.poller, fetcher->loop.multi))

@@ -379,7 +379,7 @@ start_hop(struct fetch *f)
         return;
     }
     enter_stage(f, FETCH_RESOLVING);
-    switch (resolver_lookup(loop->resolver, &f->query, &f->asked.client, f->route.host)) {
+    switch (resolver_lookup(loop->resolver, &f->query, f->asked.client, f->route.host)) {
     case RESOLVER_ANSWERED:
         fetching_take_addresses(f);
         break;
@@ -442,7 +442,7 @@ report_wait(const struct fetch *f)
 static bool
 wait_for_turn(struct fetch *f)
 {
-    if (!queue_add(f->loop->queue, &f->item, &f->asked.client, f->target.origin)) {
+    if (!queue_add(f->loop->queue, &f->item, f->asked.client, f->target.origin)) {
         fetching_finish(f, FETCH_INTERNAL, "out of memory");
         return false;
     }

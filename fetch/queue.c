@@ -36,7 +36,7 @@ may_use_slot(const struct queue *queue, struct slots slots, unsigned own)
 }
 
 static bool
-may_open(const struct queue *queue, const struct queue_client *client)
+may_open(const struct queue *queue, const struct client_turns *client)
 {
     return may_use_slot(queue, opening_slots(queue), client->opening);
 }
@@ -44,16 +44,16 @@ may_open(const struct queue *queue, const struct queue_client *client)
 /* ---- items ------------------------------------------------------------------------- */
 
 struct queue *
-queue_create(const struct queue_limits *limits)
+queue_create(const struct queue_limits *limits, enum client_queue which)
 {
     struct queue *queue = calloc(1, sizeof(*queue));
 
     if (!queue)
         return NULL;
     queue->limits = *limits;
+    queue->which = which;
     RB_INIT(&queue->origins);
     TAILQ_INIT(&queue->offering);
-    RB_INIT(&queue->clients);
     RB_INIT(&queue->ready);
     RB_INIT(&queue->lengths);
     return queue;
@@ -75,15 +75,13 @@ remove_queued(struct queue *queue, struct queue_item *item)
 }
 
 bool
-queue_add(struct queue *queue, struct queue_item *item, const struct client_key *client_key,
-          const char *origin_key)
+queue_add(struct queue *queue, struct queue_item *item, struct client *of, const char *origin_key)
 {
     struct queue_origin *origin = queue_find_or_add_origin(queue, origin_key);
-    struct queue_client *client = queue_find_or_add_client(queue, client_key);
-    struct queue_flow *flow = origin && client ? queue_find_or_add_flow(client, origin) : NULL;
+    struct client_turns *client = queue_add_client(queue, of);
+    struct queue_flow *flow = origin ? queue_find_or_add_flow(client, origin) : NULL;
 
-    if (client)
-        queue_detach_client(queue, client);
+    queue_detach_client(queue, client);
     if (flow) {
         item->flow = flow;
         item->state = ITEM_QUEUED;
@@ -97,13 +95,12 @@ queue_add(struct queue *queue, struct queue_item *item, const struct client_key 
     } else if (origin) {
         queue_release_origin(queue, origin);
     }
-    if (client)
-        queue_attach_client(queue, client);
+    queue_attach_client(queue, client);
     return flow != NULL;
 }
 
 static struct queue_item *
-start(struct queue *queue, struct queue_client *client, struct queue_flow *flow)
+start(struct queue *queue, struct client_turns *client, struct queue_flow *flow)
 {
     struct queue_item *item = TAILQ_FIRST(&flow->queued);
 
@@ -122,7 +119,7 @@ static struct queue_item *
 start_first(struct queue *queue)
 {
     struct queue_item *item = NULL;
-    struct queue_client *client;
+    struct client_turns *client;
 
     /* A client after the first in this order has at least as many opening, so no better claim. */
     while (!item && (client = queue_first_ready(queue)) && may_open(queue, client)) {
@@ -175,7 +172,7 @@ offer_places(struct queue *queue, struct queue_origin *origin)
 void
 queue_stream(struct queue *queue, struct queue_item *item)
 {
-    struct queue_client *client;
+    struct client_turns *client;
 
     if (!item->flow || item->state != ITEM_OPENING)
         return;
@@ -197,7 +194,7 @@ queue_stream(struct queue *queue, struct queue_item *item)
 void
 queue_reopen(struct queue *queue, struct queue_item *item)
 {
-    struct queue_client *client;
+    struct client_turns *client;
 
     if (!item->flow || (item->state != ITEM_STREAMING && item->state != ITEM_OVERFLOWING))
         return;
@@ -239,7 +236,7 @@ void
 queue_remove(struct queue *queue, struct queue_item *item)
 {
     struct queue_flow *flow = item->flow;
-    struct queue_client *client;
+    struct client_turns *client;
     struct queue_origin *origin;
 
     if (!flow)
@@ -273,7 +270,7 @@ queue_hand_over(struct queue_item *from, struct queue_item *to)
 struct queue_item *
 queue_last_of_longest(const struct queue *queue)
 {
-    struct queue_client *client = queue_longest(queue);
+    struct client_turns *client = queue_longest(queue);
 
     return client ? TAILQ_LAST(&client->queued, item_list) : NULL;
 }

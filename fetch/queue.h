@@ -34,7 +34,7 @@
 #include <stddef.h>
 #include <sys/queue.h>
 
-#include "base/client_key.h"
+#include "base/clients.h"
 
 struct queue;
 struct queue_flow;
@@ -69,8 +69,8 @@ enum queue_wait {
     QUEUE_CLIENT_AT_ORIGIN, /* its client has its half of those */
 };
 
-/* NULL without memory. */
-struct queue *queue_create(const struct queue_limits *limits);
+/* NULL without memory. One queue at a time for each `which`. */
+struct queue *queue_create(const struct queue_limits *limits, enum client_queue which);
 
 /* No item may be inside. NULL is harmless. */
 void queue_destroy(struct queue *queue);
@@ -79,7 +79,7 @@ void queue_destroy(struct queue *queue);
  * Queues an item for a client and an origin ("https://example.com:443"; copied). False without
  * memory.
  */
-bool queue_add(struct queue *queue, struct queue_item *item, const struct client_key *client,
+bool queue_add(struct queue *queue, struct queue_item *item, struct client *client,
                const char *origin);
 
 /* The next item that may start, opening from then on; NULL if none may now. */

@@ -39,23 +39,15 @@ compare_parked(struct queue_flow *a, struct queue_flow *b)
 }
 
 static int
-compare_clients(struct queue_client *a, struct queue_client *b)
-{
-    return client_key_compare(&a->key, &b->key);
-}
-
-static int
-compare_turns(struct queue_client *a, struct queue_client *b)
+compare_turns(struct client_turns *a, struct client_turns *b)
 {
     int order = compare_numbers(a->opening, b->opening);
 
-    if (order == 0)
-        order = compare_numbers(a->served, b->served);
-    return order ? order : compare_clients(a, b);
+    return order ? order : compare_numbers(a->served, b->served);
 }
 
 static int
-compare_lengths(struct queue_client *a, struct queue_client *b)
+compare_lengths(struct client_turns *a, struct client_turns *b)
 {
     int order = compare_numbers(a->queued_count, b->queued_count);
 
@@ -65,14 +57,13 @@ compare_lengths(struct queue_client *a, struct queue_client *b)
 TREE_GENERATE(origin_tree, queue_origin, node, compare_origins)
 TREE_GENERATE(flow_tree, queue_flow, node, compare_flows)
 TREE_GENERATE(parked_tree, queue_flow, parked, compare_parked)
-TREE_GENERATE(client_tree, queue_client, node, compare_clients)
-TREE_GENERATE(ready_tree, queue_client, turn, compare_turns)
-TREE_GENERATE(length_tree, queue_client, length, compare_lengths)
+TREE_GENERATE(ready_tree, client_turns, turn, compare_turns)
+TREE_GENERATE(length_tree, client_turns, length, compare_lengths)
 
 /* ---- clients, origins and flows ------------------------------------------------------ */
 
 void
-queue_detach_client(struct queue *queue, struct queue_client *client)
+queue_detach_client(struct queue *queue, struct client_turns *client)
 {
     if (client->in_ready)
         RB_REMOVE(ready_tree, &queue->ready, client);
@@ -82,13 +73,12 @@ queue_detach_client(struct queue *queue, struct queue_client *client)
 }
 
 void
-queue_attach_client(struct queue *queue, struct queue_client *client)
+queue_attach_client(struct queue *queue, struct client_turns *client)
 {
     bool below_bound = !queue_has_shares(queue) || client->opening < queue->limits.client_opening;
 
     if (RB_EMPTY(&client->flows)) {
-        RB_REMOVE(client_tree, &queue->clients, client);
-        free(client);
+        client_release(&client->client);
         return;
     }
     client->in_ready = below_bound && !TAILQ_EMPTY(&client->ready);
@@ -200,29 +190,24 @@ queue_release_origin(struct queue *queue, struct queue_origin *origin)
     free(origin);
 }
 
-struct queue_client *
-queue_find_or_add_client(struct queue *queue, const struct client_key *key)
+struct client_turns *
+queue_add_client(struct queue *queue, struct client *client)
 {
-    struct queue_client wanted = {.key = *key};
-    struct queue_client *client = RB_FIND(client_tree, &queue->clients, &wanted);
+    struct client_turns *turns = &client->turns[queue->which];
 
-    if (client)
-        return client;
-    client = calloc(1, sizeof(*client));
-    if (!client)
-        return NULL;
-    client->key = *key;
+    if (turns->client)
+        return turns;
+    turns->client = client_retain(client);
     /* Behind the clients that wait already, however often it comes and goes. */
-    client->served = ++queue->stamp;
-    RB_INIT(&client->flows);
-    TAILQ_INIT(&client->ready);
-    TAILQ_INIT(&client->queued);
-    RB_INSERT(client_tree, &queue->clients, client);
-    return client;
+    turns->served = ++queue->stamp;
+    RB_INIT(&turns->flows);
+    TAILQ_INIT(&turns->ready);
+    TAILQ_INIT(&turns->queued);
+    return turns;
 }
 
 struct queue_flow *
-queue_find_or_add_flow(struct queue_client *client, struct queue_origin *origin)
+queue_find_or_add_flow(struct client_turns *client, struct queue_origin *origin)
 {
     struct queue_flow wanted = {.origin = origin};
     struct queue_flow *flow = RB_FIND(flow_tree, &client->flows, &wanted);
@@ -253,13 +238,13 @@ queue_release_flow(struct queue *queue, struct queue_flow *flow)
 
 /* ---- the first of an order ----------------------------------------------------------- */
 
-struct queue_client *
+struct client_turns *
 queue_first_ready(struct queue *queue)
 {
     return RB_MIN(ready_tree, &queue->ready);
 }
 
-struct queue_client *
+struct client_turns *
 queue_longest(const struct queue *queue)
 {
     return RB_MAX(length_tree, (struct length_tree *)&queue->lengths);

@@ -1,5 +1,5 @@
 /*
- * What the queue's files share: the clients, origins and flows, each of which exists while it has
+ * What the queue's files share: the clients, origins and flows, each of which is there while it has
  * an item, with the orders that they stand in (queue_flows.c); and the items, with the slots that
  * they take (queue.c). queue.c calls queue_flows.c.
  *
@@ -14,14 +14,10 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "base/client_key.h"
 #include "base/tree.h"
 #include "fetch/queue.h"
 
-TAILQ_HEAD(item_list, queue_item);
 TAILQ_HEAD(origin_list, queue_origin);
-TAILQ_HEAD(flow_list, queue_flow);
-RB_HEAD(flow_tree, queue_flow);
 RB_HEAD(parked_tree, queue_flow);
 
 enum flow_place {
@@ -37,7 +33,7 @@ struct queue_flow {
     RB_ENTRY(queue_flow) parked;  /* in origin->parked */
     uint64_t parked_at;           /* queue->stamp when it was parked last */
     enum flow_place place;
-    struct queue_client *client;
+    struct client_turns *client;
     struct queue_origin *origin;
     struct item_list queued;
     unsigned opening; /* changed by queue_count_opening() only */
@@ -55,34 +51,16 @@ struct queue_origin {
     char key[];
 };
 
-/* Exists while it has a flow. */
-struct queue_client {
-    RB_ENTRY(queue_client) node;   /* in clients */
-    RB_ENTRY(queue_client) turn;   /* in ready */
-    RB_ENTRY(queue_client) length; /* in lengths */
-    bool in_ready;
-    bool in_lengths;
-    struct client_key key;
-    struct flow_tree flows;
-    struct flow_list ready;
-    struct item_list queued; /* of all flows, in order of arrival */
-    size_t queued_count;
-    unsigned opening;   /* slots of that kind */
-    unsigned streaming; /* slots of that kind */
-    uint64_t served;    /* queue->stamp when an item was started last, or the client came */
-    uint64_t queued_at; /* queue->stamp when an item was queued last */
-};
-
 RB_HEAD(origin_tree, queue_origin);
 RB_HEAD(client_tree, queue_client);
-RB_HEAD(ready_tree, queue_client);
-RB_HEAD(length_tree, queue_client);
+RB_HEAD(ready_tree, client_turns);
+RB_HEAD(length_tree, client_turns);
 
 struct queue {
     struct queue_limits limits;
+    enum client_queue which;
     struct origin_tree origins;
     struct origin_list offering; /* origins with a parked flow and a place for it */
-    struct client_tree clients;
     struct ready_tree ready;    /* clients with a ready flow that are below their bound */
     struct length_tree lengths; /* clients with items queued */
     uint64_t stamp;
@@ -116,17 +94,19 @@ queue_has_place(const struct queue *queue, const struct queue_flow *flow)
 
 /* ---- queue_flows.c ------------------------------------------------------------------- */
 
-/* NULL without memory. What is added and gets no flow is freed by queue_release_origin() and
- * queue_attach_client(). The key of an origin is copied. */
+/* The client in the queue; if it gets no flow, queue_attach_client() takes it out. */
+struct client_turns *queue_add_client(struct queue *queue, struct client *client);
+
+/* NULL without memory. An origin that is added and gets no flow is freed by queue_release_origin().
+ * Its key is copied. */
 struct queue_origin *queue_find_or_add_origin(struct queue *queue, const char *key);
-struct queue_client *queue_find_or_add_client(struct queue *queue, const struct client_key *key);
-struct queue_flow *queue_find_or_add_flow(struct queue_client *client, struct queue_origin *origin);
+struct queue_flow *queue_find_or_add_flow(struct client_turns *client, struct queue_origin *origin);
 
 /* Takes a client out of the orders; to be called before it changes. */
-void queue_detach_client(struct queue *queue, struct queue_client *client);
+void queue_detach_client(struct queue *queue, struct client_turns *client);
 
-/* Puts a changed client back into the orders, or frees one that has no flow. */
-void queue_attach_client(struct queue *queue, struct queue_client *client);
+/* Puts a changed client back into the orders, or releases one that has no flow. */
+void queue_attach_client(struct queue *queue, struct client_turns *client);
 
 /* Puts a flow, whose client is detached, at the end of the list where it belongs. */
 void queue_place_flow(struct queue *queue, struct queue_flow *flow);
@@ -145,10 +125,10 @@ void queue_count_opening(struct queue *queue, struct queue_flow *flow, int chang
 void queue_wake_parked(struct queue *queue, struct queue_origin *origin);
 
 /* The client with a ready flow whose turn it is; NULL if there is none. */
-struct queue_client *queue_first_ready(struct queue *queue);
+struct client_turns *queue_first_ready(struct queue *queue);
 
 /* The client with the most items queued, among equals the one that queued an item last; NULL if no
  * item is queued. */
-struct queue_client *queue_longest(const struct queue *queue);
+struct client_turns *queue_longest(const struct queue *queue);
 
 #endif

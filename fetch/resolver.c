@@ -292,7 +292,7 @@ resolver_create(const struct resolver_config *config)
 
     if (!resolver || !pool)
         goto no_memory;
-    pool->queue = queue_create(&limits);
+    pool->queue = queue_create(&limits, CLIENT_LOOKUPS);
     if (!pool->queue)
         goto no_memory;
     if (pthread_mutex_init(&pool->lock, NULL) != 0)
@@ -327,6 +327,7 @@ void
 resolver_destroy(struct resolver *resolver)
 {
     struct pool *pool;
+    struct name *name;
     unsigned idle = 0;
 
     if (!resolver)
@@ -334,6 +335,9 @@ resolver_destroy(struct resolver *resolver)
     pool = resolver->pool;
     pthread_mutex_lock(&pool->lock);
     pool->stopping = true;
+    /* A name that hangs counts to its client no more. */
+    RB_FOREACH (name, name_tree, &pool->names)
+        queue_remove(pool->queue, &name->turn);
     /* From here on no thread becomes busy, and a busy thread never looks at its worker's handle. */
     for (unsigned i = 0; i < pool->worker_count; i++) {
         if (pool->workers[i].busy)
@@ -400,8 +404,7 @@ call_thread(struct pool *pool)
 
 /* Has a query wait for a name that is not cached. False without memory. [lock] */
 static bool
-wait_for(struct pool *pool, struct resolver_query *query, const struct client_key *client,
-         struct name *name)
+wait_for(struct pool *pool, struct resolver_query *query, struct client *client, struct name *name)
 {
     if (name->state == NAME_QUEUED) {
         /* Every look-up takes one thread: clients take turns, their names do not. */
@@ -417,7 +420,7 @@ wait_for(struct pool *pool, struct resolver_query *query, const struct client_ke
 
 enum resolver_answer
 resolver_lookup(struct resolver *resolver, struct resolver_query *query,
-                const struct client_key *client, const char *host)
+                struct client *client, const char *host)
 {
     struct pool *pool = resolver->pool;
     enum resolver_answer answer = RESOLVER_PENDING;

@@ -81,7 +81,7 @@ void resolver_destroy(struct resolver *resolver);
 
 /* Asks for a host for a client; the answer may be there at once. */
 enum resolver_answer resolver_lookup(struct resolver *resolver, struct resolver_query *query,
-                                     const struct client_key *client, const char *host);
+                                     struct client *client, const char *host);
 
 /* Takes a question back. Harmless for one that is not pending. */
 void resolver_cancel(struct resolver *resolver, struct resolver_query *query);

@@ -7,12 +7,12 @@
 #include "base/descriptors.h"
 #include "net/counter.h"
 
-/* Clients without a connection that are remembered until their buckets are full: about 4 MB. */
+/* Clients that are remembered until their buckets are full: about 9 MB. */
 #define MAX_IDLE_CLIENTS 16384u
 
 struct net_admission {
     const struct net_limits *limits;
-    struct client_table *clients;       /* NULL: nothing bounds a client */
+    struct clients *clients;
     net_counter refusals[NET_REFUSALS]; /* worker 0's */
     atomic_uint privileged;             /* connections open; shared */
 };
@@ -21,18 +21,17 @@ struct net_admission *
 net_admission_create(const struct net_limits *limits)
 {
     struct net_admission *admission = calloc(1, sizeof(*admission));
-    struct client_table_config config = {
-        .max_connections = limits->max_connections_per_client,
-        .max_idle = MAX_IDLE_CLIENTS,
-        .rates = limits->rates,
-    };
 
     if (!admission)
         return NULL;
     admission->limits = limits;
-    if (!config.max_connections && !client_rates_any(&config.rates))
-        return admission;
-    admission->clients = client_table_create(&config);
+    admission->clients = clients_create(&(struct clients_config){
+        .max_connections = limits->max_connections_per_client,
+        .max_idle = MAX_IDLE_CLIENTS,
+        .inet_bits = limits->inet_prefix,
+        .inet6_bits = limits->inet6_prefix,
+        .rates = limits->rates,
+    });
     if (!admission->clients) {
         free(admission);
         return NULL;
@@ -45,28 +44,41 @@ net_admission_destroy(struct net_admission *admission)
 {
     if (!admission)
         return;
-    client_table_destroy(admission->clients);
+    clients_destroy(admission->clients);
     free(admission);
 }
 
+struct clients *
+net_admission_clients(const struct net_admission *admission)
+{
+    return admission->clients;
+}
+
 /* By the address, or by what the kernel knows of an AF_UNIX peer. */
-void
-net_admission_identify(const struct net_admission *admission, int fd, struct net_peer *peer)
+struct client *
+net_admission_identify(struct net_admission *admission, int fd, struct net_peer *peer)
 {
     const struct net_limits *limits = admission->limits;
     struct ucred credentials;
     socklen_t len = sizeof(credentials);
 
-    peer->client = client_key_of_prefix((const struct sockaddr *)&peer->address,
-                                        limits->inet_prefix, limits->inet6_prefix);
     if (peer->address.ss_family == AF_UNIX &&
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &len) == 0) {
         peer->has_uid = true;
         peer->uid = credentials.uid;
         peer->pid = credentials.pid;
-        peer->client = client_key_of_uid(peer->uid);
     }
     peer->is_privileged = limits->is_privileged && limits->is_privileged(limits->context, peer);
+    return peer->has_uid ? clients_find_uid(admission->clients, peer->uid, clock_monotonic_us())
+                         : clients_find(admission->clients,
+                                        (const struct sockaddr *)&peer->address,
+                                        clock_monotonic_us());
+}
+
+bool
+net_admission_is_bounded(const struct net_peer *peer)
+{
+    return !peer->is_privileged && !peer->for_others;
 }
 
 static bool
@@ -87,23 +99,15 @@ admit_privileged(struct net_admission *admission, uint64_t open)
     return true;
 }
 
-static enum client_table_status
-join(struct net_admission *admission, const struct client_key *key, int64_t now_us,
-     struct client_entry **client)
-{
-    *client = NULL;
-    return admission->clients ? client_table_connect(admission->clients, key, now_us, client)
-                              : CLIENT_TABLE_OK;
-}
-
 bool
-net_admission_admit(struct net_admission *admission, int fd, struct net_peer *peer, uint64_t open,
-                    bool scarce, struct client_entry **client)
+net_admission_admit(struct net_admission *admission, int fd, const struct net_peer *peer,
+                    struct client *client, uint64_t open, bool scarce)
 {
     const struct net_limits *limits = admission->limits;
     uint64_t privileged = atomic_load(&admission->privileged);
 
-    *client = NULL;
+    if (!client)
+        return refuse(admission, NET_REFUSED_MEMORY);
     if (peer->is_privileged)
         return admit_privileged(admission, open);
     if (scarce || descriptors_is_reserved(fd, limits->reserved))
@@ -111,47 +115,25 @@ net_admission_admit(struct net_admission *admission, int fd, struct net_peer *pe
     /* The two sums may be of different moments, by a connection that is just being closed. */
     if (open >= privileged + limits->max_connections)
         return refuse(admission, NET_REFUSED_FULL);
-    if (peer->for_others)
-        return true;
-    switch (join(admission, &peer->client, clock_monotonic_us(), client)) {
-    case CLIENT_TABLE_OK:
-        return true;
-    case CLIENT_TABLE_FULL:
-        return refuse(admission, NET_REFUSED_CLIENT);
-    case CLIENT_TABLE_NO_MEMORY:
-        break;
-    }
-    return refuse(admission, NET_REFUSED_MEMORY);
-}
-
-bool
-net_admission_join(struct net_admission *admission, const struct client_key *key, int64_t now_us,
-                   struct client_entry **client)
-{
-    return join(admission, key, now_us, client) == CLIENT_TABLE_OK;
-}
-
-void
-net_admission_part(struct net_admission *admission, struct client_entry *client, int64_t now_us)
-{
-    if (client)
-        client_table_disconnect(admission->clients, client, now_us);
+    return !net_admission_is_bounded(peer) || client_connect(client) ||
+           refuse(admission, NET_REFUSED_CLIENT);
 }
 
 void
 net_admission_leave(struct net_admission *admission, const struct net_peer *peer,
-                    struct client_entry *client, int64_t now_us)
+                    struct client *client)
 {
     if (peer->is_privileged)
         atomic_fetch_sub(&admission->privileged, 1);
-    net_admission_part(admission, client, now_us);
+    if (client)
+        client_disconnect(client);
 }
 
 void
 net_admission_give_up(struct net_admission *admission, const struct net_peer *peer,
-                      struct client_entry *client)
+                      struct client *client)
 {
-    net_admission_leave(admission, peer, client, clock_monotonic_us());
+    net_admission_leave(admission, peer, net_admission_is_bounded(peer) ? client : NULL);
     refuse(admission, NET_REFUSED_MEMORY);
 }
 
@@ -160,6 +142,5 @@ net_admission_get_stats(struct net_admission *admission, struct net_stats *stats
 {
     for (int why = 0; why < NET_REFUSALS; why++)
         stats->connections_refused[why] = net_counter_read(&admission->refusals[why]);
-    if (admission->clients)
-        client_table_get_stats(admission->clients, &stats->clients);
+    clients_get_stats(admission->clients, &stats->clients);
 }

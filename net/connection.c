@@ -89,20 +89,28 @@ attach_throttle(struct net_connection *c)
 {
     const struct client_rates *rates = &c->set->limits->rates;
 
-    if (!c->client || (!rates->calls.per_second && !rates->bytes.per_second))
+    if (!c->bounded || (!rates->calls.per_second && !rates->bytes.per_second))
         return true;
     c->throttle = net_throttle_create(c->client, c->set->worker->base, on_turn, c);
     return c->throttle != NULL;
 }
 
-bool
-net_connection_set_client(struct net_connection *c, const struct client_key *client)
+struct client *
+net_connection_find_client(struct net_connection *c, const struct sockaddr *address)
 {
-    struct net_connections *set = c->set;
+    return clients_find(net_admission_clients(c->set->admission), address, c->set->worker->now_us);
+}
 
-    assert(c->peer.for_others && !c->client);
-    return net_admission_join(set->admission, client, set->worker->now_us, &c->client) &&
-           attach_throttle(c);
+bool
+net_connection_set_client(struct net_connection *c, struct client *client, bool bounded)
+{
+    assert(c->peer.for_others && !c->bounded);
+    if (!client)
+        return false;
+    client_release(&c->client);
+    c->client = client;
+    c->bounded = bounded && client_connect(client);
+    return c->bounded == bounded && attach_throttle(c);
 }
 
 void
@@ -123,6 +131,7 @@ free_connection(struct net_connection *c)
 {
     TAILQ_REMOVE(&c->set->closed, c, link);
     c->protocol->closed(c);
+    client_release(&c->client);
     free(c);
 }
 

@@ -47,6 +47,7 @@ struct net_connection {
     bool finished;     /* nothing more is read: close once all is answered */
     bool lingering;    /* all is answered and shut down: close once the peer has it */
     bool resets;       /* its close resets the connection */
+    bool bounded;      /* open, and counted for the client, whose rates hold for it */
     unsigned requests; /* in work or in the queue */
     unsigned deferred; /* of those, answered later */
     unsigned kept;     /* answered requests that stay; the object stays as long */
@@ -61,7 +62,7 @@ struct net_connection {
     char *resumed; /* the backlog, while it is looked at */
     struct net_task adopt;
     struct net_peer peer;
-    struct client_entry *client;   /* NULL: nothing bounds the client, or closed */
+    struct client *client;         /* a reference */
     struct net_throttle *throttle; /* owned; NULL: none */
 };
 
@@ -108,12 +109,17 @@ struct net_connections {
 /* Queues output; the connection must be open. The client's rate is charged for it. */
 void net_connection_send(struct net_connection *connection, struct net_output *output);
 
+/* The client with this address: a reference, or NULL without memory. */
+struct client *net_connection_find_client(struct net_connection *connection,
+                                          const struct sockaddr *address);
+
 /*
- * The client for which the peer has connected (net_protocol.for_others): its bounds and rates hold
- * for the connection from now on. False if it has as many connections as it may, or without memory:
- * the protocol ends the connection.
+ * The client for which the peer has connected (net_protocol.for_others), whose reference is the
+ * connection's from now on; if `bounded`, its bounds and rates hold. False if it is NULL, has as
+ * many connections as it may, or without memory: the protocol ends the connection.
  */
-bool net_connection_set_client(struct net_connection *connection, const struct client_key *client);
+bool net_connection_set_client(struct net_connection *connection, struct client *client,
+                               bool bounded);
 
 /* Has the connection looked at before the worker sleeps. */
 void net_connection_mark(struct net_connection *connection);

@@ -35,8 +35,8 @@ net_connection_close(struct net_connection *c)
     TAILQ_INSERT_TAIL(&set->closed, c, link);
     net_throttle_destroy(c->throttle, set->worker->now_us);
     c->throttle = NULL;
-    net_admission_leave(set->admission, &c->peer, c->client, set->worker->now_us);
-    c->client = NULL;
+    net_admission_leave(set->admission, &c->peer, c->bounded ? c->client : NULL);
+    c->bounded = false;
     if (atomic_fetch_sub(&set->count, 1) == 1)
         set->hooks->emptied(set->owner);
     net_connection_mark(c);

@@ -8,8 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/client_key.h"
-#include "base/client_table.h"
+#include "base/clients.h"
 #include "base/memory_account.h"
 #include "net/peer.h"
 
@@ -27,7 +26,7 @@ struct net_limits {
     void *context; /* of is_privileged */
     uint32_t reserved;
 
-    /* Of one client (client_key.h). */
+    /* Of one client (base/clients.h). */
     uint32_t max_connections_per_client; /* 0: not bounded */
     uint8_t inet_prefix;                 /* bits of an IPv4 address that make a client, */
     uint8_t inet6_prefix;                /* and of an IPv6 address */
@@ -44,7 +43,7 @@ struct net_limits {
                          .max_connections = 16384,                    \
                          .idle_timeout_us = 300 * (int64_t)1000000,   \
                          .message_timeout_us = 60 * (int64_t)1000000, \
-                         .inet_prefix = CLIENT_KEY_INET_BITS,         \
-                         .inet6_prefix = CLIENT_KEY_INET6_BITS})
+                         .inet_prefix = CLIENT_INET_BITS,             \
+                         .inet6_prefix = CLIENT_INET6_BITS})
 
 #endif

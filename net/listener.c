@@ -62,24 +62,27 @@ hand_over(struct net_listener *listener, int fd, struct net_peer *peer, bool spa
     struct net_acceptor *acceptor = listener->acceptor;
     uint64_t open;
     struct net_connections *set = choose_set(acceptor, &open);
-    struct client_entry *client;
+    struct client *client;
     struct net_connection *c;
 
     peer->address.ss_family = listener->family;
-    net_admission_identify(acceptor->admission, fd, peer);
+    client = net_admission_identify(acceptor->admission, fd, peer);
     peer->for_others =
         listener->protocol->for_others && listener->protocol->for_others(listener->context, peer);
-    if (!net_admission_admit(acceptor->admission, fd, peer, open, spare, &client)) {
+    if (!net_admission_admit(acceptor->admission, fd, peer, client, open, spare)) {
+        client_release(&client);
         close(fd);
         return;
     }
     c = net_connection_create(set, fd, peer, listener->protocol, listener->context);
     if (!c) {
         net_admission_give_up(acceptor->admission, peer, client);
+        client_release(&client);
         close(fd);
         return;
     }
     c->client = client;
+    c->bounded = net_admission_is_bounded(peer);
     net_counter_add(&acceptor->accepted, 1);
     atomic_fetch_add(&set->count, 1);
     if (net_worker_number(set->worker) == 0)

@@ -8,17 +8,14 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#include "base/client_key.h"
-
 struct net_peer {
     struct sockaddr_storage address; /* AF_INET, AF_INET6 or AF_UNIX */
     socklen_t address_len;
     bool has_uid; /* an AF_UNIX peer; by SO_PEERCRED, so as of its connect() */
     uid_t uid;
     pid_t pid;
-    struct client_key client; /* the uid if there is one, otherwise the address's prefix */
-    bool is_privileged;       /* by net_limits.is_privileged, when it connected */
-    bool for_others;          /* by net_protocol.for_others, when it connected */
+    bool is_privileged; /* by net_limits.is_privileged, when it connected */
+    bool for_others;    /* by net_protocol.for_others, when it connected */
 };
 
 #endif

@@ -47,10 +47,8 @@ count_of_client(struct net_connection *const *connections, unsigned count,
 {
     unsigned same = 0;
 
-    for (unsigned i = 0; i < count; i++) {
-        if (client_key_compare(&connections[i]->peer.client, &connection->peer.client) == 0)
-            same++;
-    }
+    for (unsigned i = 0; i < count; i++)
+        same += connections[i]->client == connection->client;
     return same;
 }
 

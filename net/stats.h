@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "base/client_table.h"
+#include "base/clients.h"
 
 /* Why a connection was refused. */
 enum net_refusal {
@@ -25,7 +25,7 @@ struct net_stats {
     uint64_t connections_timed_out; /* and those closed for want of memory */
     uint64_t bytes_in;
     uint64_t bytes_out;
-    struct client_table_stats clients; /* zeros where nothing bounds a client */
+    struct clients_stats clients;
 };
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 struct net_throttle *
-net_throttle_create(struct client_entry *client, struct event_base *base, event_callback_fn on_turn,
+net_throttle_create(struct client *client, struct event_base *base, event_callback_fn on_turn,
                     void *context)
 {
     struct net_throttle *throttle = calloc(1, sizeof(*throttle));
@@ -24,7 +24,7 @@ net_throttle_cancel(struct net_throttle *throttle, int64_t now_us)
     if (!net_throttle_waits(throttle))
         return;
     event_del(&throttle->turn);
-    client_entry_cancel(throttle->client, &throttle->booking, now_us);
+    client_cancel(throttle->client, &throttle->booking, now_us);
 }
 
 void
@@ -37,7 +37,7 @@ net_throttle_destroy(struct net_throttle *throttle, int64_t now_us)
 void
 net_throttle_begin_turn(struct net_throttle *throttle, int64_t now_us)
 {
-    client_entry_redeem(throttle->client, &throttle->booking, now_us);
+    client_redeem(throttle->client, &throttle->booking, now_us);
     throttle->admitted = true;
 }
 
@@ -51,7 +51,7 @@ net_throttle_book(struct net_throttle *throttle, int64_t now_us)
         return false;
     if (throttle->booking.waiting)
         return true;
-    wait_us = client_entry_book_call(throttle->client, &throttle->booking, now_us);
+    wait_us = client_book_call(throttle->client, &throttle->booking, now_us);
     if (wait_us == 0) {
         throttle->admitted = true;
         return false;

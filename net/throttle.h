@@ -1,6 +1,6 @@
 /*
  * Throttling: a connection whose client is over its rate of messages or bytes is not read until the
- * time that was booked for its next message (client_table.h). Nothing is refused, and nothing is
+ * time that was booked for its next message (base/clients.h). Nothing is refused, and nothing is
  * tried again before that time: the kernel's buffers fill, and the peer waits.
  *
  * Everything here is for the connection's worker. Without such rates, and for privileged peers, a
@@ -16,10 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/client_table.h"
+#include "base/clients.h"
 
 struct net_throttle {
-    struct client_entry *client;
+    struct client *client;
     struct client_booking booking;
     bool admitted; /* the message that is being read, or comes next, has been counted */
     struct event turn;
@@ -29,7 +29,7 @@ struct net_throttle {
  * A throttle for a connection of this client. At the time that was booked, on_turn(fd, events,
  * context) is called on the loop; it must call net_throttle_begin_turn(). NULL without memory.
  */
-struct net_throttle *net_throttle_create(struct client_entry *client, struct event_base *base,
+struct net_throttle *net_throttle_create(struct client *client, struct event_base *base,
                                          event_callback_fn on_turn, void *context);
 
 /* The connection is closed. */
@@ -71,7 +71,7 @@ static inline void
 net_throttle_charge(struct net_throttle *throttle, size_t bytes, int64_t now_us)
 {
     if (throttle)
-        client_entry_charge(throttle->client, bytes, now_us);
+        client_charge(throttle->client, bytes, now_us);
 }
 
 #endif

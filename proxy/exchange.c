@@ -16,7 +16,7 @@ exchange_start(struct exchange *x)
 {
     x->waiter.base.notify = exchange_wake_by_cache;
     x->waiter.base.streams = x->front->streams;
-    x->waiter.client = x->client;
+    atomic_store_explicit(&x->waiter.client, x->client, memory_order_relaxed);
     x->method_id = http_method_of(x->method);
     if (!x->as_of_us)
         x->as_of_us = x->arrived_us;

@@ -3,7 +3,7 @@
  * the client speaks. A front makes it in memory of its own, all zero, and sets the first part;
  * exchange_start() looks the URL up and fetches it or joins a fetch; the front's functions are
  * called with what comes of it. A hit allocates nothing; a request that waits is counted for its
- * client (base/client_tally.h).
+ * client (base/client_share.h).
  *
  * An exchange belongs to one thread, its worker's. Only front->wake() is called on others.
  *
@@ -45,8 +45,11 @@ struct front {
      * exchange_start(), and not for most hits. It cannot fail. NULL: never left for later.
      */
     void (*fields)(struct exchange *exchange);
-    /* The entry of the client whose rate of fetches bounds it, now; NULL: none does. */
-    struct client_entry *(*limits)(struct exchange *exchange);
+    /* The client of an exchange that has left that open, as long as the exchange; NULL without
+     * memory. NULL: never left open. */
+    struct client *(*client)(struct exchange *exchange);
+    /* Does the client's rate of fetches bound it now? NULL: no. */
+    bool (*is_bounded)(struct exchange *exchange);
     /* exchange->object has its head, and as much of its body as has come: object_read(). */
     void (*head)(struct exchange *exchange);
     /* The body has grown, or is complete. NULL if the front does not stream. */
@@ -118,7 +121,8 @@ struct exchange {
     bool has_body;
     int64_t body_length;      /* its bytes; -1: unknown */
     bool no_store;            /* a bypass: fetched from the origin, and not stored */
-    struct client_key client; /* to which fetch and memory are counted */
+    struct client *client;    /* to which fetch and memory are counted; NULL: front->client() is
+                                 called when it is to wait */
     size_t waiting_bytes; /* what the front's memory for the request takes while it waits, not 0;
                              counted for the client, and charged to the account by the front */
     int64_t arrived_us;   /* of the monotonic clock */
@@ -162,7 +166,7 @@ struct exchange {
      */
     enum http_reason alone;
     bool led;               /* it has led to a fetch */
-    bool counted;           /* waiting_bytes, in the client's tally */
+    bool counted;           /* waiting_bytes, in the client's share */
     uint8_t retries;
     const char *sentence; /* of `ending` */
     enum failure ending;  /* it does not wait any more, for this reason of fail(); 0: it does */

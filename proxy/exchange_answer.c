@@ -10,7 +10,7 @@ void
 exchange_uncount(struct exchange *x)
 {
     if (x->counted)
-        client_tally_give_back(x->proxy->waiting, &x->client, x->waiting_bytes);
+        client_share_give_back(&x->proxy->waiting, x->client, x->waiting_bytes);
     x->counted = false;
 }
 

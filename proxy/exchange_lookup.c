@@ -120,6 +120,17 @@ fail(struct exchange *x, enum failure why, const char *sentence)
     return true;
 }
 
+/* The client, of which a hit knows nothing where many share a connection. */
+static struct client *
+find_client(struct exchange *x)
+{
+    if (!x->client) {
+        x->client = x->front->client(x);
+        atomic_store(&x->waiter.client, x->client);
+    }
+    return x->client;
+}
+
 /* The exchange waits for an object that another request has caused to be fetched. */
 static bool
 join(struct exchange *x)
@@ -128,7 +139,9 @@ join(struct exchange *x)
     const char *sentence;
 
     x->outcome = OUTCOME_COALESCED;
-    x->counted = client_tally_take(x->proxy->waiting, &x->client, x->waiting_bytes);
+    errno = ENOMEM;
+    x->counted = find_client(x) &&
+                 client_share_take(&x->proxy->waiting, x->client, x->waiting_bytes);
     if (x->counted)
         return false;
     sentence = origin_fill_refusal(errno, &why);
@@ -137,11 +150,19 @@ join(struct exchange *x)
     return fail(x, why, sentence);
 }
 
+static enum origin_fill_rate
+rate_of(struct exchange *x)
+{
+    if (!x->front->is_bounded || !x->front->is_bounded(x))
+        return ORIGIN_FILL_FREE;
+    return x->retries ? ORIGIN_FILL_INDEBTED : ORIGIN_FILL_RATED;
+}
+
 static struct origin_fill_request
 fill_request(struct exchange *x)
 {
     return (struct origin_fill_request){
-        .client = x->client,
+        .client = find_client(x),
         .method = x->method,
         .method_id = x->method_id,
         .fields = exchange_fields(x),
@@ -150,8 +171,7 @@ fill_request(struct exchange *x)
         .route = x->route,
         .owned = x->owned,
         .waiting_bytes = x->waiting_bytes,
-        .limits = x->front->limits ? x->front->limits(x) : NULL,
-        .late = x->retries != 0,
+        .rate = rate_of(x),
     };
 }
 

@@ -16,7 +16,7 @@ fill_begin(void *context)
     struct origin_fill *fill = context;
 
     fill->has_turn = true;
-    shedding_charge_for(&fill->proxy->shedding, &fill->client, NULL);
+    shedding_charge_for(&fill->proxy->shedding, fill->client, NULL);
 }
 
 static void
@@ -146,9 +146,9 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head, struct spa
     if (!error)
         error = origin_fill_check_wanted(fill);
     fill->body.give_up = give_up;
-    if (!error && !shedding_add(&proxy->shedding, &fill->body, &fill->client,
-                                object_size(fill->base.object), proxy_now_us(proxy)))
-        error = ENOMEM;
+    if (!error)
+        shedding_add(&proxy->shedding, &fill->body, fill->client, object_size(fill->base.object),
+                     proxy_now_us(proxy));
     return error;
 }
 
@@ -178,7 +178,7 @@ fill_head(void *context, const struct fetch_head *head)
     if (fill->passes_over)
         return FETCH_ABORT;
     buf_init(&mapped, OBJECT_MAX_META);
-    shedding_charge_for(&fill->proxy->shedding, &fill->client, NULL);
+    shedding_charge_for(&fill->proxy->shedding, fill->client, NULL);
     fill->no_store = head->no_store;
     origin_raw_parts_init(&parts);
     if (fill->raw) {
@@ -211,7 +211,7 @@ fill_body(void *context, const void *bytes, size_t len)
 
     if (fill->ended || fill->again)
         return FETCH_CONTINUE;
-    shedding_charge_for(shedding, &fill->client, &fill->body);
+    shedding_charge_for(shedding, fill->client, &fill->body);
     origin_own_append(fill, bytes, len);
     error = origin_fill_check_wanted(fill);
     if (!error)
@@ -254,7 +254,7 @@ finish(struct origin_fill *fill, int64_t total_us)
         origin_fill_explain(fill, HTTP_REASON_TOO_LARGE);
     store = atomic_load(&fill->may_keep) && !fill->reason;
 
-    shedding_charge_for(&fill->proxy->shedding, &fill->client, NULL);
+    shedding_charge_for(&fill->proxy->shedding, fill->client, NULL);
     /* The response may have become stale while it arrived. */
     if (fill->sharing.unshared)
         origin_fill_isolate(fill);
@@ -267,9 +267,8 @@ static bool
 is_of_another_client(const struct object_waiter *base, void *context)
 {
     const struct origin_waiter *waiter = (const struct origin_waiter *)base;
-    const struct client_key *client = context;
 
-    return client_key_compare(&waiter->client, client) != 0;
+    return atomic_load(&waiter->client) != context;
 }
 
 /* Its own fetch has no bound on the body. */
@@ -313,7 +312,7 @@ fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
         !origin_raw_fall_back(
             fill, origin_fill_is_disconnected(error) ? STALENESS_DISCONNECTED : STALENESS_IF_ERROR,
             failure))
-        cache_fill_fail(&fill->base, failure, sentence, retries, &fill->client);
+        cache_fill_fail(&fill->base, failure, sentence, retries, fill->client);
     return failure;
 }
 

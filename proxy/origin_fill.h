@@ -28,7 +28,7 @@
 #ifndef SUNPROXY_PROXY_ORIGIN_FILL_H
 #define SUNPROXY_PROXY_ORIGIN_FILL_H
 
-#include "base/client_table.h"
+#include "base/clients.h"
 #include "cache/fill.h"
 #include "http/method.h"
 #include "proxy/invalidation.h"
@@ -62,7 +62,7 @@
 /* What waits for an object: `base` is what the cache sees. */
 struct origin_waiter {
     struct object_waiter base;
-    struct client_key client;
+    struct client *_Atomic client; /* NULL: not known yet */
     /* Of a leader, once origin_fill_start() has returned: the origin evaluates its conditions. */
     bool sends_conditions;
     bool wants_part; /* by a range: RANGE_PART */
@@ -71,10 +71,17 @@ struct origin_waiter {
 /* The first bytes of the variants of raw objects; those of other objects are empty. */
 #define RAW_VARIANT "h"
 
+/* What the fetch is to its client's rate of fetches. */
+enum origin_fill_rate {
+    ORIGIN_FILL_FREE,     /* the rate does not hold for the request */
+    ORIGIN_FILL_RATED,    /* it takes a token, or is refused */
+    ORIGIN_FILL_INDEBTED, /* its client has waited already: it takes a token whatever it costs */
+};
+
 /* What an object is filled for. Spans are valid during the call. */
 struct origin_fill_request {
     struct origin_waiter *leader; /* whose lookup gave the fill */
-    struct client_key client;     /* that it is fetched for */
+    struct client *client;        /* that it is fetched for; NULL: there was no memory for it */
     struct span method;           /* of the request; empty: GET */
     enum http_method method_id;
     struct span fields;           /* likewise */
@@ -82,9 +89,8 @@ struct origin_fill_request {
     bool streams;                 /* a front does that waits for it, or may */
     bool bypass;                  /* the object is not stored, whatever the origin says */
     enum http_reason passes;      /* why, or why the leader's lookup passed the cache */
-    struct client_entry *limits;  /* whose rate of fetches bounds it; NULL: none */
+    enum origin_fill_rate rate;
     struct origin_route *route;   /* to the origin, which must stay; NULL: the URL itself */
-    bool late; /* the client has waited already: its rate is charged, and refuses nothing */
 
     /* Of raw requests; see struct exchange. */
     bool raw;

@@ -17,7 +17,7 @@
 struct origin_fill {
     struct cache_fill base; /* first */
     struct proxy *proxy;
-    struct client_key client; /* that it is fetched for */
+    struct client *client; /* that it is fetched for: a reference; NULL: it fails at once */
     struct sharing sharing;
     struct relay *relay; /* a reference, or NULL */
     struct shedding_body body;

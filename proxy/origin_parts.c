@@ -124,7 +124,8 @@ origin_fill_free(struct origin_fill *fill)
     buf_free(&fill->lines);
     if (fill->counted) {
         memory_uncharge(proxy->config.account, MEMORY_REQUESTS, fill->charged);
-        client_tally_give_back(proxy->waiting, &fill->client, fill->counted);
+        client_share_give_back(&proxy->waiting, fill->client, fill->counted);
     }
+    client_release(&fill->client);
     cache_fill_free(&fill->base);
 }

@@ -38,10 +38,12 @@ charge(struct origin_fill *fill, const struct fetch_request *fetch, size_t waiti
                    fill->lines.capacity + fetcher_request_bytes(fetch) +
                    (fill->route ? origin_route_longest(fill->route) : 0);
 
-    if (!client_tally_take(proxy->waiting, &fill->client, bytes + waiting_bytes))
+    if (!fill->client)
+        return ENOMEM;
+    if (!client_share_take(&proxy->waiting, fill->client, bytes + waiting_bytes))
         return errno;
     if (!memory_charge(proxy->config.account, MEMORY_REQUESTS, bytes)) {
-        client_tally_give_back(proxy->waiting, &fill->client, bytes + waiting_bytes);
+        client_share_give_back(&proxy->waiting, fill->client, bytes + waiting_bytes);
         return ENOBUFS;
     }
     fill->charged = bytes;
@@ -72,11 +74,10 @@ has_user(struct span url)
 static int64_t
 take_token(const struct origin_fill_request *request, int64_t now_us)
 {
-    if (!request->limits)
-        return 0;
-    if (!request->late)
-        return client_entry_take_fetch(request->limits, now_us);
-    client_entry_charge_fetch(request->limits, now_us);
+    if (request->rate == ORIGIN_FILL_RATED)
+        return client_take_fetch(request->client, now_us);
+    if (request->rate == ORIGIN_FILL_INDEBTED)
+        client_charge_fetch(request->client, now_us);
     return 0;
 }
 
@@ -169,7 +170,8 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     char text[FAILURE_SENTENCE];
 
     fill->proxy = proxy;
-    fill->client = request->client;
+    if (request->client)
+        fill->client = client_retain(request->client);
     fill->relay = request->relay;
     fill->bypass = request->bypass;
     fill->raw = request->raw;

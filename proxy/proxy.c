@@ -41,10 +41,8 @@ proxy_init(struct proxy *proxy, const struct proxy_config *config)
     *proxy = (struct proxy){.config = *config};
     shedding_init(&proxy->shedding);
     proxy->scratch = calloc(config->workers, sizeof(*proxy->scratch));
-    proxy->waiting = client_tally_create(config->account, MEMORY_REQUESTS);
-    if (!proxy->scratch || !proxy->waiting ||
-        pthread_mutex_init(&proxy->configuring, NULL) != 0) {
-        client_tally_destroy(proxy->waiting);
+    client_share_init_memory(&proxy->waiting, CLIENT_WAITING, config->account, MEMORY_REQUESTS);
+    if (!proxy->scratch || pthread_mutex_init(&proxy->configuring, NULL) != 0) {
         free(proxy->scratch);
         return false;
     }
@@ -61,7 +59,7 @@ proxy_destroy(struct proxy *proxy)
         buf_free(&proxy->scratch[i]);
     free(proxy->scratch);
     pthread_mutex_destroy(&proxy->configuring);
-    client_tally_destroy(proxy->waiting);
+    shedding_free(&proxy->shedding);
 }
 
 size_t

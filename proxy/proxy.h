@@ -12,7 +12,7 @@
 #include <pthread.h>
 
 #include "base/buf.h"
-#include "base/client_tally.h"
+#include "base/client_share.h"
 #include "base/memory_account.h"
 #include "cache/cache.h"
 #include "http/reason.h"
@@ -94,10 +94,10 @@ struct proxy_config {
 struct proxy {
     struct proxy_config
         config; /* constant but for shards_automatic, which `configuring` protects */
-    struct client_tally *waiting; /* what each client's waiting requests take; any thread */
-    struct shedding shedding;     /* the fetcher's thread's */
-    struct backoff backoff;       /* of refreshes in the background; any thread */
-    struct buf *scratch;          /* one for each worker: proxy_scratch() */
+    struct client_share waiting; /* the memory of waiting requests; any thread */
+    struct shedding shedding;    /* the fetcher's thread's */
+    struct backoff backoff;      /* of refreshes in the background; any thread */
+    struct buf *scratch;         /* one for each worker: proxy_scratch() */
     unsigned scratch_count;
     pthread_mutex_t configuring; /* one change of the cache's configuration at a time */
 };

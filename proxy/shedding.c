@@ -1,7 +1,5 @@
 #include "proxy/shedding.h"
 
-#include <stdlib.h>
-
 #define LEAST_GROWTH 64 /* a body moves when it has grown by this part of itself */
 
 void
@@ -13,72 +11,43 @@ shedding_init(struct shedding *shedding)
 }
 
 void
-shedding_charge_for(struct shedding *shedding, const struct client_key *client,
+shedding_free(struct shedding *shedding)
+{
+    client_release(&shedding->charging);
+}
+
+void
+shedding_charge_for(struct shedding *shedding, struct client *client,
                     const struct shedding_body *body)
 {
-    shedding->charging = *client;
+    if (shedding->charging != client) {
+        client_release(&shedding->charging);
+        shedding->charging = client_retain(client);
+    }
     shedding->growing = body;
 }
 
 /* ---- bodies and their clients ---------------------------------------------------------------- */
 
-/* A client's bodies. At most as many clients are listed as there are fetches. */
-struct shedding_client {
-    LIST_ENTRY(shedding_client) link;
-    struct client_key key;
-    unsigned bodies;
-    size_t bytes;
-};
-
-static struct shedding_client *
-find_client(struct shedding *shedding, const struct client_key *key)
-{
-    struct shedding_client *client;
-
-    LIST_FOREACH(client, &shedding->clients, link)
-    {
-        if (client_key_compare(&client->key, key) == 0)
-            return client;
-    }
-    return NULL;
-}
-
-static struct shedding_client *
-find_or_add_client(struct shedding *shedding, const struct client_key *key)
-{
-    struct shedding_client *client = find_client(shedding, key);
-
-    if (client)
-        return client;
-    client = calloc(1, sizeof(*client));
-    if (!client)
-        return NULL;
-    client->key = *key;
-    LIST_INSERT_HEAD(&shedding->clients, client, link);
-    return client;
-}
-
 static void
 set_size(struct shedding *shedding, struct shedding_body *body, size_t size)
 {
-    body->client->bytes += size - body->size;
+    body->client->body_bytes += size - body->size;
     shedding->bytes += size - body->size;
     body->size = size;
 }
 
-bool
-shedding_add(struct shedding *shedding, struct shedding_body *body, const struct client_key *client,
+void
+shedding_add(struct shedding *shedding, struct shedding_body *body, struct client *client,
              size_t size, int64_t now_us)
 {
-    body->client = find_or_add_client(shedding, client);
-    if (!body->client)
-        return false;
-    body->client->bodies++;
+    body->client = client;
+    if (client->bodies++ == 0)
+        LIST_INSERT_HEAD(&shedding->clients, client, with_bodies);
     set_size(shedding, body, size);
     body->moved_us = now_us;
     body->moved_at = 0;
     TAILQ_INSERT_TAIL(&shedding->bodies, body, link);
-    return true;
 }
 
 void
@@ -100,7 +69,7 @@ shedding_grow(struct shedding *shedding, struct shedding_body *body, size_t size
 void
 shedding_remove(struct shedding *shedding, struct shedding_body *body)
 {
-    struct shedding_client *client = body->client;
+    struct client *client = body->client;
 
     if (shedding->growing == body)
         shedding->growing = NULL;
@@ -108,10 +77,8 @@ shedding_remove(struct shedding *shedding, struct shedding_body *body)
         return;
     set_size(shedding, body, 0);
     body->client = NULL;
-    if (--client->bodies == 0) {
-        LIST_REMOVE(client, link);
-        free(client);
-    }
+    if (--client->bodies == 0)
+        LIST_REMOVE(client, with_bodies);
     TAILQ_REMOVE(&shedding->bodies, body, link);
 }
 
@@ -140,17 +107,16 @@ find_stalled(struct shedding *shedding, int64_t now_us)
 static struct shedding_body *
 find_greedy(struct shedding *shedding, size_t bytes)
 {
-    const struct shedding_client *charging = find_client(shedding, &shedding->charging), *client;
-    const struct shedding_client *most = NULL;
+    const struct client *client, *most = NULL;
     struct shedding_body *body, *largest = NULL;
-    size_t own = charging ? charging->bytes : 0;
+    size_t own = shedding->charging ? shedding->charging->body_bytes : 0;
 
-    LIST_FOREACH(client, &shedding->clients, link)
+    LIST_FOREACH(client, &shedding->clients, with_bodies)
     {
-        if (client != charging && (!most || client->bytes > most->bytes))
+        if (client != shedding->charging && (!most || client->body_bytes > most->body_bytes))
             most = client;
     }
-    if (!most || most->bytes <= own || most->bytes - own <= bytes)
+    if (!most || most->body_bytes <= own || most->body_bytes - own <= bytes)
         return NULL;
     TAILQ_FOREACH(body, &shedding->bodies, link)
     {

@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
-#include "base/client_key.h"
+#include "base/clients.h"
 
 /* Without growth for this long a body is stalled. */
 #define SHEDDING_STALL_US ((int64_t)1000000)
@@ -27,10 +27,10 @@
 /* A body that is being received; the memory is the owner's. All zero: none. */
 struct shedding_body {
     TAILQ_ENTRY(shedding_body) link;
-    struct shedding_client *client; /* that it is received for; NULL when not listed */
-    size_t size;                    /* bytes of memory */
-    int64_t moved_us;               /* when it last moved, */
-    size_t moved_at;                /* and its length then */
+    struct client *client; /* that it is received for; NULL when not listed */
+    size_t size;           /* bytes of memory */
+    int64_t moved_us;      /* when it last moved, */
+    size_t moved_at;       /* and its length then */
     /* It has been removed from the list: frees its memory and ends its fetch, which calls back
      * later and not in this call. */
     void (*give_up)(struct shedding_body *body);
@@ -38,24 +38,27 @@ struct shedding_body {
 
 struct shedding {
     TAILQ_HEAD(shedding_bodies, shedding_body) bodies; /* in the order in which they last moved */
-    LIST_HEAD(shedding_clients, shedding_client) clients; /* that have a body */
-    size_t bytes;                                         /* of all bodies */
-    struct client_key charging;          /* the client for which memory is charged now */
+    LIST_HEAD(shedding_clients, client) clients; /* that have a body */
+    size_t bytes;                                /* of all bodies */
+    struct client *charging; /* the client for which memory is charged now: a reference, or NULL */
     const struct shedding_body *growing; /* not given up: memory is being charged for it now */
 };
 
 void shedding_init(struct shedding *shedding);
 
+/* No body is listed. */
+void shedding_free(struct shedding *shedding);
+
 /*
  * Memory is charged from now on for a fetch of this client and, unless `body` is NULL, for this
  * body.
  */
-void shedding_charge_for(struct shedding *shedding, const struct client_key *client,
+void shedding_charge_for(struct shedding *shedding, struct client *client,
                          const struct shedding_body *body);
 
-/* Lists a body of `size` bytes of memory, with give_up set; false without memory. */
-bool shedding_add(struct shedding *shedding, struct shedding_body *body,
-                  const struct client_key *client, size_t size, int64_t now_us);
+/* Lists a body of `size` bytes of memory, with give_up set. The client stays until it is removed. */
+void shedding_add(struct shedding *shedding, struct shedding_body *body, struct client *client,
+                  size_t size, int64_t now_us);
 
 /*
  * The body takes `size` bytes of memory now, which may be fewer than before, and its length is

@@ -21,10 +21,16 @@ rpc_request_worker(const struct rpc_request *request)
     return request->connection->net.set->worker;
 }
 
-struct client_entry *
+struct client *
 rpc_request_client(const struct rpc_request *request)
 {
     return request->connection->net.client;
+}
+
+bool
+rpc_request_is_bounded(const struct rpc_request *request)
+{
+    return request->connection->net.bounded;
 }
 
 size_t

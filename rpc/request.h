@@ -9,7 +9,7 @@
 #include <rpc/rpc.h>
 #include <stdint.h>
 
-#include "base/client_table.h"
+#include "base/clients.h"
 #include "base/span.h"
 #include "net/peer.h"
 #include "net/worker.h"
@@ -25,11 +25,11 @@ void *rpc_request_context(const struct rpc_request *request);
 /* The worker that this request belongs to: for net_worker_post() and net_worker_number(). [any] */
 struct net_worker *rpc_request_worker(const struct rpc_request *request);
 
-/*
- * What the server knows of the caller's client (client_table.h); NULL where nothing bounds it, for
- * a privileged peer, and when the connection has gone. Valid until the procedure returns. [worker]
- */
-struct client_entry *rpc_request_client(const struct rpc_request *request);
+/* The caller's client, as long as the request. [worker] */
+struct client *rpc_request_client(const struct rpc_request *request);
+
+/* Do the client's rates hold for the caller? Not for one that is privileged or gone. [worker] */
+bool rpc_request_is_bounded(const struct rpc_request *request);
 
 /* Bytes that a request takes while it waits, whatever it asks for. [any] */
 size_t rpc_request_bytes(const struct rpc_request *request);

@@ -400,7 +400,9 @@ make_holds(struct service *service)
     const struct options *options = service->options;
 
     service->holds = calloc(1, sizeof(*service->holds));
-    return service->holds && holds_init(service->holds, options->max_holds, options->hold_timeout);
+    if (service->holds)
+        holds_init(service->holds, options->max_holds, options->hold_timeout);
+    return service->holds != NULL;
 }
 
 int
@@ -426,8 +428,6 @@ daemon_parts_free(struct daemon_parts *parts)
     fetcher_destroy(service->fetcher);
     rpc_server_destroy(service->rpc);
     http_service_free(&parts->http);
-    if (service->holds)
-        holds_free(service->holds);
     free(service->holds);
     access_log_close(service->access_log);
     request_db_close(service->request_db);

@@ -32,11 +32,22 @@ http_sender_name(struct http_connection *c)
 struct span
 http_client_name(struct http_exchange *x, char text[INET6_ADDRSTRLEN])
 {
-    return x->client ? write_name(x->client, text) : http_sender_name(x->connection);
+    return x->stated ? write_name(x->stated, text) : http_sender_name(x->connection);
 }
 
-struct client_entry *
-http_client_entry(const struct http_exchange *x)
+struct client *
+http_client(struct http_exchange *x)
 {
-    return x->client ? x->client_entry : x->connection->net.client;
+    if (!x->stated)
+        return x->connection->net.client;
+    if (!x->client)
+        x->client = net_connection_find_client(&x->connection->net,
+                                               (const struct sockaddr *)&x->stated->address);
+    return x->client;
+}
+
+bool
+http_client_is_bounded(const struct http_exchange *x)
+{
+    return (x->stated || x->connection->net.bounded) && !x->has_token;
 }

@@ -91,10 +91,9 @@ http_exchange_discard(struct http_exchange *x)
     if (x->logged)
         http_log_add(x);
     exchange_end(&x->exchange);
-    net_admission_part(c->net.set->admission, x->client_entry, c->net.read_us);
-    x->client_entry = NULL;
-    free(x->client);
-    x->client = NULL;
+    client_release(&x->client);
+    free(x->stated);
+    x->stated = NULL;
     drop(x, &x->kept_head);
     drop(x, &x->kept_fields);
     drop(x, &x->kept_lines);

@@ -21,33 +21,18 @@ http_forwarded_are_read(const struct http_connection *c)
     return http_forwarded_is_trusted(c->worker->http, http_sender(c));
 }
 
-/* Its rate of fetches needs the entry of the client, which other rates and bounds do not. */
 static bool
-join_client(struct http_exchange *x)
+set_stated(struct http_exchange *x, const struct sockaddr_storage *address)
 {
-    struct net_connections *set = x->connection->net.set;
-
-    return !set->limits->rates.fetches.per_second ||
-           net_admission_join(set->admission, &x->client->client, x->connection->net.read_us,
-                              &x->client_entry);
-}
-
-static bool
-set_client(struct http_exchange *x, const struct sockaddr_storage *address)
-{
-    const struct net_limits *limits = x->connection->net.set->limits;
-
-    x->client = malloc(sizeof(*x->client));
-    if (!x->client)
+    x->stated = malloc(sizeof(*x->stated));
+    if (!x->stated)
         return false;
-    *x->client = (struct net_peer){
+    *x->stated = (struct net_peer){
         .address = *address,
         .address_len = address->ss_family == AF_INET ? sizeof(struct sockaddr_in)
                                                      : sizeof(struct sockaddr_in6),
-        .client = client_key_of_prefix((const struct sockaddr *)address, limits->inet_prefix,
-                                       limits->inet6_prefix),
     };
-    return join_client(x);
+    return true;
 }
 
 unsigned
@@ -67,7 +52,7 @@ http_forwarded_take(struct http_exchange *x, const char **reason)
         *reason = "what a proxy in front states in the field of --forwarded-field is malformed";
         return 400;
     }
-    if (forwarded.address.ss_family != AF_UNSPEC && !set_client(x, &forwarded.address)) {
+    if (forwarded.address.ss_family != AF_UNSPEC && !set_stated(x, &forwarded.address)) {
         *reason = "the proxy cannot take another request of this client; try again";
         return 503;
     }

@@ -76,10 +76,10 @@ struct http_exchange {
     struct http_kept kept_fields; /* that go on to the origin, if it is not answered at once */
     struct http_kept kept_lines;  /* of the object that are sent, if they are in too many runs */
     struct span fields;           /* that go on to the origin, once they are made */
-    struct net_peer *client;      /* that a trusted proxy states; owned; NULL: the sender */
-    struct client_entry *client_entry; /* its, if there is a rate of fetches; otherwise NULL */
-    struct http_origin *origin;        /* of a reverse proxy; NULL: forward */
-    struct origin_choice choice;       /* of its members, for the connection of an upgrade */
+    struct net_peer *stated;      /* the peer that a trusted proxy states; owned; NULL: the sender */
+    struct client *client;        /* its client, once it is known: a reference; NULL without one */
+    struct http_origin *origin;   /* of a reverse proxy; NULL: forward */
+    struct origin_choice choice;  /* of its members, for the connection of an upgrade */
 
     int64_t arrived_us;   /* of the monotonic clock */
     enum failure failure; /* of the exchange; 0: none */
@@ -168,7 +168,7 @@ http_sender(const struct http_connection *connection)
 static inline const struct net_peer *
 http_peer(const struct http_exchange *x)
 {
-    return x->client ? x->client : http_sender(x->connection);
+    return x->stated ? x->stated : http_sender(x->connection);
 }
 
 static inline struct http_exchange *
@@ -278,8 +278,11 @@ void http_exchange_send_end(struct http_exchange *x);
 struct span http_sender_name(struct http_connection *connection);
 struct span http_client_name(struct http_exchange *x, char text[INET6_ADDRSTRLEN]);
 
-/* The entry of the client whose rate of fetches bounds the request; NULL: none does. */
-struct client_entry *http_client_entry(const struct http_exchange *x);
+/* The client, as long as the exchange; NULL without memory. */
+struct client *http_client(struct http_exchange *x);
+
+/* Does its rate of fetches bound the request, which has no token yet? */
+bool http_client_is_bounded(const struct http_exchange *x);
 
 /* ---- http_forwarded.c ------------------------------------------------------------------------ */
 

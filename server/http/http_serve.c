@@ -22,12 +22,16 @@ wake(struct exchange *exchange)
     net_worker_post(x->connection->net.set->worker, &x->task);
 }
 
-static struct client_entry *
-limits(struct exchange *exchange)
+static struct client *
+client(struct exchange *exchange)
 {
-    const struct http_exchange *x = http_exchange_of(exchange);
+    return http_client(http_exchange_of(exchange));
+}
 
-    return x->has_token ? NULL : http_client_entry(x);
+static bool
+is_bounded(struct exchange *exchange)
+{
+    return http_client_is_bounded(http_exchange_of(exchange));
 }
 
 static void
@@ -136,7 +140,8 @@ static const struct front front = {
     .streams = true,
     .wake = wake,
     .fields = make_fields,
-    .limits = limits,
+    .client = client,
+    .is_bounded = is_bounded,
     .head = head,
     .more = more,
     .fail = fail,
@@ -177,7 +182,7 @@ set_exchange(struct http_exchange *x, struct span url, int64_t as_of_us)
     x->exchange.whole_server = http_request_is_for_server(request);
     x->exchange.has_body = http_request_has_body(request);
     x->exchange.body_length = request->chunked ? -1 : request->content_length;
-    x->exchange.client = http_peer(x)->client;
+    x->exchange.client = x->stated ? x->client : c->net.client;
     x->exchange.waiting_bytes = sizeof(*x) + request->head_len;
     x->exchange.arrived_us = x->arrived_us;
     x->exchange.as_of_us = as_of_us;

@@ -91,9 +91,9 @@ http_service_init(struct http_service *http, struct service *service, uint32_t t
     service->http = http;
     name_in_via(http);
     if (read_options(http, service->options, why)) {
-        http->tunnels =
-            client_tally_create_slots(tunnels, service->options->max_fetches_per_client != 0);
-        if (http->tunnels && make_workers(http, service->workers))
+        client_share_init_slots(&http->tunnels, CLIENT_TUNNELS, tunnels,
+                                service->options->max_fetches_per_client != 0);
+        if (make_workers(http, service->workers))
             return true;
         buf_append_str(why, strerror(ENOMEM));
     }
@@ -104,7 +104,7 @@ http_service_init(struct http_service *http, struct service *service, uint32_t t
 void
 http_service_get_tunnels(const struct http_service *http, struct http_tunnel_stats *stats)
 {
-    *stats = (struct http_tunnel_stats){.open = client_tally_total(http->tunnels)};
+    *stats = (struct http_tunnel_stats){.open = client_share_total(&http->tunnels)};
     for (unsigned i = 0; i < http->service->workers; i++) {
         const struct http_tunnel_counts *counts = &http->workers[i].tunnels;
 
@@ -122,7 +122,6 @@ http_service_free(struct http_service *http)
         buf_free(&http->workers[i].fields);
     }
     free(http->workers);
-    client_tally_destroy(http->tunnels);
     networks_free(&http->purgers);
     networks_free(&http->balancers);
     networks_free(&http->trusted);

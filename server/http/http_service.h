@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 
+#include "base/client_share.h"
 #include "base/networks.h"
 #include "http/forwarded.h"
 #include "http/request_head.h"
@@ -38,8 +39,8 @@ struct http_service {
     char hit_text[128];    /* bytes of hit_lines */
     struct span hit_lines; /* Via and Cache-Status of hits, up to the parameters; of responses
                               that came in HTTP/1.1 */
-    struct client_tally *tunnels; /* owned: connected, or to be connected; any thread */
-    struct http_worker *workers;  /* owned; by the numbers of the net's */
+    struct client_share tunnels; /* connected, or to be connected; any thread */
+    struct http_worker *workers; /* owned; by the numbers of the net's */
 };
 
 /* `tunnels` bounds those that are open. False with a sentence in `why`. The options must stay. */

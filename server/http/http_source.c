@@ -15,8 +15,8 @@ http_source_is_stated_by(void *context, const struct net_peer *peer)
 enum proxy_header_result
 http_source_read(struct http_connection *c, struct span bytes, size_t *len)
 {
-    const struct net_limits *limits = c->net.set->limits;
     struct proxy_header header;
+    struct client *client;
     enum proxy_header_result result =
         c->net.peer.for_others ? proxy_header_read(bytes, &header) : PROXY_HEADER_BAD;
 
@@ -32,11 +32,9 @@ http_source_read(struct http_connection *c, struct span bytes, size_t *len)
     *c->source = (struct net_peer){
         .address = header.address,
         .address_len = header.address_len,
-        .client = client_key_of_prefix((const struct sockaddr *)&header.address,
-                                       limits->inet_prefix, limits->inet6_prefix),
     };
     c->source->for_others = http_forwarded_is_trusted(c->worker->http, c->source);
-    if (!c->source->for_others && !net_connection_set_client(&c->net, &c->source->client))
-        return PROXY_HEADER_BAD;
-    return result;
+    client = net_connection_find_client(&c->net, (const struct sockaddr *)&header.address);
+    return net_connection_set_client(&c->net, client, !c->source->for_others) ? result
+                                                                              : PROXY_HEADER_BAD;
 }

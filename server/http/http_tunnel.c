@@ -35,7 +35,8 @@ struct http_tunnel {
     size_t charged;
     size_t handshake_bytes; /* of those, for the upgrade */
     int64_t begun_us;
-    struct net_peer client;
+    struct client *client; /* a reference */
+    struct net_peer peer;
     struct span member; /* of the row, its URL; empty: no row */
 
     /* The fetcher's thread's until the task is posted. */
@@ -96,7 +97,7 @@ log_tunnel(const struct http_tunnel *tunnel)
     if (service->logs)
         service_log(service,
                     &(struct access_entry){
-                        .peer = &tunnel->client,
+                        .peer = &tunnel->peer,
                         .protocol = "http",
                         .worker = net_worker_number(tunnel->connection->net.set->worker),
                         .fetch_us = -1,
@@ -129,7 +130,8 @@ free_tunnel(struct http_tunnel *tunnel)
     tunnel->connection->tunnel = NULL;
     net_relay_destroy(tunnel->relay);
     free_handshake(tunnel);
-    client_tally_give_back(http->tunnels, &tunnel->client.client, 1);
+    client_share_give_back(&http->tunnels, tunnel->client, 1);
+    client_release(&tunnel->client);
     memory_uncharge(&http->service->memory, MEMORY_REQUESTS, tunnel->charged);
     free(tunnel);
 }
@@ -302,11 +304,10 @@ run(struct net_task *task)
 static bool
 is_over_rate(struct http_exchange *x)
 {
-    struct client_entry *client = http_client_entry(x);
-
-    if (client && !x->has_token)
-        x->has_token = client_entry_take_fetch(client, x->connection->net.read_us) == 0;
-    return client && !x->has_token;
+    if (!http_client_is_bounded(x))
+        return false;
+    x->has_token = client_take_fetch(http_client(x), x->connection->net.read_us) == 0;
+    return !x->has_token;
 }
 
 /* NULL without memory. */
@@ -340,7 +341,7 @@ create(struct http_exchange *x, const struct fetch_request *fetch)
         .charged = charged,
         .handshake_bytes = handshake,
         .begun_us = c->net.read_us,
-        .client = *http_peer(x),
+        .peer = *http_peer(x),
         .member = x->origin ? x->origin->route.members[x->choice.member].url : span_of(NULL, 0),
         .fd = -1,
         .target_len = target.len,
@@ -358,7 +359,7 @@ create(struct http_exchange *x, const struct fetch_request *fetch)
 }
 
 static const char *
-explain_bound(const struct http_service *http, const struct client_key *client, int error)
+explain_bound(const struct http_service *http, const struct client *client, int error)
 {
     if (error == EDQUOT) {
         origin_report_tunnel_refused(http->service->report, client);
@@ -374,7 +375,7 @@ start(struct http_exchange *x, struct span url, bool *bounded)
     struct http_connection *c = x->connection;
     struct http_service *http = c->worker->http;
     const struct origin *origin = &http->service->proxy.config.origin;
-    struct fetch_request fetch = {.client = http_peer(x)->client, .flags = FETCH_CONNECT_ONLY};
+    struct fetch_request fetch = {.client = http_client(x), .flags = FETCH_CONNECT_ONLY};
     struct origin_route_text text;
     struct http_tunnel *tunnel;
 
@@ -383,17 +384,20 @@ start(struct http_exchange *x, struct span url, bool *bounded)
     origin_route_set(x->origin ? &x->origin->route : NULL, x->choice.member, url, &text, &fetch);
     if (x->request.method_id != HTTP_CONNECT && !span_starts_with(fetch.url, span_str("http://")))
         return "TLS is not spoken to the origin of an upgrade";
+    if (!fetch.client)
+        return "the proxy is out of memory";
     if (is_over_rate(x))
         return "the client's rate of fetches is used up; try again";
-    if (!client_tally_take(http->tunnels, &fetch.client, 1)) {
+    if (!client_share_take(&http->tunnels, fetch.client, 1)) {
         *bounded = true;
-        return explain_bound(http, &fetch.client, errno);
+        return explain_bound(http, fetch.client, errno);
     }
     tunnel = create(x, &fetch);
     if (!tunnel) {
-        client_tally_give_back(http->tunnels, &fetch.client, 1);
+        client_share_give_back(&http->tunnels, fetch.client, 1);
         return "the proxy is out of memory";
     }
+    tunnel->client = client_retain(fetch.client);
     c->tunnel = tunnel;
     net_connection_begin_request(&c->net);
     if (origin->ops->submit(origin->context, &fetch, &sink, tunnel, &tunnel->fetch)) {

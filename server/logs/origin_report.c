@@ -174,20 +174,21 @@ may_log(struct origin_report *report, enum subject subject, struct span name, ui
 #define CLIENT_MAX (INET6_ADDRSTRLEN + 8)
 
 static const char *
-client_text(const struct client_key *client, char *text)
+client_text(const struct client *client, char *text)
 {
+    const uint8_t *bytes = client->key.bytes;
     uint32_t uid;
 
     snprintf(text, CLIENT_MAX, "unknown");
-    switch ((enum client_kind)client->kind) {
+    switch ((enum client_kind)client->key.kind) {
     case CLIENT_INET:
-        inet_ntop(AF_INET, client->bytes, text, CLIENT_MAX);
+        inet_ntop(AF_INET, bytes, text, CLIENT_MAX);
         break;
     case CLIENT_INET6:
-        inet_ntop(AF_INET6, client->bytes, text, CLIENT_MAX);
+        inet_ntop(AF_INET6, bytes, text, CLIENT_MAX);
         break;
     case CLIENT_UID:
-        memcpy(&uid, client->bytes, sizeof(uid));
+        memcpy(&uid, bytes, sizeof(uid));
         snprintf(text, CLIENT_MAX, "unix:%u", (unsigned)ntohl(uid));
         break;
     case CLIENT_UNKNOWN:
@@ -197,9 +198,9 @@ client_text(const struct client_key *client, char *text)
 }
 
 static struct span
-client_span(const struct client_key *client)
+client_span(const struct client *client)
 {
-    return span_of((const char *)client, sizeof(*client));
+    return span_of((const char *)&client->key, sizeof(client->key));
 }
 
 static void
@@ -219,14 +220,14 @@ log_queued(struct origin_report *report, const struct fetch_queued *queued)
         if (may_log(report, SUBJECT_CLIENT_AT_ORIGIN, span_str(queued->origin), &withheld))
             log_warning("fetches from %s for client %s wait: it has half of what others leave of "
                         "--max-fetches-per-origin%s",
-                        queued->origin, client_text(&queued->client, client),
+                        queued->origin, client_text(queued->client, client),
                         say_withheld(withheld, more, sizeof(more)));
         break;
     case FETCH_LIMIT_PER_CLIENT:
-        if (may_log(report, SUBJECT_CLIENT, client_span(&queued->client), &withheld))
+        if (may_log(report, SUBJECT_CLIENT, client_span(queued->client), &withheld))
             log_warning("fetches for client %s wait: it has its share of them, by "
                         "--max-fetches-per-client%s",
-                        client_text(&queued->client, client),
+                        client_text(queued->client, client),
                         say_withheld(withheld, more, sizeof(more)));
         break;
     case FETCH_LIMIT_WAITING:
@@ -248,7 +249,7 @@ origin_report_queued(struct origin_report *report, const struct fetch_queued *qu
 }
 
 void
-origin_report_tunnel_refused(struct origin_report *report, const struct client_key *client)
+origin_report_tunnel_refused(struct origin_report *report, const struct client *client)
 {
     char text[CLIENT_MAX], more[64];
     uint64_t withheld;

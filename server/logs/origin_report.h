@@ -36,7 +36,7 @@ bool origin_report_register(struct origin_report *report, struct metrics *metric
 void origin_report_queued(struct origin_report *report, const struct fetch_queued *queued);
 
 /* A client has used up its share of the tunnels. */
-void origin_report_tunnel_refused(struct origin_report *report, const struct client_key *client);
+void origin_report_tunnel_refused(struct origin_report *report, const struct client *client);
 
 /*
  * A fetch of the URL has ended with a failure, about which the fetcher said `sentence`; NULL: it

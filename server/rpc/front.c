@@ -16,7 +16,7 @@ front_begin(struct rpc_request *request, const struct front_version *version)
     memset(front, 0, sizeof(*front));
     front->exchange.proxy = &service->proxy;
     front->exchange.front = &version->front;
-    front->exchange.client = rpc_request_peer(request)->client;
+    front->exchange.client = rpc_request_client(request);
     front->exchange.waiting_bytes = rpc_request_bytes(request);
     front->exchange.arrived_us = rpc_request_arrived_us(request);
     front->exchange.worker = net_worker_number(rpc_request_worker(request));
@@ -117,10 +117,10 @@ front_wake(struct exchange *exchange)
     net_worker_post(rpc_request_worker(front_request(front)), &front->task);
 }
 
-struct client_entry *
-front_limits(struct exchange *exchange)
+bool
+front_is_bounded(struct exchange *exchange)
 {
-    return rpc_request_client(front_request(front_of(exchange)));
+    return rpc_request_is_bounded(front_request(front_of(exchange)));
 }
 
 /* ---- replies --------------------------------------------------------------------------------- */

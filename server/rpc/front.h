@@ -61,7 +61,7 @@ bool_t front_start(struct front_exchange *front, void *result);
 
 /* struct front's functions that do not depend on the version. wake: [any thread] */
 void front_wake(struct exchange *exchange);
-struct client_entry *front_limits(struct exchange *exchange);
+bool front_is_bounded(struct exchange *exchange);
 
 /*
  * Answers with a result of `size` bytes, which `encode` encodes. What it refers to is the

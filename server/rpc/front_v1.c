@@ -120,7 +120,7 @@ static const struct front_version version_1 = {
     .front =
         {
             .wake = front_wake,
-            .limits = front_limits,
+            .is_bounded = front_is_bounded,
             .head = reply_object,
             .fail = reply_failure,
         },

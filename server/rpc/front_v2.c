@@ -250,7 +250,7 @@ static const struct front_version version_2 = {
         {
             .streams = true,
             .wake = front_wake,
-            .limits = front_limits,
+            .is_bounded = front_is_bounded,
             .head = head,
             .more = more,
             .fail = fail,

@@ -7,21 +7,11 @@
 
 /* ---- of a service ---------------------------------------------------------------------------- */
 
-bool
+void
 holds_init(struct holds *holds, uint64_t most, int64_t timeout_us)
 {
     *holds = (struct holds){.timeout_us = timeout_us, .wait_us = HOLD_WAIT_US};
-    /* The share of MEMORY_REQUESTS is an eighth of the limit. */
-    memory_account_init(&holds->places, most * 8, NULL);
-    holds->tally = client_tally_create(&holds->places, MEMORY_REQUESTS);
-    return holds->tally != NULL;
-}
-
-void
-holds_free(struct holds *holds)
-{
-    client_tally_destroy(holds->tally);
-    holds->tally = NULL;
+    client_share_init_slots(&holds->places, CLIENT_CURSORS, most, true);
 }
 
 void
@@ -33,7 +23,7 @@ holds_note_shortage(struct holds *holds)
 void
 holds_get_stats(struct holds *holds, struct hold_stats *stats)
 {
-    stats->open = memory_used(&holds->places, MEMORY_REQUESTS);
+    stats->open = client_share_total(&holds->places);
     stats->opened = atomic_load(&holds->opened);
     stats->refused = atomic_load(&holds->refused);
     for (unsigned i = 0; i < HOLD_ENDS; i++)
@@ -112,15 +102,13 @@ count_holds(const struct rpc_request *request)
 static bool
 take_place(struct hold *hold)
 {
-    struct holds *holds = hold->holds;
-    const struct client_key *client = &hold->front.exchange.client;
+    return client_share_take(&hold->holds->places, hold->front.exchange.client, 1);
+}
 
-    if (!client_tally_take(holds->tally, client, 1))
-        return false;
-    if (memory_charge(&holds->places, MEMORY_REQUESTS, 1))
-        return true;
-    client_tally_give_back(holds->tally, client, 1);
-    return false;
+static void
+give_place_back(struct hold *hold)
+{
+    client_share_give_back(&hold->holds->places, hold->front.exchange.client, 1);
 }
 
 bool
@@ -135,8 +123,7 @@ hold_open(struct hold *hold, bool displaces)
     hold->open = true;
     if (getrandom(hold->name, sizeof(hold->name), 0) != sizeof(hold->name)) {
         hold->open = false;
-        memory_uncharge(&holds->places, MEMORY_REQUESTS, 1);
-        client_tally_give_back(holds->tally, &hold->front.exchange.client, 1);
+        give_place_back(hold);
         return false;
     }
     atomic_fetch_add(&holds->opened, 1);
@@ -221,8 +208,7 @@ hold_end(struct hold *hold, enum hold_end end)
     hold->open = false;
     net_timer_cancel(&hold->timer);
     hold->calls->dismiss_reads(hold);
-    client_tally_give_back(hold->holds->tally, &hold->front.exchange.client, 1);
-    memory_uncharge(&hold->holds->places, MEMORY_REQUESTS, 1);
+    give_place_back(hold);
     atomic_fetch_add(&hold->holds->ended[end], 1);
     if (!hold->used)
         finish(hold);

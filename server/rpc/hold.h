@@ -14,7 +14,7 @@
 #ifndef SUNPROXY_SERVER_RPC_HOLD_H
 #define SUNPROXY_SERVER_RPC_HOLD_H
 
-#include "base/client_tally.h"
+#include "base/client_share.h"
 #include "net/timer.h"
 #include "proxy.h"
 #include "server/rpc/front.h"
@@ -59,8 +59,7 @@ enum hold_end {
 
 /* The holds of a service. [any] */
 struct holds {
-    struct memory_account places; /* counts a hold as a byte of MEMORY_REQUESTS */
-    struct client_tally *tally;   /* likewise, by clients */
+    struct client_share places;
     int64_t timeout_us;
     int64_t wait_us;          /* HOLD_WAIT_US, but in tests */
     _Atomic int64_t short_us; /* monotonic: memory was short last; 0: never */
@@ -68,12 +67,8 @@ struct holds {
     _Atomic uint64_t ended[HOLD_ENDS];
 };
 
-/* At most `most` at a time, of which a client has at most a quarter of what others leave. False
- * without memory. */
-bool holds_init(struct holds *holds, uint64_t most, int64_t timeout_us);
-
-/* After the last hold has ended. */
-void holds_free(struct holds *holds);
+/* At most `most` at a time, of which a client has at most a quarter of what others leave. */
+void holds_init(struct holds *holds, uint64_t most, int64_t timeout_us);
 
 /* There is no memory for a fetch: for a while holds that are not read end. */
 void holds_note_shortage(struct holds *holds);

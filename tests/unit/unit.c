@@ -1,5 +1,6 @@
 #include "tests/unit/unit.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -8,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/clients.h"
 
 #define EXIT_SKIPPED 77 /* as automake has it */
 #define EXIT_USAGE 64   /* EX_USAGE */
@@ -50,6 +53,42 @@ unit_dataset(const char *name)
     if (access(path, R_OK) != 0)
         unit_skip("%s is not here", path);
     return path;
+}
+
+static struct client clients[UNIT_CLIENTS];
+
+__attribute__((constructor)) static void
+make_clients(void)
+{
+    for (uint32_t uid = 0; uid < UNIT_CLIENTS; uid++) {
+        uint32_t number = htonl(uid);
+
+        clients[uid].key.kind = CLIENT_UID;
+        memcpy(clients[uid].key.bytes, &number, sizeof(number));
+        clients[uid].references = 1;
+    }
+}
+
+struct client *
+unit_client(unsigned uid)
+{
+    ck_assert_uint_lt(uid, UNIT_CLIENTS);
+    return &clients[uid];
+}
+
+bool
+unit_clients_are_idle(void)
+{
+    bool idle = true;
+
+    for (unsigned uid = 0; uid < UNIT_CLIENTS; uid++) {
+        const struct client *client = &clients[uid];
+
+        idle = idle && client->references == 1 && client->connections == 0 && client->bodies == 0;
+        for (unsigned i = 0; i < CLIENT_SHARED; i++)
+            idle = idle && client->has[i] == 0;
+    }
+    return idle;
 }
 
 unsigned

@@ -57,6 +57,16 @@ const char *unit_dataset(const char *name);
 unsigned unit_open_descriptors(void);
 
 /*
+ * The client of this uid, below UNIT_CLIENTS, in no table: static memory, whose last reference is
+ * not released.
+ */
+enum { UNIT_CLIENTS = 1024 };
+struct client *unit_client(unsigned uid);
+
+/* Has nothing been left with any of them? */
+bool unit_clients_are_idle(void);
+
+/*
  * A number from 0 to before `below`, drawn from a state that may begin as any number (Knuth's
  * linear congruential generator, The Art of Computer Programming, 3.3.4). The same state draws the
  * same.

@@ -113,7 +113,7 @@ armed_fetch(struct fetcher *fetcher, const struct armed_calls *calls, unsigned n
     outcome_init(o);
     snprintf(o->url, sizeof(o->url), "%.*s", (int)request->url.len, request->url.ptr);
     ck_assert(
-        fetcher_submit(fetcher, &GET(outcome_client, "file:///refused", ""), &sink, &armed, NULL));
+        fetcher_submit(fetcher, &GET(OUTCOME_CLIENT, "file:///refused", ""), &sink, &armed, NULL));
     outcome_wait(o);
     ck_assert_uint_eq(o->dones, 1);
     ck_assert_uint_le(o->heads, 1);

@@ -81,7 +81,7 @@ START_TEST(fetching)
     fetcher = start_fetcher(&config);
     expect_page(fetcher, "page", "%s", url);
     /* The options of two transfers, for the most part. */
-    ck_assert_uint_ge(armed_walk(fetcher, &calls, &GET(outcome_client, url, "A: b\r\n"), "page"),
+    ck_assert_uint_ge(armed_walk(fetcher, &calls, &GET(OUTCOME_CLIENT, url, "A: b\r\n"), "page"),
                       80);
     expect_page(fetcher, "page", "%s", url);
     fetcher_destroy(fetcher);
@@ -111,7 +111,7 @@ START_TEST(going_on_after_a_pause)
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/", origin->port);
     fetcher = start_fetcher(&config);
     for (unsigned n = 1;; n++) {
-        bool failed = armed_fetch(fetcher, &calls, n, &GET(outcome_client, url, "A: b\r\n"), &o);
+        bool failed = armed_fetch(fetcher, &calls, n, &GET(OUTCOME_CLIENT, url, "A: b\r\n"), &o);
 
         unable += o.error == FETCH_INTERNAL && o.heads == 1;
         if (!failed)

@@ -53,8 +53,6 @@ outcome_done(void *context, enum fetch_error error, const char *sentence, int64_
     pthread_mutex_unlock(&o->lock);
 }
 
-const struct client_key outcome_client = {.kind = CLIENT_UNKNOWN};
-
 void
 outcome_hop(void *context, const struct fetch_hop *hop)
 {
@@ -137,7 +135,7 @@ fetch_with(struct fetcher *fetcher, const char *url, const char *headers, struct
 {
     outcome_init(o);
     snprintf(o->url, sizeof(o->url), "%s", url);
-    ck_assert(fetcher_submit(fetcher, &GET(outcome_client, url, headers), &outcome_sink, o, NULL));
+    ck_assert(fetcher_submit(fetcher, &GET(OUTCOME_CLIENT, url, headers), &outcome_sink, o, NULL));
     outcome_wait(o);
     ck_assert_uint_eq(o->dones, 1);
     ck_assert_int_ge(o->total_us, 0);

@@ -39,7 +39,7 @@ void outcome_init(struct outcome *o);
 void outcome_free(struct outcome *o);
 
 /* The client of fetches that need no particular one. */
-extern const struct client_key outcome_client;
+#define OUTCOME_CLIENT unit_client(UNIT_CLIENTS - 1)
 
 /* A plain GET of a client, by C strings. */
 #define GET(of, address, lines) \

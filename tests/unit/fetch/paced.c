@@ -128,7 +128,10 @@ paced_request(char *url, size_t size, uint16_t port, const char *method, const c
               unsigned flags)
 {
     snprintf(url, size, "http://127.0.0.1:%u%s", port, path);
-    return (struct fetch_request){.method = span_str(method), .url = span_str(url), .flags = flags};
+    return (struct fetch_request){.client = OUTCOME_CLIENT,
+                                  .method = span_str(method),
+                                  .url = span_str(url),
+                                  .flags = flags};
 }
 
 static void

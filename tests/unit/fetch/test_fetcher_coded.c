@@ -62,7 +62,7 @@ START_TEST(bodies_over_the_bound)
 {
     const struct row *row = &rows[_i];
     struct line script[2] = {{.path = "/"}, {.path = NULL}};
-    struct fetch_request request = {.flags = row->flags};
+    struct fetch_request request = {.client = OUTCOME_CLIENT, .flags = row->flags};
     struct origin *origin;
     struct fetcher *fetcher;
     struct outcome o;

@@ -30,7 +30,7 @@ static enum fetch_error
 connect_to(struct fetcher *fetcher, struct tunnel *tunnel, const char *url)
 {
     struct fetch_sink sink = outcome_sink;
-    struct fetch_request request = GET(outcome_client, url, "");
+    struct fetch_request request = GET(OUTCOME_CLIENT, url, "");
 
     sink.connected = on_connected;
     request.flags = FETCH_CONNECT_ONLY;

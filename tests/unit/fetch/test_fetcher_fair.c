@@ -20,19 +20,11 @@ static const struct line script[] = {
 
 static struct outcome outcomes[GREEDY * EACH];
 
-static struct client_key
-client_number(unsigned number)
-{
-    return client_key_of_uid(number);
-}
-
 static void
 submit_for(struct fetcher *fetcher, unsigned number, struct outcome *o, const char *url)
 {
-    struct client_key client = client_number(number);
-
     outcome_init(o);
-    ck_assert(fetcher_submit(fetcher, &GET(client, url, ""), &outcome_sink, o, NULL));
+    ck_assert(fetcher_submit(fetcher, &GET(unit_client(number), url, ""), &outcome_sink, o, NULL));
 }
 
 /* `count` fetches for a client; "%u" in the format of the URL is their number. */

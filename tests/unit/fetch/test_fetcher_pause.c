@@ -479,7 +479,7 @@ START_TEST(cancelled_at_each_stage)
     paced_init(&resolving, p.fetcher);
     paced_submit(&active, &p.request);
     paced_submit(&queued, &p.request);
-    request = GET(outcome_client, "http://hang.test/", "");
+    request = GET(OUTCOME_CLIENT, "http://hang.test/", "");
     paced_submit(&resolving, &request);
     fetcher_cancel(p.fetcher, queued.id);
     paced_expect(&queued, FETCH_CANCELLED);

@@ -262,7 +262,7 @@ START_TEST(a_configured_url_and_what_it_redirects_to)
     struct fetcher *fetcher;
     struct outcome o;
     char answer[128], url[64];
-    struct fetch_request request = {.client = outcome_client,
+    struct fetch_request request = {.client = OUTCOME_CLIENT,
                                     .host = span_str("site.test:81"),
                                     .flags = FETCH_CONFIGURED};
 
@@ -309,7 +309,7 @@ START_TEST(the_host_of_a_request_is_not_sent_elsewhere)
     snprintf(field, sizeof(field), "Host: 127.0.0.1:%u\r\n", target->port);
     outcome_init(&o);
     ck_assert(fetcher_submit(fetcher,
-                             &(struct fetch_request){.client = outcome_client,
+                             &(struct fetch_request){.client = OUTCOME_CLIENT,
                                                      .url = span_str(url),
                                                      .host = span_str("site.test")},
                              &outcome_sink, &o, NULL));

@@ -211,7 +211,7 @@ START_TEST(a_host_of_the_requests_proves_nothing)
         snprintf(url, sizeof(url), "https://localhost:%u/page", servers[i].port);
         outcome_init(&o);
         ck_assert(fetcher_submit(fetcher,
-                                 &(struct fetch_request){.client = outcome_client,
+                                 &(struct fetch_request){.client = OUTCOME_CLIENT,
                                                          .url = span_str(url),
                                                          .host = span_str("other.test")},
                                  &outcome_sink, &o, NULL));
@@ -276,7 +276,7 @@ START_TEST(no_tls_at_all)
         int fd;
 
         snprintf(url, sizeof(url), "https://127.0.0.1:%u/", port);
-        ck_assert(fetcher_submit(fetcher, &GET(outcome_client, url, ""), &outcome_sink, &o, NULL));
+        ck_assert(fetcher_submit(fetcher, &GET(OUTCOME_CLIENT, url, ""), &outcome_sink, &o, NULL));
         fd = accept(listener, NULL, NULL);
         scripted_send(fd, "HTTP/1.1 400 Bad\r\n\r\n", 20);
         close(fd);
@@ -469,7 +469,7 @@ START_TEST(http2)
     snprintf(url, sizeof(url), "https://127.0.0.1:%u/page", port);
     for (unsigned i = 0; i < 20; i++) {
         outcome_init(&outcomes[i]);
-        ck_assert(fetcher_submit(fetcher, &GET(outcome_client, url, "X-A: b\r\n"), &outcome_sink,
+        ck_assert(fetcher_submit(fetcher, &GET(OUTCOME_CLIENT, url, "X-A: b\r\n"), &outcome_sink,
                                  &outcomes[i], NULL));
     }
     for (unsigned i = 0; i < 20; i++) {

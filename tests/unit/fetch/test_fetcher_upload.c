@@ -555,7 +555,7 @@ START_TEST(headers_of_requests_with_a_body)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct fetch_request request = GET(outcome_client, "http://a.test/", rows[i].headers);
+        struct fetch_request request = GET(OUTCOME_CLIENT, "http://a.test/", rows[i].headers);
         char why[256] = "";
 
         request.method = span_str("POST");

@@ -280,6 +280,7 @@ run(struct fetcher *fetcher, const struct origin *origin, const struct row *row,
     };
     char url[64];
     struct fetch_request request = {
+        .client = OUTCOME_CLIENT,
         .method = span_str(row && row->method ? row->method : "GET"),
         .headers = span_str(row && row->fields ? row->fields : ""),
         .flags = FETCH_UNDECODED | FETCH_NO_REDIRECTS | FETCH_MAY_PAUSE,

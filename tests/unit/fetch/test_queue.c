@@ -11,20 +11,15 @@
 
 /* ---- by hand ------------------------------------------------------------------------- */
 
-static struct client_key
-client_number(unsigned number)
-{
-    return client_key_of_uid(number);
-}
-
 static struct queue *
 create(unsigned opening, unsigned streaming, unsigned per_origin, unsigned per_client)
 {
-    struct queue *queue = queue_create(&(struct queue_limits){.opening = opening,
-                                                              .streaming = streaming,
-                                                              .per_origin = per_origin,
-                                                              .client_opening = per_client,
-                                                              .client_streaming = per_client});
+    const struct queue_limits limits = {.opening = opening,
+                                        .streaming = streaming,
+                                        .per_origin = per_origin,
+                                        .client_opening = per_client,
+                                        .client_streaming = per_client};
+    struct queue *queue = queue_create(&limits, CLIENT_FETCHES);
 
     ck_assert_ptr_nonnull(queue);
     return queue;
@@ -33,9 +28,7 @@ create(unsigned opening, unsigned streaming, unsigned per_origin, unsigned per_c
 static void
 enter(struct queue *queue, struct queue_item *item, unsigned client, const char *origin)
 {
-    struct client_key key = client_number(client);
-
-    ck_assert(queue_add(queue, item, &key, origin));
+    ck_assert(queue_add(queue, item, unit_client(client), origin));
 }
 
 /* Starts all that may; how many. */
@@ -380,8 +373,10 @@ END_TEST
  */
 START_TEST(the_bound_of_a_client)
 {
-    struct queue *queue = queue_create(&(struct queue_limits){
-        .opening = 8, .streaming = 8, .client_opening = 2, .client_streaming = 4});
+    struct queue *queue = queue_create(
+        &(struct queue_limits){
+            .opening = 8, .streaming = 8, .client_opening = 2, .client_streaming = 4},
+        CLIENT_FETCHES);
     struct queue_item a[9] = {0};
 
     for (unsigned i = 0; i < 9; i++)
@@ -673,7 +668,7 @@ START_TEST(random_sequences)
         {.opening = 16, .streaming = 3, .client_opening = 3, .client_streaming = 1},
     };
     static struct model m;
-    struct queue *queue = queue_create(&limits[_i]);
+    struct queue *queue = queue_create(&limits[_i], CLIENT_FETCHES);
 
     memset(&m, 0, sizeof(m));
     m.limits = limits[_i];

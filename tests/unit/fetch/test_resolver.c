@@ -19,7 +19,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool released;
 static unsigned hanging, calls, notified, freed;
 
-static const struct client_key client = {.kind = CLIENT_UNKNOWN};
+#define CLIENT unit_client(0)
 
 static struct addrinfo *
 one_address(int family)
@@ -159,7 +159,7 @@ look_up(struct resolver *resolver, const char *host)
     struct resolver_query query = {0};
     int found;
 
-    if (resolver_lookup(resolver, &query, &client, host) == RESOLVER_PENDING)
+    if (resolver_lookup(resolver, &query, CLIENT, host) == RESOLVER_PENDING)
         ck_assert_ptr_eq(collect(resolver), &query);
     if (query.error)
         return query.error;
@@ -173,7 +173,7 @@ START_TEST(a_hanging_name_stalls_no_other)
     struct resolver *resolver = start(2, 8, 1000000);
     struct resolver_query stuck = {0};
 
-    ck_assert_int_eq(resolver_lookup(resolver, &stuck, &client, "hang"), RESOLVER_PENDING);
+    ck_assert_int_eq(resolver_lookup(resolver, &stuck, CLIENT, "hang"), RESOLVER_PENDING);
     wait_until_hanging(1);
     ck_assert_int_eq(look_up(resolver, "a"), 1);
     ck_assert_int_eq(look_up(resolver, "b"), 1);
@@ -189,24 +189,24 @@ END_TEST
 /* Names that hang take up the share of their client, also after they were given up. */
 START_TEST(a_clients_names_do_not_use_the_threads_of_others)
 {
-    const struct client_key other = client_key_of_uid(1);
+    struct client *other = unit_client(1);
     struct resolver *resolver = start_shared(4, 2, 8, 0);
     struct resolver_query stuck[6] = {0}, query = {0};
     char host[16];
 
     for (unsigned i = 0; i < 6; i++) {
         snprintf(host, sizeof(host), "hang-%u", i);
-        ck_assert_int_eq(resolver_lookup(resolver, &stuck[i], &client, host), RESOLVER_PENDING);
+        ck_assert_int_eq(resolver_lookup(resolver, &stuck[i], CLIENT, host), RESOLVER_PENDING);
     }
     wait_until_hanging(2);
     resolver_cancel(resolver, &stuck[0]);
     resolver_cancel(resolver, &stuck[1]);
-    ck_assert_int_eq(resolver_lookup(resolver, &query, &other, "a"), RESOLVER_PENDING);
+    ck_assert_int_eq(resolver_lookup(resolver, &query, other, "a"), RESOLVER_PENDING);
     ck_assert_ptr_eq(collect(resolver), &query);
     resolved_release(&query.resolved);
     ck_assert_uint_eq(hanging, 2);
     /* A name that waits for another client's turn is looked up in the first one. */
-    ck_assert_int_eq(resolver_lookup(resolver, &query, &other, "hang-5"), RESOLVER_PENDING);
+    ck_assert_int_eq(resolver_lookup(resolver, &query, other, "hang-5"), RESOLVER_PENDING);
     wait_until_hanging(3);
     ck_assert_uint_eq(calls, 4);
     release();
@@ -224,7 +224,7 @@ START_TEST(one_look_up_for_all_queries)
     struct resolver_query queries[10] = {0};
 
     for (unsigned i = 0; i < 10; i++)
-        ck_assert_int_eq(resolver_lookup(resolver, &queries[i], &client, "hang"), RESOLVER_PENDING);
+        ck_assert_int_eq(resolver_lookup(resolver, &queries[i], CLIENT, "hang"), RESOLVER_PENDING);
     wait_until_hanging(1);
     release();
     for (unsigned i = 0; i < 10; i++) {
@@ -286,22 +286,22 @@ START_TEST(a_cancelled_query_is_not_answered)
     struct resolver *resolver = start(1, 8, 0);
     struct resolver_query stuck = {0}, queued = {0}, other = {0};
 
-    resolver_lookup(resolver, &stuck, &client, "hang");
+    resolver_lookup(resolver, &stuck, CLIENT, "hang");
     wait_until_hanging(1);
     /* Queued behind it, and taken back before a thread began. */
-    resolver_lookup(resolver, &queued, &client, "never");
+    resolver_lookup(resolver, &queued, CLIENT, "never");
     resolver_cancel(resolver, &queued);
     resolver_cancel(resolver, &queued);
     ck_assert(!queued.pending);
     resolver_cancel(resolver, &stuck);
-    resolver_lookup(resolver, &other, &client, "other");
+    resolver_lookup(resolver, &other, CLIENT, "other");
     release();
     ck_assert_ptr_eq(collect(resolver), &other);
     resolved_release(&other.resolved);
     ck_assert_uint_eq(calls, 2);
     /* Answered, but not collected. */
     notified = 0;
-    resolver_lookup(resolver, &other, &client, "other");
+    resolver_lookup(resolver, &other, CLIENT, "other");
     pthread_mutex_lock(&lock);
     while (notified == 0)
         pthread_cond_wait(&changed, &lock);
@@ -317,8 +317,8 @@ START_TEST(a_stuck_thread_is_given_up)
     struct resolver *resolver = start(3, 8, 1000000);
     struct resolver_query a = {0}, b = {0};
 
-    resolver_lookup(resolver, &a, &client, "hang-a");
-    resolver_lookup(resolver, &b, &client, "hang-b");
+    resolver_lookup(resolver, &a, CLIENT, "hang-a");
+    resolver_lookup(resolver, &b, CLIENT, "hang-b");
     wait_until_hanging(2);
     look_up(resolver, "free");
     resolver_cancel(resolver, &a);
@@ -346,7 +346,7 @@ START_TEST(a_lot_of_names)
         char host[16];
 
         snprintf(host, sizeof(host), "h%u", i % 37);
-        if (resolver_lookup(resolver, &queries[i], &client, host) == RESOLVER_ANSWERED)
+        if (resolver_lookup(resolver, &queries[i], CLIENT, host) == RESOLVER_ANSWERED)
             resolved_release(&queries[i].resolved);
         else
             pending++;

@@ -37,7 +37,7 @@ START_TEST(whole_fetches)
     config.dns_ttl_us = 0;
     fetcher = start_fetcher(&config);
     ck_assert_uint_ge(
-        armed_walk(fetcher, &allocations, &GET(outcome_client, url, "A: b\r\n"), "page"), 30);
+        armed_walk(fetcher, &allocations, &GET(OUTCOME_CLIENT, url, "A: b\r\n"), "page"), 30);
     expect_page(fetcher, "page", "%s", url);
     fetcher_destroy(fetcher);
     origin_stop(first);
@@ -59,7 +59,7 @@ START_TEST(whole_uploads)
     char url[64];
 
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/", origin->port);
-    request = GET(outcome_client, url, "Content-Type: text/plain\r\n");
+    request = GET(OUTCOME_CLIENT, url, "Content-Type: text/plain\r\n");
     request.method = span_str("POST");
     request.flags = FETCH_MAY_PAUSE | FETCH_UNDECODED;
     request.body =

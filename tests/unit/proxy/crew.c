@@ -44,7 +44,7 @@ crew_request_init(struct crew_worker *worker, struct crew_request *request,
     request->exchange.proxy = &scene.proxy;
     request->exchange.front = front;
     request->exchange.url = span_str(url);
-    request->exchange.client = client_key_of_uid(client);
+    request->exchange.client = unit_client(client);
     request->exchange.waiting_bytes = 100;
     request->exchange.arrived_us = scene.now_us;
     request->exchange.worker = worker->number;

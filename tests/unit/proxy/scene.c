@@ -405,12 +405,13 @@ scene_end(void)
     ck_assert_uint_eq(scene.visits, 0);
     ck_assert(cache_is_valid(scene.cache));
     ck_assert_uint_eq(scene_stats().busy, 0);
-    ck_assert_uint_eq(client_tally_clients(scene.proxy.waiting), 0);
+    ck_assert_uint_eq(client_share_total(&scene.proxy.waiting), 0);
     ck_assert_uint_eq(memory_used(&scene.account, MEMORY_REQUESTS), 0);
     ck_assert_uint_eq(memory_used(&scene.account, MEMORY_PAGES), 0);
     ck_assert(TAILQ_EMPTY(&scene.proxy.shedding.bodies));
     ck_assert(LIST_EMPTY(&scene.proxy.shedding.clients));
     proxy_destroy(&scene.proxy);
+    ck_assert(unit_clients_are_idle());
     cache_destroy(scene.cache);
     metrics_destroy(scene.metrics);
     pthread_mutex_destroy(&scene.lock);

@@ -14,6 +14,9 @@
 #define SECOND ((int64_t)1000000)
 #define MIB ((uint64_t)1 << 20)
 
+/* The client of requests that need no particular one. */
+#define SCENE_CLIENT unit_client(UNIT_CLIENTS - 1)
+
 /* ---- the proxy ------------------------------------------------------------------------------- */
 
 struct scene_options {
@@ -75,7 +78,7 @@ struct cache_stats scene_stats(void);
 
 struct scene_fetch {
     TAILQ_ENTRY(scene_fetch) link;
-    struct client_key client;
+    struct client *client;
     const struct fetch_sink *sink;
     void *context;
     uint64_t id;
@@ -139,8 +142,8 @@ struct visit {
     struct origin_route *route;
     bool has_body;
     int64_t body_length;
-    struct client_key client;
-    struct client_entry *limits;
+    struct client *client; /* NULL: SCENE_CLIENT */
+    bool bounded;          /* by the client's rate of fetches */
     size_t waiting_bytes;
     bool cancels_in_head; /* of a visit that streams */
     bool paces;           /* likewise: it reads up to `reads_to` at most */

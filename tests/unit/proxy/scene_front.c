@@ -23,10 +23,19 @@ wake(struct exchange *exchange)
     TAILQ_INSERT_TAIL(&scene.woken, visit, link);
 }
 
-static struct client_entry *
-limits(struct exchange *exchange)
+/* A visit's client is known from its beginning, or found when it waits, which has one effect. */
+static struct client *
+client(struct exchange *exchange)
 {
-    return visit_of(exchange)->limits;
+    const struct visit *visit = visit_of(exchange);
+
+    return visit->client ? visit->client : SCENE_CLIENT;
+}
+
+static bool
+is_bounded(struct exchange *exchange)
+{
+    return visit_of(exchange)->bounded;
 }
 
 /* Nothing may touch the exchange from here on: scene_end() and expect_*() look. */
@@ -157,13 +166,20 @@ space(struct exchange *exchange)
     visit_of(exchange)->spaces++;
 }
 
-static const struct front whole = {.wake = wake, .limits = limits, .head = head, .fail = failed};
-static const struct front streaming = {
-    .streams = true, .wake = wake, .limits = limits, .head = head, .more = more, .fail = failed};
+static const struct front whole = {
+    .wake = wake, .client = client, .is_bounded = is_bounded, .head = head, .fail = failed};
+static const struct front streaming = {.streams = true,
+                                       .wake = wake,
+                                       .client = client,
+                                       .is_bounded = is_bounded,
+                                       .head = head,
+                                       .more = more,
+                                       .fail = failed};
 static const struct front raw = {.streams = true,
                                  .wake = wake,
                                  .fields = make_fields,
-                                 .limits = limits,
+                                 .client = client,
+                                 .is_bounded = is_bounded,
                                  .head = head,
                                  .more = more,
                                  .fail = failed,
@@ -194,7 +210,7 @@ visit(struct visit *visit)
         .has_body = visit->has_body,
         .body_length = visit->body_length,
         .no_store = visit->no_store,
-        .client = visit->client,
+        .client = visit->raw ? NULL : client(&visit->exchange),
         .waiting_bytes = visit->waiting_bytes ? visit->waiting_bytes : 10,
         .arrived_us = scene.now_us,
     };
@@ -223,7 +239,7 @@ void
 visit_url(struct visit *v, const char *url, unsigned client)
 {
     *v = (struct visit){
-        .url = url, .client = client_key_of_uid(client), .streams = v->streams, .paces = v->paces};
+        .url = url, .client = unit_client(client), .streams = v->streams, .paces = v->paces};
     ck_assert(!visit(v));
 }
 

@@ -175,7 +175,7 @@ begin(struct connection *c, struct span url)
     r->exchange.proxy = c->net.context;
     r->exchange.front = &front;
     r->exchange.url = url;
-    r->exchange.client = client_key_of_uid((uid_t)c->net.fd);
+    r->exchange.client = unit_client((unsigned)c->net.fd);
     r->exchange.waiting_bytes = sizeof(*r);
     r->exchange.arrived_us = proxy_now_us(r->exchange.proxy);
     r->exchange.worker = net_worker_number(c->net.set->worker);

@@ -92,7 +92,7 @@ START_TEST(a_miss_is_fetched_for_its_client_and_stored)
     visit_url(&v, URL, 7);
     expect_waiting(&v);
     fetch = scene_fetch(URL);
-    ck_assert_int_eq(client_key_compare(&fetch->client, &v.client), 0);
+    ck_assert_ptr_eq(fetch->client, v.client);
     ck_assert_str_eq(fetch->fields, "");
     scene_respond(URL, "Content-Type: text/plain\r\n", 100);
     expect_body(&v, OUTCOME_MISS, 100);

@@ -10,52 +10,42 @@
 
 static const struct scene_options defaults;
 
-static struct client_table *table;
-
-static struct client_entry *
-limited(unsigned number, uint64_t burst)
+/* A client with a fetch a second. It may outlive its table. */
+static struct client *
+limited(void)
 {
-    const struct client_table_config config = {
-        .max_idle = 10, .rates = {.fetches = {.per_second = 1, .burst = (uint32_t)burst}}};
-    struct client_key key = client_key_of_uid(number);
-    struct client_entry *entry;
+    struct clients *table =
+        clients_create(&(struct clients_config){.rates.fetches = {.per_second = 1, .burst = 1}});
+    struct client *client;
 
-    if (!table)
-        table = client_table_create(&config);
     ck_assert_ptr_nonnull(table);
-    ck_assert_int_eq(client_table_connect(table, &key, scene.now_us, &entry), CLIENT_TABLE_OK);
-    return entry;
-}
-
-static void
-unlimit(struct client_entry *entry)
-{
-    client_table_disconnect(table, entry, scene.now_us);
-    client_table_destroy(table);
-    table = NULL;
+    client = clients_find_uid(table, 1, scene.now_us);
+    ck_assert_ptr_nonnull(client);
+    clients_destroy(table);
+    return client;
 }
 
 START_TEST(the_rate_bounds_fetches_and_nothing_else)
 {
     struct visit v = {.url = URL}, waiting = {0};
-    struct client_entry *entry;
+    struct client *client;
 
     scene_begin(&defaults);
-    entry = limited(1, 1);
+    client = limited();
     visit_url(&waiting, URL, 2);
-    v.limits = entry;
-    v.client = client_key_of_uid(1);
+    v.client = client;
+    v.bounded = true;
     /* It joins, which costs no fetch. */
     ck_assert(!visit(&v));
     scene_respond(URL, "", 5);
     expect_body(&v, OUTCOME_COALESCED, 5);
     /* A hit costs none. */
-    v = (struct visit){.url = URL, .limits = entry};
+    v = (struct visit){.url = URL, .client = client, .bounded = true};
     ck_assert(visit(&v));
     /* One fetch is free, the next is refused; so is a bypass. */
     for (unsigned i = 0; i < 3; i++) {
         v = (struct visit){
-            .url = i < 2 ? "http://origin.test/other" : URL, .limits = entry, .no_store = i == 2};
+            .url = i < 2 ? "http://origin.test/other" : URL, .client = client, .bounded = true, .no_store = i == 2};
         /* What is refused is refused at once. */
         ck_assert_int_eq(visit(&v), i > 0);
         if (i == 0)
@@ -70,47 +60,47 @@ START_TEST(the_rate_bounds_fetches_and_nothing_else)
     ck_assert_ptr_nonnull(strstr(v.sentence, "try again in 1.00 s"));
     /* A URL that cannot be fetched is said to be one, and costs no token. */
     for (unsigned i = 0; i < 2; i++) {
-        v = (struct visit){.url = "ftp://origin.test/", .limits = entry};
+        v = (struct visit){.url = "ftp://origin.test/", .client = client, .bounded = true};
         ck_assert(visit(&v));
         expect_failure(&v, FAILURE_BAD_URL, "");
         scene.now_us += i == 0 ? SECOND : 0;
     }
     scene.now_us -= SECOND;
     scene.now_us += SECOND;
-    v = (struct visit){.url = "http://origin.test/other", .limits = entry};
+    v = (struct visit){.url = "http://origin.test/other", .client = client, .bounded = true};
     ck_assert(!visit(&v));
     ck_assert_uint_eq(scene_fetches(), 1);
     scene_respond(v.url, "", 5);
-    unlimit(entry);
     scene_end();
+    client_release(&client);
 }
 END_TEST
 
 START_TEST(a_fetch_after_a_wait_is_charged_to_the_rate_and_not_refused)
 {
     struct visit first = {0}, second = {.url = URL};
-    struct client_entry *entry;
+    struct client *client;
     struct scene_fetch *fetch;
 
     scene_begin(&defaults);
-    entry = limited(1, 1);
+    client = limited();
     visit_url(&first, URL, 2);
-    second.limits = entry;
-    second.client = client_key_of_uid(1);
-    ck_assert_int_eq(client_entry_take_fetch(entry, scene.now_us), 0);
+    second.client = client;
+    second.bounded = true;
+    ck_assert_int_eq(client_take_fetch(client, scene.now_us), 0);
     ck_assert(!visit(&second));
     fetch = scene_fetch(URL);
     scene_hop(fetch, "Set-Cookie: a=b\r\n", false);
     scene_run();
     ck_assert_uint_eq(scene_fetches(), 2);
     /* The token that the client had taken, and one of debt. */
-    ck_assert_int_eq(client_entry_take_fetch(entry, scene.now_us), 2 * SECOND);
+    ck_assert_int_eq(client_take_fetch(client, scene.now_us), 2 * SECOND);
     while (scene_fetches())
         scene_respond(URL, "Set-Cookie: a=b\r\n", 5);
     expect_body(&first, OUTCOME_MISS, 5);
     expect_body(&second, OUTCOME_MISS, 5);
-    unlimit(entry);
     scene_end();
+    client_release(&client);
 }
 END_TEST
 
@@ -125,7 +115,7 @@ fill_up(struct visit *refused, const char *format, size_t *count)
         struct visit *v = &visits[*count];
 
         snprintf(urls[*count], sizeof(urls[*count]), format, (unsigned)*count);
-        *v = (struct visit){.url = urls[*count], .client = client_key_of_uid(1)};
+        *v = (struct visit){.url = urls[*count], .client = unit_client(1)};
         v->waiting_bytes = 100;
         visit(v);
         scene_run();
@@ -148,7 +138,7 @@ START_TEST(requests_that_wait_are_bounded_for_each_client)
     fill_up(&refused, "http://origin.test/%u", &count);
     ck_assert_uint_gt(count, 50);
     expect_failure(&refused, FAILURE_OVERLOADED, "too many requests of this client wait");
-    held = client_tally_held(scene.proxy.waiting, &refused.client);
+    held = refused.client->has[CLIENT_WAITING];
     /* A quarter of an eighth; what it holds is what is counted for fills and requests. */
     ck_assert_uint_le(held, 8 * MIB / 8 / 4 + count * 100);
     ck_assert_uint_eq(held, memory_used(&scene.account, MEMORY_REQUESTS) + count * 100);

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "base/client_table.h"
+#include "base/clients.h"
 #include "tests/unit/proxy/scene.h"
 
 #define URL "http://origin.test/page"
@@ -345,24 +345,23 @@ END_TEST
 /* Each file counts, and so does what is fetched beside it. */
 START_TEST(each_fetch_counts_for_its_client)
 {
-    const struct client_table_config config = {
-        .max_idle = 10, .rates = {.fetches = {.per_second = 1, .burst = 3}}};
-    struct client_table *table = client_table_create(&config);
-    struct client_key key = client_key_of_uid(1);
-    struct client_entry *entry;
+    struct clients *table =
+        clients_create(&(struct clients_config){.rates.fetches = {.per_second = 1, .burst = 3}});
+    struct client *client;
     char url[64];
 
     scene_begin(&defaults);
     ck_assert_ptr_nonnull(table);
-    ck_assert_int_eq(client_table_connect(table, &key, scene.now_us, &entry), CLIENT_TABLE_OK);
+    client = clients_find_uid(table, 1, scene.now_us);
+    ck_assert_ptr_nonnull(client);
     for (unsigned i = 0; i < 3; i++) {
         struct visit v = {.url = url,
                           .method = "GET",
                           .fields = MIDDLE,
                           .raw = true,
                           .streams = true,
-                          .client = key,
-                          .limits = entry};
+                          .client = client,
+                          .bounded = true};
 
         snprintf(url, sizeof(url), URL "%u", i);
         ck_assert_int_eq(visit(&v), i == 2);
@@ -378,9 +377,9 @@ START_TEST(each_fetch_counts_for_its_client)
         }
     }
     ck_assert_uint_eq(scene.submitted, 4);
-    client_table_disconnect(table, entry, scene.now_us);
     scene_end();
-    client_table_destroy(table);
+    client_release(&client);
+    clients_destroy(table);
 }
 END_TEST
 

@@ -17,7 +17,7 @@ begin(struct visit *v, const char *fields, unsigned client)
                         .fields = fields,
                         .raw = true,
                         .streams = true,
-                        .client = client_key_of_uid(client)};
+                        .client = unit_client(client)};
     return visit(v);
 }
 

@@ -10,7 +10,7 @@ enum { BODIES = 4 };
 static struct shedding shedding;
 static struct shedding_body bodies[BODIES];
 static size_t lengths[BODIES];
-static struct client_key alice, bob;
+static struct client *alice, *bob;
 static unsigned given_up[BODIES], count;
 static int64_t now_us;
 
@@ -27,8 +27,8 @@ set_up(void)
     shedding_init(&shedding);
     memset(bodies, 0, sizeof(bodies));
     memset(lengths, 0, sizeof(lengths));
-    alice = client_key_of_uid(1);
-    bob = client_key_of_uid(2);
+    alice = unit_client(1);
+    bob = unit_client(2);
     count = 0;
     now_us = 100 * SECOND;
 }
@@ -41,14 +41,16 @@ tear_down(void)
     ck_assert_uint_eq(shedding.bytes, 0);
     ck_assert(LIST_EMPTY(&shedding.clients));
     ck_assert(TAILQ_EMPTY(&shedding.bodies));
+    shedding_free(&shedding);
+    ck_assert(unit_clients_are_idle());
 }
 
 static void
-begin_for(unsigned i, const struct client_key *client)
+begin_for(unsigned i, struct client *client)
 {
     shedding_charge_for(&shedding, client, NULL);
     bodies[i].give_up = give_up;
-    ck_assert(shedding_add(&shedding, &bodies[i], client, 100, now_us));
+    shedding_add(&shedding, &bodies[i], client, 100, now_us);
 }
 
 static void
@@ -67,7 +69,7 @@ shed(size_t bytes)
 START_TEST(the_largest_stalled_body_goes_first)
 {
     for (unsigned i = 0; i < BODIES; i++)
-        begin_for(i, &alice);
+        begin_for(i, alice);
     grow(0, 1000);
     grow(1, 200000);
     grow(2, 100000);
@@ -91,8 +93,8 @@ END_TEST
 
 START_TEST(a_body_that_holds_much_has_to_grow_fast)
 {
-    begin_for(0, &alice);
-    begin_for(1, &alice);
+    begin_for(0, alice);
+    begin_for(1, alice);
     grow(0, 640000);
     grow(1, 64);
     for (unsigned i = 0; i < 20; i++) {
@@ -106,7 +108,7 @@ START_TEST(a_body_that_holds_much_has_to_grow_fast)
     ck_assert_uint_eq(given_up[0], 0);
 
     /* A 64th a second is enough. */
-    begin_for(2, &alice);
+    begin_for(2, alice);
     grow(2, 640000);
     for (unsigned i = 0; i < 20; i++) {
         now_us += SECOND / 10;
@@ -119,10 +121,10 @@ END_TEST
 
 START_TEST(the_body_that_grows_is_spared)
 {
-    begin_for(0, &alice);
+    begin_for(0, alice);
     grow(0, 130000);
     now_us += 2 * SECOND;
-    shedding_charge_for(&shedding, &alice, &bodies[0]);
+    shedding_charge_for(&shedding, alice, &bodies[0]);
     ck_assert_uint_eq(shed(1), 0);
     /* That ends with its growth, here by nothing. */
     grow(0, 0);
@@ -132,7 +134,7 @@ END_TEST
 
 START_TEST(a_body_that_is_complete_is_left_alone)
 {
-    begin_for(0, &alice);
+    begin_for(0, alice);
     grow(0, 1000);
     shedding_remove(&shedding, &bodies[0]);
     shedding_remove(&shedding, &bodies[0]);
@@ -144,14 +146,14 @@ END_TEST
 
 START_TEST(a_client_with_bodies_that_grow_holds_no_more_than_another_asks_for)
 {
-    begin_for(0, &alice);
-    begin_for(1, &alice);
+    begin_for(0, alice);
+    begin_for(1, alice);
     grow(0, 130000);
     grow(1, 60000);
     /* Neither has stalled. What is charged for the same client ends nothing. */
     ck_assert_uint_eq(shed(110000), 0);
     /* The other client's first body has the largest one ended, */
-    begin_for(2, &bob);
+    begin_for(2, bob);
     ck_assert_uint_eq(shed(100000), 130100);
     ck_assert_uint_eq(given_up[0], 0);
     grow(2, 100000);

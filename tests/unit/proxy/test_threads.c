@@ -157,7 +157,7 @@ respond(struct scene_fetch *fetch, uint64_t *draws)
 
     ck_assert_int_eq(sscanf(fetch->url, "http://origin.test/%u", &url), 1);
     kind = kind_of(url);
-    memcpy(&client, fetch->client.bytes, sizeof(client));
+    memcpy(&client, fetch->client->key.bytes, sizeof(client));
     if (kind == PRIVATE)
         snprintf(lines, sizeof(lines), "Set-Cookie: client=%u\r\n", ntohl(client));
     fetch->sink->begin(fetch->context);

@@ -26,7 +26,7 @@ START_TEST(a_private_response_goes_to_its_client_and_the_others_fetch_at_once)
     ck_assert_uint_eq(scene_fetches(), 4);
     for (unsigned i = 1; i < 4; i++) {
         first = TAILQ_NEXT(first, link);
-        ck_assert_int_eq(client_key_compare(&first->client, &v[i].client), 0);
+        ck_assert_ptr_eq(first->client, v[i].client);
     }
     first = scene_fetch(URL);
     scene_head(first, 200, PRIVATE, -1);
@@ -257,7 +257,7 @@ START_TEST(a_displaced_fetch_concerns_its_client_only)
     /* One of the others fetches, and the last one waits for it. */
     ck_assert_uint_eq(scene_fetches(), 1);
     fetch = scene_fetch(URL);
-    ck_assert_int_eq(client_key_compare(&fetch->client, &third.client), 0);
+    ck_assert_ptr_eq(fetch->client, third.client);
     scene_respond(URL, "", 5);
     expect_body(&third, OUTCOME_MISS, 5);
     expect_body(&fourth, OUTCOME_COALESCED, 5);
@@ -267,7 +267,7 @@ END_TEST
 
 START_TEST(a_request_is_not_sent_back_without_end)
 {
-    struct visit patient = {.url = URL, .client = client_key_of_uid(1000)};
+    struct visit patient = {.url = URL, .client = unit_client(1000)};
     struct visit leaders[20] = {{0}};
     unsigned i;
 
@@ -299,7 +299,7 @@ END_TEST
 
 START_TEST(what_is_refused_to_one_client_is_tried_for_the_next)
 {
-    struct visit first = {.url = URL, .waiting_bytes = MIB, .client = client_key_of_uid(1)};
+    struct visit first = {.url = URL, .waiting_bytes = MIB, .client = unit_client(1)};
     struct visit second = {0};
 
     /* Refused at once, so that the second never waits for it. */

@@ -8,6 +8,7 @@
 #include "net/connection.h"
 #include "rpc/protocol.h"
 #include "rpc/server.h"
+#include "tests/unit/unit.h"
 
 /* The connections of the server's first worker. */
 static inline struct net_connections *
@@ -27,6 +28,7 @@ here_adopt(struct rpc_server *server, int fd)
 
     if (!c)
         return NULL;
+    c->client = client_retain(unit_client(0));
     atomic_fetch_add(&set->count, 1);
     net_connection_adopt(c);
     return c;

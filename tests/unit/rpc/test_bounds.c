@@ -417,7 +417,8 @@ START_TEST(the_client_with_most_records_begun_loses_one)
 
     for (unsigned i = 0; i < 4; i++) {
         fds[i] = connect_here(&c[i]);
-        c[i]->peer.client = client_key_of_uid(i % 2 || i == 2 ? 2 : 1);
+        client_release(&c[i]->client);
+        c[i]->client = client_retain(unit_client(i % 2 || i == 2 ? 2 : 1));
         ck_assert(peer_write(fds[i], "\x80\0", 2));
         here_turn(tiny.server);
     }

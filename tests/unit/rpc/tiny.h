@@ -194,7 +194,7 @@ tiny_dispatch(struct svc_req *req, SVCXPRT *transport)
     case TINY_PEER: {
         const struct net_peer *peer = rpc_request_peer(request);
         u_int words[5] = {peer->address.ss_family, peer->has_uid, peer->uid, (u_int)peer->pid,
-                          peer->client.kind};
+                          rpc_request_client(request)->key.kind};
 
         REQUIRE(svc_getrpccaller(transport)->buf == &peer->address);
         tiny_send(transport, (xdrproc_t)tiny_xdr_words, words);

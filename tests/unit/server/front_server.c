@@ -85,8 +85,8 @@ front_server_start(const struct scene_options *options, enum show_victims show_v
     ck_assert_ptr_nonnull(front_service.report);
     memory_account_init(&front_service.memory, UINT64_MAX / 4, NULL);
     ck_assert(proxy_init(&front_service.proxy, &scene.proxy.config));
-    ck_assert(holds_init(&holds, front_options.max_holds ? front_options.max_holds : 1000,
-                         front_options.hold_timeout ? front_options.hold_timeout : 60 * SECOND));
+    holds_init(&holds, front_options.max_holds ? front_options.max_holds : 1000,
+               front_options.hold_timeout ? front_options.hold_timeout : 60 * SECOND);
     if (front_hold_wait_us)
         holds.wait_us = front_hold_wait_us;
     front_service.holds = &holds;
@@ -118,15 +118,13 @@ front_server_free(void)
     origin_report_destroy(front_service.report);
     networks_free(&front_service.clients);
     http_origins_free(&front_service.origins);
-    ck_assert_uint_eq(memory_used(&holds.places, MEMORY_REQUESTS), 0);
-    ck_assert_uint_eq(client_tally_clients(holds.tally), 0);
-    holds_free(&holds);
+    ck_assert_uint_eq(client_share_total(&holds.places), 0);
     unlink(path);
     unlink(http_path);
     front_options = (struct options){0};
     for (unsigned kind = 0; kind < MEMORY_KINDS; kind++)
         ck_assert_uint_eq(memory_used(&front_service.memory, (enum memory_kind)kind), 0);
-    ck_assert_uint_eq(client_tally_clients(front_service.proxy.waiting), 0);
+    ck_assert_uint_eq(client_share_total(&front_service.proxy.waiting), 0);
     ck_assert_uint_eq(memory_used(&scene.account, MEMORY_REPLIES), 0);
     proxy_destroy(&front_service.proxy);
     scene_end();

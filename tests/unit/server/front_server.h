@@ -123,4 +123,13 @@ void front_store(const char *url, const char *lines, enum body_form form, const 
 /* `len` bytes (at most 2 MiB) without a zero byte, position by position the same. */
 const char *plain_bytes(size_t len);
 
+/* Calls what sends a request, and waits until it waits beside the earlier ones. */
+#define AWAIT_ONE_MORE(sends)                                                 \
+    do {                                                                      \
+        size_t before = client_share_total(&front_service.proxy.waiting);     \
+                                                                              \
+        sends;                                                                \
+        AWAIT(client_share_total(&front_service.proxy.waiting) > before);     \
+    } while (0)
+
 #endif

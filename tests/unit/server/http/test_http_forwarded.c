@@ -214,18 +214,22 @@ END_TEST
 
 START_TEST(fetches_count_to_the_client)
 {
-    struct client_key key;
+    struct net_connections *set;
+    struct client *client;
     struct sockaddr_in address = {.sin_family = AF_INET};
     struct scene_fetch *fetch;
     int fd;
 
     inet_pton(AF_INET, "203.0.113.7", &address.sin_addr);
-    key = client_key_of_prefix((const struct sockaddr *)&address, 32, 64);
     begin(HTTP_WAY_X, true);
     fd = http_connect();
     ck_assert(http_send(fd, "GET / HTTP/1.1\r\nHost: x\r\n" F "203.0.113.7\r\n\r\n"));
     fetch = await_fetch(URL);
-    ck_assert_int_eq(client_key_compare(&fetch->client, &key), 0);
+    set = net_server_connections(rpc_server_net(front_service.rpc), 0);
+    client = clients_find(net_admission_clients(set->admission),
+                          (const struct sockaddr *)&address, clock_monotonic_us());
+    ck_assert_ptr_eq(fetch->client, client);
+    client_release(&client);
     origin_responds(URL, "", BODY_INLINE, "page", 4);
     ck_assert(http_receive(fd, &answer, false));
     close(fd);

@@ -241,6 +241,7 @@ adopt(int fd, const struct net_protocol *protocol)
 
     if (!c)
         return NULL;
+    c->client = client_retain(unit_client(0));
     atomic_fetch_add(&set->count, 1);
     net_connection_adopt(c);
     return c;

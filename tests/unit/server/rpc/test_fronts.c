@@ -208,8 +208,6 @@ START_TEST(a_zero_byte_in_the_url_of_version_1)
 }
 END_TEST
 
-/* Two clients wait: both requests have begun. */
-#define AWAIT_TWO_WAITING() AWAIT(client_tally_clients(front_service.proxy.waiting) == 2)
 
 START_TEST(requests_for_one_url_share_its_fetch)
 {
@@ -217,8 +215,7 @@ START_TEST(requests_for_one_url_share_its_fetch)
 
     send_fetch(first, 1, URL, strlen(URL));
     await_fetch(URL);
-    send_get(second, 2, URL, 0);
-    AWAIT_TWO_WAITING();
+    AWAIT_ONE_MORE(send_get(second, 2, URL, 0));
     origin_responds(URL, MAX_AGE, BODY_INLINE, plain_bytes(SMALL), SMALL);
     expect_body_1(first, 1, plain_bytes(SMALL), SMALL);
     expect_body_2(second, 2, PROXY_COALESCED, plain_bytes(SMALL), SMALL);
@@ -353,8 +350,7 @@ START_TEST(a_failure_after_a_part_of_the_body)
 
     send_get(first, 1, URL, 0);
     fetch = await_fetch(URL);
-    send_fetch(second, 2, URL, strlen(URL));
-    AWAIT_TWO_WAITING();
+    AWAIT_ONE_MORE(send_fetch(second, 2, URL, strlen(URL)));
     fetch->sink->begin(fetch->context);
     scene_hop(fetch, MAX_AGE, false);
     ck_assert_int_eq(scene_head(fetch, 200, MAX_AGE, 1000), FETCH_CONTINUE);
@@ -436,8 +432,7 @@ START_TEST(a_server_that_stops_answers_what_waits)
     second = front_connect();
     send_fetch(first, 1, URL, strlen(URL));
     await_fetch(URL);
-    send_get(second, 2, URL, 0);
-    AWAIT_TWO_WAITING();
+    AWAIT_ONE_MORE(send_get(second, 2, URL, 0));
     rpc_server_stop_accepting(front_service.rpc);
     origin_fails(URL, FETCH_STOPPING, "the server is stopping");
     ck_assert_int_eq(receive_status(first, 1), SYSTEM_ERR);
