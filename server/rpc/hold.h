@@ -60,6 +60,7 @@ enum hold_end {
 /* The holds of a service. [any] */
 struct holds {
     struct client_share places;
+    uint64_t begun_us; /* wall clock: with `opened` it makes names that no earlier daemon gave */
     int64_t timeout_us;
     int64_t wait_us;          /* HOLD_WAIT_US, but in tests */
     _Atomic int64_t short_us; /* monotonic: memory was short last; 0: never */
