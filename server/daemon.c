@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "proxy/control.h"
 #include "proxy.h"
-#include "server/daemon_parts.h"
+#include "server/components.h"
 #include "server/logs/log.h"
 #include "server/limits/memory_return.h"
 #include "server/http/metrics_http.h"
@@ -30,7 +30,7 @@ refuse_access_log(const char *path)
 }
 
 static int
-open_access_log(struct daemon_parts *parts)
+open_access_log(struct components *parts)
 {
     const char *path = parts->options->access_log;
 
@@ -41,7 +41,7 @@ open_access_log(struct daemon_parts *parts)
 }
 
 static int
-start_access_log(struct daemon_parts *parts)
+start_access_log(struct components *parts)
 {
     const struct options *options = parts->options;
     int fd = parts->log_file;
@@ -70,7 +70,7 @@ name_of_file(const char *path)
 
 /* As the user that serves, and in the sandbox: what is possible now is possible later. */
 static int
-start_request_db(struct daemon_parts *parts)
+start_request_db(struct components *parts)
 {
     const struct options *options = parts->options;
     struct service *service = &parts->service;
@@ -94,7 +94,7 @@ start_request_db(struct daemon_parts *parts)
 /* ---- sockets --------------------------------------------------------------------------------- */
 
 static int
-open_sockets(struct daemon_parts *parts)
+open_sockets(struct components *parts)
 {
     static const int statuses[] = {
         [LISTEN_OK] = EX_OK,
@@ -115,7 +115,7 @@ open_sockets(struct daemon_parts *parts)
 
 /* 0 or an errno. */
 static int
-listen_http(struct daemon_parts *parts, struct local_socket *sockets, unsigned count,
+listen_http(struct components *parts, struct local_socket *sockets, unsigned count,
             const struct net_protocol *protocol, const char *how)
 {
     int error = 0;
@@ -134,7 +134,7 @@ listen_http(struct daemon_parts *parts, struct local_socket *sockets, unsigned c
 
 /* The transport takes ownership of the sockets; the registration reads their addresses before. */
 static int
-start(struct daemon_parts *parts)
+start(struct components *parts)
 {
     struct listening *listening = &parts->listening;
     struct service *service = &parts->service;
@@ -182,7 +182,7 @@ start(struct daemon_parts *parts)
 /* ---- signals --------------------------------------------------------------------------------- */
 
 static void
-reopen_logs(struct daemon_parts *parts, int signal)
+reopen_logs(struct components *parts, int signal)
 {
     if (signal == SIGHUP)
         log_info("SIGHUP: the logs are opened again; the options are those of the start "
@@ -197,7 +197,7 @@ reopen_logs(struct daemon_parts *parts, int signal)
 
 /* Serves on while /healthz has status 503; a second signal ends that. */
 static void
-serve_in_delay(struct daemon_parts *parts, const sigset_t *signals)
+serve_in_delay(struct components *parts, const sigset_t *signals)
 {
     int64_t until = clock_monotonic_us() + parts->options->stop_delay, left;
 
@@ -219,7 +219,7 @@ serve_in_delay(struct daemon_parts *parts, const sigset_t *signals)
  * LAST_REPLIES_US to be sent.
  */
 static void
-stop_serving(struct daemon_parts *parts, const sigset_t *signals)
+stop_serving(struct components *parts, const sigset_t *signals)
 {
     struct service *service = &parts->service;
     const struct timespec pause = {.tv_nsec = 10000000};
@@ -250,7 +250,7 @@ stop_serving(struct daemon_parts *parts, const sigset_t *signals)
 /* ---- running --------------------------------------------------------------------------------- */
 
 static void
-log_descriptor_limit(const struct daemon_parts *parts)
+log_descriptor_limit(const struct components *parts)
 {
     const struct descriptor_plan *plan = &parts->descriptors;
     const struct options *options = parts->options;
@@ -279,7 +279,7 @@ is_for_clients(const struct service *service, const struct sockaddr_storage *add
 }
 
 static void
-log_start(const struct daemon_parts *parts)
+log_start(const struct components *parts)
 {
     static const char passed[] = ", passed by the service manager";
     const struct listening *listening = &parts->listening;
@@ -306,7 +306,7 @@ log_start(const struct daemon_parts *parts)
 }
 
 static void
-serve_until_stopped(struct daemon_parts *parts, const sigset_t *signals)
+serve_until_stopped(struct components *parts, const sigset_t *signals)
 {
     const struct timespec until_next_look = {.tv_sec = MEMORY_RETURN_SECONDS};
     struct memory_return memory = {0};
@@ -329,7 +329,7 @@ serve_until_stopped(struct daemon_parts *parts, const sigset_t *signals)
 int
 daemon_run(const struct options *options)
 {
-    struct daemon_parts parts = {.options = options, .listening = LISTENING_NONE, .log_file = -1};
+    struct components parts = {.options = options, .listening = LISTENING_NONE, .log_file = -1};
     sigset_t signals;
     int status;
 
@@ -344,7 +344,7 @@ daemon_run(const struct options *options)
     signal(SIGXFSZ, SIG_IGN); /* a log at its size limit is a write error */
     signal(SIGUSR2, SIG_IGN); /* has a meaning in other servers, none here */
 
-    status = daemon_parts_make_settings(&parts);
+    status = components_make_settings(&parts);
     if (status == EX_OK)
         status = open_sockets(&parts);
     if (status == EX_OK)
@@ -352,7 +352,7 @@ daemon_run(const struct options *options)
     if (status == EX_OK)
         status = confinement_enter(options, &parts.listening, &parts.user);
     if (status == EX_OK)
-        status = daemon_parts_make_threads(&parts);
+        status = components_make_threads(&parts);
     if (status == EX_OK)
         status = start_access_log(&parts);
     if (status == EX_OK)
@@ -372,6 +372,6 @@ daemon_run(const struct options *options)
         }
     }
     listen_close(&parts.listening);
-    daemon_parts_free(&parts);
+    components_free(&parts);
     return status;
 }

@@ -7,9 +7,9 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "server/logs/access_log.h"
+#include "server/components.h"
 #include "server/daemon.h"
-#include "server/daemon_parts.h"
+#include "server/logs/access_log.h"
 #include "server/logs/log.h"
 
 /* The folder of a path; owned. NULL without memory. */
@@ -99,8 +99,8 @@ check_listening(const struct options *options)
 int
 daemon_check(const struct options *options)
 {
-    struct daemon_parts parts = {.options = options, .log_file = -1};
-    int status = daemon_parts_make_settings(&parts), made = status;
+    struct components parts = {.options = options, .log_file = -1};
+    int status = components_make_settings(&parts), made = status;
     int checked[] = {
         check_listening(options),
         check_file(options, "access-log", options->access_log),
@@ -110,9 +110,9 @@ daemon_check(const struct options *options)
     for (size_t i = 0; i < sizeof(checked) / sizeof(checked[0]); i++)
         status = status == EX_OK ? checked[i] : status;
     if (made == EX_OK) {
-        made = daemon_parts_make_threads(&parts);
+        made = components_make_threads(&parts);
         status = status == EX_OK ? made : status;
     }
-    daemon_parts_free(&parts);
+    components_free(&parts);
     return status;
 }

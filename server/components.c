@@ -1,4 +1,4 @@
-#include "server/daemon_parts.h"
+#include "server/components.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -39,7 +39,7 @@ worker_count(const struct options *options)
 }
 
 static int
-make_addresses(struct daemon_parts *parts)
+make_addresses(struct components *parts)
 {
     const struct option_list *allowed = &parts->options->allow_net;
     int status = EX_OK;
@@ -65,7 +65,7 @@ make_addresses(struct daemon_parts *parts)
 
 /* A bound that is part of --max-fetches, lowered in proportion; 0 and 1 stay. */
 static unsigned
-lower(uint64_t bound, const struct daemon_parts *parts)
+lower(uint64_t bound, const struct components *parts)
 {
     uint64_t lowered = bound * parts->descriptors.fetches / parts->options->max_fetches;
 
@@ -153,7 +153,7 @@ report_queued(void *context, const struct fetch_queued *queued)
 }
 
 static int
-make_fetcher(struct daemon_parts *parts)
+make_fetcher(struct components *parts)
 {
     const struct options *options = parts->options;
     struct fetch_config config;
@@ -347,7 +347,7 @@ wanted_tunnels(const struct options *options)
 }
 
 static int
-make_http(struct daemon_parts *parts)
+make_http(struct components *parts)
 {
     struct buf why;
     bool made;
@@ -367,7 +367,7 @@ first_error(int before, int status)
 }
 
 int
-daemon_parts_make_settings(struct daemon_parts *parts)
+components_make_settings(struct components *parts)
 {
     struct service *service = &parts->service;
     struct memory_hooks hooks;
@@ -406,7 +406,7 @@ make_holds(struct service *service)
 }
 
 int
-daemon_parts_make_threads(struct daemon_parts *parts)
+components_make_threads(struct components *parts)
 {
     struct service *service = &parts->service;
     int status = make_fetcher(parts);
@@ -421,7 +421,7 @@ daemon_parts_make_threads(struct daemon_parts *parts)
 }
 
 void
-daemon_parts_free(struct daemon_parts *parts)
+components_free(struct components *parts)
 {
     struct service *service = &parts->service;
 

@@ -2,8 +2,8 @@
  * What the daemon consists of: created from its options at the start, freed at the end. daemon.c
  * opens sockets and logs, drops privileges in between, and serves.
  */
-#ifndef SUNPROXY_SERVER_DAEMON_PARTS_H
-#define SUNPROXY_SERVER_DAEMON_PARTS_H
+#ifndef SUNPROXY_SERVER_COMPONENTS_H
+#define SUNPROXY_SERVER_COMPONENTS_H
 
 #include "server/confine/confinement.h"
 #include "server/limits/descriptor_plan.h"
@@ -13,7 +13,7 @@
 #include "server/rpc/registration.h"
 #include "server/service.h"
 
-struct daemon_parts {
+struct components {
     const struct options *options;
     struct address_policy *addresses;
     struct listening listening;
@@ -29,14 +29,14 @@ struct daemon_parts {
 /*
  * Makes what starts no thread, before the sockets are opened and privileges are dropped. Like the
  * next function it returns a status of sysexits.h, EX_OK or that of a failure, which is logged.
- * daemon_parts_free() frees what was made in any case.
+ * components_free() frees what was made in any case.
  */
-int daemon_parts_make_settings(struct daemon_parts *parts);
+int components_make_settings(struct components *parts);
 
 /* Makes the parts that start threads, which inherit the privileges of the process. */
-int daemon_parts_make_threads(struct daemon_parts *parts);
+int components_make_threads(struct components *parts);
 
 /* All but the sockets and the registration. */
-void daemon_parts_free(struct daemon_parts *parts);
+void components_free(struct components *parts);
 
 #endif
