@@ -2,7 +2,7 @@
  * The marks of a shard, of two kinds: entries that requests pass, and names of URLs that vary. Each
  * kind is a list from the oldest to the newest, bounded in number and bytes.
  */
-#include "cache/shard_parts.h"
+#include "cache/shard.h"
 
 /* Mean bytes of a mark's object that its shard has memory for; URLs have about 80. */
 #define MARK_BYTES 1024u

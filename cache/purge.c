@@ -1,7 +1,7 @@
 /*
  * Purges of a shard: hard ones remove entries, soft ones expire pages and remove other entries.
  */
-#include "cache/shard_parts.h"
+#include "cache/shard.h"
 
 /* Appends the tags of an object, unless those of the one before were the same. */
 static void

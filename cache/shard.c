@@ -2,7 +2,7 @@
 
 #include "base/container_of.h"
 #include "cache/places.h"
-#include "cache/shard_parts.h"
+#include "cache/shard.h"
 
 _Static_assert(sizeof(struct object) == CHARGE_OBJECT_STRUCT,
                "policies/charge.h has the object's size");

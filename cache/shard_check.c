@@ -1,7 +1,7 @@
 /*
  * Do the parts of a shard agree? For tests.
  */
-#include "cache/shard_parts.h"
+#include "cache/shard.h"
 
 /* The fills that requests can join by an entry are its own, the newest first. */
 static bool

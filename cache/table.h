@@ -38,7 +38,7 @@ struct entry {
                               the number of the fill that has set it */
     uint32_t hash;         /* of the object's URL */
     uint8_t kind;          /* of enum entry_kind */
-    uint8_t tag_count;     /* links of tags behind the node (shard_parts.h); while it is stored */
+    uint8_t tag_count;     /* links of tags behind the node (shard.h); while it is stored */
     _Alignas(8) unsigned char node[];
 };
 

@@ -3,7 +3,7 @@
  * variant, and the URL's base gets the names that select a variant.
  */
 #include "cache/places.h"
-#include "cache/shard_parts.h"
+#include "cache/shard.h"
 #include "cache/waiters.h"
 
 /* A move, all that it needs allocated before anything changes. Entries not used are NULL. */

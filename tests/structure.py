@@ -76,12 +76,12 @@ def counts():
     yield ("booleans", sum(booleans(*struct) for struct in ON_THE_WAY), 93,
            "in the structs on the way of a miss")
     yield "server", len(flat), 20, "files of server/ outside its rooms"
-    yield "parts", len(parts), 7, "headers that end in _parts.h"
+    yield "parts", len(parts), 4, "headers that end in _parts.h"
     yield "twins", twins(), 16, "headers of a name that another folder has as well"
     yield "cycles", include_cycles(), 0, "cycles of files that include each other"
     yield "mean", round(sum(lengths) / len(lengths), 1), 12, "lines of a function, in the mean"
     yield "longest", max(lengths), 103, "lines of the longest function"
-    yield "cache", lines_of(*sources("cache")), 5792, "lines of cache/"
+    yield "cache", lines_of(*sources("cache")), 5782, "lines of cache/"
     yield ("fetching", lines_of(*sources("proxy"), *sources("fetch")), 15795,
            "lines of proxy/ and fetch/")
     yield "readme", lines_of("README.md"), 120, "lines of README.md"

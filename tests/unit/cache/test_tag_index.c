@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "cache/shard_parts.h"
+#include "cache/shard.h"
 #include "tests/unit/cache/pages.h"
 
 static struct cache *cache;
