@@ -15,7 +15,7 @@ enum state {
     BUSY_WITH_BODY,
     SUCCESSOR, /* of an expired page */
     SUCCESSOR_WITH_BODY,
-    PASSING, /* a marker is in the table */
+    PASSING, /* a mark is in the table */
     ORPHAN,  /* a successor whose expired page was evicted */
     VARYING, /* its fill was moved to a variant */
     READY,

@@ -147,7 +147,7 @@ START_TEST(the_cache_alone_is_asked)
         ck_assert_ptr_null(request.waiter.object);
         request_end(&request);
     }
-    /* Busy objects and markers are no objects. */
+    /* Busy objects and marks are no objects. */
     request_lookup(&busy, cache, "b", NOW, false);
     ck_assert_int_eq(request_lookup_with(&request, cache, "b", NOW, alone), CACHE_ABSENT);
     ck_assert_uint_eq(busy.found.fill->waiter_count, 1);

@@ -250,7 +250,7 @@ START_TEST(a_bypass_changes_nothing)
     request_end(&one);
     ck_assert(pages_hit(cache, "a"));
 
-    /* It joins no object, and an isolated one leaves no marker and removes no expired page. */
+    /* It joins no object, and an isolated one leaves no mark and removes no expired page. */
     request_lookup(&busy, cache, "b", 0, false);
     ck_assert_int_eq(request_lookup_with(&one, cache, "b", 0, pass), CACHE_PASS);
     cache_fill_restrict(one.found.fill, FILL_PRIVATE, INT64_MAX);

@@ -239,7 +239,7 @@ START_TEST(a_response_that_varies_moves_and_leaves_a_record)
     request_end(&late);
     request_end(&streaming);
     request_end(&same);
-    /* The marker of a private response of one variant. */
+    /* The mark of a private response of one variant. */
     ck_assert_int_eq(look_up(&leader, "hfr", 0), CACHE_MISS);
     ck_assert(vary(&leader, NAMES, "hfr"));
     cache_fill_restrict(leader.found.fill, FILL_VALIDATE, 5000);

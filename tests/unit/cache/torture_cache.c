@@ -209,7 +209,7 @@ START_TEST(joining_leaving_failing_and_isolating_allocate_nothing)
 }
 END_TEST
 
-/* A page, a busy object and a marker are there. */
+/* A page, a busy object and a mark are there. */
 static bool
 purge_all(unsigned n)
 {
@@ -269,7 +269,7 @@ check_configured(struct cache *cache, const struct cache_config *config,
 
 /*
  * With the n-th allocation failing: all of the change, or none of it, while an object is busy, an
- * expired one has a successor, and there is a marker. False if n is not reached.
+ * expired one has a successor, and there is a mark. False if n is not reached.
  */
 static bool
 configure(const struct cache_config *from, const struct cache_config *to, unsigned n,

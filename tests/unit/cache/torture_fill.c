@@ -323,9 +323,9 @@ START_TEST(refreshing_a_page)
 }
 END_TEST
 
-/* A response that expires while it arrives is displaced by a later one, or stays in its place. */
+/* A response that expires while it arrives is followed by a later version, or stays the newest. */
 static void
-displace_page(void *context)
+follow_page(void *context)
 {
     struct object_head head = {.status = 200, .length = PIECE, .max_length = PIECE};
     struct request first = {0}, second = {0};
@@ -369,12 +369,12 @@ displace_page(void *context)
     cache_purge(cache, span_str("u"));
 }
 
-START_TEST(displacing)
+START_TEST(following)
 {
     struct cache *cache = pages_cache("lru", 0, 400, 1);
 
     /* Two fills with two objects each, an entry; two heads; an entry; a page. */
-    ck_assert_uint_ge(torture_walk(displace_page, cache), 10);
+    ck_assert_uint_ge(torture_walk(follow_page, cache), 10);
     cache_destroy(cache);
 }
 END_TEST
@@ -586,7 +586,7 @@ unit_suite(void)
     tcase_add_test(tc, requesting_a_page);
     tcase_add_test(tc, a_body_with_a_window);
     tcase_add_test(tc, refreshing_a_page);
-    tcase_add_test(tc, displacing);
+    tcase_add_test(tc, following);
     tcase_add_test(tc, varying);
     tcase_add_test(tc, tagging);
     tcase_add_test(tc, filling_evicts_others_where_memory_fails);

@@ -28,7 +28,7 @@ finish(struct request *request, bool store, enum cache_outcome outcome)
     request_end(request);
 }
 
-/* A lookup at 0 that has this answer and ends in a marker until then. */
+/* A lookup at 0 that has this answer and ends in a mark until then. */
 static void
 mark(const char *url, enum cache_answer answer, int64_t until_us)
 {
@@ -41,7 +41,7 @@ mark(const char *url, enum cache_answer answer, int64_t until_us)
 }
 
 /* By a later miss of any URL, so that those which are not requested again do not stay. */
-START_TEST(expired_markers_are_removed)
+START_TEST(expired_marks_are_removed)
 {
     struct request request = {0};
     char url[16];
@@ -62,7 +62,7 @@ START_TEST(expired_markers_are_removed)
 END_TEST
 
 /* Markers of long URLs are fewer: a mebibyte for 1,024 of them. */
-START_TEST(the_memory_of_markers_is_bounded)
+START_TEST(the_memory_of_marks_is_bounded)
 {
     enum { LENGTH = 8000, MOST = CACHE_MAX_MARKS * 1024 / LENGTH, COUNT = MOST + 100 };
     static char url[LENGTH + 1];
@@ -78,7 +78,7 @@ START_TEST(the_memory_of_markers_is_bounded)
 }
 END_TEST
 
-START_TEST(requests_pass_a_marker_until_it_expires)
+START_TEST(requests_pass_a_mark_until_it_expires)
 {
     struct request one = {0}, two = {0};
 
@@ -104,7 +104,7 @@ START_TEST(requests_pass_a_marker_until_it_expires)
 }
 END_TEST
 
-START_TEST(the_marker_is_there_while_the_private_response_arrives)
+START_TEST(the_mark_is_there_while_the_private_response_arrives)
 {
     struct request leader = {0}, next = {0};
 
@@ -120,7 +120,7 @@ START_TEST(the_marker_is_there_while_the_private_response_arrives)
 }
 END_TEST
 
-START_TEST(without_a_marker_the_next_request_misses)
+START_TEST(without_a_mark_the_next_request_misses)
 {
     struct request leader = {0}, next = {0};
 
@@ -134,7 +134,7 @@ START_TEST(without_a_marker_the_next_request_misses)
 }
 END_TEST
 
-START_TEST(a_shared_response_replaces_the_marker)
+START_TEST(a_shared_response_replaces_the_mark)
 {
     struct request one = {0}, two = {0};
 
@@ -150,7 +150,7 @@ START_TEST(a_shared_response_replaces_the_marker)
 }
 END_TEST
 
-START_TEST(a_marker_is_renewed)
+START_TEST(a_mark_is_renewed)
 {
     struct request one = {0};
 
@@ -162,7 +162,7 @@ START_TEST(a_marker_is_renewed)
 }
 END_TEST
 
-START_TEST(a_marker_replaces_an_expired_page)
+START_TEST(a_mark_replaces_an_expired_page)
 {
     struct request one = {0};
 
@@ -173,7 +173,7 @@ START_TEST(a_marker_replaces_an_expired_page)
     ck_assert_uint_eq(pages_stats(cache).passed, 1);
     finish(&one, false, CACHE_NOT_STORED);
 
-    /* Without a marker the page stays. */
+    /* Without a mark the page stays. */
     cache_purge_all(cache);
     pages_store_until(cache, "a", 1, 1000);
     ck_assert_int_eq(request_lookup(&one, cache, "a", 2000, false), CACHE_STALE);
@@ -201,7 +201,7 @@ finish_at(struct request *request, int64_t fetched_us, int64_t lifetime_us,
     request_end(request);
 }
 
-START_TEST(a_fill_that_passed_a_marker_replaces_no_page_from_later)
+START_TEST(a_fill_that_passed_a_mark_replaces_no_page_from_later)
 {
     static const struct {
         int64_t fetched_us, lifetime_us;
@@ -272,7 +272,7 @@ START_TEST(a_fill_without_an_entry_marks_what_is_not_newer)
 }
 END_TEST
 
-START_TEST(markers_are_bounded_and_the_oldest_is_dropped)
+START_TEST(marks_are_bounded_and_the_oldest_is_dropped)
 {
     struct request request = {0};
 
@@ -292,7 +292,7 @@ START_TEST(markers_are_bounded_and_the_oldest_is_dropped)
 }
 END_TEST
 
-START_TEST(markers_do_not_evict_pages)
+START_TEST(marks_do_not_evict_pages)
 {
     pages_store_many(cache, 0, 10, 1);
     for (int i = 10; i < 50; i++)
@@ -302,7 +302,7 @@ START_TEST(markers_do_not_evict_pages)
 }
 END_TEST
 
-START_TEST(purges_drop_markers)
+START_TEST(purges_drop_marks)
 {
     struct request pass = {0};
 
@@ -322,7 +322,7 @@ START_TEST(purges_drop_markers)
 }
 END_TEST
 
-START_TEST(markers_survive_another_configuration)
+START_TEST(marks_survive_another_configuration)
 {
     static const unsigned shards[] = {1, 7, 64, 2, 1};
     struct request request = {0};
@@ -368,26 +368,26 @@ END_TEST
 Suite *
 unit_suite(void)
 {
-    Suite *suite = suite_create("cache/markers");
-    TCase *tc = tcase_create("markers");
+    Suite *suite = suite_create("cache/marks");
+    TCase *tc = tcase_create("marks");
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, requests_pass_a_marker_until_it_expires);
-    tcase_add_test(tc, expired_markers_are_removed);
-    tcase_add_test(tc, the_memory_of_markers_is_bounded);
-    tcase_add_test(tc, the_marker_is_there_while_the_private_response_arrives);
-    tcase_add_test(tc, without_a_marker_the_next_request_misses);
-    tcase_add_test(tc, a_shared_response_replaces_the_marker);
-    tcase_add_test(tc, a_marker_is_renewed);
-    tcase_add_test(tc, a_fill_that_passed_a_marker_replaces_no_page_from_later);
+    tcase_add_test(tc, requests_pass_a_mark_until_it_expires);
+    tcase_add_test(tc, expired_marks_are_removed);
+    tcase_add_test(tc, the_memory_of_marks_is_bounded);
+    tcase_add_test(tc, the_mark_is_there_while_the_private_response_arrives);
+    tcase_add_test(tc, without_a_mark_the_next_request_misses);
+    tcase_add_test(tc, a_shared_response_replaces_the_mark);
+    tcase_add_test(tc, a_mark_is_renewed);
+    tcase_add_test(tc, a_fill_that_passed_a_mark_replaces_no_page_from_later);
     tcase_add_test(tc, the_successor_of_a_page_replaces_it);
-    tcase_add_test(tc, a_marker_replaces_an_expired_page);
+    tcase_add_test(tc, a_mark_replaces_an_expired_page);
     tcase_add_test(tc, a_fill_without_an_entry_marks_what_is_not_newer);
-    tcase_add_test(tc, markers_are_bounded_and_the_oldest_is_dropped);
-    tcase_add_test(tc, markers_do_not_evict_pages);
-    tcase_add_test(tc, purges_drop_markers);
-    tcase_add_test(tc, markers_survive_another_configuration);
+    tcase_add_test(tc, marks_are_bounded_and_the_oldest_is_dropped);
+    tcase_add_test(tc, marks_do_not_evict_pages);
+    tcase_add_test(tc, purges_drop_marks);
+    tcase_add_test(tc, marks_survive_another_configuration);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -43,9 +43,9 @@ put_expired_page(void)
     ck_assert_int_eq(pages_store_until(cache, "u", 3, SECOND), CACHE_STORED);
 }
 
-/* A response to "u" arrives; it is that of the first request, and another fill displaces it. */
+/* A response to "u" arrives; it is that of the first request, and another one is begun. */
 static void
-displace(void)
+begin_second(void)
 {
     request_lookup(&first, cache, "u", NOW, true);
     give_head(first.found.fill, NOW, LATE, 0);
@@ -104,7 +104,7 @@ START_TEST(requests_share_the_fill_that_takes_the_place)
         cache_purge_all(cache);
         if (expired)
             put_expired_page();
-        displace();
+        begin_second();
         ck_assert_int_eq(second.answer, expired ? CACHE_STALE : CACHE_MISS);
         ck_assert_int_eq(second.found.object != NULL, expired);
         ck_assert_ptr_eq(cache_fill_previous(second.found.fill), second.found.object);
@@ -128,13 +128,13 @@ START_TEST(requests_share_the_fill_that_takes_the_place)
 END_TEST
 
 /* Its readers get the rest, and the page has the later fill as its successor. */
-START_TEST(the_displaced_one_is_stored_until_the_later_one_is)
+START_TEST(the_older_one_is_stored_until_the_later_one_is)
 {
     for (unsigned expired = 0; expired < 2; expired++) {
         cache_purge_all(cache);
         if (expired)
             put_expired_page();
-        displace();
+        begin_second();
         give_head(second.found.fill, LATE, LATE + LIFETIME, 0);
         ck_assert_int_eq(finish_first(LATE + 1), expired ? CACHE_REPLACED : CACHE_STORED);
         ck_assert_uint_eq(pages_stats(cache).pages, 1);
@@ -149,9 +149,9 @@ START_TEST(the_displaced_one_is_stored_until_the_later_one_is)
 }
 END_TEST
 
-START_TEST(a_failure_of_the_later_one_leaves_the_displaced_one)
+START_TEST(a_failure_of_the_later_one_leaves_the_older_one)
 {
-    displace();
+    begin_second();
     fill_fail(second.found.fill);
     ck_assert_uint_eq(request_take(&second), WAITER_FAILED);
     request_end(&second);
@@ -171,7 +171,7 @@ START_TEST(a_page_from_later_stays)
 
     for (size_t i = 0; i < sizeof(lifetimes) / sizeof(lifetimes[0]); i++) {
         cache_purge_all(cache);
-        displace();
+        begin_second();
         give_head(second.found.fill, LATE, INT64_MAX, 0);
         ck_assert_int_eq(finish(&second, LATE, LATE + 1, lifetimes[i]), CACHE_STORED);
         request_end(&second);
@@ -184,7 +184,7 @@ END_TEST
 /* The page of a response that its origin's cache had for long is fresh where this one is not. */
 START_TEST(a_fresh_page_stays)
 {
-    displace();
+    begin_second();
     ck_assert_int_eq(finish(&second, NOW - SECOND, LATE + 1, 100 * SECOND), CACHE_STORED);
     request_end(&second);
     ck_assert_int_eq(finish_first(LATE + 2), CACHE_NOT_STORED);
@@ -198,7 +198,7 @@ START_TEST(what_is_too_large_to_be_stored_leaves_the_later_one_in_its_place)
     struct cache *large = cache;
 
     cache = pages_cache("lru", 0, 2000, 1);
-    displace();
+    begin_second();
     fill_letters(first.found.fill, 100000);
     ck_assert_int_eq(finish(&first, NOW, LATE + 1, LIFETIME), CACHE_NOT_STORED);
     request_end(&first);
@@ -215,7 +215,7 @@ END_TEST
 START_TEST(a_purge_concerns_both)
 {
     for (unsigned soft = 0; soft < 2; soft++) {
-        displace();
+        begin_second();
         if (soft)
             cache_expire(cache, span_str("u"), LATE);
         else
@@ -237,7 +237,7 @@ START_TEST(a_mark_of_the_later_response_stays)
         struct cache_fill *later;
 
         cache_purge_all(cache);
-        displace();
+        begin_second();
         later = second.found.fill;
         if (record)
             ck_assert(cache_fill_vary(later, span_of(NULL, 0), span_str("accept"), span_str("v")));
@@ -260,9 +260,9 @@ START_TEST(a_mark_of_the_later_response_stays)
 END_TEST
 
 /* It is the later response that says whether the URL is for one client. */
-START_TEST(a_displaced_private_response_sets_no_marker)
+START_TEST(an_older_private_response_lets_no_request_pass)
 {
-    displace();
+    begin_second();
     cache_fill_restrict(first.found.fill, FILL_PRIVATE, INT64_MAX);
     ck_assert_uint_eq(pages_stats(cache).passed, 0);
     ck_assert_int_eq(request_lookup(&third, cache, "u", LATE, false), CACHE_BUSY);
@@ -277,9 +277,9 @@ START_TEST(a_displaced_private_response_sets_no_marker)
 }
 END_TEST
 
-START_TEST(a_displaced_response_removes_no_marker)
+START_TEST(an_older_response_ends_no_pass)
 {
-    displace();
+    begin_second();
     cache_fill_restrict(second.found.fill, FILL_PRIVATE, LATE + 3600 * (int64_t)SECOND);
     ck_assert_uint_eq(pages_stats(cache).passed, 1);
     cache_fill_end_pass(first.found.fill);
@@ -293,8 +293,8 @@ START_TEST(a_displaced_response_removes_no_marker)
 }
 END_TEST
 
-/* What is fresh and does not meet the conditions keeps its place; what has expired does not. */
-START_TEST(conditions_alone_displace_nothing)
+/* Requests without conditions join a version while it is fresh, and then the later one. */
+START_TEST(conditions_begin_a_version_beside_a_fresh_one)
 {
     static const struct {
         struct cache_conditions conditions;
@@ -345,21 +345,21 @@ END_TEST
 Suite *
 unit_suite(void)
 {
-    Suite *suite = suite_create("cache/displaced");
-    TCase *tc = tcase_create("displaced");
+    Suite *suite = suite_create("cache/versions");
+    TCase *tc = tcase_create("versions");
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, requests_share_the_fill_that_takes_the_place);
-    tcase_add_test(tc, the_displaced_one_is_stored_until_the_later_one_is);
-    tcase_add_test(tc, a_failure_of_the_later_one_leaves_the_displaced_one);
+    tcase_add_test(tc, the_older_one_is_stored_until_the_later_one_is);
+    tcase_add_test(tc, a_failure_of_the_later_one_leaves_the_older_one);
     tcase_add_test(tc, a_page_from_later_stays);
     tcase_add_test(tc, a_fresh_page_stays);
     tcase_add_test(tc, what_is_too_large_to_be_stored_leaves_the_later_one_in_its_place);
     tcase_add_test(tc, a_purge_concerns_both);
     tcase_add_test(tc, a_mark_of_the_later_response_stays);
-    tcase_add_test(tc, a_displaced_private_response_sets_no_marker);
-    tcase_add_test(tc, a_displaced_response_removes_no_marker);
-    tcase_add_test(tc, conditions_alone_displace_nothing);
+    tcase_add_test(tc, an_older_private_response_lets_no_request_pass);
+    tcase_add_test(tc, an_older_response_ends_no_pass);
+    tcase_add_test(tc, conditions_begin_a_version_beside_a_fresh_one);
     suite_add_tcase(suite, tc);
     return suite;
 }
