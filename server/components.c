@@ -13,7 +13,7 @@
 #include "net/worker.h"
 #include "proxy/control.h"
 #include "proxy.h"
-#include "server/rpc/hold.h"
+#include "server/rpc/cursor.h"
 #include "server/logs/log.h"
 #include "server/logs/origin_report.h"
 
@@ -395,14 +395,14 @@ components_make_settings(struct components *parts)
 }
 
 static bool
-make_holds(struct service *service)
+make_cursors(struct service *service)
 {
     const struct options *options = service->options;
 
-    service->holds = calloc(1, sizeof(*service->holds));
-    if (service->holds)
-        holds_init(service->holds, options->max_holds, options->hold_timeout);
-    return service->holds != NULL;
+    service->cursors = calloc(1, sizeof(*service->cursors));
+    if (service->cursors)
+        cursors_init(service->cursors, options->max_cursors, options->cursor_timeout);
+    return service->cursors != NULL;
 }
 
 int
@@ -413,7 +413,7 @@ components_make_threads(struct components *parts)
 
     if (status == EX_OK)
         status = make_rpc(service, &parts->descriptors);
-    if (status == EX_OK && !(make_holds(service) && service_make_proxy(service))) {
+    if (status == EX_OK && !(make_cursors(service) && service_make_proxy(service))) {
         log_error("%s", strerror(ENOMEM));
         status = EX_OSERR;
     }
@@ -428,7 +428,7 @@ components_free(struct components *parts)
     fetcher_destroy(service->fetcher);
     rpc_server_destroy(service->rpc);
     http_service_free(&parts->http);
-    free(service->holds);
+    free(service->cursors);
     access_log_close(service->access_log);
     request_db_close(service->request_db);
     if (parts->log_file >= 0)

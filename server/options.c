@@ -189,10 +189,10 @@ const struct option_row option_rows[] = {
      "requests in flight per connection; above it, further calls wait"},
     {"max-queued-bytes", 0, false, OPTION_BYTES, AT(max_queued_bytes), "SIZE", "32M", 1, 1u << 30,
      "bytes of unread answers per connection; above it, further calls wait"},
-    {"max-holds", 0, false, OPTION_UINT, AT(max_holds), "N", "4096", 1, 1000000,
+    {"max-holds", 0, false, OPTION_UINT, AT(max_cursors), "N", "4096", 1, 1000000,
      "large bodies being read over version 2 of RPC at once, fewer by one client; above it, a fetch "
      "of a large body is an error"},
-    {"hold-timeout", 0, false, OPTION_DURATION, AT(hold_timeout), "TIME", "60s", 1, 0,
+    {"hold-timeout", 0, false, OPTION_DURATION, AT(cursor_timeout), "TIME", "60s", 1, 0,
      "time after which a large body that a client of RPC does not read on must be fetched again"},
     {"idle-timeout", 0, false, OPTION_DURATION, AT(idle_timeout), "TIME", "300s", 0, 0,
      "time after which an idle connection is closed; 0: never"},

@@ -126,8 +126,8 @@ struct options {
     struct token_rate rate_bytes;
     uint64_t max_requests;
     uint64_t max_queued_bytes;
-    uint64_t max_holds;
-    int64_t hold_timeout;
+    uint64_t max_cursors;
+    int64_t cursor_timeout;
     int64_t idle_timeout;
     int64_t record_timeout;
     int64_t stop_delay;

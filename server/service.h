@@ -37,7 +37,7 @@ struct service {
     char *request_db_path;         /* absolute; NULL: none, or too long to be sent */
     bool logs;                     /* there is one of them: service_log() is called */
     struct http_service *http;     /* not owned; NULL: none */
-    struct holds *holds;           /* owned; what clients of version 2 read on (hold.h) */
+    struct cursors *cursors;       /* owned; what clients of version 2 read on (rpc/cursor.h) */
     struct networks clients;       /* owned; that may use the proxy over TCP (--client-net) */
     struct http_origins origins;   /* owned; the rows of --origin: none, unless a reverse proxy */
     uid_t *admins;                 /* besides root and our own; owned */

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "proxy/metric_sources.h"
-#include "server/rpc/hold.h"
+#include "server/rpc/cursor.h"
 #include "server/http/http_service.h"
 #include "server/logs/origin_report.h"
 #include "server/service.h"
@@ -130,41 +130,42 @@ static const struct metric_row tunnel_rows[] = {
 
 #undef AT
 
-/* ---- held objects -----------------------------------------------------------------------------
+/* ---- cursors ----------------------------------------------------------------------------------
  */
 
-_Static_assert(sizeof(struct hold_stats) <= METRICS_SNAPSHOT_BYTES, "it fits");
+_Static_assert(sizeof(struct cursor_stats) <= METRICS_SNAPSHOT_BYTES, "it fits");
 
 static void
-read_holds(void *context, void *snapshot)
+read_cursors(void *context, void *snapshot)
 {
     const struct service *service = context;
 
-    if (service->holds)
-        holds_get_stats(service->holds, snapshot);
+    if (service->cursors)
+        cursors_get_stats(service->cursors, snapshot);
 }
 
-#define AT(field) offsetof(struct hold_stats, field)
+#define AT(field) offsetof(struct cursor_stats, field)
 #define ENDED(end) AT(ended) + (end) * sizeof(uint64_t)
 #define HELP_ENDED "Large bodies that clients of version 2 of RPC read no more, by what ended that."
 
-static const struct metric_row hold_rows[] = {
-    {"holds", "", GAUGE, "", "Large or slow bodies that clients of version 2 of RPC are reading.",
+static const struct metric_row cursor_rows[] = {
+    {"cursors", "", GAUGE, "", "Large or slow bodies that clients of version 2 of RPC are reading.",
      AT(open)},
-    {"holds_opened", "", COUNTER, "", "Large or slow bodies that such clients began to read.",
+    {"cursors_opened", "", COUNTER, "", "Large or slow bodies that such clients began to read.",
      AT(opened)},
-    {"holds_refused", "", COUNTER, "", "Large bodies refused because too many were being read.",
+    {"cursors_refused", "", COUNTER, "", "Large bodies refused because too many were being read.",
      AT(refused)},
-    {"holds_ended", "reason=\"released\"", COUNTER, "", HELP_ENDED, ENDED(HOLD_RELEASED)},
-    {"holds_ended", "reason=\"disconnected\"", COUNTER, "", HELP_ENDED, ENDED(HOLD_DISCONNECTED)},
-    {"holds_ended", "reason=\"expired\"", COUNTER, "", HELP_ENDED, ENDED(HOLD_EXPIRED)},
-    {"holds_ended", "reason=\"displaced\"", COUNTER, "", HELP_ENDED, ENDED(HOLD_DISPLACED)},
-    {"holds_ended", "reason=\"failed\"", COUNTER, "", HELP_ENDED, ENDED(HOLD_FAILED)},
+    {"cursors_ended", "reason=\"released\"", COUNTER, "", HELP_ENDED, ENDED(CURSOR_RELEASED)},
+    {"cursors_ended", "reason=\"disconnected\"", COUNTER, "", HELP_ENDED,
+     ENDED(CURSOR_DISCONNECTED)},
+    {"cursors_ended", "reason=\"expired\"", COUNTER, "", HELP_ENDED, ENDED(CURSOR_EXPIRED)},
+    {"cursors_ended", "reason=\"displaced\"", COUNTER, "", HELP_ENDED, ENDED(CURSOR_DISPLACED)},
+    {"cursors_ended", "reason=\"failed\"", COUNTER, "", HELP_ENDED, ENDED(CURSOR_FAILED)},
 };
 
 #undef AT
 
-_Static_assert(HOLD_ENDS == 5, "each end has a row");
+_Static_assert(CURSOR_ENDS == 5, "each end has a row");
 
 /* ---- memory -----------------------------------------------------------------------------------
  */
@@ -220,7 +221,7 @@ _Static_assert(MEMORY_KINDS == 5, "each kind has a row");
 
 static const struct metric_source service_sources[] = {
     SOURCE(service_rows, read_service), SOURCE(rpc_rows, read_rpc),
-    SOURCE(tunnel_rows, read_tunnels),  SOURCE(hold_rows, read_holds),
+    SOURCE(tunnel_rows, read_tunnels),  SOURCE(cursor_rows, read_cursors),
     SOURCE(memory_rows, read_memory),
 };
 

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "net/worker.h"
-#include "server/rpc/hold.h"
+#include "server/rpc/cursor.h"
 #include "server/logs/log.h"
 #include "server/service.h"
 
@@ -46,8 +46,8 @@ relieve(void *context, enum memory_kind kind, size_t bytes)
         /* Slow readers are disconnected only if their pages take more memory than the bodies. */
         if (memory_used(&service->memory, MEMORY_PAGES) / 2 >= service->proxy.shedding.bytes) {
             rpc_server_relieve(service->rpc);
-            if (service->holds)
-                holds_note_shortage(service->holds);
+            if (service->cursors)
+                cursors_note_shortage(service->cursors);
         }
         if (freed)
             await_release(service, kind, bytes);

@@ -27,7 +27,7 @@ struct front_exchange {
     void *result;             /* of the procedure while it runs, otherwise NULL */
     bool has_result;          /* the procedure returns it */
     bool show_victims;
-    bool begun; /* what the front has behind it is in use (hold.h) */
+    bool begun; /* what the front has behind it is in use (cursor.h) */
 };
 
 static inline struct front_exchange *

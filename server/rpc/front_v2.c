@@ -1,6 +1,6 @@
 /*
  * The front of version 2: the procedure that rpcgen's dispatcher calls for a fetch, and its
- * replies. The procedures for the rest of a body are in hold_read.c, those of statistics and
+ * replies. The procedures for the rest of a body are in cursor_read.c, those of statistics and
  * administration in admin.c.
  */
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/container_of.h"
 #include "server/rpc/front_v2_result.h"
-#include "server/rpc/hold.h"
+#include "server/rpc/cursor.h"
 
 /* A result refers to an object or a failure, which the request holds, or to static text. */
 int
@@ -106,22 +106,22 @@ reply_failure(struct exchange *exchange, enum failure why, struct span sentence)
 
 /* The request is not answered with a piece, but fails; the exchange may have to be cancelled. */
 static void
-refuse(struct hold *hold, enum failure why, const char *sentence)
+refuse(struct cursor *cursor, enum failure why, const char *sentence)
 {
-    struct exchange *exchange = &hold->front.exchange;
+    struct exchange *exchange = &cursor->front.exchange;
 
-    net_timer_cancel(&hold->timer);
-    hold->why = why;
-    hold->sentence = span_str(sentence);
+    net_timer_cancel(&cursor->timer);
+    cursor->why = why;
+    cursor->sentence = span_str(sentence);
     if (exchange->complete || exchange_cancel(exchange))
-        reply_failure(exchange, why, hold->sentence);
+        reply_failure(exchange, why, cursor->sentence);
 }
 
-/* The hold is open unless it has to be opened, at the price of another one of its connection. */
+/* The cursor is open unless it has to be opened, at the price of another one of its connection. */
 static void
-reply_first(struct hold *hold)
+reply_first(struct cursor *cursor)
 {
-    struct front_exchange *front = &hold->front;
+    struct front_exchange *front = &cursor->front;
     struct exchange *exchange = &front->exchange;
     struct rpc_request *request = front_request(front);
     uint64_t length = object_length(exchange->object);
@@ -133,76 +133,76 @@ reply_first(struct hold *hold)
     proxy_fetch_result result = {.status = PROXY_OK};
     proxy_page *page = &result.proxy_fetch_result_u.page;
 
-    net_timer_cancel(&hold->timer);
+    net_timer_cancel(&cursor->timer);
     if (!rpc_request_is_open(request)) {
-        refuse(hold, FAILURE_CANCELLED, "the client has gone");
+        refuse(cursor, FAILURE_CANCELLED, "the client has gone");
         return;
     }
-    if (!hold->open && !hold_open(hold, true)) {
-        atomic_fetch_add(&hold->holds->refused, 1);
-        refuse(hold, FAILURE_OVERLOADED, "too many large bodies are being read; try again");
+    if (!cursor->open && !cursor_open(cursor, true)) {
+        atomic_fetch_add(&cursor->cursors->refused, 1);
+        refuse(cursor, FAILURE_OVERLOADED, "too many large bodies are being read; try again");
         return;
     }
     if (front->result)
         rpc_request_defer(request);
-    memcpy(rest.object, hold->name, sizeof(rest.object));
+    memcpy(rest.object, cursor->name, sizeof(rest.object));
     begin_page(page, exchange);
     page->rest = &rest;
-    front_pass(piece.object, &hold->place, piece.len);
-    hold->sent = piece.len;
-    hold->used++;
+    front_pass(piece.object, &cursor->place, piece.len);
+    cursor->sent = piece.len;
+    cursor->used++;
     front_count_answer(front, piece.len);
     rpc_request_hold(request, front_end_exchange, front);
-    rpc_request_keep(request, &hold_keeper);
+    rpc_request_keep(request, &cursor_keeper);
     front_reply_piece(request, (xdrproc_t)xdr_proxy_fetch_result, &result, &piece);
 }
 
 /*
- * PROXY_GET has waited for its first piece. Where there is no place for the hold, the body may end
- * before it needs one.
+ * PROXY_GET has waited for its first piece. Where there is no place for the cursor, the body may
+ * end before it needs one.
  */
 static void
-end_wait(struct hold *hold)
+end_wait(struct cursor *cursor)
 {
-    bool waits_on = !hold->crowded && rpc_request_is_open(front_request(&hold->front)) &&
-                    !hold_open(hold, false);
+    bool waits_on = !cursor->crowded && rpc_request_is_open(front_request(&cursor->front)) &&
+                    !cursor_open(cursor, false);
 
-    hold->crowded = true;
-    if (!waits_on || !net_timer_set(&hold->timer, hold->holds->wait_us - HOLD_GATHER_US))
-        reply_first(hold);
+    cursor->crowded = true;
+    if (!waits_on || !net_timer_set(&cursor->timer, cursor->cursors->wait_us - CURSOR_GATHER_US))
+        reply_first(cursor);
 }
 
-/* The time is over: of PROXY_GET, of a call of PROXY_READ, or of the hold. */
+/* The time is over: of PROXY_GET, of a call of PROXY_READ, or of the cursor. */
 static void
 on_timer(struct net_timer *timer)
 {
-    struct hold *hold = container_of(timer, struct hold, timer);
+    struct cursor *cursor = container_of(timer, struct cursor, timer);
 
-    if (!hold->open)
-        end_wait(hold);
-    else if (TAILQ_EMPTY(&hold->reads))
-        hold_look(hold);
+    if (!cursor->open)
+        end_wait(cursor);
+    else if (TAILQ_EMPTY(&cursor->reads))
+        cursor_look(cursor);
     else
-        hold_serve(hold, true);
+        cursor_serve(cursor, true);
 }
 
 /* PROXY_GET has not been answered. */
 static void
-wait_for_first(struct hold *hold)
+wait_for_first(struct cursor *cursor)
 {
-    struct exchange *exchange = &hold->front.exchange;
+    struct exchange *exchange = &cursor->front.exchange;
 
     if (exchange->complete && object_length(exchange->object) <= PROXY_MAX_PIECE) {
-        net_timer_cancel(&hold->timer);
+        net_timer_cancel(&cursor->timer);
         reply_whole(exchange);
-    } else if (!rpc_request_is_open(front_request(&hold->front))) {
-        refuse(hold, FAILURE_CANCELLED, "the client has gone");
+    } else if (!rpc_request_is_open(front_request(&cursor->front))) {
+        refuse(cursor, FAILURE_CANCELLED, "the client has gone");
     } else if (exchange->complete || object_length(exchange->object) > PROXY_MAX_PIECE) {
-        reply_first(hold);
-    } else if (!hold->timed) {
-        hold->timed = true;
-        if (!net_timer_set(&hold->timer, HOLD_GATHER_US))
-            reply_first(hold);
+        reply_first(cursor);
+    } else if (!cursor->timed) {
+        cursor->timed = true;
+        if (!net_timer_set(&cursor->timer, CURSOR_GATHER_US))
+            reply_first(cursor);
     }
 }
 
@@ -213,34 +213,34 @@ head(struct exchange *exchange)
         reply_whole(exchange);
         return;
     }
-    hold_begin(hold_of(exchange), &hold_reads, on_timer);
-    wait_for_first(hold_of(exchange));
+    cursor_begin(cursor_of(exchange), &cursor_reads, on_timer);
+    wait_for_first(cursor_of(exchange));
 }
 
 static void
 more(struct exchange *exchange)
 {
-    struct hold *hold = hold_of(exchange);
+    struct cursor *cursor = cursor_of(exchange);
 
-    if (hold->open)
-        hold_serve(hold, false);
-    else if (!hold->ending && !hold->why)
-        wait_for_first(hold);
+    if (cursor->open)
+        cursor_serve(cursor, false);
+    else if (!cursor->ending && !cursor->why)
+        wait_for_first(cursor);
 }
 
 static void
 fail(struct exchange *exchange, enum failure why, struct span sentence)
 {
-    struct hold *hold = front_of(exchange)->begun ? hold_of(exchange) : NULL;
+    struct cursor *cursor = front_of(exchange)->begun ? cursor_of(exchange) : NULL;
 
-    if (hold && (hold->open || hold->ending)) {
-        hold_fail(hold, why, sentence);
+    if (cursor && (cursor->open || cursor->ending)) {
+        cursor_fail(cursor, why, sentence);
         return;
     }
-    if (hold)
-        net_timer_cancel(&hold->timer);
-    if (hold && hold->why)
-        reply_failure(exchange, hold->why, hold->sentence);
+    if (cursor)
+        net_timer_cancel(&cursor->timer);
+    if (cursor && cursor->why)
+        reply_failure(exchange, cursor->why, cursor->sentence);
     else
         reply_failure(exchange, why, sentence);
 }

@@ -415,7 +415,7 @@ class PausedTest(BodyTest):
         self.assertIn(b"no-store", head)
         self.assertTrue(body == BLOCK * 8)
         self.assertEqual(self.server.gets, 1)
-        self.assertEqual(self.stat(self.d)["holds_opened"], 1)
+        self.assertEqual(self.stat(self.d)["cursors_opened"], 1)
 
     def test_a_page_is_held_while_its_reader_is_slow(self):
         """It reads something all the time, and takes longer than the hold lasts for a piece."""

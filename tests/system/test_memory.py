@@ -245,7 +245,7 @@ class StallTest(MemoryTest):
         self.assertFalse(is_fetched())
         harness.wait_until(is_fetched, what="memory for a fetch")
         stats = self.good.stat()
-        self.assertGreater(stats.value('holds_ended{reason="displaced"}'), 0)
+        self.assertGreater(stats.value('cursors_ended{reason="displaced"}'), 0)
 
     def test_stat_shows_memory_by_kind(self):
         self.stall(0, MEBI)

@@ -34,7 +34,7 @@ class RangesCase(harness.SystemTest):
         self.addCleanup(self.admin.close)
 
     def ended(self, reason):
-        return self.admin.stat().value(f'holds_ended{{reason="{reason}"}}')
+        return self.admin.stat().value(f'cursors_ended{{reason="{reason}"}}')
 
     def text(self, url):
         """The body that the origin gives, read from it directly, as it comes."""
@@ -153,13 +153,13 @@ class ReadersTest(RangesCase):
             url = self.url(size)
             before = self.ended("expired")
             client, body = self.begin_slowly(url, f"slow{size}")
-            harness.wait_until(lambda: self.ended("expired") > before, what="the end of the hold")
+            harness.wait_until(lambda: self.ended("expired") > before, what="the end of the cursor")
             self.expect_same(url, body)
             self.finish(client)
 
     def test_a_page_that_has_changed_is_an_error(self):
         client, body = self.begin_slowly(self.url(5 * MEBI, "later:echo"))
-        harness.wait_until(lambda: self.ended("expired"), what="the end of the hold")
+        harness.wait_until(lambda: self.ended("expired"), what="the end of the cursor")
         while body.read(MEBI):
             pass
         self.assertIn("the page has changed while it was read", self.finish(client, 76))
@@ -173,7 +173,7 @@ class ReadersTest(RangesCase):
             self.assertLess(self.admin.stat().memory_pages, 4 * MEBI)
         harness.wait_until(lambda: self.admin.stat().fetches_active == 0, what="the fetch's end")
         self.assertEqual(self.ended("disconnected"), 1)
-        self.assertEqual(self.admin.stat().value("holds"), 0)
+        self.assertEqual(self.admin.stat().value("cursors"), 0)
         self.assertLess(self.admin.stat().memory_pages, MEBI)
 
     def test_nobody_else_can_read_an_object(self):

@@ -2,7 +2,7 @@
 
 #include <strings.h>
 
-#include "server/rpc/hold.h"
+#include "server/rpc/cursor.h"
 #include "server/http/http_service.h"
 #include "server/logs/origin_report.h"
 #include "tests/unit/rpc/messages.h"
@@ -15,10 +15,10 @@ enum { WORKERS = 2, STORE_XID = 900000 };
 struct service front_service;
 
 struct options front_options;
-int64_t front_hold_wait_us;
+int64_t front_cursor_wait_us;
 
 static struct http_service http;
-static struct holds holds;
+static struct cursors cursors;
 static char http_path[64];
 static int http_port, http_proxied_port;
 static char path[64];
@@ -85,11 +85,11 @@ front_server_start(const struct scene_options *options, enum show_victims show_v
     ck_assert_ptr_nonnull(front_service.report);
     memory_account_init(&front_service.memory, UINT64_MAX / 4, NULL);
     ck_assert(proxy_init(&front_service.proxy, &scene.proxy.config));
-    holds_init(&holds, front_options.max_holds ? front_options.max_holds : 1000,
-               front_options.hold_timeout ? front_options.hold_timeout : 60 * SECOND);
-    if (front_hold_wait_us)
-        holds.wait_us = front_hold_wait_us;
-    front_service.holds = &holds;
+    cursors_init(&cursors, front_options.max_cursors ? front_options.max_cursors : 1000,
+                 front_options.cursor_timeout ? front_options.cursor_timeout : 60 * SECOND);
+    if (front_cursor_wait_us)
+        cursors.wait_us = front_cursor_wait_us;
+    front_service.cursors = &cursors;
     limits.request_data = FRONT_REQUEST_DATA;
     limits.net.memory = &scene.account;
     limits.net.is_privileged = is_privileged;
@@ -118,7 +118,7 @@ front_server_free(void)
     origin_report_destroy(front_service.report);
     networks_free(&front_service.clients);
     http_origins_free(&front_service.origins);
-    ck_assert_uint_eq(client_share_total(&holds.places), 0);
+    ck_assert_uint_eq(client_share_total(&cursors.places), 0);
     unlink(path);
     unlink(http_path);
     front_options = (struct options){0};

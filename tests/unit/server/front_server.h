@@ -27,7 +27,7 @@ extern struct service front_service;
 extern struct options front_options;
 
 /* That a call of PROXY_READ waits for its first byte; 0: as in the daemon. */
-extern int64_t front_hold_wait_us;
+extern int64_t front_cursor_wait_us;
 
 /* Begins a scene with these options, and serves it with two workers, over HTTP, too. */
 void front_server_start(const struct scene_options *options, enum show_victims show_victims);
@@ -124,12 +124,12 @@ void front_store(const char *url, const char *lines, enum body_form form, const 
 const char *plain_bytes(size_t len);
 
 /* Calls what sends a request, and waits until it waits beside the earlier ones. */
-#define AWAIT_ONE_MORE(sends)                                                 \
-    do {                                                                      \
-        size_t before = client_share_total(&front_service.proxy.waiting);     \
-                                                                              \
-        sends;                                                                \
-        AWAIT(client_share_total(&front_service.proxy.waiting) > before);     \
+#define AWAIT_ONE_MORE(sends)                                             \
+    do {                                                                  \
+        size_t before = client_share_total(&front_service.proxy.waiting); \
+                                                                          \
+        sends;                                                            \
+        AWAIT(client_share_total(&front_service.proxy.waiting) > before); \
     } while (0)
 
 #endif

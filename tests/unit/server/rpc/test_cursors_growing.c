@@ -5,7 +5,7 @@
  */
 #include <poll.h>
 
-#include "tests/unit/server/rpc/hold_scene.h"
+#include "tests/unit/server/rpc/cursor_scene.h"
 
 /* ---- growing objects ------------------------------------------------------------------------- */
 
@@ -22,12 +22,12 @@ START_TEST(a_growing_body_is_read_in_order)
     at = respond_body(fetch, 0, PIECE + 1);
     name = receive_first(fd, 1, PROXY_MISS, length);
     /* It waits until it is worth an answer. */
-    send_read(fd, 2, name, PIECE, HOLD_WORTHWHILE);
-    at = respond_body(fetch, at, at + HOLD_WORTHWHILE);
-    ck_assert_uint_eq(receive_piece(fd, 2, PIECE, false), HOLD_WORTHWHILE);
+    send_read(fd, 2, name, PIECE, CURSOR_WORTHWHILE);
+    at = respond_body(fetch, at, at + CURSOR_WORTHWHILE);
+    ck_assert_uint_eq(receive_piece(fd, 2, PIECE, false), CURSOR_WORTHWHILE);
     /* What is asked for has come. */
-    send_read(fd, 3, name, PIECE + HOLD_WORTHWHILE, 1);
-    ck_assert_uint_eq(receive_piece(fd, 3, PIECE + HOLD_WORTHWHILE, false), 1);
+    send_read(fd, 3, name, PIECE + CURSOR_WORTHWHILE, 1);
+    ck_assert_uint_eq(receive_piece(fd, 3, PIECE + CURSOR_WORTHWHILE, false), 1);
     expect_refusal(fd, 4, name, PIECE, "not kept");
     /* Bytes may be skipped, also those that have not come. */
     send_read(fd, 5, name, LARGE - 100, 1000);
@@ -58,7 +58,7 @@ START_TEST(a_slow_body_is_passed_on)
     respond_body(fetch, 0, 10);
     receive_page(fd, 1, PROXY_OK, &result);
     ck_assert_uint_eq(page->body.body_len, 10);
-    ck_assert_uint_lt(page->total_us, HOLD_WAIT_US / 2);
+    ck_assert_uint_lt(page->total_us, CURSOR_WAIT_US / 2);
     ck_assert_ptr_nonnull(page->rest);
     memcpy(name, page->rest->object, sizeof(name));
     free_page(&result);
@@ -67,7 +67,7 @@ START_TEST(a_slow_body_is_passed_on)
     respond_body(fetch, 10, 20);
     ck_assert_uint_eq(receive_piece(fd, 2, 10, false), 10);
     send_read(fd, 3, name, 20, PIECE);
-    poll(NULL, 0, (int)(HOLD_GATHER_US / 1000) + 200);
+    poll(NULL, 0, (int)(CURSOR_GATHER_US / 1000) + 200);
     respond_body(fetch, 20, 21);
     ck_assert_uint_eq(receive_piece(fd, 3, 20, false), 1);
     /* A call for no bytes is answered at once. */
@@ -81,25 +81,25 @@ START_TEST(a_slow_body_is_passed_on)
 }
 END_TEST
 
-/* Without a place for its hold a slow body is whole in the answer, as a fast one is. */
+/* Without a place for its cursor a slow body is whole in the answer, as a fast one is. */
 START_TEST(a_slow_body_waits_where_there_is_no_place_for_it)
 {
     int fd, other;
     proxy_fetch_result result;
     struct scene_fetch *fetch;
 
-    front_options.max_holds = 4;
+    front_options.max_cursors = 4;
     set_up();
     fd = front_connect_tcp();
     other = front_connect_tcp();
-    hold_stored(fd);
+    cursor_stored(fd);
     send_get(other, 2, URL "?2", 0);
     fetch = await_fetch(URL "?2");
     fetch->sink->begin(fetch->context);
     scene_hop(fetch, MAX_AGE, false);
     ck_assert_int_eq(scene_head(fetch, 200, MAX_AGE, -1), FETCH_CONTINUE);
     respond_body(fetch, 0, 10);
-    poll(NULL, 0, (int)(HOLD_GATHER_US / 1000) + 300);
+    poll(NULL, 0, (int)(CURSOR_GATHER_US / 1000) + 300);
     respond_body(fetch, 10, 20);
     scene_done(fetch, FETCH_OK, "");
     receive_page(other, 2, PROXY_OK, &result);
@@ -120,10 +120,10 @@ START_TEST(calls_for_no_bytes_keep_an_object)
     const char *name;
     int fd;
 
-    front_options.hold_timeout = SECOND;
+    front_options.cursor_timeout = SECOND;
     set_up();
     fd = front_connect_tcp();
-    name = hold_stored(fd);
+    name = cursor_stored(fd);
     for (uint32_t i = 0; i < 12; i++) {
         poll(NULL, 0, 100);
         send_read(fd, 10 + i, name, PIECE, 0);
@@ -207,7 +207,7 @@ START_TEST(a_reader_far_behind_another_fetches_again)
     send_read(slow, 3, slow_name, PIECE, PIECE);
     receive_refusal(slow, 3, PROXY_NO_OBJECT, "fetch again");
     expect_refusal(slow, 4, slow_name, PIECE, "no such object");
-    ck_assert_uint_eq(stats().ended[HOLD_FAILED], 1);
+    ck_assert_uint_eq(stats().ended[CURSOR_FAILED], 1);
     close(fast);
     close(slow);
     AWAIT(scene_is_cancelled(fetch));
@@ -219,7 +219,7 @@ END_TEST
 static void
 set_up_short_waits(void)
 {
-    front_hold_wait_us = 2 * SECOND;
+    front_cursor_wait_us = 2 * SECOND;
     set_up_unstored();
 }
 
@@ -227,7 +227,7 @@ static void
 tear_down_short_waits(void)
 {
     tear_down();
-    front_hold_wait_us = 0;
+    front_cursor_wait_us = 0;
 }
 
 START_TEST(a_fetch_ends_with_its_only_reader)
@@ -296,7 +296,7 @@ START_TEST(a_body_that_breaks_off)
     }
     receive_refusal(fd, 2, PROXY_ORIGIN_BROKE, "the origin has not sent a valid response");
     expect_refusal(fd, 3, name, PIECE, "no such object");
-    ck_assert_uint_eq(stats().ended[HOLD_FAILED], 1);
+    ck_assert_uint_eq(stats().ended[CURSOR_FAILED], 1);
     ck_assert_uint_eq(memory_used(&scene.account, MEMORY_PAGES), 0);
     close(fd);
 }
@@ -361,7 +361,7 @@ END_TEST
 Suite *
 unit_suite(void)
 {
-    Suite *suite = suite_create("server: held objects that grow");
+    Suite *suite = suite_create("server: cursors of bodies that grow");
     TCase *tests = tcase_create("stored");
 
     tcase_set_timeout(tests, 120);

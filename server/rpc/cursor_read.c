@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/container_of.h"
 #include "server/rpc/front_v2_result.h"
-#include "server/rpc/hold.h"
+#include "server/rpc/cursor.h"
 
 static const char no_object[] =
     "there is no such object (any more) on this connection: fetch again";
@@ -31,69 +31,69 @@ reply_without(struct rpc_request *request, proxy_status status, struct span sent
 }
 
 static struct rpc_request *
-request_of(struct hold_read *read)
+request_of(struct cursor_read *read)
 {
     return rpc_request_of_data(read);
 }
 
 static void
-remove_read(struct hold_read *read)
+remove_read(struct cursor_read *read)
 {
-    TAILQ_REMOVE(&read->hold->reads, read, link);
+    TAILQ_REMOVE(&read->cursor->reads, read, link);
 }
 
 static void
-dismiss(struct hold *hold)
+dismiss(struct cursor *cursor)
 {
-    struct hold_read *read;
+    struct cursor_read *read;
 
-    while ((read = TAILQ_FIRST(&hold->reads))) {
+    while ((read = TAILQ_FIRST(&cursor->reads))) {
         remove_read(read);
         reply_without(request_of(read), PROXY_NO_OBJECT, span_str(no_object));
     }
 }
 
 static void
-reply_failure(struct hold_read *read)
+reply_failure(struct cursor_read *read)
 {
-    struct hold *hold = read->hold;
-    struct span sentence = hold->failure ? object_failure(hold->failure) : hold->sentence;
+    struct cursor *cursor = read->cursor;
+    struct span sentence = cursor->failure ? object_failure(cursor->failure) : cursor->sentence;
 
-    if (hold->again)
+    if (cursor->again)
         reply_without(request_of(read), PROXY_NO_OBJECT, span_str(not_shared));
     else
-        reply_without(request_of(read), front_status_of(hold->why),
-                      failure_for_client(hold->why, sentence));
+        reply_without(request_of(read), front_status_of(cursor->why),
+                      failure_for_client(cursor->why, sentence));
 }
 
 static void
 release_piece(void *held)
 {
-    struct hold_read *read = held;
+    struct cursor_read *read = held;
 
-    hold_unuse(read->hold);
+    cursor_unuse(read->cursor);
 }
 
 static void
-reply_piece(struct hold_read *read, uint64_t bytes)
+reply_piece(struct cursor_read *read, uint64_t bytes)
 {
-    struct hold *hold = read->hold;
-    struct front_exchange *front = &hold->front;
+    struct cursor *cursor = read->cursor;
+    struct front_exchange *front = &cursor->front;
     const struct exchange *x = &front->exchange;
     const struct front_piece piece = {
-        .object = x->object, .place = hold->place, .len = (size_t)bytes};
+        .object = x->object, .place = cursor->place, .len = (size_t)bytes};
     static _Thread_local proxy_url victims[PROXY_MAX_VICTIMS];
     proxy_ending ending = {0};
     proxy_read_result result = {.status = PROXY_OK};
 
     result.proxy_read_result_u.piece.length = front_body_length(x);
-    if (x->complete && hold->place.offset + bytes >= object_length(x->object)) {
+    if (x->complete && cursor->place.offset + bytes >= object_length(x->object)) {
         front_set_ending(&ending, front, victims);
         result.proxy_read_result_u.piece.ending = &ending;
     }
-    hold->used++;
-    hold->sent += bytes;
-    front_pass(x->object, &hold->place, bytes);
+    cursor->used++;
+    cursor->sent += bytes;
+    front_pass(x->object, &cursor->place, bytes);
     front_count_bytes(front, bytes);
     rpc_request_hold(request_of(read), release_piece, read);
     front_reply_piece(request_of(read), (xdrproc_t)xdr_proxy_read_result, &result, &piece);
@@ -107,30 +107,30 @@ reply_piece(struct hold_read *read, uint64_t bytes)
  * offset that has been passed.
  */
 static bool
-find_offset(struct hold *hold, uint64_t offset)
+find_offset(struct cursor *cursor, uint64_t offset)
 {
-    const struct exchange *x = &hold->front.exchange;
+    const struct exchange *x = &cursor->front.exchange;
 
     if (x->complete && !object_is_windowed(x->object)) {
-        if (offset < hold->place.offset)
-            hold->place.segment = NULL;
-        hold->place.offset = offset;
+        if (offset < cursor->place.offset)
+            cursor->place.segment = NULL;
+        cursor->place.offset = offset;
         return true;
     }
-    if (offset < hold->place.offset)
+    if (offset < cursor->place.offset)
         return false;
-    front_pass(x->object, &hold->place, offset - hold->place.offset);
+    front_pass(x->object, &cursor->place, offset - cursor->place.offset);
     return true;
 }
 
 /* Is the call answered now, with the `left` bytes that there are for it? `overdue`: the time until
  * which it waited is over. */
 static bool
-is_due(struct hold_read *read, uint64_t left, bool overdue)
+is_due(struct cursor_read *read, uint64_t left, bool overdue)
 {
-    uint64_t worthwhile = read->count < HOLD_WORTHWHILE ? read->count : HOLD_WORTHWHILE;
+    uint64_t worthwhile = read->count < CURSOR_WORTHWHILE ? read->count : CURSOR_WORTHWHILE;
 
-    if (read->hold->front.exchange.complete || left >= worthwhile)
+    if (read->cursor->front.exchange.complete || left >= worthwhile)
         return true;
     if (overdue && read->gathered)
         return true;
@@ -140,14 +140,14 @@ is_due(struct hold_read *read, uint64_t left, bool overdue)
 
 /* Answers the call, or leaves it waiting: false. */
 static bool
-serve(struct hold_read *read, bool overdue)
+serve(struct cursor_read *read, bool overdue)
 {
-    struct hold *hold = read->hold;
-    struct exchange *x = &hold->front.exchange;
+    struct cursor *cursor = read->cursor;
+    struct exchange *x = &cursor->front.exchange;
     uint64_t length, left;
 
     /* Before the length is read: it is the whole one if the object is complete. */
-    if (!find_offset(hold, read->offset)) {
+    if (!find_offset(cursor, read->offset)) {
         remove_read(read);
         reply_without(request_of(read), PROXY_NO_OBJECT, span_str(passed));
         return true;
@@ -162,14 +162,14 @@ serve(struct hold_read *read, bool overdue)
 }
 
 void
-hold_serve(struct hold *hold, bool overdue)
+cursor_serve(struct cursor *cursor, bool overdue)
 {
-    struct hold_read *read;
+    struct cursor_read *read;
     bool failed = false, waits = false;
 
-    hold->used++;
-    while (!waits && (read = TAILQ_FIRST(&hold->reads))) {
-        if (hold->why) {
+    cursor->used++;
+    while (!waits && (read = TAILQ_FIRST(&cursor->reads))) {
+        if (cursor->why) {
             remove_read(read);
             reply_failure(read);
             failed = true;
@@ -179,11 +179,11 @@ hold_serve(struct hold *hold, bool overdue)
         }
     }
     if (failed)
-        hold_end(hold, HOLD_FAILED);
-    hold_unuse(hold);
+        cursor_end(cursor, CURSOR_FAILED);
+    cursor_unuse(cursor);
 }
 
-const struct hold_calls hold_reads = {.serve_reads = hold_serve, .dismiss_reads = dismiss};
+const struct cursor_calls cursor_reads = {.serve_reads = cursor_serve, .dismiss_reads = dismiss};
 
 /* ---- the procedures -------------------------------------------------------------------------- */
 
@@ -191,34 +191,34 @@ bool_t
 proxy_read_2_svc(proxy_read_args *args, proxy_read_result *result, struct svc_req *call)
 {
     struct rpc_request *request = rpc_request_of(call->rq_xprt);
-    struct hold *hold = hold_find(request, args->object);
-    struct hold_read *read = rpc_request_data(request);
+    struct cursor *cursor = cursor_find(request, args->object);
+    struct cursor_read *read = rpc_request_data(request);
 
     (void)result; /* sent below, or later */
     rpc_request_defer(request);
-    if (!hold) {
+    if (!cursor) {
         reply_without(request, PROXY_NO_OBJECT, span_str(no_object));
         return FALSE;
     }
-    *read = (struct hold_read){
-        .hold = hold,
+    *read = (struct cursor_read){
+        .cursor = cursor,
         .offset = args->offset,
         .count = args->count < PROXY_MAX_PIECE ? args->count : PROXY_MAX_PIECE,
-        .due_us = rpc_request_arrived_us(request) + hold->holds->wait_us,
+        .due_us = rpc_request_arrived_us(request) + cursor->cursors->wait_us,
     };
-    hold->used_us = rpc_request_arrived_us(request);
-    TAILQ_INSERT_TAIL(&hold->reads, read, link);
-    hold_serve(hold, false);
+    cursor->used_us = rpc_request_arrived_us(request);
+    TAILQ_INSERT_TAIL(&cursor->reads, read, link);
+    cursor_serve(cursor, false);
     return FALSE;
 }
 
 bool_t
 proxy_release_2_svc(char *name, proxy_status *result, struct svc_req *call)
 {
-    struct hold *hold = hold_find(rpc_request_of(call->rq_xprt), name);
+    struct cursor *cursor = cursor_find(rpc_request_of(call->rq_xprt), name);
 
-    *result = hold ? PROXY_OK : PROXY_NO_OBJECT;
-    if (hold)
-        hold_end(hold, HOLD_RELEASED);
+    *result = cursor ? PROXY_OK : PROXY_NO_OBJECT;
+    if (cursor)
+        cursor_end(cursor, CURSOR_RELEASED);
     return TRUE;
 }

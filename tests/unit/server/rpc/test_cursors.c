@@ -3,7 +3,7 @@
  *
  * Waits for most of its time, so tests/run.sh starts it first.
  */
-#include "tests/unit/server/rpc/hold_scene.h"
+#include "tests/unit/server/rpc/cursor_scene.h"
 
 /* ---- complete objects ------------------------------------------------------------------------ */
 
@@ -27,7 +27,7 @@ START_TEST(a_stored_body_is_read_at_any_offset)
         {12345, 999999, 999999, false},
     };
     int fd = front_connect_tcp();
-    const char *name = hold_stored(fd);
+    const char *name = cursor_stored(fd);
 
     for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         send_read(fd, 10 + i, name, rows[i].offset, rows[i].count);
@@ -51,7 +51,7 @@ START_TEST(the_last_piece_has_the_ending)
     const char *name;
 
     front_store("http://host/victim", MAX_AGE, BODY_INLINE, "x", 1);
-    name = hold_stored(fd);
+    name = cursor_stored(fd);
     send_read(fd, 2, name, 2 * PIECE, PIECE);
     receive_result(fd, 2, (xdrproc_t)xdr_proxy_read_result, &result);
     ck_assert_int_eq(result.status, PROXY_OK);
@@ -71,7 +71,7 @@ END_TEST
 START_TEST(a_purged_object_is_read_on)
 {
     int fd = front_connect_tcp();
-    const char *name = hold_stored(fd);
+    const char *name = cursor_stored(fd);
 
     ck_assert_uint_eq(cache_purge_all(scene.cache), 1);
     send_read(fd, 2, name, PIECE, PIECE);
@@ -88,7 +88,7 @@ START_TEST(an_object_is_read_on_its_connection_until_its_release)
     int fd = front_connect(), other = front_connect();
     proxy_object name, unknown = {0};
 
-    memcpy(name, hold_stored(fd), sizeof(name));
+    memcpy(name, cursor_stored(fd), sizeof(name));
     expect_refusal(other, 2, name, PIECE, "no such object");
     expect_release(other, 3, name, PROXY_NO_OBJECT);
     expect_refusal(fd, 4, unknown, PIECE, "no such object");
@@ -98,7 +98,7 @@ START_TEST(an_object_is_read_on_its_connection_until_its_release)
     expect_release(fd, 7, name, PROXY_NO_OBJECT);
     expect_refusal(fd, 8, name, PIECE, "no such object");
     ck_assert_uint_eq(stats().open, 0);
-    ck_assert_uint_eq(stats().ended[HOLD_RELEASED], 1);
+    ck_assert_uint_eq(stats().ended[CURSOR_RELEASED], 1);
     close(fd);
     close(other);
 }
@@ -108,10 +108,10 @@ START_TEST(an_object_goes_with_its_connection)
 {
     int fd = front_connect_tcp();
 
-    hold_stored(fd);
+    cursor_stored(fd);
     ck_assert_uint_eq(stats().open, 1);
     close(fd);
-    AWAIT(stats().ended[HOLD_DISCONNECTED] == 1);
+    AWAIT(stats().ended[CURSOR_DISCONNECTED] == 1);
     ck_assert_uint_eq(stats().open, 0);
 }
 END_TEST
@@ -121,11 +121,11 @@ START_TEST(an_object_that_is_not_read_expires)
     const char *name;
     int fd;
 
-    front_options.hold_timeout = SECOND; /* no less: the whole body comes within it */
+    front_options.cursor_timeout = SECOND; /* no less: the whole body comes within it */
     set_up();
     fd = front_connect_tcp();
-    name = hold_stored(fd);
-    AWAIT(stats().ended[HOLD_EXPIRED] == 1);
+    name = cursor_stored(fd);
+    AWAIT(stats().ended[CURSOR_EXPIRED] == 1);
     expect_refusal(fd, 2, name, PIECE, "no such object");
     close(fd);
     front_server_stop();
@@ -151,21 +151,21 @@ START_TEST(an_object_that_is_not_read_gives_way)
 {
     const struct timespec pause = {.tv_nsec = 50000000};
     int fd = front_connect_tcp();
-    const char *name = hold_stored(fd);
+    const char *name = cursor_stored(fd);
     unsigned calls = 0;
 
     while (calls < 500 && ask_for(fd, 10 + calls, name, PIECE, 0) == PROXY_OK) {
-        holds_note_shortage(front_service.holds);
+        cursors_note_shortage(front_service.cursors);
         nanosleep(&pause, NULL);
         calls++;
     }
     ck_assert_uint_lt(calls, 500);
-    ck_assert_uint_eq(stats().ended[HOLD_DISPLACED], 1);
+    ck_assert_uint_eq(stats().ended[CURSOR_DISPLACED], 1);
     /* Nor is a call needed. */
     send_get(fd, 2, URL, 0);
     receive_first(fd, 2, PROXY_HIT, LARGE);
-    holds_note_shortage(front_service.holds);
-    AWAIT((holds_note_shortage(front_service.holds), stats().ended[HOLD_DISPLACED] == 2));
+    cursors_note_shortage(front_service.cursors);
+    AWAIT((cursors_note_shortage(front_service.cursors), stats().ended[CURSOR_DISPLACED] == 2));
     ck_assert_uint_eq(stats().open, 0);
     close(fd);
 }
@@ -175,12 +175,12 @@ START_TEST(an_object_that_is_read_does_not_give_way)
 {
     const struct timespec pause = {.tv_nsec = 100000000};
     int fd = front_connect_tcp();
-    const char *name = hold_stored(fd);
+    const char *name = cursor_stored(fd);
 
-    for (uint32_t i = 0; i < 2 * HOLD_UNREAD_US / 100000; i++) {
-        holds_note_shortage(front_service.holds);
-        ck_assert_int_eq(ask_for(fd, 10 + i, name, PIECE + i * 65536, LARGE / HOLD_LEAST_SENT + 1),
-                         PROXY_OK);
+    for (uint32_t i = 0; i < 2 * CURSOR_UNREAD_US / 100000; i++) {
+        cursors_note_shortage(front_service.cursors);
+        ck_assert_int_eq(
+            ask_for(fd, 10 + i, name, PIECE + i * 65536, LARGE / CURSOR_LEAST_SENT + 1), PROXY_OK);
         nanosleep(&pause, NULL);
     }
     ck_assert_uint_eq(stats().open, 1);
@@ -193,19 +193,19 @@ START_TEST(the_objects_of_a_connection_are_bounded)
     int fd = front_connect_tcp();
     proxy_object first, second;
 
-    memcpy(first, hold_stored(fd), sizeof(first));
-    for (uint32_t i = 1; i < HOLDS_PER_CONNECTION; i++) {
+    memcpy(first, cursor_stored(fd), sizeof(first));
+    for (uint32_t i = 1; i < CURSORS_PER_CONNECTION; i++) {
         send_get(fd, 100 + i, URL, 0);
         memcpy(second, receive_first(fd, 100 + i, PROXY_HIT, LARGE), sizeof(second));
     }
-    ck_assert_uint_eq(stats().ended[HOLD_DISPLACED], 0);
+    ck_assert_uint_eq(stats().ended[CURSOR_DISPLACED], 0);
     /* The first one was used last. */
     send_read(fd, 2, first, PIECE, 1);
     receive_piece(fd, 2, PIECE, false);
     send_get(fd, 3, URL, 0);
     receive_first(fd, 3, PROXY_HIT, LARGE);
-    ck_assert_uint_eq(stats().ended[HOLD_DISPLACED], 1);
-    ck_assert_uint_eq(stats().open, HOLDS_PER_CONNECTION);
+    ck_assert_uint_eq(stats().ended[CURSOR_DISPLACED], 1);
+    ck_assert_uint_eq(stats().open, CURSORS_PER_CONNECTION);
     send_read(fd, 4, first, PIECE, 1);
     receive_piece(fd, 4, PIECE, false);
     close(fd);
@@ -218,11 +218,11 @@ START_TEST(the_objects_of_a_client_are_bounded)
     proxy_fetch_result result;
     int fd, other;
 
-    front_options.max_holds = 4;
+    front_options.max_cursors = 4;
     set_up();
     fd = front_connect_tcp();
     other = front_connect_tcp();
-    hold_stored(fd);
+    cursor_stored(fd);
     send_get(other, 2, URL, 0);
     receive_page(other, 2, PROXY_OVERLOADED, &result);
     free_page(&result);
@@ -230,21 +230,21 @@ START_TEST(the_objects_of_a_client_are_bounded)
     send_get(fd, 3, URL, 0);
     receive_first(fd, 3, PROXY_HIT, LARGE);
     ck_assert_uint_eq(stats().open, 1);
-    ck_assert_uint_eq(stats().ended[HOLD_DISPLACED], 1);
+    ck_assert_uint_eq(stats().ended[CURSOR_DISPLACED], 1);
     close(fd);
     close(other);
     front_server_stop();
 }
 END_TEST
 
-/* The fetch of a body that may not be held has no reader: it ends. */
-START_TEST(a_growing_body_that_may_not_be_held_is_refused)
+/* The fetch of a body that may have no cursor has no reader: it ends. */
+START_TEST(a_growing_body_that_may_have_no_cursor_is_refused)
 {
     struct scene_fetch *fetch;
     proxy_fetch_result result;
     int fd, other;
 
-    front_options.max_holds = 4;
+    front_options.max_cursors = 4;
     set_up_unstored();
     fd = front_connect_tcp();
     other = front_connect_tcp();
@@ -273,7 +273,7 @@ END_TEST
 Suite *
 unit_suite(void)
 {
-    Suite *suite = suite_create("server: held objects");
+    Suite *suite = suite_create("server: cursors");
     TCase *tests = tcase_create("stored");
 
     tcase_set_timeout(tests, 120);
@@ -291,7 +291,7 @@ unit_suite(void)
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, an_object_that_is_not_read_expires);
     tcase_add_test(tests, the_objects_of_a_client_are_bounded);
-    tcase_add_test(tests, a_growing_body_that_may_not_be_held_is_refused);
+    tcase_add_test(tests, a_growing_body_that_may_have_no_cursor_is_refused);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -7,7 +7,7 @@
 
 #include "net/connection.h"
 #include "rpc/protocol.h"
-#include "server/rpc/hold.h"
+#include "server/rpc/cursor.h"
 #include "tests/unit/net/stream.h"
 #include "tests/unit/proxy/scene.h"
 #include "tests/unit/rpc/messages.h"
@@ -21,7 +21,7 @@ enum { LENGTH = (int)(2 * PROXY_MAX_PIECE) };
 
 static struct service service;
 static struct options options;
-static struct holds holds;
+static struct cursors cursors;
 static int fd; /* the client's end */
 
 /* What came of a conversation. */
@@ -43,11 +43,11 @@ set_up_service(void)
         .cache = scene.cache,
         .metrics = scene.metrics,
         .workers = 1,
-        .holds = &holds,
+        .cursors = &cursors,
     };
     memory_account_init(&service.memory, UINT64_MAX / 4, NULL);
     ck_assert(proxy_init(&service.proxy, &scene.proxy.config));
-    holds_init(&holds, 100, 60 * SECOND);
+    cursors_init(&cursors, 100, 60 * SECOND);
     limits.request_data = FRONT_REQUEST_DATA;
     limits.net.memory = &service.memory;
     service.rpc = rpc_server_create(&limits, 1, &program, 1, &service);
@@ -61,7 +61,7 @@ tear_down_service(void)
     rpc_server_destroy(service.rpc);
     for (unsigned kind = 0; kind < MEMORY_KINDS; kind++)
         ck_assert_uint_eq(memory_used(&service.memory, (enum memory_kind)kind), 0);
-    ck_assert_uint_eq(client_share_total(&holds.places), 0);
+    ck_assert_uint_eq(client_share_total(&cursors.places), 0);
     proxy_destroy(&service.proxy);
     scene_end();
 }
@@ -272,7 +272,7 @@ END_TEST
 Suite *
 unit_suite(void)
 {
-    Suite *suite = suite_create("server: torture of held objects");
+    Suite *suite = suite_create("server: torture of cursors");
     TCase *tests = tcase_create("all");
 
     tcase_set_timeout(tests, 120);

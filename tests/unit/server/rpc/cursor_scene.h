@@ -1,9 +1,9 @@
-/* What tests of held bodies share: calls of PROXY_READ and PROXY_RELEASE, and an origin's
+/* What tests of cursors share: calls of PROXY_READ and PROXY_RELEASE, and an origin's
  * responses. */
-#ifndef SUNPROXY_TESTS_SERVER_RPC_HOLD_SCENE_H
-#define SUNPROXY_TESTS_SERVER_RPC_HOLD_SCENE_H
+#ifndef SUNPROXY_TESTS_SERVER_RPC_CURSOR_SCENE_H
+#define SUNPROXY_TESTS_SERVER_RPC_CURSOR_SCENE_H
 
-#include "server/rpc/hold.h"
+#include "server/rpc/cursor.h"
 #include "tests/unit/net/stream.h"
 #include "tests/unit/server/front_server.h"
 
@@ -122,12 +122,12 @@ expect_release(int fd, uint32_t xid, const char *name, proxy_status expected)
     ck_assert_int_eq(status, expected);
 }
 
-static inline struct hold_stats
+static inline struct cursor_stats
 stats(void)
 {
-    struct hold_stats all;
+    struct cursor_stats all;
 
-    holds_get_stats(front_service.holds, &all);
+    cursors_get_stats(front_service.cursors, &all);
     return all;
 }
 
@@ -168,7 +168,7 @@ respond_body(struct scene_fetch *fetch, size_t from, size_t to)
 
 /* A page of LARGE bytes, complete, of which the first piece has been received. */
 static inline const char *
-hold_stored(int fd)
+cursor_stored(int fd)
 {
     struct scene_fetch *fetch;
 
