@@ -14,7 +14,6 @@ can_forward(struct http_exchange *x)
 {
     if (x->request.connection_options <= HTTP_CONNECTION_OPTIONS_MAX)
         return true;
-    x->over = true;
     http_exchange_send_page(x, 431, span_str("Connection lists too many fields"), NULL);
     return false;
 }
@@ -137,7 +136,6 @@ begin_request(struct http_connection *c, const struct http_request *request, str
         return false;
     x->request = *request;
     x->persistent = request->persistent && !c->net.set->draining;
-    x->over = true;
     x->logged = c->worker->http->service->logs;
     status = http_request_is_rewritten(request) ? rewrite(x, &reason) : 0;
     if (x->logged && !keep_for_logs(x, head_bytes)) {
@@ -172,7 +170,6 @@ begin_request(struct http_connection *c, const struct http_request *request, str
     x->origin = route.origin;
     if (request->method_id == HTTP_CONNECT || http_upgrade_is_wanted(&x->request))
         return begin_tunnel(x, route.url, head_bytes);
-    x->over = false;
     return begin_exchange(x, route.url, head_bytes);
 }
 
@@ -195,7 +192,6 @@ http_exchange_refuse(struct http_connection *c, const struct http_request *reque
     if (!x)
         return;
     x->request = *request;
-    x->over = true;
     x->logged = c->worker->http->service->logs;
     http_exchange_send_page(x, refusal->status, span_str(refusal->reason), NULL);
 }

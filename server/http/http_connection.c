@@ -269,7 +269,7 @@ received(struct net_connection *net, struct span *input)
 static bool
 waits_for_origin(const struct http_connection *c)
 {
-    return c->current && !c->current->over;
+    return c->current && c->current->serving != HTTP_OVER;
 }
 
 /*

@@ -64,9 +64,9 @@ http_exchange_create(struct http_connection *c)
 void
 http_exchange_set_waiting(struct http_exchange *x, bool waiting)
 {
-    if (x->waiting == waiting)
+    if (x->activity != (waiting ? HTTP_IDLE : HTTP_WAITING))
         return;
-    x->waiting = waiting;
+    x->activity = waiting ? HTTP_WAITING : HTTP_IDLE;
     if (waiting)
         net_connection_defer_request(&x->connection->net);
     else
@@ -186,10 +186,11 @@ http_exchange_keep(struct http_exchange *x, struct span head)
 static void
 cancel(struct http_exchange *x)
 {
-    if (x->over || x->cancelled)
+    if (x->serving != HTTP_SERVED)
         return;
-    x->cancelled = true;
-    x->over = exchange_cancel(&x->exchange);
+    x->serving = HTTP_CANCELLED;
+    if (exchange_cancel(&x->exchange))
+        x->serving = HTTP_OVER;
 }
 
 /* Nothing more is queued or sent. */
@@ -197,9 +198,9 @@ void
 http_exchange_finish(struct http_exchange *x)
 {
     http_exchange_set_waiting(x, false);
-    x->finished = true;
+    x->stage = HTTP_FINISHED;
     cancel(x);
-    if (x->over)
+    if (x->serving == HTTP_OVER)
         http_exchange_discard(x);
 }
 
@@ -209,7 +210,7 @@ end_response(struct http_exchange *x)
 {
     struct http_connection *c = x->connection;
 
-    x->last = true;
+    x->stage = HTTP_ENDED;
     if (c->current != x)
         return;
     c->current = NULL;
@@ -232,13 +233,13 @@ http_exchange_break_off(struct http_exchange *x)
     struct http_connection *c = x->connection;
 
     c->ending = true;
-    x->broken = true;
+    x->stage = HTTP_BROKEN;
     if (x->body.until_close && net_connection_is_open(&c->net)) {
         net_connection_set_reset(&c->net);
         net_connection_close(&c->net);
         return;
     }
-    if (!x->sending)
+    if (x->activity != HTTP_SENDING)
         http_exchange_finish(x);
     if (!c->receiving)
         net_connection_finish(&c->net);
@@ -251,7 +252,7 @@ http_exchange_break_off(struct http_exchange *x)
 static void
 report_taken(struct http_exchange *x)
 {
-    if (x->has_head && !x->over && !x->cancelled)
+    if (x->stage != HTTP_PENDING && x->serving == HTTP_SERVED)
         exchange_taken(&x->exchange, x->body.place.offset);
 }
 
@@ -274,9 +275,9 @@ http_exchange_advance(struct http_exchange *x)
 {
     struct http_connection *c = x->connection;
 
-    if (x->sending || x->finished || !x->has_head)
+    if (x->activity == HTTP_SENDING || x->stage == HTTP_FINISHED || x->stage == HTTP_PENDING)
         return;
-    if (x->broken || !net_connection_is_open(&c->net)) {
+    if (x->stage == HTTP_BROKEN || !net_connection_is_open(&c->net)) {
         http_exchange_finish(x);
         return;
     }
@@ -284,10 +285,10 @@ http_exchange_advance(struct http_exchange *x)
         end_response(x);
     if (x->output.count) {
         http_exchange_set_waiting(x, false);
-        x->sending = true;
+        x->activity = HTTP_SENDING;
         tune(c, x->output.len);
         net_connection_send(&c->net, &x->output);
-    } else if (x->last) {
+    } else if (x->stage == HTTP_ENDED) {
         http_exchange_finish(x);
     } else {
         report_taken(x);
@@ -314,10 +315,10 @@ release(struct net_output *output)
     struct http_exchange *x = container_of(output, struct http_exchange, output);
     struct http_connection *c = x->connection;
 
-    x->sending = false;
+    x->activity = HTTP_IDLE;
     count_dropped(x);
     report_taken(x);
-    if (x->last)
+    if (x->stage == HTTP_ENDED)
         http_exchange_finish(x);
     else
         http_exchange_advance(x);
@@ -334,7 +335,8 @@ http_exchange_send_made(struct http_exchange *x)
     /* Without an object, the logs have only the head. Without memory, they do without. */
     if (unkept.len && !x->exchange.object)
         (void)http_exchange_keep_head(x, unkept);
-    x->has_head = true;
+    if (x->stage == HTTP_PENDING)
+        x->stage = HTTP_STARTED;
     http_count_response(x);
     http_exchange_advance(x);
 }
@@ -354,13 +356,13 @@ http_exchange_send_page(struct http_exchange *x, unsigned status, struct span re
 size_t
 http_exchange_send(struct http_exchange *x, struct span bytes)
 {
-    return x->over ? bytes.len : exchange_send(&x->exchange, bytes.ptr, bytes.len);
+    return x->serving == HTTP_OVER ? bytes.len : exchange_send(&x->exchange, bytes.ptr, bytes.len);
 }
 
 void
 http_exchange_send_end(struct http_exchange *x)
 {
-    if (!x->over)
+    if (x->serving != HTTP_OVER)
         exchange_send_end(&x->exchange);
 }
 
@@ -369,10 +371,10 @@ http_exchange_send_end(struct http_exchange *x)
 void
 http_exchange_abandon(struct http_exchange *x)
 {
-    x->broken = true;
+    x->stage = HTTP_BROKEN;
     if (x->body.until_close)
         net_connection_set_reset(&x->connection->net);
-    if (!x->sending)
+    if (x->activity != HTTP_SENDING)
         http_exchange_finish(x);
 }
 
@@ -381,7 +383,7 @@ http_exchange_break(struct http_exchange *x, unsigned status, const char *reason
 {
     x->connection->in_body = false;
     x->persistent = false;
-    if (x->has_head) {
+    if (x->stage != HTTP_PENDING) {
         http_exchange_break_off(x);
         return;
     }

@@ -63,6 +63,36 @@ struct http_kept {
     size_t len;
 };
 
+/*
+ * How far the response is.
+ *
+ *   PENDING -> STARTED            its head is made
+ *   STARTED -> ENDED              its end is queued
+ *   any of these -> BROKEN        it breaks off behind what is queued
+ *   any of these -> FINISHED      nothing more is queued or sent: freed once the exchange is OVER
+ */
+enum http_stage {
+    HTTP_PENDING,
+    HTTP_STARTED,
+    HTTP_ENDED,
+    HTTP_BROKEN,
+    HTTP_FINISHED,
+};
+
+/* What the connection does for the response. IDLE <-> WAITING, IDLE <-> SENDING. */
+enum http_activity {
+    HTTP_IDLE,
+    HTTP_WAITING, /* it waits for the exchange: net_connection_defer_request() */
+    HTTP_SENDING, /* it has the output */
+};
+
+/* Is the exchange to call? OVER -> SERVED -> CANCELLED -> OVER, and SERVED -> OVER. */
+enum http_serving {
+    HTTP_OVER,      /* its last call has come, or it was never started */
+    HTTP_SERVED,    /* it may call */
+    HTTP_CANCELLED, /* exchange_cancel() has been called, and its last call is to come */
+};
+
 /* A request and its response. */
 struct http_exchange {
     struct exchange exchange; /* first */
@@ -88,14 +118,9 @@ struct http_exchange {
     bool has_token;  /* of the client's rate of fetches, for the connection of an upgrade */
     bool logged;     /* http_log_add() is called at its end */
     bool persistent; /* the connection persists behind the response */
-    bool cancelled;  /* the exchange: exchange_cancel() has been called */
-    bool over;       /* the exchange does not call any more, or was never started */
-    bool has_head;   /* the response's is made */
-    bool waiting;    /* the connection waits for the exchange: net_connection_defer_request() */
-    bool sending;    /* the output is queued */
-    bool last;       /* and has the end of the response */
-    bool broken;     /* the response breaks off behind what is queued */
-    bool finished;   /* nothing more is sent for it: it is freed once it is over */
+    enum http_stage stage;
+    enum http_activity activity;
+    enum http_serving serving;
 
     /* The response. */
     unsigned status;

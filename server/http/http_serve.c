@@ -39,11 +39,12 @@ head(struct exchange *exchange)
 {
     struct http_exchange *x = http_exchange_of(exchange);
 
-    x->over = exchange->complete;
+    if (exchange->complete)
+        x->serving = HTTP_OVER;
     if (x->connection->in_body || x->connection->net.set->draining)
         x->persistent = false;
     http_response_make(x);
-    x->has_head = true;
+    x->stage = HTTP_STARTED;
     http_count_response(x);
     http_exchange_advance(x);
 }
@@ -53,7 +54,8 @@ more(struct exchange *exchange)
 {
     struct http_exchange *x = http_exchange_of(exchange);
 
-    x->over = exchange->complete;
+    if (exchange->complete)
+        x->serving = HTTP_OVER;
     http_exchange_advance(x);
 }
 
@@ -106,14 +108,14 @@ fail(struct exchange *exchange, enum failure why, struct span sentence)
     struct http_exchange *x = http_exchange_of(exchange);
     struct answer answer = answer_to(why);
 
-    x->over = true;
+    x->serving = HTTP_OVER;
     if (why != FAILURE_CANCELLED)
         x->failure = why;
-    if (x->finished) {
+    if (x->stage == HTTP_FINISHED) {
         http_exchange_discard(x);
     } else if (why == FAILURE_CANCELLED) {
         return; /* the response is the proxy's own, and under way */
-    } else if (x->has_head) {
+    } else if (x->stage != HTTP_PENDING) {
         http_exchange_break_off(x);
     } else {
         http_exchange_send_page(x, answer.status, sentence, answer.detail);
@@ -168,6 +170,7 @@ set_exchange(struct http_exchange *x, struct span url, int64_t as_of_us)
     const struct http_request *request = &x->request;
     struct http_connection *c = x->connection;
 
+    x->serving = HTTP_SERVED;
     memset(&x->exchange, 0, sizeof(x->exchange));
     x->exchange.proxy = &c->worker->http->service->proxy;
     x->exchange.front = &front;
@@ -215,7 +218,6 @@ http_exchange_serve(struct http_exchange *x)
 {
     const struct proxy *proxy = &x->connection->worker->http->service->proxy;
 
-    x->over = false;
     set_exchange(x, http_route_url_again(x), proxy_now_us(proxy));
     (void)exchange_start(&x->exchange);
 }
