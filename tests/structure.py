@@ -12,6 +12,7 @@ Exit status: 0; 1 if a bound is exceeded.
 import graphlib
 import pathlib
 import re
+import signal
 import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
@@ -89,6 +90,7 @@ def counts():
 
 
 def main():
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     exceeded = 0
     for name, number, bound, what in counts():
         exceeded += number > bound
