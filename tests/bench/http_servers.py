@@ -21,6 +21,7 @@ from server import Failure, Server  # noqa: E402, F401
 PEERS = {"nginx": "nginx-light", "nginx-sendfile": "nginx-light", "trafficserver": "trafficserver",
          "varnish": "varnish", "squid": "squid"}
 THREADS = 2
+CAPACITY = 2 << 30  # bytes
 
 
 def start_origin(build, folder):
@@ -31,19 +32,19 @@ def start_origin(build, folder):
                   folder).wait_until_listening()
 
 
-def start_sunproxyd(folder, origin_port, build):
+def start_sunproxyd(folder, origin_port, build, capacity=CAPACITY, environment=None):
     port = free_port()
     return Server("sunproxyd",
                   [build / "sunproxyd", "--listen", "none", "--socket", "none", "--no-rpcbind",
                    "--http", f"127.0.0.1:{port}", "--origin", f"/=http://127.0.0.1:{origin_port}",
                    "--allow-net", "127.0.0.0/8", "--allow-port", "any",
-                   "--workers", str(THREADS), "--capacity-bytes", "2G",
+                   "--workers", str(THREADS), "--capacity-bytes", str(capacity),
                    "--max-connections-per-client", "0", "--max-fetches-per-origin", "256",
                    "--max-idle-per-origin", "64"],
-                  port, folder)
+                  port, folder, environment)
 
 
-def start_nginx(folder, origin_port, _build, sendfile=False):
+def start_nginx(folder, origin_port, _build, sendfile=False, capacity=CAPACITY):
     port = free_port()
     sending = "sendfile on; tcp_nopush on;" if sendfile else "sendfile off;"
     (folder / "nginx.conf").write_text(f"""
@@ -54,7 +55,7 @@ events {{ worker_connections 16384; }}
 http {{
   access_log off; keepalive_requests 1000000000; {sending}
   open_file_cache max=10000; open_file_cache_valid 1h;
-  proxy_cache_path /dev/shm/{folder.name} keys_zone=pages:64m max_size=2g inactive=1h;
+  proxy_cache_path /dev/shm/{folder.name} keys_zone=pages:64m max_size={capacity >> 20}m inactive=1h;
   proxy_temp_path {folder}/proxy; client_body_temp_path {folder}/body;
   fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
   upstream origin {{ server 127.0.0.1:{origin_port}; keepalive 64; }}
@@ -72,7 +73,7 @@ def start_nginx_sendfile(folder, origin_port, build):
     return start_nginx(folder, origin_port, build, sendfile=True)
 
 
-def start_trafficserver(folder, origin_port, _build):
+def start_trafficserver(folder, origin_port, _build, capacity=CAPACITY):
     """Its files are below one folder, a copy of the packaged ones that is changed."""
     port = free_port()
     root = folder / "trafficserver"
@@ -91,7 +92,7 @@ def start_trafficserver(folder, origin_port, _build):
         "http.server_ports STRING": f"{port}:ip-in=127.0.0.1",
         "exec_thread.autoconfig INT": 0,
         "exec_thread.limit INT": THREADS,
-        "cache.ram_cache.size INT": 1 << 30,
+        "cache.ram_cache.size INT": capacity // 2,
         "cache.ram_cache_cutoff INT": 200 << 20,
         "http.cache.required_headers INT": 0,
         "log.logging_enabled INT": 0,
@@ -103,7 +104,7 @@ def start_trafficserver(folder, origin_port, _build):
              if not any(f"proxy.config.{name} " in line for name in settings)]
     lines += [f"CONFIG proxy.config.{name} {value}" for name, value in settings.items()]
     records.write_text("\n".join(lines) + "\n")
-    (etc / "storage.config").write_text(f"{root}/cachedir 2G\n")
+    (etc / "storage.config").write_text(f"{root}/cachedir {capacity >> 20}M\n")
     (etc / "remap.config").write_text(f"map / http://127.0.0.1:{origin_port}/\n")
     if os.getuid() == 0:  # it refuses to run as root
         for path in (root, *root.rglob("*")):
@@ -114,23 +115,23 @@ def start_trafficserver(folder, origin_port, _build):
     return Server("trafficserver", ["/usr/bin/traffic_server"], port, folder, environment)
 
 
-def start_varnish(folder, origin_port, _build):
+def start_varnish(folder, origin_port, _build, capacity=CAPACITY):
     port = free_port()
     user = ["-j", "none"]
     return Server("varnish",
                   ["/usr/sbin/varnishd", "-F", "-n", folder / "varnish", *user,
-                   "-a", f"127.0.0.1:{port}", "-b", f"127.0.0.1:{origin_port}", "-s", "malloc,2g",
+                   "-a", f"127.0.0.1:{port}", "-b", f"127.0.0.1:{origin_port}", "-s", f"malloc,{capacity}",
                    "-p", "thread_pools=2", "-p", "thread_pool_min=20", "-p", "http_max_hdr=128"],
                   port, folder)
 
 
-def start_squid(folder, origin_port, _build):
+def start_squid(folder, origin_port, _build, capacity=CAPACITY):
     port = free_port()
     (folder / "squid.conf").write_text(f"""
 http_port 127.0.0.1:{port} accel defaultsite=127.0.0.1 no-vhost
 cache_peer 127.0.0.1 parent {origin_port} 0 no-query originserver
 http_access allow all
-cache_mem 2 GB
+cache_mem {capacity >> 20} MB
 maximum_object_size_in_memory 200 MB
 maximum_object_size 200 MB
 access_log none
