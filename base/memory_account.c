@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/arena.h"
+
 #define EIGHTHS 8
 
 static const enum memory_group group_of[MEMORY_KINDS] = {
@@ -152,5 +154,15 @@ memory_calloc(struct memory_account *account, size_t bytes)
         memory = calloc(1, bytes);
     if (!memory)
         errno = ENOMEM;
+    return memory;
+}
+
+void *
+memory_arena_alloc(struct memory_account *account, size_t bytes)
+{
+    void *memory = arena_alloc(bytes);
+
+    if (!memory && memory_reclaim(account, bytes))
+        memory = arena_alloc(bytes);
     return memory;
 }

@@ -89,12 +89,15 @@ uint64_t memory_refusals(struct memory_account *account);
 bool memory_reclaim(struct memory_account *account, size_t bytes);
 
 /*
- * realloc(), malloc() where `old` is NULL, and calloc() of one element, that after a failure let
- * the owner reclaim memory and then try once more. NULL with ENOMEM if that fails as well.
+ * realloc(), malloc() where `old` is NULL, calloc() of one element, and arena_alloc(), that after a
+ * failure let the owner reclaim memory and then try once more. NULL with ENOMEM if that fails as
+ * well.
  */
 void *memory_realloc(struct memory_account *account, void *old, size_t bytes)
     __attribute__((warn_unused_result));
 void *memory_calloc(struct memory_account *account, size_t bytes)
+    __attribute__((warn_unused_result));
+void *memory_arena_alloc(struct memory_account *account, size_t bytes)
     __attribute__((warn_unused_result));
 
 #endif

@@ -1,7 +1,8 @@
 #include "cache/object.h"
 
 #include <errno.h>
-#include <stdlib.h>
+
+#include "base/arena.h"
 
 #define SEGMENT_MIN ((size_t)16 << 10)
 #define SEGMENT_MAX ((size_t)256 << 10)
@@ -15,8 +16,7 @@ struct segment {
     char bytes[];
 };
 
-/* malloc() adds a header, so that segments are powers of two with it. */
-#define SEGMENT_OVERHEAD (sizeof(struct segment) + 2 * sizeof(size_t))
+#define SEGMENT_OVERHEAD (sizeof(struct segment) + sizeof(size_t)) /* with the arena's header */
 
 /* The list of segments of an object. Written by the thread that appends. */
 struct segments {
@@ -77,7 +77,7 @@ object_size(const struct object *object)
 struct object *
 object_make(const struct object_parts *parts)
 {
-    struct object *object = malloc(object_make_size(parts));
+    struct object *object = arena_alloc(object_make_size(parts));
     char *at;
 
     if (!object)
@@ -113,7 +113,7 @@ segments_free(struct segment *chain)
     while (chain) {
         struct segment *next = chain->next;
 
-        free(chain);
+        arena_free(chain);
         chain = next;
     }
 }
@@ -127,7 +127,7 @@ object_free(struct object *object)
         if (first && atomic_fetch_sub_explicit(&first->owners, 1, memory_order_acq_rel) == 1)
             segments_free(first);
     }
-    free(object);
+    arena_free(object);
 }
 
 /* Drops a reference; true for the last one. */
@@ -242,7 +242,7 @@ segments_grow(struct object *object, uint64_t length, size_t len, uint64_t limit
     bytes = sizeof(*segment) + size;
     if (!memory_charge(object->account, MEMORY_PAGES, bytes))
         return ENOBUFS;
-    segment = memory_realloc(object->account, NULL, bytes);
+    segment = memory_arena_alloc(object->account, bytes);
     if (!segment) {
         memory_uncharge(object->account, MEMORY_PAGES, bytes);
         return ENOMEM;

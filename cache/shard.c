@@ -1,5 +1,4 @@
-#include <stdlib.h>
-
+#include "base/arena.h"
 #include "base/container_of.h"
 #include "cache/places.h"
 #include "cache/shard.h"
@@ -59,7 +58,7 @@ shard_free_entry(struct entry *entry)
         object_release_from_cache(&entry->object);
     else
         object_release(&entry->object);
-    free(entry);
+    arena_free(entry);
 }
 
 void
@@ -122,7 +121,7 @@ entry_of(void *node)
 struct entry *
 shard_make_entry(const struct shard *shard, struct object *object, uint32_t hash)
 {
-    struct entry *entry = calloc(1, shard->entry_size);
+    struct entry *entry = arena_calloc(shard->entry_size);
 
     if (entry) {
         entry->object = object_retain(object);
@@ -135,12 +134,13 @@ shard_make_entry(const struct shard *shard, struct object *object, uint32_t hash
 static struct entry *
 make_tagged_entry(struct shard *shard, struct object *object, uint32_t hash, size_t tag_count)
 {
-    struct entry *entry = calloc(1, shard_tags_offset(shard) + tag_count * sizeof(struct tag_link));
+    struct entry *entry =
+        arena_calloc(shard_tags_offset(shard) + tag_count * sizeof(struct tag_link));
 
     if (!entry)
         return NULL;
     if (!tags_add(&shard->tags, entry, shard_tags_of(shard, entry), object_tags(object))) {
-        free(entry);
+        arena_free(entry);
         return NULL;
     }
     entry->object = object_retain(object);

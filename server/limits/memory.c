@@ -12,7 +12,8 @@
 
 #define LOG_EVERY_US ((int64_t)10000000)
 #define RELEASE_MS 20u
-#define RECLAIM_SPARE ((uint64_t)1 << 20) /* evicted beyond what is asked for */
+/* Evicted beyond what is asked for, so that some of it is adjacent. */
+#define RECLAIM_SPARE ((uint64_t)8 << 20)
 
 /*
  * What was given up is released by the workers whose clients read it. On the fetcher's thread,

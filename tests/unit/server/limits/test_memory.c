@@ -17,7 +17,7 @@ static void
 set_up(void)
 {
     service = (struct service){.magic = SERVICE_MAGIC};
-    service.cache = pages_cache("lru", 0, 64 << 20, 1);
+    service.cache = pages_cache("lru", 0, 256 << 20, 1);
     hooks = memory_hooks_of(&service);
     logged_begin();
     log_setup(LOG_LEVEL_INFO, LOG_FORMAT_PLAIN);
@@ -30,18 +30,18 @@ tear_down(void)
     cache_destroy(service.cache);
 }
 
-/* A mebibyte more than was asked for, so that the next allocation finds memory too. */
+/* 8 MiB more than were asked for, so that some of it is adjacent. */
 START_TEST(pages_are_evicted_when_an_allocation_fails)
 {
-    pages_store_many(service.cache, 0, 8, 1 << 20);
+    pages_store_many(service.cache, 0, 24, 1 << 20);
     ck_assert(hooks.reclaim(hooks.context, 1 << 20));
-    ck_assert_uint_eq(pages_stats(service.cache).pages, 6);
-    ck_assert(!pages_hit(service.cache, pages_url(0)));
-    ck_assert(pages_hit(service.cache, pages_url(7)));
+    ck_assert_uint_eq(pages_stats(service.cache).pages, 15);
+    ck_assert(!pages_hit(service.cache, pages_url(8)));
+    ck_assert(pages_hit(service.cache, pages_url(9)));
     ck_assert_uint_eq(service.reclaimed.failures, 1);
-    ck_assert_uint_eq(service.reclaimed.pages, 2);
-    ck_assert_uint_ge(service.reclaimed.bytes, 2 << 20);
-    ck_assert_uint_eq(logged_times("out of memory: 1048576 bytes could not be allocated, so 2 "
+    ck_assert_uint_eq(service.reclaimed.pages, 9);
+    ck_assert_uint_ge(service.reclaimed.bytes, 9 << 20);
+    ck_assert_uint_eq(logged_times("out of memory: 1048576 bytes could not be allocated, so 9 "
                                    "pages ("),
                       1);
 }
@@ -50,7 +50,7 @@ END_TEST
 /* All count; one line in ten seconds says so. */
 START_TEST(many_failures_are_logged_once)
 {
-    pages_store_many(service.cache, 0, 8, 1 << 20);
+    pages_store_many(service.cache, 0, 48, 1 << 20);
     for (int i = 0; i < 3; i++)
         ck_assert(hooks.reclaim(hooks.context, 1));
     ck_assert_uint_eq(service.reclaimed.failures, 3);

@@ -1,0 +1,319 @@
+#include "base/arena.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/queue.h>
+
+#include "base/instrumented.h"
+
+#ifndef ARENA_OWN
+#define ARENA_OWN !INSTRUMENTED
+#endif
+
+#define ALIGNMENT sizeof(size_t)
+#define CLASS_BITS 5u
+#define CLASSES (1u << CLASS_BITS)       /* of sizes between two powers of two */
+#define LINEAR_MAX (CLASSES * ALIGNMENT) /* below, a class for each size */
+#define LINEAR_BITS 8u                   /* its logarithm */
+#define LEVELS 16u                       /* up to REGION */
+#define LOOK_AT 4                        /* blocks of a class that may be too short */
+
+#define PAGE ((size_t)4096)
+#define REGION ((size_t)8 << 20)
+#define RESERVE (2 * REGION) /* left for malloc() */
+
+/* Pages of this size together are returned while more is free than a part of what is used. */
+#define RETURN_MIN (4 * PAGE)
+#define FREE_SHARE 16u
+#define FREE_MIN ((size_t)4 << 20)
+
+enum { BLOCK_FREE = 1, BLOCK_AFTER_FREE = 2, BLOCK_FIRST = 4, BLOCK_FLAGS = 7 };
+
+/*
+ * `before` is the last word of the block before this one, whose own it is while it is allocated.
+ * What follows `size` is the caller's while this one is.
+ */
+struct block {
+    struct block *before; /* if BLOCK_AFTER_FREE */
+    size_t size;          /* from `links` on, to the end of the next block's `before`; and flags */
+    LIST_ENTRY(block) links;
+    size_t resident; /* bytes that may be */
+};
+
+#define HEADER (offsetof(struct block, links) - sizeof(struct block *))
+#define BLOCK_MIN (sizeof(struct block) - offsetof(struct block, links) + sizeof(struct block *))
+
+LIST_HEAD(block_list, block);
+
+static struct {
+    pthread_mutex_t lock;
+    uint32_t levels; /* that have blocks */
+    uint32_t classes[LEVELS];
+    struct block_list lists[LEVELS][CLASSES];
+    struct arena_stats stats;
+} arena = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+static size_t
+size_of(const struct block *block)
+{
+    return block->size & ~(size_t)BLOCK_FLAGS;
+}
+
+static struct block *
+next_of(const struct block *block)
+{
+    return (struct block *)(void *)((char *)(uintptr_t)&block->links + size_of(block) -
+                                    sizeof(struct block *));
+}
+
+static unsigned
+log2_of(size_t n)
+{
+    return (unsigned)(8 * sizeof(n) - 1) - (unsigned)__builtin_clzl(n);
+}
+
+struct place {
+    unsigned level;
+    unsigned number;
+};
+
+static struct place
+place_of(size_t size)
+{
+    unsigned log;
+
+    if (size < LINEAR_MAX)
+        return (struct place){0, (unsigned)(size / ALIGNMENT)};
+    log = log2_of(size);
+    return (struct place){log - LINEAR_BITS + 1, (unsigned)(size >> (log - CLASS_BITS)) - CLASSES};
+}
+
+static void
+insert(struct block *block)
+{
+    struct place at = place_of(size_of(block));
+
+    LIST_INSERT_HEAD(&arena.lists[at.level][at.number], block, links);
+    arena.classes[at.level] |= 1u << at.number;
+    arena.levels |= 1u << at.level;
+    arena.stats.free += block->resident;
+    arena.stats.returned += size_of(block) - block->resident;
+}
+
+static void
+unlink_free(struct block *block)
+{
+    struct place at = place_of(size_of(block));
+
+    LIST_REMOVE(block, links);
+    if (LIST_EMPTY(&arena.lists[at.level][at.number]))
+        arena.classes[at.level] &= ~(1u << at.number);
+    if (arena.classes[at.level] == 0)
+        arena.levels &= ~(1u << at.level);
+    arena.stats.free -= block->resident;
+    arena.stats.returned -= size_of(block) - block->resident;
+}
+
+/* Of this class the first few are looked at; any block of a class above is long enough. */
+static struct block *
+find(size_t size)
+{
+    struct place at = place_of(size);
+    struct block *block = LIST_FIRST(&arena.lists[at.level][at.number]);
+    uint32_t above;
+
+    for (int i = 0; block && i < LOOK_AT; i++, block = LIST_NEXT(block, links))
+        if (size_of(block) >= size)
+            return block;
+    above = at.number + 1 < CLASSES ? arena.classes[at.level] & (~0u << (at.number + 1)) : 0;
+    if (above == 0) {
+        uint32_t levels = arena.levels & (~0u << (at.level + 1));
+
+        if (levels == 0)
+            return NULL;
+        at.level = (unsigned)__builtin_ctz(levels);
+        above = arena.classes[at.level];
+    }
+    return LIST_FIRST(&arena.lists[at.level][__builtin_ctz(above)]);
+}
+
+/* ---- regions --------------------------------------------------------------------------------- */
+
+/*
+ * Memory of the kernel's: a free block, in no list, and an allocated one without content behind it.
+ * NULL without memory. A region is not the last one that the kernel can give: what lies in the
+ * arena can be evicted for more of it, and malloc() has no other source.
+ */
+static struct block *
+add_region(void)
+{
+    struct block *block = mmap(NULL, REGION + RESERVE, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (block == MAP_FAILED)
+        return NULL;
+    munmap((char *)block + REGION, RESERVE);
+    block->size = (REGION - offsetof(struct block, links) - HEADER) | BLOCK_FREE | BLOCK_FIRST;
+    block->resident = 0;
+    next_of(block)->before = block;
+    next_of(block)->size = BLOCK_AFTER_FREE;
+    return block;
+}
+
+static bool
+is_whole_region(const struct block *block)
+{
+    return block->size & BLOCK_FIRST && size_of(next_of(block)) == 0;
+}
+
+/* Is more free than it is worth to keep? */
+static bool
+has_surplus(size_t more)
+{
+    return arena.stats.free + more > arena.stats.used / FREE_SHARE + FREE_MIN;
+}
+
+/* Returns the whole pages of a free block to the kernel. */
+static void
+return_pages(struct block *block)
+{
+    uintptr_t start = ((uintptr_t)(block + 1) + PAGE - 1) / PAGE * PAGE;
+    uintptr_t end = (uintptr_t)next_of(block) / PAGE * PAGE;
+
+    if (madvise((char *)start, end - start, MADV_DONTNEED) == 0)
+        block->resident = size_of(block) - (end - start);
+}
+
+/* ---- allocating ------------------------------------------------------------------------------ */
+
+/* Cuts off what a free block, in no list, has beyond `size`, as a free block of its own. */
+static void
+split(struct block *block, size_t size)
+{
+    size_t rest = size_of(block) - size;
+    struct block *next;
+
+    if (rest < BLOCK_MIN + HEADER)
+        return;
+    block->size = size | (block->size & BLOCK_FLAGS);
+    next = next_of(block);
+    next->size = (rest - HEADER) | BLOCK_FREE | BLOCK_AFTER_FREE;
+    next->before = block;
+    next->resident = block->resident > size ? block->resident - size : 0;
+    if (next->resident > size_of(next))
+        next->resident = size_of(next);
+    next_of(next)->before = next;
+    insert(next);
+}
+
+static void *
+take(size_t size)
+{
+    struct block *block = find(size);
+
+    if (block)
+        unlink_free(block);
+    else
+        block = add_region();
+    if (!block)
+        return NULL;
+    split(block, size);
+    block->size &= ~(size_t)BLOCK_FREE;
+    next_of(block)->size &= ~(size_t)BLOCK_AFTER_FREE;
+    arena.stats.used += size_of(block) + HEADER;
+    return &block->links;
+}
+
+/* Joins two free blocks, in no list, of which `second` is behind `first`. */
+static struct block *
+join(struct block *first, struct block *second)
+{
+    first->size += size_of(second) + HEADER;
+    first->resident += second->resident + HEADER;
+    next_of(first)->before = first;
+    return first;
+}
+
+static void
+give_back(struct block *block)
+{
+    struct block *next = next_of(block);
+    bool surplus;
+
+    arena.stats.used -= size_of(block) + HEADER;
+    block->resident = size_of(block);
+    block->size |= BLOCK_FREE;
+    if (block->size & BLOCK_AFTER_FREE) {
+        unlink_free(block->before);
+        block = join(block->before, block);
+    }
+    if (next->size & BLOCK_FREE) {
+        unlink_free(next);
+        block = join(block, next);
+    }
+    next_of(block)->before = block;
+    next_of(block)->size |= BLOCK_AFTER_FREE;
+    surplus = has_surplus(block->resident);
+    if (surplus && is_whole_region(block)) {
+        munmap(block, REGION);
+        return;
+    }
+    if (surplus && block->resident >= RETURN_MIN)
+        return_pages(block);
+    insert(block);
+}
+
+/* ---- from outside ---------------------------------------------------------------------------- */
+
+void *
+arena_alloc(size_t bytes)
+{
+    size_t size = bytes <= BLOCK_MIN ? BLOCK_MIN : (bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+    void *memory = NULL;
+
+    if (!ARENA_OWN)
+        return malloc(bytes);
+    if (bytes <= ARENA_MAX) {
+        pthread_mutex_lock(&arena.lock);
+        memory = take(size);
+        pthread_mutex_unlock(&arena.lock);
+    }
+    if (!memory)
+        errno = ENOMEM;
+    return memory;
+}
+
+void *
+arena_calloc(size_t bytes)
+{
+    void *memory = arena_alloc(bytes);
+
+    return memory ? memset(memory, 0, bytes) : NULL;
+}
+
+void
+arena_free(void *memory)
+{
+    if (!ARENA_OWN) {
+        free(memory);
+    } else if (memory) {
+        pthread_mutex_lock(&arena.lock);
+        give_back((struct block *)(void *)((char *)memory - offsetof(struct block, links)));
+        pthread_mutex_unlock(&arena.lock);
+    }
+}
+
+void
+arena_get_stats(struct arena_stats *stats)
+{
+    pthread_mutex_lock(&arena.lock);
+    *stats = arena.stats;
+    pthread_mutex_unlock(&arena.lock);
+}

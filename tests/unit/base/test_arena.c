@@ -1,0 +1,155 @@
+/* With a sanitizer the program's blocks are malloc()'s, and those of this test its own. */
+#define ARENA_OWN true
+#include "base/arena.c"
+
+#include "tests/unit/unit.h"
+
+#define BLOCKS 3000
+#define STEPS 60000
+
+/* A block as the model knows it: all its bytes are `value`. */
+struct content {
+    unsigned char *bytes;
+    size_t len;
+    unsigned char value;
+};
+
+static uint64_t seed;
+
+static uint64_t
+draw(uint64_t below)
+{
+    seed = seed * UINT64_C(6364136223846793005) + 1;
+    return (seed >> 33) % below;
+}
+
+/* Most are short, as pages are. */
+static size_t
+draw_length(void)
+{
+    return (size_t)draw((uint64_t)1 << (2 + draw(15)));
+}
+
+static void
+check_and_free(struct content *content)
+{
+    for (size_t i = 0; i < content->len; i++)
+        ck_assert_uint_eq(content->bytes[i], content->value);
+    arena_free(content->bytes);
+    *content = (struct content){0};
+}
+
+static void
+fill(struct content *content, size_t len)
+{
+    *content = (struct content){arena_alloc(len), len, (unsigned char)draw(256)};
+    ck_assert_ptr_nonnull(content->bytes);
+    ck_assert_uint_eq((uintptr_t)content->bytes % 8, 0);
+    memset(content->bytes, content->value, len);
+}
+
+static struct arena_stats
+stats(void)
+{
+    struct arena_stats now;
+
+    arena_get_stats(&now);
+    return now;
+}
+
+START_TEST(blocks_are_separate)
+{
+    static struct content blocks[BLOCKS];
+    size_t at_start = stats().used;
+
+    seed = 1;
+    for (unsigned i = 0; i < STEPS; i++) {
+        struct content *content = &blocks[draw(BLOCKS)];
+
+        if (content->bytes)
+            check_and_free(content);
+        else
+            fill(content, draw_length());
+    }
+    for (unsigned i = 0; i < BLOCKS; i++)
+        check_and_free(&blocks[i]);
+    ck_assert_uint_eq(stats().used, at_start);
+}
+END_TEST
+
+START_TEST(blocks_have_any_length_up_to_the_most)
+{
+    static const size_t lengths[] = {0, 1, 7, 8, 31, 32, 33, 255, 256, 257, 4095, 4096, ARENA_MAX};
+
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        struct content content;
+
+        fill(&content, lengths[i]);
+        check_and_free(&content);
+    }
+    arena_free(NULL);
+}
+END_TEST
+
+START_TEST(a_longer_block_is_refused)
+{
+    ck_assert_ptr_null(arena_alloc(ARENA_MAX + 1));
+    ck_assert_int_eq(errno, ENOMEM);
+}
+END_TEST
+
+/* Of 128 MiB, also when one block in 16 is still used. */
+START_TEST(memory_is_returned_after_a_peak)
+{
+    static void *blocks[8192];
+    size_t used;
+
+    for (unsigned i = 0; i < 8192; i++) {
+        blocks[i] = arena_alloc(16000);
+        ck_assert_ptr_nonnull(blocks[i]);
+    }
+    for (unsigned i = 0; i < 8192; i++)
+        if (i % 16)
+            arena_free(blocks[i]);
+    used = stats().used;
+    ck_assert_uint_le(stats().free, used + ((size_t)16 << 20));
+    for (unsigned i = 0; i < 8192; i += 16)
+        arena_free(blocks[i]);
+    ck_assert_uint_le(stats().free, (size_t)16 << 20);
+}
+END_TEST
+
+/* Pages that replace pages of other lengths leave little free memory between them. */
+START_TEST(replaced_blocks_leave_little_free_memory)
+{
+    static struct content blocks[BLOCKS];
+
+    seed = 2;
+    for (unsigned i = 0; i < STEPS; i++) {
+        struct content *content = &blocks[i % BLOCKS];
+
+        if (content->bytes)
+            check_and_free(content);
+        fill(content, 2000 + draw_length());
+    }
+    ck_assert_uint_le(stats().free, stats().used / 8 + ((size_t)4 << 20));
+    for (unsigned i = 0; i < BLOCKS; i++)
+        check_and_free(&blocks[i]);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("base/arena");
+    TCase *tests = tcase_create("all");
+
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, blocks_are_separate);
+    tcase_add_test(tests, blocks_have_any_length_up_to_the_most);
+    tcase_add_test(tests, a_longer_block_is_refused);
+    tcase_add_test(tests, memory_is_returned_after_a_peak);
+    tcase_add_test(tests, replaced_blocks_leave_little_free_memory);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
