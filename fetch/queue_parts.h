@@ -61,8 +61,8 @@ struct queue {
     enum client_queue which;
     struct origin_tree origins;
     struct origin_list offering; /* origins with a parked flow and a place for it */
-    struct ready_tree ready;    /* clients with a ready flow that are below their bound */
-    struct length_tree lengths; /* clients with items queued */
+    struct ready_tree ready;     /* clients with a ready flow that are below their bound */
+    struct length_tree lengths;  /* clients with items queued */
     uint64_t stamp;
     size_t queued;
     unsigned opening;   /* slots of that kind */

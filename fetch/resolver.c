@@ -336,8 +336,8 @@ resolver_destroy(struct resolver *resolver)
     pthread_mutex_lock(&pool->lock);
     pool->stopping = true;
     /* A name that hangs counts to its client no more. */
-    RB_FOREACH (name, name_tree, &pool->names)
-        queue_remove(pool->queue, &name->turn);
+    RB_FOREACH(name, name_tree, &pool->names)
+    queue_remove(pool->queue, &name->turn);
     /* From here on no thread becomes busy, and a busy thread never looks at its worker's handle. */
     for (unsigned i = 0; i < pool->worker_count; i++) {
         if (pool->workers[i].busy)
@@ -419,8 +419,8 @@ wait_for(struct pool *pool, struct resolver_query *query, struct client *client,
 }
 
 enum resolver_answer
-resolver_lookup(struct resolver *resolver, struct resolver_query *query,
-                struct client *client, const char *host)
+resolver_lookup(struct resolver *resolver, struct resolver_query *query, struct client *client,
+                const char *host)
 {
     struct pool *pool = resolver->pool;
     enum resolver_answer answer = RESOLVER_PENDING;

@@ -70,8 +70,7 @@ net_admission_identify(struct net_admission *admission, int fd, struct net_peer 
     }
     peer->is_privileged = limits->is_privileged && limits->is_privileged(limits->context, peer);
     return peer->has_uid ? clients_find_uid(admission->clients, peer->uid, clock_monotonic_us())
-                         : clients_find(admission->clients,
-                                        (const struct sockaddr *)&peer->address,
+                         : clients_find(admission->clients, (const struct sockaddr *)&peer->address,
                                         clock_monotonic_us());
 }
 

@@ -20,14 +20,12 @@ waiting_since(const struct net_connection *c)
 }
 
 static void
-relieve_readers(struct net_task *task)
+close_slowest(struct net_relief *relief)
 {
-    struct net_relief *relief = container_of(task, struct net_relief, readers_task);
     struct net_connections *set = relief->set;
     int64_t now_us = set->worker->now_us;
     struct net_connection *c, *slowest = NULL;
 
-    atomic_store(&relief->readers_posted, false);
     if (relief->looked_us && now_us - relief->looked_us < RELIEF_EVERY_US)
         return;
     relief->looked_us = now_us;
@@ -86,32 +84,27 @@ net_relief_close_partial(struct net_connections *set, const struct net_connectio
 }
 
 static void
-relieve_messages(struct net_task *task)
+relieve(struct net_task *task)
 {
-    struct net_relief *relief = container_of(task, struct net_relief, messages_task);
+    struct net_relief *relief = container_of(task, struct net_relief, task);
+    unsigned from = atomic_exchange(&relief->from, 0);
 
-    atomic_store(&relief->messages_posted, false);
-    (void)net_relief_close_partial(relief->set, NULL);
+    if (from & NET_RELIEF_READERS)
+        close_slowest(relief);
+    if (from & NET_RELIEF_MESSAGES)
+        (void)net_relief_close_partial(relief->set, NULL);
 }
 
 void
 net_relief_init(struct net_relief *relief, struct net_connections *set)
 {
     relief->set = set;
-    relief->readers_task.run = relieve_readers;
-    relief->messages_task.run = relieve_messages;
+    relief->task.run = relieve;
 }
 
 void
-net_relief_of_readers(struct net_relief *relief)
+net_relief_post(struct net_relief *relief, enum net_relief_from from)
 {
-    if (!atomic_exchange(&relief->readers_posted, true))
-        net_worker_post(relief->set->worker, &relief->readers_task);
-}
-
-void
-net_relief_of_messages(struct net_relief *relief)
-{
-    if (!atomic_exchange(&relief->messages_posted, true))
-        net_worker_post(relief->set->worker, &relief->messages_task);
+    if (atomic_fetch_or(&relief->from, from) == 0)
+        net_worker_post(relief->set->worker, &relief->task);
 }

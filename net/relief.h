@@ -15,24 +15,27 @@
 struct net_connection;
 struct net_connections;
 
+enum net_relief_from {
+    /* The connection whose next output has waited longest to be written whole is closed, if that is
+       a second and more. Each look passes over all connections, so there is one in 10 ms at most.
+     */
+    NET_RELIEF_READERS = 1,
+    /* net_relief_close_partial() */
+    NET_RELIEF_MESSAGES = 2,
+};
+
 struct net_relief {
     struct net_connections *set;
-    struct net_task readers_task;
-    struct net_task messages_task;
-    int64_t looked_us;           /* when slow readers were last looked for; 0: never */
-    atomic_bool readers_posted;  /* shared */
-    atomic_bool messages_posted; /* shared */
+    struct net_task task;
+    int64_t looked_us; /* when slow readers were last looked for; 0: never */
+    atomic_uint from;  /* of enum net_relief_from; the task is posted unless it is 0; shared */
 };
 
 /* The set must stay. */
 void net_relief_init(struct net_relief *relief, struct net_connections *set);
 
-/*
- * Has the worker close the connection whose next output has waited longest to be written whole, if
- * that is a second and more. Each look passes over all connections, so there is one in 10 ms at
- * most. [any]
- */
-void net_relief_of_readers(struct net_relief *relief);
+/* Has the worker close a connection. [any] */
+void net_relief_post(struct net_relief *relief, enum net_relief_from from);
 
 /*
  * Of the 64 connections whose messages were begun longest ago, other than `but` (or NULL), closes
@@ -41,8 +44,5 @@ void net_relief_of_readers(struct net_relief *relief);
  * passed over. False if no other is found. [worker]
  */
 bool net_relief_close_partial(struct net_connections *set, const struct net_connection *but);
-
-/* Has the worker do so. [any] */
-void net_relief_of_messages(struct net_relief *relief);
 
 #endif

@@ -110,7 +110,7 @@ free_memory(void *owner, const struct net_connection *but)
         return true;
     for (unsigned i = 0; i < server->worker_count; i++) {
         if (server->stations[i] != station)
-            net_relief_of_messages(&server->stations[i]->relief);
+            net_relief_post(&server->stations[i]->relief, NET_RELIEF_MESSAGES);
     }
     return false;
 }
@@ -357,7 +357,7 @@ void
 net_server_relieve(struct net_server *server)
 {
     for (unsigned i = 0; i < server->worker_count; i++)
-        net_relief_of_readers(&server->stations[i]->relief);
+        net_relief_post(&server->stations[i]->relief, NET_RELIEF_READERS);
 }
 
 void

@@ -48,7 +48,7 @@ unsigned net_server_stop(struct net_server *server, int64_t timeout_us);
  * NULL is harmless. */
 void net_server_destroy(struct net_server *server);
 
-/* Has each worker close a slow reader (net_relief_of_readers()). Returns at once. [any] */
+/* Has each worker close a slow reader (NET_RELIEF_READERS). Returns at once. [any] */
 void net_server_relieve(struct net_server *server);
 
 /* [any] */

@@ -38,8 +38,8 @@ struct shedding_body {
 
 struct shedding {
     TAILQ_HEAD(shedding_bodies, shedding_body) bodies; /* in the order in which they last moved */
-    LIST_HEAD(shedding_clients, client) clients; /* that have a body */
-    size_t bytes;                                /* of all bodies */
+    LIST_HEAD(shedding_clients, client) clients;       /* that have a body */
+    size_t bytes;                                      /* of all bodies */
     struct client *charging; /* the client for which memory is charged now: a reference, or NULL */
     const struct shedding_body *growing; /* not given up: memory is being charged for it now */
 };
@@ -56,7 +56,7 @@ void shedding_free(struct shedding *shedding);
 void shedding_charge_for(struct shedding *shedding, struct client *client,
                          const struct shedding_body *body);
 
-/* Lists a body of `size` bytes of memory, with give_up set. The client stays until it is removed. */
+/* Lists a body of `size` bytes of memory, with give_up set. The client stays as long as it. */
 void shedding_add(struct shedding *shedding, struct shedding_body *body, struct client *client,
                   size_t size, int64_t now_us);
 

@@ -136,7 +136,7 @@ cursor_of(struct exchange *exchange)
     return (struct cursor *)exchange;
 }
 
-/* ---- cursor.c ---------------------------------------------------------------------------- */
+/* ---- cursor.c -------------------------------------------------------------------------------- */
 
 /*
  * A body has begun that PROXY_GET may not answer whole. expired() is called when its timer, or the
@@ -171,7 +171,7 @@ void cursor_end(struct cursor *cursor, enum cursor_end end);
  * gone afterwards. */
 void cursor_fail(struct cursor *cursor, enum failure why, struct span sentence);
 
-/* ---- cursor_read.c ----------------------------------------------------------------------- */
+/* ---- cursor_read.c --------------------------------------------------------------------------- */
 
 /* Answers calls that wait, the first one also if nothing has come and `overdue`. The cursor may be
  * gone afterwards. */

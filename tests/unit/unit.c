@@ -125,7 +125,8 @@ find_unit(const char *name)
 
 static bool starts_no_thread;
 
-/* Stands before the C library's function, and shows that a file that starts no thread starts none. */
+/* Stands before the C library's function, and shows that a file that starts no thread starts none.
+ */
 int
 pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attributes,
                void *(*start)(void *), void *restrict context)

@@ -22,8 +22,8 @@ struct unit {
 void unit_register(struct unit *unit);
 
 /*
- * A file whose tests start no thread defines UNIT_STARTS_NO_THREAD before this is included: it is not
- * run under ThreadSanitizer, and fails where it starts one.
+ * A file whose tests start no thread defines UNIT_STARTS_NO_THREAD before this is included: it is
+ * not run under ThreadSanitizer, and fails where it starts one.
  */
 #ifdef UNIT_STARTS_NO_THREAD
 enum { UNIT_THREADLESS = true };

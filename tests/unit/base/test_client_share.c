@@ -26,7 +26,8 @@ tear_down(void)
 {
     for (unsigned uid = 0; uid < UNIT_CLIENTS; uid++)
         if (unit_client(uid)->has[CLIENT_WAITING])
-            client_share_give_back(&waiting, unit_client(uid), unit_client(uid)->has[CLIENT_WAITING]);
+            client_share_give_back(&waiting, unit_client(uid),
+                                   unit_client(uid)->has[CLIENT_WAITING]);
     ck_assert_uint_eq(client_share_total(&waiting), 0);
     ck_assert(unit_clients_are_idle());
 }
@@ -148,8 +149,8 @@ START_TEST(threads_count_together)
     pthread_t threads[4];
 
     for (unsigned i = 0; i < 4; i++)
-        ck_assert_int_eq(
-            pthread_create(&threads[i], NULL, take_and_give_back, i % 2 ? alice : bob), 0);
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, take_and_give_back, i % 2 ? alice : bob),
+                         0);
     for (unsigned i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
     ck_assert_uint_eq(client_share_total(&waiting), 0);

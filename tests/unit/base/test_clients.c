@@ -1,4 +1,5 @@
-/* Clients: which peers are one, connections counted, calls in turn, and how long one is remembered. */
+/* Clients: which peers are one, connections counted, calls in turn, and how long one is remembered.
+ */
 #include "base/clients.h"
 
 #include <arpa/inet.h>
@@ -189,8 +190,7 @@ END_TEST
 
 START_TEST(a_client_that_reconnects_has_no_full_bucket)
 {
-    struct clients_config config = {.max_idle = 10,
-                                         .rates.calls = {.per_second = 1, .burst = 5}};
+    struct clients_config config = {.max_idle = 10, .rates.calls = {.per_second = 1, .burst = 5}};
     struct clients *table = create(config);
     struct client *client = come(table, 1, 0);
     struct client_booking booking = {.waiting = false};
@@ -215,7 +215,7 @@ START_TEST(of_too_many_those_nearest_to_full_are_forgotten)
 {
     enum { CLIENTS = 300, IDLE = 50 };
     struct clients_config config = {.max_idle = IDLE,
-                                         .rates.calls = {.per_second = 1, .burst = CLIENTS}};
+                                    .rates.calls = {.per_second = 1, .burst = CLIENTS}};
     struct clients *table = create(config);
     struct client_booking booking = {.waiting = false};
 
@@ -273,8 +273,7 @@ come_and_go(void *context)
 
 START_TEST(threads_share_a_clients_tokens)
 {
-    struct clients_config config = {.max_idle = 3,
-                                         .rates.calls = {.per_second = 1, .burst = 1000}};
+    struct clients_config config = {.max_idle = 3, .rates.calls = {.per_second = 1, .burst = 1000}};
     struct clients *table = create(config);
     pthread_t threads[THREADS];
     uintptr_t taken = 0;
@@ -341,9 +340,8 @@ of(struct clients *table, int family, const char *text)
     struct sockaddr_in6 inet6 = {.sin6_family = AF_INET6, .sin6_port = 1234};
     bool is_inet = family == AF_INET;
 
-    ck_assert_int_eq(inet_pton(family, text,
-                               is_inet ? (void *)&inet.sin_addr : (void *)&inet6.sin6_addr),
-                     1);
+    ck_assert_int_eq(
+        inet_pton(family, text, is_inet ? (void *)&inet.sin_addr : (void *)&inet6.sin6_addr), 1);
     return clients_find(table, is_inet ? (struct sockaddr *)&inet : (struct sockaddr *)&inet6, 0);
 }
 
@@ -388,7 +386,8 @@ END_TEST
 START_TEST(prefixes_are_cut_to_the_bit)
 {
     for (unsigned bits = 0; bits <= 32; bits++) {
-        struct clients *table = clients_create(&(struct clients_config){.inet_bits = (uint8_t)bits});
+        struct clients *table =
+            clients_create(&(struct clients_config){.inet_bits = (uint8_t)bits});
         struct client *client = INET("255.255.255.255");
         uint32_t kept = bits ? 0xffffffffU << (32 - bits) : 0, cut;
 

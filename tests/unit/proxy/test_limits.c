@@ -44,8 +44,10 @@ START_TEST(the_rate_bounds_fetches_and_nothing_else)
     ck_assert(visit(&v));
     /* One fetch is free, the next is refused; so is a bypass. */
     for (unsigned i = 0; i < 3; i++) {
-        v = (struct visit){
-            .url = i < 2 ? "http://origin.test/other" : URL, .client = client, .bounded = true, .no_store = i == 2};
+        v = (struct visit){.url = i < 2 ? "http://origin.test/other" : URL,
+                           .client = client,
+                           .bounded = true,
+                           .no_store = i == 2};
         /* What is refused is refused at once. */
         ck_assert_int_eq(visit(&v), i > 0);
         if (i == 0)
