@@ -44,20 +44,18 @@ rewrite(struct http_exchange *x, const char **reason)
 static bool
 begin_exchange(struct http_exchange *x, struct span url, struct span head_bytes)
 {
-    struct http_connection *c = x->connection;
-
     if (!can_forward(x))
         return true;
     if (http_exchange_start(x, url))
         return true;
-    http_exchange_set_waiting(x, true);
+    http_stream_set_waiting(&x->stream, true);
     if (!http_exchange_keep(x, head_bytes)) {
         http_exchange_break(x, 503, "the proxy has no memory for the request; try again");
         return true;
     }
-    if (c->in_body && x->request.expects_continue)
-        http_interim_send(c, 100, span_of(NULL, 0));
-    if (x->exchange.has_body && !c->in_body)
+    if (http_stream_awaits_body(&x->stream) && x->request.expects_continue)
+        http_interim_send(&x->stream, 100, span_of(NULL, 0));
+    if (x->exchange.has_body && !http_stream_awaits_body(&x->stream))
         exchange_send_end(&x->exchange);
     return true;
 }
@@ -71,7 +69,7 @@ begin_tunnel(struct http_exchange *x, struct span url, struct span head_bytes)
             return true;
         http_fields_make(x, url);
     }
-    http_exchange_set_waiting(x, true);
+    http_stream_set_waiting(&x->stream, true);
     if (!http_exchange_keep(x, head_bytes)) {
         http_exchange_finish(x);
         return false;
@@ -85,19 +83,19 @@ begin_tunnel(struct http_exchange *x, struct span url, struct span head_bytes)
  * proxy is the server.
  */
 static bool
-is_for_proxy(const struct http_connection *c, const struct http_request *request)
+is_for_proxy(const struct http_service *http, const struct http_request *request)
 {
     if (request->method_id != HTTP_OPTIONS)
         return false;
     return request->form == HTTP_ASTERISK_FORM || http_max_forwards(request->fields) == 0 ||
-           (http_request_is_for_server(request) && c->worker->http->service->origins.count);
+           (http_request_is_for_server(request) && http->service->origins.count);
 }
 
 /* Does a row of --origin have to match? A reverse proxy is the server of no other hosts. */
 static bool
-is_routed(const struct http_connection *c, const struct http_request *request)
+is_routed(const struct http_service *http, const struct http_request *request)
 {
-    return c->worker->http->service->origins.count && request->form != HTTP_ASTERISK_FORM;
+    return http->service->origins.count && request->form != HTTP_ASTERISK_FORM;
 }
 
 static void
@@ -119,24 +117,25 @@ keep_for_logs(struct http_exchange *x, struct span head_bytes)
     if (http_service_of(x)->service->access_log ||
         (request->method_id != HTTP_GET && request->method_id != HTTP_HEAD))
         return http_exchange_keep_head(x, head_bytes);
-    x->connection->unkept = head_bytes;
+    x->stream.worker->unkept = head_bytes;
     return true;
 }
 
 static bool
-begin_request(struct http_connection *c, const struct http_request *request, struct span head_bytes)
+begin_request(struct http_connection *c, struct http_worker *worker,
+              const struct http_request *request, struct span head_bytes)
 {
-    struct http_exchange *x = http_exchange_create(c);
+    struct http_exchange *x = http_exchange_create(c, worker);
     struct http_route route;
     const char *reason;
     unsigned status;
-    bool for_proxy = is_for_proxy(c, request);
+    bool for_proxy = is_for_proxy(worker->http, request);
 
     if (!x)
         return false;
     x->request = *request;
-    x->persistent = request->persistent && !c->net.set->draining;
-    x->logged = c->worker->http->service->logs;
+    x->persistent = request->persistent && !http_stream_is_draining(&x->stream);
+    x->logged = worker->http->service->logs;
     status = http_request_is_rewritten(request) ? rewrite(x, &reason) : 0;
     if (x->logged && !keep_for_logs(x, head_bytes)) {
         http_exchange_finish(x);
@@ -144,11 +143,11 @@ begin_request(struct http_connection *c, const struct http_request *request, str
     }
     if (request->method_id == HTTP_CONNECT)
         x->persistent = false;
-    if (c->in_body && (for_proxy || request->method_id == HTTP_PURGE))
+    if (http_stream_awaits_body(&x->stream) && (for_proxy || request->method_id == HTTP_PURGE))
         x->persistent = false;
     if (!status)
         status = http_forwarded_take(x, &reason);
-    if (!status && for_proxy && !is_routed(c, request)) {
+    if (!status && for_proxy && !is_routed(worker->http, request)) {
         send_no_content(x);
         return true;
     }
@@ -174,24 +173,24 @@ begin_request(struct http_connection *c, const struct http_request *request, str
 }
 
 bool
-http_exchange_begin(struct http_connection *c, const struct http_request *request,
-                    struct span head_bytes)
+http_exchange_begin(struct http_connection *c, struct http_worker *worker,
+                    const struct http_request *request, struct span head_bytes)
 {
-    bool begun = begin_request(c, request, head_bytes);
+    bool begun = begin_request(c, worker, request, head_bytes);
 
-    c->unkept = span_of(NULL, 0);
+    worker->unkept = span_of(NULL, 0);
     return begun;
 }
 
 void
-http_exchange_refuse(struct http_connection *c, const struct http_request *request,
-                     const struct http_refusal *refusal)
+http_exchange_refuse(struct http_connection *c, struct http_worker *worker,
+                     const struct http_request *request, const struct http_refusal *refusal)
 {
-    struct http_exchange *x = http_exchange_create(c);
+    struct http_exchange *x = http_exchange_create(c, worker);
 
     if (!x)
         return;
     x->request = *request;
-    x->logged = c->worker->http->service->logs;
+    x->logged = worker->http->service->logs;
     http_exchange_send_page(x, refusal->status, span_str(refusal->reason), NULL);
 }

@@ -1,53 +1,24 @@
 /* The client and the sender of a request as origins are told. */
-#include <arpa/inet.h>
-
-#include <sys/socket.h>
-
 #include "server/http/http_front.h"
-
-static struct span
-write_name(const struct net_peer *peer, char text[INET6_ADDRSTRLEN])
-{
-    const struct sockaddr_storage *address = &peer->address;
-    const struct in6_addr *inet6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
-
-    if (address->ss_family == AF_INET)
-        inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, text,
-                  INET6_ADDRSTRLEN);
-    else if (address->ss_family != AF_INET6)
-        memcpy(text, "unix", sizeof("unix"));
-    else if (IN6_IS_ADDR_V4MAPPED(inet6))
-        inet_ntop(AF_INET, &inet6->s6_addr[12], text, INET6_ADDRSTRLEN);
-    else
-        inet_ntop(AF_INET6, inet6, text, INET6_ADDRSTRLEN);
-    return span_str(text);
-}
-
-struct span
-http_sender_name(struct http_connection *c)
-{
-    return c->sender[0] ? span_str(c->sender) : write_name(http_sender(c), c->sender);
-}
 
 struct span
 http_client_name(struct http_exchange *x, char text[INET6_ADDRSTRLEN])
 {
-    return x->stated ? write_name(x->stated, text) : http_sender_name(x->connection);
+    return x->stated ? http_peer_name(x->stated, text) : http_stream_sender_name(&x->stream);
 }
 
 struct client *
 http_client(struct http_exchange *x)
 {
     if (!x->stated)
-        return x->connection->net.client;
+        return http_stream_client(&x->stream);
     if (!x->client)
-        x->client = net_connection_find_client(&x->connection->net,
-                                               (const struct sockaddr *)&x->stated->address);
+        x->client = http_stream_find_client(&x->stream, &x->stated->address);
     return x->client;
 }
 
 bool
 http_client_is_bounded(const struct http_exchange *x)
 {
-    return (x->stated || x->connection->net.bounded) && !x->has_token;
+    return (x->stated || http_stream_is_bounded(&x->stream)) && !x->has_token;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/container_of.h"
-#include "server/http/http_front.h"
+#include "server/http/http_connection.h"
 
 /* A request's body must grow by that much in the time that a message has (--record-timeout). */
 #define BODY_PROGRESS 4096u
@@ -98,7 +98,7 @@ begin_request(struct http_connection *c, const struct http_request *request, str
 
     if (has_body)
         begin_body(c, request);
-    if (!http_exchange_begin(c, request, head) || c->ending)
+    if (!http_exchange_begin(c, c->worker, request, head) || c->ending)
         return NET_INPUT_END;
     if (!c->in_body)
         return NET_INPUT_MESSAGE;
@@ -139,7 +139,7 @@ take_head(struct http_connection *c, struct span *input)
         drop_head(c);
         return result;
     default:
-        http_exchange_refuse(c, &request, &refusal);
+        http_exchange_refuse(c, c->worker, &request, &refusal);
         drop_head(c);
         return NET_INPUT_END;
     }

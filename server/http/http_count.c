@@ -6,7 +6,7 @@
 static unsigned
 worker_of(const struct http_exchange *x)
 {
-    return net_worker_number(x->connection->net.set->worker);
+    return http_stream_worker_number(&x->stream);
 }
 
 /* The row of the status's class; the class of what is none (RFC 9110, section 15) is 5xx. */

@@ -5,11 +5,7 @@
 #include <stdlib.h>
 
 #include "base/container_of.h"
-#include "net/near_peer.h"
 #include "server/http/http_front.h"
-
-/* A connection is tuned to a near peer before it sends that much at once, or that often. */
-enum { TUNED_BYTES = 32768, TUNED_OUTPUTS = 16 };
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -38,9 +34,8 @@ allocate(struct http_worker *worker)
 static void release(struct net_output *output);
 
 struct http_exchange *
-http_exchange_create(struct http_connection *c)
+http_exchange_create(struct http_connection *c, struct http_worker *worker)
 {
-    struct http_worker *worker = c->worker;
     struct http_exchange *x = SLIST_FIRST(&worker->pool);
     bool charged;
 
@@ -53,31 +48,17 @@ http_exchange_create(struct http_connection *c)
     charged = x->charged;
     memset(x, 0, offsetof(struct http_exchange, pieces));
     x->charged = charged;
-    x->connection = c;
-    x->arrived_us = c->net.read_us;
-    x->output.release = release;
-    c->current = x;
-    net_connection_begin_request(&c->net);
+    http_stream_begin(&x->stream, c);
+    x->stream.output.release = release;
+    x->arrived_us = http_stream_arrived_us(&x->stream);
     return x;
-}
-
-void
-http_exchange_set_waiting(struct http_exchange *x, bool waiting)
-{
-    if (x->activity != (waiting ? HTTP_IDLE : HTTP_WAITING))
-        return;
-    x->activity = waiting ? HTTP_WAITING : HTTP_IDLE;
-    if (waiting)
-        net_connection_defer_request(&x->connection->net);
-    else
-        net_connection_resume_request(&x->connection->net);
 }
 
 static void
 drop(struct http_exchange *x, struct http_kept *kept)
 {
     if (kept->bytes)
-        memory_uncharge(account_of(x->connection->worker), MEMORY_REQUESTS, kept->len);
+        memory_uncharge(account_of(x->stream.worker), MEMORY_REQUESTS, kept->len);
     free(kept->bytes);
     kept->bytes = NULL;
 }
@@ -85,8 +66,7 @@ drop(struct http_exchange *x, struct http_kept *kept)
 void
 http_exchange_discard(struct http_exchange *x)
 {
-    struct http_connection *c = x->connection;
-    struct http_worker *worker = c->worker;
+    struct http_worker *worker = x->stream.worker;
 
     if (x->logged)
         http_log_add(x);
@@ -97,13 +77,7 @@ http_exchange_discard(struct http_exchange *x)
     drop(x, &x->kept_head);
     drop(x, &x->kept_fields);
     drop(x, &x->kept_lines);
-    http_exchange_set_waiting(x, false);
-    if (c->current == x)
-        c->current = NULL;
-    net_connection_end_request(&c->net);
-    if (c->net.held && http_connection_takes_request(c))
-        net_connection_release_input(&c->net);
-    net_connection_mark(&c->net);
+    http_stream_free(&x->stream);
     if (x->charged) {
         memory_uncharge(account_of(worker), MEMORY_REQUESTS, sizeof(*x));
         free(x);
@@ -126,7 +100,7 @@ http_worker_free_pool(struct http_worker *worker)
 bool
 http_exchange_allocate(struct http_exchange *x, struct http_kept *kept, size_t len)
 {
-    struct memory_account *account = account_of(x->connection->worker);
+    struct memory_account *account = account_of(x->stream.worker);
 
     if (!memory_charge(account, MEMORY_REQUESTS, len))
         return false;
@@ -197,30 +171,11 @@ cancel(struct http_exchange *x)
 void
 http_exchange_finish(struct http_exchange *x)
 {
-    http_exchange_set_waiting(x, false);
+    http_stream_set_waiting(&x->stream, false);
     x->stage = HTTP_FINISHED;
     cancel(x);
     if (x->serving == HTTP_OVER)
         http_exchange_discard(x);
-}
-
-/* The end of the response is queued: the next request may be read, or the connection ends. */
-static void
-end_response(struct http_exchange *x)
-{
-    struct http_connection *c = x->connection;
-
-    x->stage = HTTP_ENDED;
-    if (c->current != x)
-        return;
-    c->current = NULL;
-    if (c->in_body || !x->persistent)
-        c->ending = true;
-    c->in_body = false;
-    if (!c->ending)
-        net_connection_release_input(&c->net);
-    else if (!c->receiving)
-        net_connection_finish(&c->net);
 }
 
 /*
@@ -230,19 +185,17 @@ end_response(struct http_exchange *x)
 void
 http_exchange_break_off(struct http_exchange *x)
 {
-    struct http_connection *c = x->connection;
+    struct http_connection *c = x->stream.connection;
 
-    c->ending = true;
+    http_stream_set_last(&x->stream);
     x->stage = HTTP_BROKEN;
-    if (x->body.until_close && net_connection_is_open(&c->net)) {
-        net_connection_set_reset(&c->net);
-        net_connection_close(&c->net);
+    if (x->body.until_close && http_stream_is_open(&x->stream)) {
+        http_stream_reset(&x->stream);
         return;
     }
-    if (x->activity != HTTP_SENDING)
+    if (x->stream.activity != HTTP_SENDING)
         http_exchange_finish(x);
-    if (!c->receiving)
-        net_connection_finish(&c->net);
+    http_connection_end(c);
 }
 
 /* ---- output ------------------------------------------------------------------------------------
@@ -256,43 +209,27 @@ report_taken(struct http_exchange *x)
         exchange_taken(&x->exchange, x->body.place.offset);
 }
 
-/*
- * Not when the connection is accepted: with 5,000 connections that have a few hits of 1 KiB each,
- * the calls are 1 to 2 % of the CPU per hit. The round-trip time is better known later, too.
- */
-static void
-tune(struct http_connection *c, size_t bytes)
-{
-    if (c->tuned || (bytes < TUNED_BYTES && ++c->outputs < TUNED_OUTPUTS))
-        return;
-    c->tuned = true;
-    net_near_peer_tune(c->net.fd);
-}
-
 /* Queues what can be sent, once the output before it has been written. */
 void
 http_exchange_advance(struct http_exchange *x)
 {
-    struct http_connection *c = x->connection;
-
-    if (x->activity == HTTP_SENDING || x->stage == HTTP_FINISHED || x->stage == HTTP_PENDING)
+    if (x->stream.activity == HTTP_SENDING || x->stage == HTTP_FINISHED || x->stage == HTTP_PENDING)
         return;
-    if (x->stage == HTTP_BROKEN || !net_connection_is_open(&c->net)) {
+    if (x->stage == HTTP_BROKEN || !http_stream_is_open(&x->stream)) {
         http_exchange_finish(x);
         return;
     }
-    if (http_output_fill(x))
-        end_response(x);
-    if (x->output.count) {
-        http_exchange_set_waiting(x, false);
-        x->activity = HTTP_SENDING;
-        tune(c, x->output.len);
-        net_connection_send(&c->net, &x->output);
+    if (http_output_fill(x)) {
+        x->stage = HTTP_ENDED;
+        http_stream_end(&x->stream, x->persistent);
+    }
+    if (x->stream.output.count) {
+        http_stream_send(&x->stream);
     } else if (x->stage == HTTP_ENDED) {
         http_exchange_finish(x);
     } else {
         report_taken(x);
-        http_exchange_set_waiting(x, true);
+        http_stream_set_waiting(&x->stream, true);
     }
 }
 
@@ -300,7 +237,7 @@ http_exchange_advance(struct http_exchange *x)
 static void
 count_dropped(struct http_exchange *x)
 {
-    const struct net_output *output = &x->output;
+    const struct net_output *output = &x->stream.output;
     size_t dropped = 0;
 
     for (unsigned i = output->sent; i < output->count; i++)
@@ -312,25 +249,24 @@ count_dropped(struct http_exchange *x)
 static void
 release(struct net_output *output)
 {
-    struct http_exchange *x = container_of(output, struct http_exchange, output);
-    struct http_connection *c = x->connection;
+    struct http_exchange *x = container_of(output, struct http_exchange, stream.output);
+    struct http_connection *c = x->stream.connection;
 
-    x->activity = HTTP_IDLE;
+    x->stream.activity = HTTP_IDLE;
     count_dropped(x);
     report_taken(x);
     if (x->stage == HTTP_ENDED)
         http_exchange_finish(x);
     else
         http_exchange_advance(x);
-    if (c->net.held && http_connection_takes_request(c))
-        net_connection_release_input(&c->net);
+    http_connection_read_next(c);
 }
 
 /* Sends the page that was made. */
 void
 http_exchange_send_made(struct http_exchange *x)
 {
-    const struct span unkept = x->connection->unkept;
+    const struct span unkept = x->stream.worker->unkept;
 
     /* Without an object, the logs have only the head. Without memory, they do without. */
     if (unkept.len && !x->exchange.object)
@@ -345,7 +281,7 @@ void
 http_exchange_send_page(struct http_exchange *x, unsigned status, struct span reason,
                         const char *detail)
 {
-    if (x->connection->in_body || x->connection->net.set->draining)
+    if (http_stream_awaits_body(&x->stream) || http_stream_is_draining(&x->stream))
         x->persistent = false;
     http_page_make(x, &(struct http_page){.status = status, .reason = reason, .detail = detail});
     http_exchange_send_made(x);
@@ -373,15 +309,15 @@ http_exchange_abandon(struct http_exchange *x)
 {
     x->stage = HTTP_BROKEN;
     if (x->body.until_close)
-        net_connection_set_reset(&x->connection->net);
-    if (x->activity != HTTP_SENDING)
+        http_stream_set_reset(&x->stream);
+    if (x->stream.activity != HTTP_SENDING)
         http_exchange_finish(x);
 }
 
 void
 http_exchange_break(struct http_exchange *x, unsigned status, const char *reason)
 {
-    x->connection->in_body = false;
+    http_stream_drop_body(&x->stream);
     x->persistent = false;
     if (x->stage != HTTP_PENDING) {
         http_exchange_break_off(x);

@@ -5,10 +5,9 @@
 void
 http_fields_make(struct http_exchange *x, struct span url)
 {
-    struct http_connection *c = x->connection;
-    const struct http_service *http = c->worker->http;
+    const struct http_service *http = http_service_of(x);
     char client[INET6_ADDRSTRLEN];
-    struct buf *fields = &c->worker->fields;
+    struct buf *fields = &x->stream.worker->fields;
     struct http_forwarding forwarding = {
         .method = x->request.method_id,
         .has_body = http_request_has_body(&x->request),
@@ -20,17 +19,17 @@ http_fields_make(struct http_exchange *x, struct span url)
     if (x->has_fields)
         return;
     if (x->origin) {
-        if (http_forwarded_are_read(c))
+        if (http_forwarded_are_read(x))
             forwarding.chain = http->forwarded_field;
         /* It was well formed in http_forwarded_take(). */
         if (forwarding.chain == HTTP_WAY_FORWARDED &&
             http_forwarded_read(x->request.fields, forwarding.chain, &http->trusted, &way))
             forwarding.way = &way;
         /* X-Forwarded-For goes on with the sender's address behind those that it has. */
-        forwarding.for_ =
-            forwarding.chain == HTTP_WAY_X ? http_sender_name(c) : http_client_name(x, client);
+        forwarding.for_ = forwarding.chain == HTTP_WAY_X ? http_stream_sender_name(&x->stream)
+                                                         : http_client_name(x, client);
         if (http->forwarded_field == HTTP_WAY_FORWARDED)
-            forwarding.sender = http_sender_name(c);
+            forwarding.sender = http_stream_sender_name(&x->stream);
         forwarding.proto =
             span_starts_with(url, span_str("https:")) ? span_str("https") : span_str("http");
         forwarding.host = origin_route_authority(url);

@@ -16,9 +16,9 @@ http_forwarded_is_trusted(void *context, const struct net_peer *sender)
 }
 
 bool
-http_forwarded_are_read(const struct http_connection *c)
+http_forwarded_are_read(const struct http_exchange *x)
 {
-    return http_forwarded_is_trusted(c->worker->http, http_sender(c));
+    return http_forwarded_is_trusted(x->stream.worker->http, http_stream_sender(&x->stream));
 }
 
 static bool
@@ -44,9 +44,9 @@ http_forwarded_take(struct http_exchange *x, const char **reason)
     /* A target in absolute form states scheme and host itself. */
     bool for_server = request->form == HTTP_ORIGIN_FORM || request->form == HTTP_ASTERISK_FORM;
 
-    if (for_server && x->connection->tls)
+    if (for_server && http_stream_is_tls(&x->stream))
         request->https = true;
-    if (!http_forwarded_are_read(x->connection))
+    if (!http_forwarded_are_read(x))
         return 0;
     if (!http_forwarded_read(request->fields, http->forwarded_field, &http->trusted, &forwarded)) {
         *reason = "what a proxy in front states in the field of --forwarded-field is malformed";

@@ -1,6 +1,6 @@
 /*
  * What the files of the HTTP front share. A connection takes one request at a time
- * (http_connection.c): its head is read and routed (http_route.c), and an exchange begins
+ * (http_connection.c), on a stream of its own (http_stream.h): its head is read and routed (http_route.c), and an exchange begins
  * (http_begin.c). The response is an object of the cache, as it stands or while it grows
  * (http_response.c), or a page of the proxy's own (http_page.c), and is queued in parts
  * (http_exchange.c, http_output.c); or the connection becomes a tunnel (http_tunnel.c). The next
@@ -11,19 +11,15 @@
 #ifndef SUNPROXY_SERVER_HTTP_HTTP_FRONT_H
 #define SUNPROXY_SERVER_HTTP_HTTP_FRONT_H
 
-#include <netinet/in.h>
-
-#include "http/chunked.h"
 #include "http/range.h"
 #include "http/request_head.h"
 #include "http/response_head.h"
-#include "net/connection.h"
 #include "net/counter.h"
 #include "net/protocol.h"
-#include "net/proxy_header.h"
 #include "proxy.h"
 #include "proxy/exchange.h"
 #include "server/http/http_service.h"
+#include "server/http/http_stream.h"
 
 enum {
     HTTP_QUEUED = 1 << 18,          /* bytes of bodies that are queued at once on a connection */
@@ -79,13 +75,6 @@ enum http_stage {
     HTTP_FINISHED,
 };
 
-/* What the connection does for the response. IDLE <-> WAITING, IDLE <-> SENDING. */
-enum http_activity {
-    HTTP_IDLE,
-    HTTP_WAITING, /* it waits for the exchange: net_connection_defer_request() */
-    HTTP_SENDING, /* it has the output */
-};
-
 /* Is the exchange to call? OVER -> SERVED -> CANCELLED -> OVER, and SERVED -> OVER. */
 enum http_serving {
     HTTP_OVER,      /* its last call has come, or it was never started */
@@ -96,8 +85,8 @@ enum http_serving {
 /* A request and its response. */
 struct http_exchange {
     struct exchange exchange; /* first */
-    struct net_task task;     /* runs the exchange after a wake-up */
-    struct http_connection *connection;
+    struct http_stream stream;
+    struct net_task task; /* runs the exchange after a wake-up */
     SLIST_ENTRY(http_exchange) free; /* the worker's pool */
 
     /* The request. Its spans are valid while it is started, and from then on in `kept_head`. */
@@ -119,13 +108,11 @@ struct http_exchange {
     bool logged;     /* http_log_add() is called at its end */
     bool persistent; /* the connection persists behind the response */
     enum http_stage stage;
-    enum http_activity activity;
     enum http_serving serving;
 
     /* The response. */
     unsigned status;
     struct http_body body;
-    struct net_output output;
     unsigned piece_count; /* of the head, until it is queued */
     size_t head_bytes;    /* of those */
     size_t head_len;      /* of `head`, that are used, until it is queued */
@@ -151,49 +138,15 @@ struct http_worker {
     char url[PROXY_MAX_URL];  /* of the request that is started */
     char path[PROXY_MAX_URL]; /* likewise: http_origins_clean_path() */
     struct buf fields;        /* likewise: its end-to-end fields */
+    struct span unkept;       /* head of the request that is begun, for the request database; empty
+                                 once it has begun */
 };
-
-struct http_connection {
-    struct net_connection net; /* first */
-    struct http_worker *worker;
-    struct http_tunnel *tunnel;    /* that it is, or is to become; NULL: none */
-    struct http_exchange *current; /* whose response is not queued whole yet */
-    char *head;                    /* part of a head; charged (MEMORY_RECORDS) */
-    size_t head_len, head_size;
-    size_t searched;    /* of the head that is read */
-    struct span unkept; /* head of the request that is begun, for the request database; empty
-                           once it has begun */
-    bool tuned;         /* net_near_peer_tune() has been called, */
-    uint8_t outputs;    /* or else that many times something was sent */
-    bool receiving;     /* received() runs */
-    bool ending;        /* the response that is queued is the last one */
-
-    /* The body of the current request, while it is received. */
-    bool in_body;
-    bool body_is_chunked;
-    uint64_t body_left;     /* of a body that is not chunked */
-    uint32_t body_progress; /* bytes since its time began anew */
-    struct chunked chunked;
-
-    char sender[INET6_ADDRSTRLEN]; /* http_sender_name(); empty: not written yet */
-
-    bool awaits_source;      /* a header of the PROXY protocol comes first */
-    bool tls;                /* it says that the client has connected with TLS */
-    struct net_peer *source; /* the client that it names; owned; NULL: that of the socket */
-};
-
-/* Who sends the requests, which is not the peer of the socket behind a load balancer. */
-static inline const struct net_peer *
-http_sender(const struct http_connection *connection)
-{
-    return connection->source ? connection->source : &connection->net.peer;
-}
 
 /* The client, which is not the sender if that is a trusted proxy. */
 static inline const struct net_peer *
 http_peer(const struct http_exchange *x)
 {
-    return x->stated ? x->stated : http_sender(x->connection);
+    return x->stated ? x->stated : http_stream_sender(&x->stream);
 }
 
 static inline struct http_exchange *
@@ -205,17 +158,7 @@ http_exchange_of(struct exchange *exchange)
 static inline struct http_service *
 http_service_of(const struct http_exchange *x)
 {
-    return x->connection->worker->http;
-}
-
-/*
- * May the next request begin? The response before it must be queued whole, and little of what is
- * queued may be left: a client that does not read has as much.
- */
-static inline bool
-http_connection_takes_request(const struct http_connection *c)
-{
-    return !c->current && c->net.out.bytes < HTTP_QUEUED && c->net.requests < HTTP_UNWRITTEN;
+    return x->stream.worker->http;
 }
 
 /* ---- http_begin.c ---------------------------------------------------------------------------- */
@@ -224,12 +167,12 @@ http_connection_takes_request(const struct http_connection *c)
  * A request has come: answers it, now or later. `head` are the bytes of its head. False without
  * memory: the connection ends.
  */
-bool http_exchange_begin(struct http_connection *connection, const struct http_request *request,
-                         struct span head);
+bool http_exchange_begin(struct http_connection *connection, struct http_worker *worker,
+                         const struct http_request *request, struct span head);
 
 /* Answers a request that cannot be read with a page, after which the connection ends. */
-void http_exchange_refuse(struct http_connection *connection, const struct http_request *request,
-                          const struct http_refusal *refusal);
+void http_exchange_refuse(struct http_connection *connection, struct http_worker *worker,
+                          const struct http_request *request, const struct http_refusal *refusal);
 
 /* ---- http_serve.c ---------------------------------------------------------------------------- */
 
@@ -250,15 +193,13 @@ unsigned http_exchange_send_failure(struct http_exchange *x, enum failure why,
 /* ---- http_exchange.c ------------------------------------------------------------------------- */
 
 /* The connection's current request; NULL without memory. */
-struct http_exchange *http_exchange_create(struct http_connection *connection);
+struct http_exchange *http_exchange_create(struct http_connection *connection,
+                                           struct http_worker *worker);
 
 /* Frees it; also where its worker's thread has ended, and its exchange has not. */
 void http_exchange_discard(struct http_exchange *x);
 
 void http_worker_free_pool(struct http_worker *worker);
-
-/* Does the connection wait for the exchange? Then it is not idle. */
-void http_exchange_set_waiting(struct http_exchange *x, bool waiting);
 
 /*
  * Both copy what stands in the memory of the net and the worker: the head, of a request that is
@@ -298,9 +239,8 @@ void http_exchange_send_end(struct http_exchange *x);
 
 /* ---- http_client.c --------------------------------------------------------------------------- */
 
-/* Their addresses as X-Forwarded-For has them; "unix" over AF_UNIX. The second one is written to
- * `text` if it is not that of the sender. */
-struct span http_sender_name(struct http_connection *connection);
+/* Its address as X-Forwarded-For has it; "unix" over AF_UNIX. Written to `text` if it is not that of
+ * the sender. */
 struct span http_client_name(struct http_exchange *x, char text[INET6_ADDRSTRLEN]);
 
 /* The client, as long as the exchange; NULL without memory. */
@@ -316,7 +256,7 @@ bool http_client_is_bounded(const struct http_exchange *x);
 bool http_forwarded_is_trusted(void *context, const struct net_peer *sender);
 
 /* Is the sender? */
-bool http_forwarded_are_read(const struct http_connection *connection);
+bool http_forwarded_are_read(const struct http_exchange *x);
 
 /*
  * Takes client, scheme and host from the request's fields, if the sender may state them, and the
@@ -339,15 +279,6 @@ void http_fields_make(struct http_exchange *x, struct span url);
 /* Is this peer one that may send the header? The context is the http_service. */
 bool http_source_is_stated_by(void *context, const struct net_peer *peer);
 
-/*
- * Reads the header of the PROXY protocol from the bytes at the front of the connection. Sets *len
- * to its length, and the connection's source, if it is complete. Bad is also a header from a peer
- * that may send none, one for which there is no memory, and one for a client that has as many
- * connections as it may.
- */
-enum proxy_header_result http_source_read(struct http_connection *connection, struct span bytes,
-                                          size_t *len);
-
 /* ---- http_count.c ---------------------------------------------------------------------------- */
 
 /* The head of the response is made: counts it by its status, and the time of a hit. */
@@ -364,7 +295,7 @@ void http_log_add(struct http_exchange *x);
 /* ---- http_interim.c -------------------------------------------------------------------------- */
 
 /* Sends an interim response with these field lines, if there is memory for it. */
-void http_interim_send(struct http_connection *connection, unsigned status, struct span lines);
+void http_interim_send(struct http_stream *stream, unsigned status, struct span lines);
 
 /* ---- http_purge.c ---------------------------------------------------------------------------- */
 
@@ -398,14 +329,9 @@ void http_purge(struct http_exchange *x, const struct http_route *route);
  */
 void http_tunnel_begin(struct http_exchange *x, struct span url);
 
-/* For the net's received(), stopped() and closed() of a connection that has a tunnel. */
-enum net_input http_tunnel_received(struct http_tunnel *tunnel, struct span *input);
-void http_tunnel_stopped(struct http_tunnel *tunnel);
-void http_tunnel_closed(struct http_tunnel *tunnel);
-
 /* ---- http_output.c --------------------------------------------------------------------------- */
 
-/* Makes the output of what can be sent; x->output.count is 0 if that is nothing. True if the end of
+/* Makes the output of what can be sent; x->stream.output.count is 0 if that is nothing. True if the end of
  * the response is in it. */
 bool http_output_fill(struct http_exchange *x);
 

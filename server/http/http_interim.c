@@ -25,9 +25,9 @@ release(struct net_output *output)
 }
 
 void
-http_interim_send(struct http_connection *c, unsigned status, struct span lines)
+http_interim_send(struct http_stream *stream, unsigned status, struct span lines)
 {
-    struct memory_account *account = &c->worker->http->service->memory;
+    struct memory_account *account = &stream->worker->http->service->memory;
     char line[64];
     struct http_writer writer = http_writer_of(line, sizeof(line));
     struct interim *interim;
@@ -50,5 +50,5 @@ http_interim_send(struct http_connection *c, unsigned status, struct span lines)
     interim->piece = (struct iovec){.iov_base = interim->bytes, .iov_len = len};
     interim->output =
         (struct net_output){.pieces = &interim->piece, .count = 1, .len = len, .release = release};
-    net_connection_send(&c->net, &interim->output);
+    http_stream_send_interim(stream, &interim->output);
 }

@@ -59,7 +59,7 @@ http_log_add(struct http_exchange *x)
                 &(struct access_entry){
                     .peer = http_peer(x),
                     .protocol = "http",
-                    .worker = net_worker_number(x->connection->net.set->worker),
+                    .worker = http_stream_worker_number(&x->stream),
                     .url = url_of(exchange, http.target),
                     .outcome = outcome(x),
                     .reason = x->failure ? NULL : http_reason_word(exchange_reason(exchange)),

@@ -7,9 +7,9 @@
 static void
 add_piece(struct http_exchange *x, const void *bytes, size_t len)
 {
-    x->pieces[x->output.count++] =
+    x->pieces[x->stream.output.count++] =
         (struct iovec){.iov_base = (void *)(uintptr_t)bytes, .iov_len = len};
-    x->output.len += len;
+    x->stream.output.len += len;
 }
 
 /* The next run of the body at body->next; empty if it has not come yet. */
@@ -112,17 +112,17 @@ static bool
 add_chunk(struct http_exchange *x)
 {
     bool first = x->body.next == 0;
-    unsigned place = x->output.count++;
+    unsigned place = x->stream.output.count++;
     size_t bytes = add_body(x);
 
     if (bytes) {
         size_t frame = write_frame(x->frame, first, bytes);
 
         x->pieces[place] = (struct iovec){.iov_base = x->frame, .iov_len = frame};
-        x->output.len += frame;
+        x->stream.output.len += frame;
         first = false;
     } else {
-        x->output.count--;
+        x->stream.output.count--;
     }
     if (!is_complete(x))
         return false;
@@ -166,10 +166,10 @@ add_part(struct http_exchange *x)
 bool
 http_output_fill(struct http_exchange *x)
 {
-    x->output.pieces = x->pieces;
-    x->output.count = x->piece_count;
-    x->output.len = x->head_bytes;
-    x->output.sent = 0;
+    x->stream.output.pieces = x->pieces;
+    x->stream.output.count = x->piece_count;
+    x->stream.output.len = x->head_bytes;
+    x->stream.output.sent = 0;
     x->piece_count = 0;
     x->head_bytes = 0;
     if (x->body.chunked)

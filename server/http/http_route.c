@@ -22,15 +22,15 @@ static bool
 is_https(const struct http_exchange *x)
 {
     return x->request.https &&
-           (x->request.form != HTTP_ABSOLUTE_FORM || x->connection->tls ||
-            http_forwarded_are_read(x->connection));
+           (x->request.form != HTTP_ABSOLUTE_FORM || http_stream_is_tls(&x->stream) ||
+            http_forwarded_are_read(x));
 }
 
 /* The client's URL, in the worker's memory, for a path of it; empty if it is too long. */
 static struct span
 write_url(const struct http_exchange *x, const struct http_origin *row, struct span path)
 {
-    struct http_worker *worker = x->connection->worker;
+    struct http_worker *worker = x->stream.worker;
     const struct http_origin_request asked = {
         .https = is_https(x),
         .host = x->request.host,
@@ -47,7 +47,7 @@ static unsigned
 find_reverse(struct http_exchange *x, struct http_route *route, const char **reason)
 {
     const struct http_request *request = &x->request;
-    struct http_worker *worker = x->connection->worker;
+    struct http_worker *worker = x->stream.worker;
     struct span path = request->path;
 
     if (path.len > sizeof(worker->path))
@@ -67,7 +67,7 @@ static struct span
 write_whole_url(const struct http_exchange *x)
 {
     const struct http_request *request = &x->request;
-    struct http_worker *worker = x->connection->worker;
+    struct http_worker *worker = x->stream.worker;
 
     return span_of(worker->url, http_write_url(worker->url, sizeof(worker->url), request->https,
                                                request->host, request->port, request->path));
@@ -79,7 +79,7 @@ http_route_url_again(struct http_exchange *x)
     if (!x->origin)
         return write_whole_url(x);
     return write_url(x, x->origin,
-                     http_origins_clean_path(x->request.path, x->connection->worker->path));
+                     http_origins_clean_path(x->request.path, x->stream.worker->path));
 }
 
 static unsigned
@@ -101,7 +101,7 @@ static unsigned
 find_tunnel(struct http_exchange *x, struct http_route *route, const char **reason)
 {
     const struct http_request *request = &x->request;
-    struct http_worker *worker = x->connection->worker;
+    struct http_worker *worker = x->stream.worker;
 
     if (worker->http->service->origins.count)
         return refuse(405, "this is a reverse proxy: it makes no tunnels", reason);

@@ -19,7 +19,7 @@ wake(struct exchange *exchange)
     struct http_exchange *x = http_exchange_of(exchange);
 
     x->task.run = run;
-    net_worker_post(x->connection->net.set->worker, &x->task);
+    http_stream_post(&x->stream, &x->task);
 }
 
 static struct client *
@@ -41,7 +41,7 @@ head(struct exchange *exchange)
 
     if (exchange->complete)
         x->serving = HTTP_OVER;
-    if (x->connection->in_body || x->connection->net.set->draining)
+    if (http_stream_awaits_body(&x->stream) || http_stream_is_draining(&x->stream))
         x->persistent = false;
     http_response_make(x);
     x->stage = HTTP_STARTED;
@@ -128,14 +128,14 @@ interim(struct exchange *exchange, unsigned status, struct span lines)
 {
     struct http_exchange *x = http_exchange_of(exchange);
 
-    if (x->request.minor && net_connection_is_open(&x->connection->net))
-        http_interim_send(x->connection, status, lines);
+    if (x->request.minor && http_stream_is_open(&x->stream))
+        http_interim_send(&x->stream, status, lines);
 }
 
 static void
 space(struct exchange *exchange)
 {
-    net_connection_release_input(&http_exchange_of(exchange)->connection->net);
+    http_stream_read_on(&http_exchange_of(exchange)->stream);
 }
 
 static const struct front front = {
@@ -168,11 +168,9 @@ static void
 set_exchange(struct http_exchange *x, struct span url, int64_t as_of_us)
 {
     const struct http_request *request = &x->request;
-    struct http_connection *c = x->connection;
-
     x->serving = HTTP_SERVED;
     memset(&x->exchange, 0, sizeof(x->exchange));
-    x->exchange.proxy = &c->worker->http->service->proxy;
+    x->exchange.proxy = &x->stream.worker->http->service->proxy;
     x->exchange.front = &front;
     x->exchange.url = url;
     x->exchange.raw = true;
@@ -185,11 +183,11 @@ set_exchange(struct http_exchange *x, struct span url, int64_t as_of_us)
     x->exchange.whole_server = http_request_is_for_server(request);
     x->exchange.has_body = http_request_has_body(request);
     x->exchange.body_length = request->chunked ? -1 : request->content_length;
-    x->exchange.client = x->stated ? x->client : c->net.client;
+    x->exchange.client = x->stated ? x->client : http_stream_client(&x->stream);
     x->exchange.waiting_bytes = sizeof(*x) + request->head_len;
     x->exchange.arrived_us = x->arrived_us;
     x->exchange.as_of_us = as_of_us;
-    x->exchange.worker = net_worker_number(c->net.set->worker);
+    x->exchange.worker = http_stream_worker_number(&x->stream);
 }
 
 bool
@@ -204,19 +202,16 @@ http_exchange_start(struct http_exchange *x, struct span url)
 void
 http_exchange_switch(struct http_exchange *x, unsigned status)
 {
-    struct http_connection *c = x->connection;
-
     x->status = status;
     http_count_response(x);
     x->logged = false; /* the tunnel is */
     http_exchange_finish(x);
-    net_connection_release_input(&c->net);
 }
 
 void
 http_exchange_serve(struct http_exchange *x)
 {
-    const struct proxy *proxy = &x->connection->worker->http->service->proxy;
+    const struct proxy *proxy = &x->stream.worker->http->service->proxy;
 
     set_exchange(x, http_route_url_again(x), proxy_now_us(proxy));
     (void)exchange_start(&x->exchange);

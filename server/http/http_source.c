@@ -1,7 +1,7 @@
 /* The client for which a load balancer has connected, as its header of the PROXY protocol says. */
 #include <stdlib.h>
 
-#include "server/http/http_front.h"
+#include "server/http/http_connection.h"
 
 bool
 http_source_is_stated_by(void *context, const struct net_peer *peer)

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/container_of.h"
 #include "net/relay.h"
-#include "server/http/http_front.h"
+#include "server/http/http_connection.h"
 #include "server/http/http_upgrade.h"
 #include "server/logs/origin_report.h"
 
@@ -161,21 +161,22 @@ take_exchange(struct http_tunnel *tunnel)
 static bool
 establish(struct http_tunnel *tunnel, unsigned status, struct span head, struct span first)
 {
-    struct http_worker *worker = tunnel->connection->worker;
-    struct net_relay *relay = net_relay_create(&tunnel->connection->net, tunnel->fd);
+    struct http_connection *c = tunnel->connection;
+    struct net_relay *relay = net_relay_create(&c->net, tunnel->fd);
 
     if (!relay)
         return false;
     tunnel->fd = -1;
-    net_relay_count(relay, &worker->tunnels.sent_bytes, &worker->tunnels.received_bytes);
+    net_relay_count(relay, &c->worker->tunnels.sent_bytes, &c->worker->tunnels.received_bytes);
     if (!net_relay_begin(relay, head, first)) {
         net_relay_destroy(relay);
         return false;
     }
     tunnel->relay = relay;
     tunnel->status = status;
-    net_counter_add(&worker->tunnels.opened, 1);
+    net_counter_add(&c->worker->tunnels.opened, 1);
     http_exchange_switch(take_exchange(tunnel), status);
+    net_connection_release_input(&c->net);
     return true;
 }
 
@@ -306,7 +307,7 @@ is_over_rate(struct http_exchange *x)
 {
     if (!http_client_is_bounded(x))
         return false;
-    x->has_token = client_take_fetch(http_client(x), x->connection->net.read_us) == 0;
+    x->has_token = client_take_fetch(http_client(x), x->arrived_us) == 0;
     return !x->has_token;
 }
 
@@ -314,7 +315,7 @@ is_over_rate(struct http_exchange *x)
 static struct http_tunnel *
 create(struct http_exchange *x, const struct fetch_request *fetch)
 {
-    struct http_connection *c = x->connection;
+    struct http_connection *c = x->stream.connection;
     struct memory_account *memory = &c->worker->http->service->memory;
     struct span target = x->request.target;
     size_t bytes = sizeof(struct http_tunnel) + target.len;
@@ -372,7 +373,7 @@ explain_bound(const struct http_service *http, const struct client *client, int 
 static const char *
 start(struct http_exchange *x, struct span url, bool *bounded)
 {
-    struct http_connection *c = x->connection;
+    struct http_connection *c = x->stream.connection;
     struct http_service *http = c->worker->http;
     const struct origin *origin = &http->service->proxy.config.origin;
     struct fetch_request fetch = {.client = http_client(x), .flags = FETCH_CONNECT_ONLY};

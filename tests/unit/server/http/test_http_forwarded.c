@@ -1,5 +1,5 @@
 /* Clients, schemes and hosts that trusted proxies state (--trust-forwarded). */
-#include "server/http/http_front.h"
+#include "server/http/http_connection.h"
 #include "tests/unit/net/stream.h"
 #include "tests/unit/server/front_server.h"
 

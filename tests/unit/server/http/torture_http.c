@@ -3,7 +3,7 @@
  * that asked for it, so that the worker's loop runs here, in turns with a peer on the other end of
  * a socket pair and with the origin.
  */
-#include "server/http/http_front.h"
+#include "server/http/http_connection.h"
 #include "server/logs/origin_report.h"
 #include "tests/unit/net/stream.h"
 #include "tests/unit/proxy/scene.h"

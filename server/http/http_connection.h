@@ -1,0 +1,79 @@
+/*
+ * A connection of HTTP/1.1, for the files that know its socket: http_connection.c (its input),
+ * http_stream.c (its output), http_source.c (who is behind a load balancer) and http_tunnel.c.
+ *
+ * Everything here is for the connection's worker.
+ */
+#ifndef SUNPROXY_SERVER_HTTP_HTTP_CONNECTION_H
+#define SUNPROXY_SERVER_HTTP_HTTP_CONNECTION_H
+
+#include "http/chunked.h"
+#include "net/connection.h"
+#include "net/proxy_header.h"
+#include "server/http/http_front.h"
+
+struct http_tunnel;
+
+struct http_connection {
+    struct net_connection net; /* first */
+    struct http_worker *worker;
+    struct http_tunnel *tunnel;    /* that it is, or is to become; NULL: none */
+    struct http_exchange *current; /* whose response is not queued whole yet */
+    char *head;                    /* part of a head; charged (MEMORY_RECORDS) */
+    size_t head_len, head_size;
+    size_t searched; /* of the head that is read */
+    bool tuned;      /* net_near_peer_tune() has been called, */
+    uint8_t outputs; /* or else that many times something was sent */
+    bool receiving;  /* received() runs */
+    bool ending;     /* the response that is queued is the last one */
+
+    /* The body of the current request, while it is received. */
+    bool in_body;
+    bool body_is_chunked;
+    uint64_t body_left;     /* of a body that is not chunked */
+    uint32_t body_progress; /* bytes since its time began anew */
+    struct chunked chunked;
+
+    char sender[INET6_ADDRSTRLEN]; /* http_stream_sender_name(); empty: not written yet */
+
+    bool awaits_source;      /* a header of the PROXY protocol comes first */
+    bool tls;                /* it says that the client has connected with TLS */
+    struct net_peer *source; /* the client that it names; owned; NULL: that of the socket */
+};
+
+/* Who sends the requests, which is not the peer of the socket behind a load balancer. */
+static inline const struct net_peer *
+http_sender(const struct http_connection *connection)
+{
+    return connection->source ? connection->source : &connection->net.peer;
+}
+
+/*
+ * May the next request begin? The response before it must be queued whole, and little of what is
+ * queued may be left: a client that does not read has as much.
+ */
+static inline bool
+http_connection_takes_request(const struct http_connection *c)
+{
+    return !c->current && c->net.out.bytes < HTTP_QUEUED && c->net.requests < HTTP_UNWRITTEN;
+}
+
+/* ---- http_source.c --------------------------------------------------------------------------- */
+
+/*
+ * Reads the header of the PROXY protocol from the bytes at the front of the connection. Sets *len
+ * to its length, and the connection's source, if it is complete. Bad is also a header from a peer
+ * that may send none, one for which there is no memory, and one for a client that has as many
+ * connections as it may.
+ */
+enum proxy_header_result http_source_read(struct http_connection *connection, struct span bytes,
+                                          size_t *len);
+
+/* ---- http_tunnel.c --------------------------------------------------------------------------- */
+
+/* For the net's received(), stopped() and closed() of a connection that has a tunnel. */
+enum net_input http_tunnel_received(struct http_tunnel *tunnel, struct span *input);
+void http_tunnel_stopped(struct http_tunnel *tunnel);
+void http_tunnel_closed(struct http_tunnel *tunnel);
+
+#endif
