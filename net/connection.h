@@ -17,6 +17,7 @@
 
 #include "base/span.h"
 #include "net/admission.h"
+#include "net/backlog.h"
 #include "net/counter.h"
 #include "net/limits.h"
 #include "net/output.h"
@@ -56,10 +57,7 @@ struct net_connection {
     int64_t read_us;   /* when the latest bytes were read, or taken out of the backlog */
     int64_t partial_since_us; /* or lingering */
     struct net_output_queue out;
-    char *backlog; /* read and not yet looked at, because of a bound; charged (MEMORY_REQUESTS) */
-    size_t backlog_len;
-    struct span backlog_rest;
-    char *resumed; /* the backlog, while it is looked at */
+    struct net_backlog backlog;
     struct net_task adopt;
     struct net_peer peer;
     struct client *client;         /* a reference */
