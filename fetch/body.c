@@ -34,6 +34,7 @@ give(body_taker *take, void *context, const void *bytes, size_t len)
         return BODY_WANTS;
     case FETCH_PAUSE:
         return BODY_PAUSED;
+    case FETCH_REPEAT: /* of a head alone */
     case FETCH_ABORT:
         break;
     }

@@ -3,8 +3,8 @@
 int64_t
 deadline_of_all(const struct fetch *fetch)
 {
-    if (fetch->asked.flags & FETCH_ANY_LENGTH && fetch->stage == FETCH_TRANSFER &&
-        fetch->transfer.stage == TRANSFER_BODY && !fetch->transfer.redirecting)
+    if (fetch->consumer.request->flags & REQUEST_ANY_LENGTH && fetch->stage == FETCH_TRANSFER &&
+        fetch->transfer.stage == TRANSFER_BODY)
         return INT64_MAX;
     return fetch->submitted_us + fetch->loop->settings.config.total_timeout_us + fetch->held_us;
 }
@@ -17,6 +17,7 @@ find_transfer_deadline(const struct fetch *fetch, const char **what)
 
     switch (fetch->transfer.stage) {
     case TRANSFER_CONNECTING:
+    case TRANSFER_UNCLEAN:
         *what = "connecting";
         return fetch->stage_since_us + config->connect_timeout_us;
     case TRANSFER_SENDING:
@@ -29,6 +30,8 @@ find_transfer_deadline(const struct fetch *fetch, const char **what)
         *what = "waiting for more of the headers";
         return fetch->transfer.last_byte_us + config->stall_timeout_us;
     case TRANSFER_BODY:
+    case TRANSFER_REDIRECT:
+    case TRANSFER_COMPLETE:
         break;
     }
     *what = "waiting for more of the body";
@@ -43,11 +46,11 @@ deadline_find(const struct fetch *fetch, const char **what)
     int64_t due = end;
 
     /* Due at once, also if its consumer begins a pause before the loop has ended it. */
-    if (fetch->complete) {
+    if (fetching_is_complete(fetch)) {
         *what = "its end";
         return fetch->submitted_us;
     }
-    if (fetch->held) {
+    if (fetch->held_since_us) {
         *what = "the pause by its consumer";
         return config->pause_timeout_us ? fetch->held_since_us + config->pause_timeout_us : INT64_MAX;
     }

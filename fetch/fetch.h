@@ -18,6 +18,7 @@
 #include "base/memory_account.h"
 #include "base/span.h"
 #include "fetch/address.h"
+#include "fetch/request.h"
 
 struct fetcher;
 
@@ -43,6 +44,22 @@ enum fetch_error {
     FETCH_CANCELLED,         /* by fetcher_cancel() */
     FETCH_CONNECT_TIMED_OUT, /* no connection: nothing was sent, or it may be sent again */
 };
+
+/* Was there no connection: nothing was sent, or it may be sent again? */
+static inline bool
+fetch_is_unconnected(enum fetch_error error)
+{
+    return error == FETCH_RESOLVE_FAILED || error == FETCH_CONNECT_FAILED ||
+           error == FETCH_CONNECT_TIMED_OUT;
+}
+
+/* Is there no way to the origin now, or no response from it? */
+static inline bool
+fetch_is_disconnected(enum fetch_error error)
+{
+    return fetch_is_unconnected(error) || error == FETCH_TLS_FAILED || error == FETCH_TIMED_OUT ||
+           error == FETCH_ORIGIN_BROKE;
+}
 
 /*
  * What a transfer is charged while it has its turn (MEMORY_FETCHES): libcurl's handle and buffer
@@ -102,14 +119,14 @@ struct fetch_config {
     unsigned max_redirects;
     unsigned resolver_threads;
     unsigned reserved_descriptors; /* the last ones below the limit, not used (descriptors.h) */
-    uint64_t max_body;             /* decoded bytes; see FETCH_ANY_LENGTH */
+    uint64_t max_body;             /* decoded bytes; see REQUEST_ANY_LENGTH */
     uint32_t max_headers; /* bytes of a response's heads, interim ones included, and trailers */
     int64_t resolve_timeout_us;
     int64_t connect_timeout_us;    /* TCP and TLS, each hop */
     int64_t first_byte_timeout_us; /* from the request sent to the first byte of the answer */
     int64_t stall_timeout_us;      /* without a byte of either body */
     int64_t total_timeout_us;      /* everything, waiting for a turn included, pauses excluded;
-                                      see FETCH_ANY_LENGTH */
+                                      see REQUEST_ANY_LENGTH */
     int64_t pause_timeout_us;      /* one pause by the consumer; 0: not bounded */
     int64_t dns_ttl_us;            /* how long a resolved name is remembered */
     const char *cacert;            /* file of authorities beside the system's own; NULL: none */
@@ -153,102 +170,17 @@ void fetch_config_default(struct fetch_config *config);
 
 /* ---- requests ------------------------------------------------------------------------ */
 
-/* Without any flag redirects are followed, and the body is decoded, bounded and not paused. */
-enum fetch_flags {
-    /*
-     * The body is delivered in the content coding in which the origin sent it, and the head's
-     * fields keep Content-Encoding and Content-Length. Accept-Encoding is the request's to give;
-     * without one none is sent. The framing (chunked) is checked and removed all the same. Bytes
-     * beyond a stated length are dropped, and their connection is closed; without this flag they
-     * are FETCH_ORIGIN_BROKE. So are a 206 to a request without Range and a 304 to one without a
-     * condition, which are responses like any other with this flag. Accept and User-Agent are the
-     * request's to give, too.
-     */
-    FETCH_UNDECODED = 1u << 0,
-    /*
-     * A redirect is a response like any other. That holds without this flag, too, for requests with
-     * a body or with a method other than GET and HEAD, which are not repeated elsewhere unasked
-     * (RFC 9110 section 15.4).
-     */
-    FETCH_NO_REDIRECTS = 1u << 1,
-    /*
-     * head() and body() may return FETCH_PAUSE. The fetch uses HTTP/1.1: no libcurl pauses streams
-     * of HTTP/2 safely (docs/FETCH.md, "Pauses").
-     */
-    FETCH_MAY_PAUSE = 1u << 2,
-    /*
-     * Connects to the URL's host and port and sends nothing: for a tunnel. The same addresses and
-     * ports are permitted as for any fetch. sink.connected() gets the socket, and then done() is
-     * called with FETCH_OK. The URL is http; method, headers and body are not given.
-     */
-    FETCH_CONNECT_ONLY = 1u << 3,
-    /*
-     * The consumer bounds the body: max_body does not, and total_timeout_us ends with the head, so
-     * that stall_timeout_us is its only time limit. A body that is decoded and larger than max_body
-     * may have FETCH_MAX_RATIO bytes for each that came; over HTTP/2 max_body bounds it.
-     */
-    FETCH_ANY_LENGTH = 1u << 4,
-    /*
-     * The request is for the server of the URL and not for a resource: its target is "*", or to an
-     * upstream proxy the URL without a path (RFC 9112 section 3.2.4). The method is OPTIONS, and
-     * the path of the URL "/".
-     */
-    FETCH_WHOLE_SERVER = 1u << 5,
-    /*
-     * The operator has configured the URL, as that of a member of a row: its address and its port
-     * need no permission. Those that a redirect leads to do, unless they are of the same origin.
-     */
-    FETCH_CONFIGURED = 1u << 6,
-};
-
-enum fetch_body_kind {
-    FETCH_BODY_NONE,
-    FETCH_BODY_BYTES,    /* all of it is given with the request */
-    FETCH_BODY_SUPPLIED, /* by the sink's supply(), piece by piece, over HTTP/1.1 */
-};
-
-/* The body of a request. An empty one is sent with Content-Length: 0, none without. */
-struct fetch_body {
-    enum fetch_body_kind kind;
-    struct span bytes; /* of FETCH_BODY_BYTES */
-    int64_t length;    /* of FETCH_BODY_SUPPLIED: its bytes; -1: unknown, sent in chunks */
-};
-
 /*
- * What to fetch. Zero but for the URL it is a plain GET. `method` is a token (RFC 9110 section 9.1)
- * of at most 64 bytes, case-sensitive, empty for GET; CONNECT is refused, as is a body with HEAD or
- * TRACE. `headers` are field lines, each ended by CR LF, as accepted by fetch_check_request().
- *
- * A request is sent again on another connection only if its method is safe (RFC 9110 section
- * 9.2.1), its body is in memory or absent, and the origin closed a kept connection before the first
- * byte of a response. Any other request ends with FETCH_ORIGIN_BROKE then. "Expect: 100-continue"
- * is not sent.
+ * Checks a request that is to be sent with these field lines: the URL, or that of the member which
+ * is asked first, by the parser that fetches it (length of 8,192 bytes, zero bytes, http or https,
+ * a host); the method, which is not CONNECT, nor HEAD or TRACE with a body; and the lines: of RFC
+ * 9110 section 5, at most 65,536 bytes, none that belongs to the connection or to the fetcher
+ * (Host, Connection, Content-Length, Transfer-Encoding, TE, Expect, Upgrade, Proxy-*, ...).
+ * Content-Encoding needs a body, and Accept-Encoding needs REQUEST_UNDECODED. FETCH_OK, or
+ * FETCH_BAD_URL, FETCH_BAD_METHOD or FETCH_BAD_HEADERS with a sentence in `why`. fetcher_submit()
+ * checks the same. [any thread]
  */
-struct fetch_request {
-    struct client *client; /* to which the fetch counts; stays until done() has been called */
-    struct span method;
-    struct span url;
-    struct span headers;
-    /*
-     * The value of Host, as http_authority_read() takes it; empty: that of the URL. Connections,
-     * TLS and the verification of certificates are the URL's all the same. It is not sent to
-     * another origin after a redirect, nor with http to an upstream proxy, where the URL is the
-     * target.
-     */
-    struct span host;
-    struct fetch_body body;
-    unsigned flags; /* of enum fetch_flags */
-};
-
-/*
- * Checks a request: the URL by the parser that fetches it (length of 8,192 bytes, zero bytes, http
- * or https, a host), the method, and the headers: field lines of RFC 9110 section 5, at most 65,536
- * bytes, none that belongs to the connection or to the fetcher (Host, Connection, Content-Length,
- * Transfer-Encoding, TE, Expect, Upgrade, Proxy-*, ...). Content-Encoding needs a body, and
- * Accept-Encoding needs FETCH_UNDECODED. FETCH_OK, or FETCH_BAD_URL, FETCH_BAD_METHOD or
- * FETCH_BAD_HEADERS with a sentence in `why`. fetcher_submit() checks the same. [any thread]
- */
-enum fetch_error fetch_check_request(const struct fetch_request *request, char *why,
+enum fetch_error fetch_check_request(const struct request *request, struct span fields, char *why,
                                      size_t why_size);
 
 /* ---- responses ----------------------------------------------------------------------- */
@@ -256,7 +188,7 @@ enum fetch_error fetch_check_request(const struct fetch_request *request, char *
 /* The head of the final response. Spans are valid during the call-back. */
 struct fetch_head {
     unsigned status;
-    struct span final_url;  /* equal to the requested one if no redirect was followed */
+    struct span final_url;  /* that of the request if no redirect was followed */
     struct span headers;    /* field lines, each ended by CR LF, without hop-by-hop ones, and
                                without Content-Encoding and Content-Length where the body is
                                decoded */
@@ -275,12 +207,15 @@ struct fetch_hop {
     struct span lines; /* field lines as the origin sent them, not one dropped or unfolded */
     bool has_user;     /* the requested URL contains user information */
     int64_t waited_us; /* from the request sent to the end of the head */
+    bool passed_over;  /* another member of the row is asked: head() is not called */
 };
 
 /* What a consumer answers. */
 enum fetch_flow {
     FETCH_CONTINUE, /* taken */
     FETCH_PAUSE,    /* taken, and no more until fetcher_resume() */
+    FETCH_REPEAT,   /* of head(): of no use. Once the response has ended well, the request is sent
+                       again, with the lines that fields() has then */
     FETCH_ABORT,    /* not taken: ends the fetch with FETCH_INTERNAL */
 };
 
@@ -305,6 +240,14 @@ enum fetch_supply {
  * a pause: after a failure, after a cancellation, or if the response has no body.
  */
 struct fetch_sink {
+    /*
+     * An attempt begins: of a row with this member, else 0. Time limits of the whole begin anew.
+     * NULL: not wanted.
+     */
+    void (*member)(void *context, unsigned member);
+    /* The field lines that the request is sent with, which must stay until done(). NULL: those of
+     * the request. */
+    struct span (*fields)(void *context);
     /* The fetch has its turn, and the account is charged for it next. NULL: not wanted. */
     void (*begin)(void *context);
     /* For each response, redirects included, before head() is called for the final one. NULL: not
@@ -318,18 +261,23 @@ struct fetch_sink {
     void (*interim)(void *context, unsigned status, struct span lines);
     /* Once, before the body, unless the fetch fails earlier. */
     enum fetch_flow (*head)(void *context, const struct fetch_head *head);
-    /* A piece of the body; max_body bytes in all at most, unless FETCH_ANY_LENGTH. */
+    /* A piece of the body; max_body bytes in all at most, unless REQUEST_ANY_LENGTH. */
     enum fetch_flow (*body)(void *context, const void *bytes, size_t len);
     /*
-     * Asks for the next piece of a body that is FETCH_BODY_SUPPLIED, at most `size` bytes, which
+     * Asks for the next piece of a body that is REQUEST_BODY_SUPPLIED, at most `size` bytes, which
      * never exceeds what is left of a known length; not called again once that is reached. May be
      * called after head() and body(): an origin may respond before it has the whole request. When
      * the response is complete, the rest of the request's body is not asked for.
      */
     enum fetch_supply (*supply)(void *context, void *buffer, size_t size, size_t *len);
-    /* With FETCH_CONNECT_ONLY, once: a connected, non-blocking socket, which is the callee's now.
+    /* With REQUEST_CONNECT_ONLY, once: a connected, non-blocking socket, which is the callee's now.
      * NULL without that flag. */
     void (*connected)(void *context, int fd);
+    /*
+     * An attempt has ended as done() would say, and member() is called next for the one that
+     * follows it. May cancel the fetch. NULL: not wanted.
+     */
+    void (*again)(void *context, enum fetch_error error, const char *sentence, int64_t total_us);
     /* Last and exactly once. `sentence` says for a person what went wrong, "" when all went well;
      * it names host and reason, and is valid during the call. */
     void (*done)(void *context, enum fetch_error error, const char *sentence, int64_t total_us);
@@ -372,16 +320,17 @@ void fetcher_stop(struct fetcher *fetcher);
 void fetcher_destroy(struct fetcher *fetcher);
 
 /*
- * Submits a request, all of which is copied. Every outcome, also refusal, comes through sink->done
+ * Submits a request that is kept (request_keep()), to which the fetch takes a reference. Every
+ * outcome, also refusal, comes through sink->done
  * on the fetcher's thread. *id, unless NULL, is set before the first call-back: a number above zero
  * that the fetcher never uses again. False, without any call-back, only with errno ENOMEM, or
  * ESHUTDOWN after fetcher_stop(). [any thread]
  */
-bool fetcher_submit(struct fetcher *fetcher, const struct fetch_request *request,
+bool fetcher_submit(struct fetcher *fetcher, const struct request *request,
                     const struct fetch_sink *sink, void *context, uint64_t *id);
 
-/* Bytes that a request takes from its submission to its end, for the account of the submitter. */
-size_t fetcher_request_bytes(const struct fetch_request *request);
+/* Bytes that a fetch takes beside its request, for the account of the submitter. */
+size_t fetcher_fetch_bytes(void);
 
 /*
  * Ends the pauses of a fetch, of either direction. Harmless when it is not paused, or has ended. It

@@ -79,7 +79,7 @@ read_signals(struct fetcher *fetcher)
     pthread_mutex_unlock(&loop->lock);
     /* One that is still in the inbox has nothing to resume, and sees there that it is cancelled. */
     while (count-- > 0 && (r = next_signalled(loop)))
-        if (r->begun)
+        if (r->stage != FETCH_SUBMITTED)
             fetching_take_signal(r);
 }
 
@@ -100,12 +100,13 @@ read_transfers(struct fetcher *fetcher)
 
     while ((message = curl_multi_info_read(fetcher->loop.multi, &left))) {
         CURLcode code = message->data.result;
-        char *owner = NULL;
+        char *consumer = NULL;
 
         if (message->msg != CURLMSG_DONE)
             continue;
-        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &owner);
-        fetching_take_result((struct fetch *)(void *)owner, code);
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &consumer);
+        fetching_take_result(
+            container_of((struct consumer *)(void *)consumer, struct fetch, consumer), code);
     }
 }
 
@@ -202,13 +203,6 @@ wake(void *context)
     poller_wake(&fetcher->loop.poller);
 }
 
-/* What a request's body has in memory. */
-static struct span
-bytes_of(const struct fetch_body *body)
-{
-    return body->kind == FETCH_BODY_BYTES ? body->bytes : span_of(NULL, 0);
-}
-
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
 static CURLcode curl_ready;
 
@@ -253,7 +247,6 @@ dismantle(struct fetcher *fetcher)
     poller_free(&fetcher->loop.poller);
     queue_destroy(fetcher->loop.queue);
     settings_free(&fetcher->loop.settings);
-    registry_free(&fetcher->loop.registry);
     pthread_mutex_destroy(&fetcher->loop.lock);
     free(fetcher);
 }
@@ -298,6 +291,7 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
     if (pools_set_bounds(&fetcher->loop.connections.pools, fetcher->loop.multi))
         goto failed;
     fetcher->loop.resolver = resolver_create(&names);
+    fetching_init(&fetcher->loop);
     if (!fetcher->loop.resolver || !start_thread(fetcher))
         goto failed;
     if (why_size)
@@ -332,81 +326,51 @@ fetcher_destroy(struct fetcher *fetcher)
 
 /* ---- requests ------------------------------------------------------------------------ */
 
-/* Copies a span behind *end. */
-static struct span
-copy(char **end, struct span from)
-{
-    char *start = *end;
-
-    if (from.len)
-        memcpy(start, from.ptr, from.len);
-    *end += from.len;
-    return span_of(start, from.len);
-}
-
-static struct fetch *
-copy_request(struct fetcher *fetcher, const struct fetch_request *asked)
-{
-    struct fetch *r =
-        memory_calloc(fetcher->loop.settings.config.memory, fetcher_request_bytes(asked));
-    char *end;
-
-    if (!r)
-        return NULL;
-    end = r->text;
-    r->loop = &fetcher->loop;
-    r->asked = *asked;
-    r->asked.method = copy(&end, asked->method);
-    r->asked.url = copy(&end, asked->url);
-    r->asked.headers = copy(&end, asked->headers);
-    r->asked.host = copy(&end, asked->host);
-    r->asked.body.bytes = copy(&end, bytes_of(&asked->body));
-    return r;
-}
-
 bool
-fetcher_submit(struct fetcher *fetcher, const struct fetch_request *asked,
+fetcher_submit(struct fetcher *fetcher, const struct request *request,
                const struct fetch_sink *sink, void *context, uint64_t *id)
 {
-    struct fetch *r = copy_request(fetcher, asked);
-    bool first, closed, taken;
+    struct fetch *r = memory_calloc(fetcher->loop.settings.config.memory, sizeof(*r));
+    bool first, closed;
 
     if (!r)
         return false;
-    r->sink = *sink;
-    r->context = context;
+    r->loop = &fetcher->loop;
+    r->consumer.request = request_retain(request);
+    r->consumer.sink = *sink;
+    r->consumer.context = context;
     r->submitted_us = clock_monotonic_us();
     pthread_mutex_lock(&fetcher->loop.lock);
     first = TAILQ_EMPTY(&fetcher->loop.inbox);
     closed = fetcher->loop.closed;
-    taken = !closed && registry_add(&fetcher->loop.registry, r, &r->id);
-    if (taken) {
+    if (!closed) {
+        fetching_add(&fetcher->loop, r);
         if (id)
             *id = r->id;
         TAILQ_INSERT_TAIL(&fetcher->loop.inbox, r, link);
     }
     pthread_mutex_unlock(&fetcher->loop.lock);
-    if (!taken) {
+    if (closed) {
+        request_release(&r->consumer.request);
         free(r);
-        errno = closed ? ESHUTDOWN : ENOMEM;
+        errno = ESHUTDOWN;
     } else if (first) { /* the others are read with the first */
         wake(fetcher);
     }
-    return taken;
+    return !closed;
 }
 
 size_t
-fetcher_request_bytes(const struct fetch_request *request)
+fetcher_fetch_bytes(void)
 {
-    return sizeof(struct fetch) + request->method.len + request->url.len + request->headers.len +
-           request->host.len + bytes_of(&request->body).len;
+    return sizeof(struct fetch);
 }
 
 /* Finds a fetch and has the loop look at it; under the lock. NULL if it has ended. */
 static struct fetch *
 signal_request(struct fetch_loop *loop, uint64_t id, bool *wakes)
 {
-    struct fetch *r = registry_find(&loop->registry, id);
+    struct fetch *r = fetching_find(loop, id);
 
     *wakes = r && !r->signalled;
     if (*wakes) {
@@ -426,8 +390,7 @@ fetcher_resume(struct fetcher *fetcher, uint64_t id)
     pthread_mutex_lock(&fetcher->loop.lock);
     r = signal_request(&fetcher->loop, id, &wakes);
     if (r) {
-        atomic_store(&r->resume_receive, true);
-        atomic_store(&r->resume_send, true);
+        atomic_fetch_add(&r->consumer.resumes, 1);
     }
     pthread_mutex_unlock(&fetcher->loop.lock);
     if (wakes)
@@ -443,7 +406,7 @@ fetcher_cancel(struct fetcher *fetcher, uint64_t id)
     pthread_mutex_lock(&fetcher->loop.lock);
     r = signal_request(&fetcher->loop, id, &wakes);
     if (r)
-        atomic_store(&r->cancelled, true);
+        atomic_store(&r->consumer.cancelled, true);
     pthread_mutex_unlock(&fetcher->loop.lock);
     if (wakes)
         wake(fetcher);

@@ -9,14 +9,34 @@
 #include "base/container_of.h"
 #include "fetch/deadline.h"
 #include "fetch/headers.h"
-#include "fetch/method_rules.h"
 
 static const char cancelled_sentence[] = "the fetch was cancelled";
 
-static bool
-is_cancelled(const struct fetch *f)
+/* ---- numbers ------------------------------------------------------------------------- */
+
+static int
+compare_ids(const struct fetch *a, const struct fetch *b)
 {
-    return atomic_load_explicit(&f->cancelled, memory_order_relaxed);
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+TREE_GENERATE(fetch_tree, fetch, by_id, compare_ids)
+
+void
+fetching_add(struct fetch_loop *loop, struct fetch *f)
+{
+    f->id = ++loop->last_id;
+    RB_INSERT(fetch_tree, &loop->by_id, f);
+}
+
+struct fetch *
+fetching_find(struct fetch_loop *loop, uint64_t id)
+{
+    struct fetch *f = RB_ROOT(&loop->by_id);
+
+    while (f && f->id != id)
+        f = id < f->id ? RB_LEFT(f, by_id) : RB_RIGHT(f, by_id);
+    return f;
 }
 
 /* ---- stages and the end --------------------------------------------------------------------- */
@@ -32,42 +52,36 @@ fetching_update_stats(struct fetch_loop *loop)
 static void
 leave_paused(struct fetch *f)
 {
-    if (f->paused)
+    if (f->transfer.flow == TRANSFER_WAITING)
         TAILQ_REMOVE(&f->loop->paused, f, paused_link);
-    f->paused = false;
 }
 
 static void
 end_hold(struct fetch *f)
 {
-    if (!f->held)
+    if (!f->held_since_us)
         return;
-    f->held = false;
     f->held_us += clock_monotonic_us() - f->held_since_us;
+    f->held_since_us = 0;
     memory_uncharge(f->loop->settings.config.memory, MEMORY_FETCHES, FETCH_BUFFER_BYTES);
 }
 
-void
-fetching_finish(struct fetch *f, enum fetch_error error, const char *sentence)
+/* What is sent of the request's fields. */
+static struct span
+fields_of(const struct fetch *f)
+{
+    const struct consumer *c = &f->consumer;
+
+    return c->sink.fields ? c->sink.fields(c->context) : c->request->fields;
+}
+
+/* Ends the attempt, of which nothing is left. */
+static void
+end_attempt(struct fetch *f)
 {
     struct fetch_loop *loop = f->loop;
 
-    pthread_mutex_lock(&loop->lock);
-    registry_remove(&loop->registry, f->id);
-    if (f->signalled) {
-        TAILQ_REMOVE(&loop->signals, f, signal_link);
-        loop->signal_count--;
-    }
-    pthread_mutex_unlock(&loop->lock);
-    timers_disarm(&loop->timers, &f->timer);
-    resolver_cancel(loop->resolver, &f->query);
-    resolved_release(&f->query.resolved);
-    queue_remove(loop->queue, &f->item);
-    TAILQ_REMOVE(&loop->all, f, link);
-    leave_paused(f);
-    fetching_update_stats(loop);
-    f->sink.done(f->context, error, error ? sentence : "", clock_monotonic_us() - f->submitted_us);
-    transfer_clear(&f->transfer, loop->multi);
+    transfer_clear(&f->transfer);
     target_free(&f->target);
     end_hold(f);
     if (f->charged)
@@ -75,6 +89,76 @@ fetching_finish(struct fetch *f, enum fetch_error error, const char *sentence)
     for (unsigned i = 0; i < f->redirects; i++)
         free(f->visited[i]);
     free(f->visited);
+    f->visited = NULL;
+    f->redirects = 0;
+    f->charged = 0;
+    f->held_us = 0;
+    f->left_origin = false;
+}
+
+/* The attempt waits for nothing any more. */
+static void
+stop_attempt(struct fetch *f)
+{
+    struct fetch_loop *loop = f->loop;
+
+    timers_disarm(&loop->timers, &f->timer);
+    resolver_cancel(loop->resolver, &f->query);
+    resolved_release(&f->query.resolved);
+    queue_remove(loop->queue, &f->item);
+    leave_paused(f);
+}
+
+static void begin_attempt(struct fetch *f);
+
+/* The request is sent once more: to another member unless the last attempt REPEATS. */
+static void
+go_on(struct fetch *f, enum attempt_stage last, enum fetch_error error, const char *sentence)
+{
+    const int64_t now_us = clock_monotonic_us();
+
+    stop_attempt(f);
+    if (last == ATTEMPT_PASSED_OVER) {
+        error = FETCH_ORIGIN_BROKE;
+        sentence = "the status is 502, 503 or 504";
+    }
+    if (last != ATTEMPT_REPEATS && f->consumer.sink.again)
+        f->consumer.sink.again(f->consumer.context, error, sentence, now_us - f->submitted_us);
+    end_attempt(f);
+    f->submitted_us = now_us;
+    begin_attempt(f);
+}
+
+void
+fetching_finish(struct fetch *f, enum fetch_error error, const char *sentence)
+{
+    const struct attempt_end end = {
+        .error = error,
+        .sentence = sentence,
+        .had_turn = f->charged || error == FETCH_OVERLOADED,
+        .supplied = f->transfer.upload.taken != 0,
+    };
+    struct fetch_loop *loop = f->loop;
+    enum attempt_stage stage = f->consumer.attempt.stage;
+
+    if (attempt_goes_on(&f->consumer.attempt, f->consumer.request, &end, clock_monotonic_us())) {
+        go_on(f, stage, error, sentence);
+        return;
+    }
+    pthread_mutex_lock(&loop->lock);
+    RB_REMOVE(fetch_tree, &loop->by_id, f);
+    if (f->signalled) {
+        TAILQ_REMOVE(&loop->signals, f, signal_link);
+        loop->signal_count--;
+    }
+    pthread_mutex_unlock(&loop->lock);
+    stop_attempt(f);
+    TAILQ_REMOVE(&loop->all, f, link);
+    fetching_update_stats(loop);
+    f->consumer.sink.done(f->consumer.context, error, error ? sentence : "",
+                          clock_monotonic_us() - f->submitted_us);
+    end_attempt(f);
+    request_release(&f->consumer.request);
     free(f);
 }
 
@@ -120,116 +204,68 @@ enter_stage(struct fetch *f, enum fetch_stage stage)
 /* ---- call-backs of the transfer ------------------------------------------------------ */
 
 static void
-on_hop(void *context, const struct fetch_hop *hop)
+begin_hold(struct fetch *f)
 {
-    struct fetch *f = context;
-
-    if (f->sink.hop && !is_cancelled(f))
-        f->sink.hop(f->context, hop);
-}
-
-static void
-on_interim(void *context, unsigned status, struct span lines)
-{
-    struct fetch *f = context;
-
-    if (f->sink.interim && !is_cancelled(f))
-        f->sink.interim(f->context, status, lines);
-}
-
-/* A resume that came before this call-back began does not end the pause that it may begin. */
-static enum fetch_flow
-on_head(void *context, const struct fetch_head *head)
-{
-    struct fetch *f = context;
-
-    if (is_cancelled(f))
-        return FETCH_ABORT;
-    atomic_store(&f->resume_receive, false);
-    return f->sink.head(f->context, head);
-}
-
-static enum fetch_flow
-on_body(void *context, const void *bytes, size_t len)
-{
-    struct fetch *f = context;
-
-    if (is_cancelled(f))
-        return FETCH_ABORT;
-    atomic_store(&f->resume_receive, false);
-    return f->sink.body(f->context, bytes, len);
-}
-
-static enum fetch_supply
-on_supply(void *context, void *buffer, size_t size, size_t *len)
-{
-    struct fetch *f = context;
-
-    if (is_cancelled(f))
-        return FETCH_SUPPLY_FAILED;
-    atomic_store(&f->resume_send, false);
-    return f->sink.supply(f->context, buffer, size, len);
-}
-
-static void
-on_stage(void *context, enum transfer_stage stage)
-{
-    struct fetch *f = context;
-
-    if (stage >= TRANSFER_ANSWERING)
-        queue_stream(f->loop->queue, &f->item);
-    else if (stage == TRANSFER_ASKED)
-        queue_reopen(f->loop->queue, &f->item);
-    enter_stage(f, FETCH_TRANSFER);
-}
-
-static void
-on_pause(void *context)
-{
-    struct fetch *f = context;
-
-    f->paused = true;
-    TAILQ_INSERT_TAIL(&f->loop->paused, f, paused_link);
-}
-
-static void
-on_hold(void *context)
-{
-    struct fetch *f = context;
-
     /* A client that is slow to send takes no slot of the fetches that wait for their servers. */
     queue_stream(f->loop->queue, &f->item);
-    if (f->held)
+    if (f->held_since_us)
         return;
-    f->held = true;
     f->held_since_us = clock_monotonic_us();
     memory_charge_anyway(f->loop->settings.config.memory, MEMORY_FETCHES, FETCH_BUFFER_BYTES);
     arm_timer(f);
 }
 
-/* The loop ends it soon: not from inside libcurl. */
 static void
-on_complete(void *context)
+take_change(struct consumer *consumer, enum transfer_change change)
 {
-    struct fetch *f = context;
+    struct fetch *f = container_of(consumer, struct fetch, consumer);
+    const enum transfer_stage stage = f->transfer.stage;
 
-    f->complete = true;
-    arm_timer(f);
+    switch (change) {
+    case TRANSFER_HAS_STAGE:
+        if (stage >= TRANSFER_ANSWERING)
+            queue_stream(f->loop->queue, &f->item);
+        else if (stage == TRANSFER_ASKED)
+            queue_reopen(f->loop->queue, &f->item);
+        /* The loop ends one that is complete: not from inside libcurl. */
+        enter_stage(f, FETCH_TRANSFER);
+        break;
+    case TRANSFER_IS_HELD:
+        begin_hold(f);
+        break;
+    case TRANSFER_RESTS:
+        TAILQ_INSERT_TAIL(&f->loop->paused, f, paused_link);
+        break;
+    }
+}
+
+void
+fetching_init(struct fetch_loop *loop)
+{
+    loop->place = (struct transfer_place){
+        .settings = &loop->settings,
+        .multi = loop->multi,
+        .connections = &loop->connections,
+        .poller = &loop->poller,
+        .turn = &loop->turn,
+        .received = &loop->received,
+        .changed = take_change,
+    };
 }
 
 /* ---- the way to its connection ------------------------------------------------------ */
 
-/* What final_url says: the URL as it was asked for, unless a redirect led elsewhere. */
+/* What final_url says: the URL of the request, unless a redirect led elsewhere. */
 static struct span
 current_url(const struct fetch *f)
 {
-    return f->redirects ? span_str(f->target.text) : f->asked.url;
+    return f->redirects ? span_str(f->target.text) : f->consumer.request->url;
 }
 
 static bool
 charge(struct fetch *f)
 {
-    bool supplied = f->asked.body.kind == FETCH_BODY_SUPPLIED;
+    bool supplied = f->consumer.request->body.kind == REQUEST_BODY_SUPPLIED;
     size_t bytes = FETCH_BYTES + (supplied ? FETCH_BUFFER_BYTES : 0);
 
     if (!memory_charge(f->loop->settings.config.memory, MEMORY_FETCHES, bytes))
@@ -238,40 +274,37 @@ charge(struct fetch *f)
     return true;
 }
 
+static bool
+start_transfer(struct fetch *f, struct resolved *addresses)
+{
+    struct transfer_hop hop = {
+        .target = &f->target,
+        .route = &f->route,
+        .addresses = addresses,
+        .fields = {.fields = fields_of(f), .credentials = !f->left_origin},
+        .final_url = current_url(f),
+    };
+    struct attempt_text text;
+
+    /* To an upstream proxy the URL is the target. */
+    if (!f->left_origin && (!f->route.proxied || f->target.https))
+        hop.fields.host = attempt_host(f->consumer.request, &text);
+    return transfer_start(&f->transfer, &f->loop->place, &f->consumer, &hop);
+}
+
 static void
 connect_to(struct fetch *f, struct resolved *addresses)
 {
-    struct fetch_loop *loop = f->loop;
-    struct transfer_owner owner = {
-        .context = f,
-        .hop = on_hop,
-        .interim = on_interim,
-        .head = on_head,
-        .body = on_body,
-        .supply = on_supply,
-        .stage = on_stage,
-        .pause = on_pause,
-        .begin_hold = on_hold,
-        .complete = on_complete,
-        .received = &loop->received,
-        .poller = &loop->poller,
-        .turn = &loop->turn,
-        .connections = &loop->connections,
-    };
-    bool started;
+    struct memory_account *memory = f->loop->settings.config.memory;
 
-    if (!f->charged && f->sink.begin)
-        f->sink.begin(f->context);
+    if (!f->charged && f->consumer.sink.begin)
+        f->consumer.sink.begin(f->consumer.context);
     if (!f->charged && !charge(f)) {
         fetching_finish(f, FETCH_OVERLOADED, "there is no memory for another fetch now; try again");
         return;
     }
-    started = transfer_start(&f->transfer, loop->multi, &loop->settings, &f->target, &f->route,
-                             addresses, &f->asked, !f->left_origin, current_url(f), &owner);
-    if (!started && memory_reclaim(loop->settings.config.memory, FETCH_BYTES))
-        started = transfer_start(&f->transfer, loop->multi, &loop->settings, &f->target, &f->route,
-                                 addresses, &f->asked, !f->left_origin, current_url(f), &owner);
-    if (started)
+    if (start_transfer(f, addresses) ||
+        (memory_reclaim(memory, FETCH_BYTES) && start_transfer(f, addresses)))
         enter_stage(f, FETCH_TRANSFER);
     else
         fetching_finish(f, FETCH_INTERNAL, "out of memory");
@@ -336,7 +369,8 @@ fetching_take_addresses(struct fetch *f)
 static bool
 is_configured(const struct fetch *f)
 {
-    return f->asked.flags & FETCH_CONFIGURED && !f->left_origin;
+    return (f->consumer.request->route || f->consumer.request->flags & REQUEST_CONFIGURED) &&
+           !f->left_origin;
 }
 
 static void
@@ -379,7 +413,8 @@ start_hop(struct fetch *f)
         return;
     }
     enter_stage(f, FETCH_RESOLVING);
-    switch (resolver_lookup(loop->resolver, &f->query, f->asked.client, f->route.host)) {
+    switch (
+        resolver_lookup(loop->resolver, &f->query, f->consumer.request->client, f->route.host)) {
     case RESOLVER_ANSWERED:
         fetching_take_addresses(f);
         break;
@@ -433,22 +468,22 @@ report_wait(const struct fetch *f)
     enum queue_wait wait = queue_find_wait(f->loop->queue, &f->item);
 
     if (wait != QUEUE_TURN && config->queued)
-        config->queued(config->context, &(struct fetch_queued){.limit = limits[wait],
-                                                               .client = f->asked.client,
-                                                               .origin = f->target.origin});
+        config->queued(config->context,
+                       &(struct fetch_queued){.limit = limits[wait],
+                                              .client = f->consumer.request->client,
+                                              .origin = f->target.origin});
 }
 
-/* Queues a hop to f->target. False if there is no memory; the request has ended then. */
-static bool
+/* Queues a hop to f->target. */
+static void
 wait_for_turn(struct fetch *f)
 {
-    if (!queue_add(f->loop->queue, &f->item, f->asked.client, f->target.origin)) {
+    if (!queue_add(f->loop->queue, &f->item, f->consumer.request->client, f->target.origin)) {
         fetching_finish(f, FETCH_INTERNAL, "out of memory");
-        return false;
+        return;
     }
     report_wait(f);
     enter_stage(f, FETCH_QUEUED);
-    return true;
 }
 
 static void
@@ -480,7 +515,7 @@ redirect(struct fetch *f)
         return;
     }
     leave_paused(f);
-    transfer_clear(&f->transfer, loop->multi);
+    transfer_clear(&f->transfer);
     /* What the client sent for one origin is no other's business (RFC 9110 section 15.4). */
     if (strcmp(next.origin, f->target.origin) != 0)
         f->left_origin = true;
@@ -505,7 +540,7 @@ finish_connected(struct fetch *f)
                             "a connection cannot be taken over: %s", strerror(errno));
         return;
     }
-    f->sink.connected(f->context, fd);
+    f->consumer.sink.connected(f->consumer.context, fd);
     fetching_finish(f, FETCH_OK, "");
 }
 
@@ -514,24 +549,24 @@ fetching_take_result(struct fetch *f, CURLcode code)
 {
     enum fetch_error error;
 
-    if (is_cancelled(f)) {
+    if (consumer_is_cancelled(&f->consumer)) {
         fetching_finish(f, FETCH_CANCELLED, cancelled_sentence);
         return;
     }
-    if (f->transfer.unclean) {
-        if (transfer_restart(&f->transfer, f->loop->multi))
+    if (f->transfer.stage == TRANSFER_UNCLEAN) {
+        if (transfer_restart(&f->transfer))
             enter_stage(f, FETCH_TRANSFER);
         else
             fetching_finish(f, FETCH_INTERNAL, "out of memory");
         return;
     }
     /* The rest of a redirect's answer is of no interest, be it broken or endless. */
-    if (f->transfer.redirecting) {
+    if (f->transfer.stage == TRANSFER_REDIRECT) {
         redirect(f);
         return;
     }
     error = transfer_evaluate(&f->transfer, code);
-    if (!error && f->asked.flags & FETCH_CONNECT_ONLY)
+    if (!error && f->consumer.request->flags & REQUEST_CONNECT_ONLY)
         finish_connected(f);
     else if (error == FETCH_DENIED)
         deny(f, f->transfer.sentence);
@@ -551,7 +586,6 @@ fetching_resume_paused(struct fetch_loop *loop)
         CURLcode code;
 
         TAILQ_REMOVE(&now, f, paused_link);
-        f->paused = false;
         code = transfer_next_turn(&f->transfer);
         if (code)
             fetching_take_result(f, code);
@@ -563,17 +597,15 @@ fetching_resume_paused(struct fetch_loop *loop)
 void
 fetching_take_signal(struct fetch *f)
 {
-    bool receive = atomic_exchange(&f->resume_receive, false);
-    bool send = atomic_exchange(&f->resume_send, false);
     CURLcode code;
 
-    if (is_cancelled(f)) {
+    if (consumer_is_cancelled(&f->consumer)) {
         fetching_finish(f, FETCH_CANCELLED, cancelled_sentence);
         return;
     }
-    if (!f->held || f->complete)
+    if (!f->held_since_us || fetching_is_complete(f))
         return;
-    code = transfer_resume(&f->transfer, receive, send);
+    code = transfer_resume(&f->transfer);
     if (!transfer_is_held(&f->transfer)) {
         end_hold(f);
         arm_timer(f);
@@ -583,6 +615,19 @@ fetching_take_signal(struct fetch *f)
 }
 
 /* ---- turns --------------------------------------------------------------------------- */
+
+/* Ends the fetch with the least claim to wait: one of the client that has the most queued. */
+static void
+displace(struct fetch_loop *loop)
+{
+    struct queue_item *last = queue_last_of_longest(loop->queue);
+
+    atomic_fetch_add_explicit(&loop->displaced, 1, memory_order_relaxed);
+    fetching_finish(
+        container_of(last, struct fetch, item), FETCH_DISPLACED,
+        "too many fetches are queued, and no client has more of them than this one; try "
+        "again");
+}
 
 void
 fetching_start_next(struct fetch_loop *loop)
@@ -596,46 +641,42 @@ fetching_start_next(struct fetch_loop *loop)
             atomic_fetch_add_explicit(&loop->started, 1, memory_order_relaxed);
         start_hop(f);
     }
+    while (queue_queued(loop->queue) > loop->settings.config.max_queued)
+        displace(loop);
 }
 
-/* Ends the fetch with the least claim to wait: one of the client that has the most queued. */
+/* Queues the first hop of an attempt. */
 static void
-displace(struct fetch_loop *loop)
+begin_attempt(struct fetch *f)
 {
-    struct queue_item *last = queue_last_of_longest(loop->queue);
+    char why[SENTENCE_MAX];
+    struct attempt_text text;
+    enum fetch_error error;
 
-    atomic_fetch_add_explicit(&loop->displaced, 1, memory_order_relaxed);
-    fetching_finish(container_of(last, struct fetch, item), FETCH_DISPLACED,
-                   "too many fetches are queued, and no client has more of them than this one; try "
-                   "again");
+    if (f->consumer.sink.member)
+        f->consumer.sink.member(f->consumer.context, f->consumer.attempt.choice.member);
+    error = target_parse(&f->target, attempt_url(&f->consumer.attempt, f->consumer.request, &text),
+                         why, sizeof(why));
+    if (!error)
+        error = headers_check(f->consumer.request, fields_of(f), why, sizeof(why));
+    if (error)
+        fetching_finish(f, error, why);
+    else
+        wait_for_turn(f);
 }
 
 void
 fetching_begin(struct fetch *f)
 {
     struct fetch_loop *loop = f->loop;
-    char why[SENTENCE_MAX];
-    enum fetch_error error;
 
-    f->begun = true;
-    if (is_cancelled(f)) {
+    if (consumer_is_cancelled(&f->consumer)) {
         fetching_finish(f, FETCH_CANCELLED, cancelled_sentence);
         return;
     }
-    error = target_parse(&f->target, f->asked.url, why, sizeof(why));
-    if (!error)
-        error = method_check(&f->asked, why, sizeof(why));
-    if (!error)
-        error = headers_check(&f->asked, why, sizeof(why));
-    if (error) {
-        fetching_finish(f, error, why);
-        return;
-    }
-    if (!wait_for_turn(f))
-        return;
+    attempt_begin(&f->consumer.attempt, f->consumer.request, clock_monotonic_us());
+    begin_attempt(f);
     fetching_start_next(loop);
-    if (queue_queued(loop->queue) > loop->settings.config.max_queued)
-        displace(loop);
 }
 
 /* Does it look a name up or connect? One that waits for its turn has not begun. */
@@ -653,11 +694,12 @@ fetching_check_time(struct fetch *f, int64_t now_us)
     /* Bytes that came meanwhile have moved the deadline without touching the timer. */
     int64_t due = deadline_find(f, &what);
 
-    if (f->complete)
+    if (fetching_is_complete(f))
         fetching_take_result(f, CURLE_OK);
     else if (due > now_us)
         timers_arm(&f->loop->timers, &f->timer, due);
-    else if (f->stage == FETCH_TRANSFER && f->transfer.redirecting && deadline_of_all(f) > now_us)
+    else if (f->stage == FETCH_TRANSFER && f->transfer.stage == TRANSFER_REDIRECT &&
+             deadline_of_all(f) > now_us)
         redirect(f);
     else
         finish_with(f, is_unconnected(f) ? FETCH_CONNECT_TIMED_OUT : FETCH_TIMED_OUT,

@@ -9,13 +9,19 @@
 
 #include <pthread.h>
 
+#include "base/tree.h"
 #include "fetch/poller.h"
 #include "fetch/queue.h"
-#include "fetch/registry.h"
 #include "fetch/timers.h"
 #include "fetch/transfer.h"
 
+/*
+ * SUBMITTED -taken from the inbox-> QUEUED -its turn-> RESOLVING or TRANSFER
+ * RESOLVING -addresses-> TRANSFER; TRANSFER -redirect, another attempt-> QUEUED
+ * any -end-> freed
+ */
 enum fetch_stage {
+    FETCH_SUBMITTED, /* in the loop's inbox */
     FETCH_QUEUED,
     FETCH_RESOLVING,
     FETCH_TRANSFER /* its own stages are the transfer's */
@@ -24,54 +30,54 @@ enum fetch_stage {
 struct fetch {
     struct fetch_loop *loop;
     TAILQ_ENTRY(fetch) link; /* in the loop's inbox, then in loop->all */
-    /* given, constant */
-    struct fetch_request asked; /* its spans are in text */
-    struct fetch_sink sink;
-    void *context;
+    struct consumer consumer; /* its request is a reference; what is not atomic is constant, or the
+                                 fetcher thread's */
     uint64_t id;
-    int64_t submitted_us;
     /* protected by loop->lock */
+    RB_ENTRY(fetch) by_id;
     bool signalled;
     TAILQ_ENTRY(fetch) signal_link; /* in loop->signals while it is */
-    /* set by any thread, cleared by the fetcher's */
-    _Atomic bool resume_receive;
-    _Atomic bool resume_send;
-    _Atomic bool cancelled; /* never cleared */
     /* the fetcher thread's */
+    int64_t submitted_us; /* of this attempt */
     enum fetch_stage stage;
     int64_t stage_since_us;
     struct timer timer;
     struct queue_item item;
     struct resolver_query query;
     struct transfer transfer;
-    bool begun;                       /* in loop->all */
-    bool paused;                      /* until the next turn */
-    TAILQ_ENTRY(fetch) paused_link; /* in loop->paused while it is */
-    bool held;                        /* by the consumer, since held_since_us */
-    int64_t held_since_us;
-    int64_t held_us;      /* in earlier pauses */
-    struct target target; /* of this hop */
+    TAILQ_ENTRY(fetch) paused_link; /* in loop->paused while the transfer is WAITING */
+    int64_t held_since_us;          /* since when the consumer pauses it; 0: it does not */
+    int64_t held_us;                /* in earlier pauses */
+    struct target target;           /* of this hop */
     struct route route;
     char **visited; /* the URLs of earlier hops, owned */
     unsigned redirects;
-    size_t charged;   /* to settings.config.memory, for its transfer */
-    bool complete;    /* its answer is, though not its request */
     bool left_origin; /* a redirect led away from the origin of the request */
-    char text[];
+    size_t charged;   /* to settings.config.memory, for its transfer */
 };
 
+/* Is its answer complete, though not its request? */
+static inline bool
+fetching_is_complete(const struct fetch *fetch)
+{
+    return fetch->stage == FETCH_TRANSFER && fetch->transfer.stage == TRANSFER_COMPLETE;
+}
+
 TAILQ_HEAD(fetch_list, fetch);
+RB_HEAD(fetch_tree, fetch);
 
 /* What all requests of a fetcher work with. */
 struct fetch_loop {
     struct settings settings; /* constant */
+    struct transfer_place place;
     CURLM *multi;
     pthread_mutex_t lock;
     /* protected by lock */
     struct fetch_list inbox;
     struct fetch_list signals; /* resumed or cancelled */
     size_t signal_count;
-    struct registry registry;
+    struct fetch_tree by_id;
+    uint64_t last_id;
     bool stopping;
     bool closed; /* nothing is taken from the inbox any more */
     /* the fetcher thread's */
@@ -92,13 +98,18 @@ struct fetch_loop {
     _Atomic uint64_t received;
 };
 
-/*
- * Checks a request that is in loop->all already, and queues it; it may start at once.
- * When too many are queued then, one of them ends with FETCH_DISPLACED.
- */
+/* Gives it a number above zero that is never used again; and finds it by that until its end, or
+ * NULL. Under loop->lock, on any thread. */
+void fetching_add(struct fetch_loop *loop, struct fetch *fetch);
+struct fetch *fetching_find(struct fetch_loop *loop, uint64_t id);
+
+/* Checks a request that is in loop->all already, and queues it; it may start at once. */
 void fetching_begin(struct fetch *fetch);
 
-/* Starts all whose turn has come. */
+/* Sets up loop->place, when all else is. */
+void fetching_init(struct fetch_loop *loop);
+
+/* Starts all whose turn has come. Where too many are queued then, some end with FETCH_DISPLACED. */
 void fetching_start_next(struct fetch_loop *loop);
 
 /* Its name has been looked up. */

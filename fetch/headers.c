@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "fetch/origin_route.h"
 #include "http/field.h"
-#include "http/target.h"
 
 bool
 headers_is_proxy_field(struct span name)
@@ -29,24 +29,20 @@ bad_headers(char *why, size_t why_size, const char *reason)
 
 /* May this request have a field of this name? */
 static bool
-is_allowed(const struct fetch_request *request, struct span name)
+is_allowed(const struct request *request, struct span name)
 {
     if (http_name_is(name, "Accept-Encoding"))
-        return request->flags & FETCH_UNDECODED;
+        return request->flags & REQUEST_UNDECODED;
     if (http_name_is(name, "Content-Encoding"))
-        return request->body.kind != FETCH_BODY_NONE;
+        return request->body.kind != REQUEST_BODY_NONE;
     return !http_name_is_one_of(name, reserved) && !headers_is_proxy_field(name);
 }
 
-enum fetch_error
-headers_check(const struct fetch_request *request, char *why, size_t why_size)
+static enum fetch_error
+check_fields(const struct request *request, struct span headers, char *why, size_t why_size)
 {
-    struct span headers = request->headers;
     struct span line, name, value;
-    struct http_authority host;
 
-    if (request->host.len && !http_authority_read(request->host, &host))
-        return bad_headers(why, why_size, "Host is not a host, or a host and a port");
     if (headers.len > HEADERS_MAX)
         return bad_headers(why, why_size, "they are longer than 65536 bytes");
     while (headers.len) {
@@ -66,6 +62,51 @@ headers_check(const struct fetch_request *request, char *why, size_t why_size)
         }
     }
     return FETCH_OK;
+}
+
+static enum fetch_error
+bad_method(char *why, size_t why_size, const char *reason)
+{
+    snprintf(why, why_size, "%s", reason);
+    return FETCH_BAD_METHOD;
+}
+
+static enum fetch_error
+check_method(const struct request *request, char *why, size_t why_size)
+{
+    enum http_method method = request->method;
+
+    if (request->method_name.len > METHOD_MAX)
+        return bad_method(why, why_size, "the method is longer than 64 bytes");
+    if (request->method_name.len && !http_is_token(request->method_name))
+        return bad_method(why, why_size, "the method is no token");
+    if (method == HTTP_CONNECT)
+        return bad_method(why, why_size, "CONNECT is a request for a tunnel, not for a resource");
+    /* Content in a HEAD has no meaning, and may be used to smuggle a request (RFC 9110, section
+     * 9.3.2); TRACE must have none (9.3.8). */
+    if (request_has_body(request) && (method == HTTP_HEAD || method == HTTP_TRACE))
+        return bad_method(why, why_size, "a request with the method HEAD or TRACE has no body");
+    return FETCH_OK;
+}
+
+enum fetch_error
+headers_check(const struct request *request, struct span fields, char *why, size_t why_size)
+{
+    enum fetch_error error = check_method(request, why, why_size);
+
+    return error ? error : check_fields(request, fields, why, why_size);
+}
+
+enum fetch_error
+fetch_check_request(const struct request *request, struct span fields, char *why, size_t why_size)
+{
+    const struct attempt first = {.choice.member = origin_route_first(request->route)};
+    struct attempt_text text;
+    bool has_user;
+    enum fetch_error error =
+        fetch_check_url(attempt_url(&first, request, &text), &has_user, why, why_size);
+
+    return error ? error : headers_check(request, fields, why, why_size);
 }
 
 static bool
@@ -98,28 +139,28 @@ append_field(struct curl_slist **list, struct span name, struct span value)
 }
 
 bool
-headers_to_list(const struct fetch_request *request, struct headers_for hop,
+headers_to_list(const struct request *request, const struct headers_for *hop,
                 struct curl_slist **list)
 {
     static const char *const secrets[] = {"Authorization", "Cookie", NULL};
     static const char *const accept[] = {"Accept", NULL};
-    struct span headers = request->headers;
+    struct span headers = hop->fields;
     struct span line, name, value;
     bool ok = true;
 
     *list = NULL;
     while (ok && http_next_line(&headers, &line))
         if (http_split_field(line, &name, &value) &&
-            (hop.credentials || !http_name_is_one_of(name, secrets)))
+            (hop->credentials || !http_name_is_one_of(name, secrets)))
             ok = append_field(list, name, value);
-    if (ok && hop.host && request->host.len)
-        ok = append_field(list, span_str("Host"), request->host);
+    if (ok && hop->host.len)
+        ok = append_field(list, span_str("Host"), hop->host);
     /* Or libcurl accepts all. */
-    if (ok && (request->flags & FETCH_UNDECODED) && !headers_have(request->headers, accept))
+    if (ok && (request->flags & REQUEST_UNDECODED) && !headers_have(hop->fields, accept))
         ok = append(list, "Accept:");
     /* Or libcurl expects 100 (Continue) before it sends a body that is long or of unknown length.
      */
-    if (ok && request->body.kind != FETCH_BODY_NONE)
+    if (ok && request->body.kind != REQUEST_BODY_NONE)
         ok = append(list, "Expect:");
     if (ok)
         return true;

@@ -1,5 +1,5 @@
 /*
- * The header block of a request: what a client may send along, and how libcurl gets it.
+ * What a client may send: the method and the header block of a request, and how libcurl gets them.
  */
 #ifndef SUNPROXY_FETCH_HEADERS_H
 #define SUNPROXY_FETCH_HEADERS_H
@@ -9,19 +9,22 @@
 #include "fetch/fetch.h"
 
 #define HEADERS_MAX 65536u /* bytes of a client's header lines */
+#define METHOD_MAX 64u     /* bytes of a method */
 
-/* The part of fetch_check_request() on the headers. */
-enum fetch_error headers_check(const struct fetch_request *request, char *why, size_t why_size);
+/* The part of fetch_check_request() on the method and the field lines. */
+enum fetch_error headers_check(const struct request *request, struct span fields, char *why,
+                               size_t why_size);
 
-/* What a hop is sent beside the fields that any origin may get. */
+/* What a hop is sent. */
 struct headers_for {
-    bool credentials; /* Authorization and Cookie */
-    bool host;        /* the request's Host, if it has one of its own */
+    struct span fields;
+    struct span host; /* the value of Host; empty: that of the URL */
+    bool credentials; /* Authorization and Cookie of the fields */
 };
 
-/* The field lines as libcurl wants them, to be freed with curl_slist_free_all(). False without
- * memory. */
-bool headers_to_list(const struct fetch_request *request, struct headers_for hop,
+/* The lines of a request as libcurl wants them, to be freed with curl_slist_free_all(). False
+ * without memory. */
+bool headers_to_list(const struct request *request, const struct headers_for *hop,
                      struct curl_slist **list);
 
 /* Is there a field of one of these names, which NULL ends? */

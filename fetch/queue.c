@@ -1,6 +1,350 @@
-#include <stdlib.h>
+#include "fetch/queue.h"
 
-#include "fetch/queue_parts.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/tree.h"
+
+/*
+ * Flows that are woken at a time when their origin has a place again. More than a few places are
+ * rarely free at once, and those that find none have to be parked again.
+ */
+#define WAKE_MAX 16u
+
+/*
+ * The orders are trees, whose keys are members of a client. So a client is detached from them
+ * before any of its members or flows changes (detach_client()), and attached afterwards.
+ */
+TAILQ_HEAD(origin_list, queue_origin);
+RB_HEAD(parked_tree, queue_flow);
+
+enum flow_place {
+    FLOW_IDLE,  /* nothing queued */
+    FLOW_READY, /* in its client's list; the origin may have reached its bound since */
+    FLOW_PARKED /* in its origin's tree: there was no place for it */
+};
+
+/* The items of a client for an origin. Exists while there are any. */
+struct queue_flow {
+    RB_ENTRY(queue_flow) node;    /* in client->flows */
+    TAILQ_ENTRY(queue_flow) link; /* in client->ready */
+    RB_ENTRY(queue_flow) parked;  /* in origin->parked */
+    uint64_t parked_at;           /* queue->stamp when it was parked last */
+    enum flow_place place;
+    struct client_turns *client;
+    struct queue_origin *origin;
+    struct item_list queued;
+    unsigned opening; /* changed by count_opening() only */
+    unsigned active;
+};
+
+/* Exists while there is a flow to it. */
+struct queue_origin {
+    RB_ENTRY(queue_origin) node;
+    TAILQ_ENTRY(queue_origin) offer; /* in offering */
+    bool is_offering;
+    struct parked_tree parked; /* by their opening items, then in order of arrival */
+    unsigned opening;          /* changed by count_opening() only */
+    size_t flows;
+    char key[];
+};
+
+RB_HEAD(origin_tree, queue_origin);
+RB_HEAD(client_tree, queue_client);
+RB_HEAD(ready_tree, client_turns);
+RB_HEAD(length_tree, client_turns);
+
+struct queue {
+    struct queue_limits limits;
+    enum client_queue which;
+    struct origin_tree origins;
+    struct origin_list offering; /* origins with a parked flow and a place for it */
+    struct ready_tree ready;     /* clients with a ready flow that are below their bound */
+    struct length_tree lengths;  /* clients with items queued */
+    uint64_t stamp;
+    size_t queued;
+    unsigned opening;   /* slots of that kind */
+    unsigned streaming; /* slots of that kind */
+};
+
+/* ---- bounds -------------------------------------------------------------------------- */
+
+/* Is a client bounded to a share of the slots? */
+static bool
+has_shares(const struct queue *queue)
+{
+    return queue->limits.client_opening && queue->limits.client_opening < queue->limits.opening;
+}
+
+/*
+ * Is there a place at the origin for one more of the flow? A client may use half of those that the
+ * others leave, so it has fewer than are free.
+ */
+static bool
+has_place(const struct queue *queue, const struct queue_flow *flow)
+{
+    unsigned bound = queue->limits.per_origin, used = flow->origin->opening;
+
+    if (bound == 0)
+        return true;
+    return used < bound && (!has_shares(queue) || flow->opening < bound - used);
+}
+
+/* ---- orders -------------------------------------------------------------------------- */
+
+static int
+compare_numbers(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int
+compare_origins(struct queue_origin *a, struct queue_origin *b)
+{
+    return strcmp(a->key, b->key);
+}
+
+static int
+compare_flows(struct queue_flow *a, struct queue_flow *b)
+{
+    return compare_numbers((uintptr_t)a->origin, (uintptr_t)b->origin);
+}
+
+static int
+compare_parked(struct queue_flow *a, struct queue_flow *b)
+{
+    int order = compare_numbers(a->opening, b->opening);
+
+    return order ? order : compare_numbers(a->parked_at, b->parked_at);
+}
+
+static int
+compare_turns(struct client_turns *a, struct client_turns *b)
+{
+    int order = compare_numbers(a->opening, b->opening);
+
+    return order ? order : compare_numbers(a->served, b->served);
+}
+
+static int
+compare_lengths(struct client_turns *a, struct client_turns *b)
+{
+    int order = compare_numbers(a->queued_count, b->queued_count);
+
+    return order ? order : compare_numbers(a->queued_at, b->queued_at);
+}
+
+TREE_GENERATE(origin_tree, queue_origin, node, compare_origins)
+TREE_GENERATE(flow_tree, queue_flow, node, compare_flows)
+TREE_GENERATE(parked_tree, queue_flow, parked, compare_parked)
+TREE_GENERATE(ready_tree, client_turns, turn, compare_turns)
+TREE_GENERATE(length_tree, client_turns, length, compare_lengths)
+
+/* ---- clients, origins and flows ------------------------------------------------------ */
+
+/* Takes a client out of the orders; to be called before it changes. */
+static void
+detach_client(struct queue *queue, struct client_turns *client)
+{
+    if (client->in_ready)
+        RB_REMOVE(ready_tree, &queue->ready, client);
+    if (client->in_lengths)
+        RB_REMOVE(length_tree, &queue->lengths, client);
+    client->in_ready = client->in_lengths = false;
+}
+
+/* Puts a changed client back into the orders, or releases one that has no flow. */
+static void
+attach_client(struct queue *queue, struct client_turns *client)
+{
+    bool below_bound = !has_shares(queue) || client->opening < queue->limits.client_opening;
+
+    if (RB_EMPTY(&client->flows)) {
+        client_release(&client->client);
+        return;
+    }
+    client->in_ready = below_bound && !TAILQ_EMPTY(&client->ready);
+    client->in_lengths = client->queued_count > 0;
+    if (client->in_ready)
+        RB_INSERT(ready_tree, &queue->ready, client);
+    if (client->in_lengths)
+        RB_INSERT(length_tree, &queue->lengths, client);
+}
+
+/* After a change of the origin's places, or of its parked flows. */
+static void
+update_offer(struct queue *queue, struct queue_origin *origin)
+{
+    const struct queue_flow *first = RB_MIN(parked_tree, &origin->parked);
+    bool offers = first && has_place(queue, first);
+
+    if (offers && !origin->is_offering)
+        TAILQ_INSERT_TAIL(&queue->offering, origin, offer);
+    else if (!offers && origin->is_offering)
+        TAILQ_REMOVE(&queue->offering, origin, offer);
+    origin->is_offering = offers;
+}
+
+/* An item of the flow begins to be opening (1), or ceases to be (-1). */
+static void
+count_opening(struct queue *queue, struct queue_flow *flow, int change)
+{
+    struct queue_origin *origin = flow->origin;
+
+    if (flow->place == FLOW_PARKED)
+        RB_REMOVE(parked_tree, &origin->parked, flow);
+    flow->opening += (unsigned)change;
+    origin->opening += (unsigned)change;
+    if (flow->place == FLOW_PARKED)
+        RB_INSERT(parked_tree, &origin->parked, flow);
+    update_offer(queue, origin);
+}
+
+/* Puts a flow, whose client is detached, at the end of the list where it belongs. */
+static void
+place_flow(struct queue *queue, struct queue_flow *flow)
+{
+    if (flow->place == FLOW_READY)
+        TAILQ_REMOVE(&flow->client->ready, flow, link);
+    else if (flow->place == FLOW_PARKED)
+        RB_REMOVE(parked_tree, &flow->origin->parked, flow);
+    if (TAILQ_EMPTY(&flow->queued)) {
+        flow->place = FLOW_IDLE;
+    } else if (has_place(queue, flow)) {
+        flow->place = FLOW_READY;
+        TAILQ_INSERT_TAIL(&flow->client->ready, flow, link);
+    } else {
+        flow->place = FLOW_PARKED;
+        flow->parked_at = ++queue->stamp;
+        RB_INSERT(parked_tree, &flow->origin->parked, flow);
+    }
+    update_offer(queue, flow->origin);
+}
+
+/* The first flows that are parked at an offering origin compete for its places from here on. No
+ * client of a flow to it may be detached. */
+static void
+wake_parked(struct queue *queue, struct queue_origin *origin)
+{
+    for (unsigned n = 0; n < WAKE_MAX && origin->is_offering; n++) {
+        struct queue_flow *flow = RB_MIN(parked_tree, &origin->parked);
+
+        detach_client(queue, flow->client);
+        place_flow(queue, flow);
+        attach_client(queue, flow->client);
+    }
+}
+
+static struct queue_origin *
+find_origin(struct queue *queue, const char *key)
+{
+    struct queue_origin *origin = RB_ROOT(&queue->origins);
+
+    while (origin) {
+        int order = strcmp(key, origin->key);
+
+        if (order == 0)
+            return origin;
+        origin = order < 0 ? RB_LEFT(origin, node) : RB_RIGHT(origin, node);
+    }
+    return NULL;
+}
+
+/* NULL without memory. An origin that is added and gets no flow is freed by release_origin().
+ * Its key is copied. */
+static struct queue_origin *
+find_or_add_origin(struct queue *queue, const char *key)
+{
+    struct queue_origin *origin = find_origin(queue, key);
+    size_t size = strlen(key) + 1;
+
+    if (origin)
+        return origin;
+    origin = calloc(1, sizeof(*origin) + size);
+    if (!origin)
+        return NULL;
+    memcpy(origin->key, key, size);
+    RB_INIT(&origin->parked);
+    RB_INSERT(origin_tree, &queue->origins, origin);
+    return origin;
+}
+
+/* Frees an origin without flows. */
+static void
+release_origin(struct queue *queue, struct queue_origin *origin)
+{
+    if (origin->flows)
+        return;
+    RB_REMOVE(origin_tree, &queue->origins, origin);
+    free(origin);
+}
+
+/* The client in the queue; if it gets no flow, attach_client() takes it out. */
+static struct client_turns *
+add_client(struct queue *queue, struct client *client)
+{
+    struct client_turns *turns = &client->turns[queue->which];
+
+    if (turns->client)
+        return turns;
+    turns->client = client_retain(client);
+    /* Behind the clients that wait already, however often it comes and goes. */
+    turns->served = ++queue->stamp;
+    RB_INIT(&turns->flows);
+    TAILQ_INIT(&turns->ready);
+    TAILQ_INIT(&turns->queued);
+    return turns;
+}
+
+static struct queue_flow *
+find_or_add_flow(struct client_turns *client, struct queue_origin *origin)
+{
+    struct queue_flow wanted = {.origin = origin};
+    struct queue_flow *flow = RB_FIND(flow_tree, &client->flows, &wanted);
+
+    if (flow)
+        return flow;
+    flow = calloc(1, sizeof(*flow));
+    if (!flow)
+        return NULL;
+    flow->client = client;
+    flow->origin = origin;
+    TAILQ_INIT(&flow->queued);
+    RB_INSERT(flow_tree, &client->flows, flow);
+    origin->flows++;
+    return flow;
+}
+
+/* Frees a flow without items, and its origin with its last flow. Its client is detached. */
+static void
+release_flow(struct queue *queue, struct queue_flow *flow)
+{
+    if (flow->active || !TAILQ_EMPTY(&flow->queued))
+        return;
+    RB_REMOVE(flow_tree, &flow->client->flows, flow);
+    flow->origin->flows--;
+    release_origin(queue, flow->origin);
+    free(flow);
+}
+
+/* ---- the first of an order ----------------------------------------------------------- */
+
+/* The client with a ready flow whose turn it is; NULL if there is none. */
+static struct client_turns *
+first_ready(struct queue *queue)
+{
+    return RB_MIN(ready_tree, &queue->ready);
+}
+
+/* The client with the most items queued, among equals the one that queued an item last; NULL if no
+ * item is queued. */
+static struct client_turns *
+longest_client(const struct queue *queue)
+{
+    return RB_MAX(length_tree, (struct length_tree *)&queue->lengths);
+}
 
 /* ---- shares -------------------------------------------------------------------------- */
 
@@ -32,7 +376,7 @@ may_use_slot(const struct queue *queue, struct slots slots, unsigned own)
 
     if (slots.used >= slots.all)
         return false;
-    return !queue_has_shares(queue) || (uint64_t)own * slots.all < slots.share * left_by_others;
+    return !has_shares(queue) || (uint64_t)own * slots.all < slots.share * left_by_others;
 }
 
 static bool
@@ -77,11 +421,11 @@ remove_queued(struct queue *queue, struct queue_item *item)
 bool
 queue_add(struct queue *queue, struct queue_item *item, struct client *of, const char *origin_key)
 {
-    struct queue_origin *origin = queue_find_or_add_origin(queue, origin_key);
-    struct client_turns *client = queue_add_client(queue, of);
-    struct queue_flow *flow = origin ? queue_find_or_add_flow(client, origin) : NULL;
+    struct queue_origin *origin = find_or_add_origin(queue, origin_key);
+    struct client_turns *client = add_client(queue, of);
+    struct queue_flow *flow = origin ? find_or_add_flow(client, origin) : NULL;
 
-    queue_detach_client(queue, client);
+    detach_client(queue, client);
     if (flow) {
         item->flow = flow;
         item->state = ITEM_QUEUED;
@@ -91,11 +435,11 @@ queue_add(struct queue *queue, struct queue_item *item, struct client *of, const
         client->queued_at = ++queue->stamp;
         queue->queued++;
         if (flow->place == FLOW_IDLE)
-            queue_place_flow(queue, flow);
+            place_flow(queue, flow);
     } else if (origin) {
-        queue_release_origin(queue, origin);
+        release_origin(queue, origin);
     }
-    queue_attach_client(queue, client);
+    attach_client(queue, client);
     return flow != NULL;
 }
 
@@ -110,8 +454,8 @@ start(struct queue *queue, struct client_turns *client, struct queue_flow *flow)
     client->opening++;
     queue->opening++;
     flow->active++;
-    queue_count_opening(queue, flow, 1);
-    queue_place_flow(queue, flow);
+    count_opening(queue, flow, 1);
+    place_flow(queue, flow);
     return item;
 }
 
@@ -122,15 +466,15 @@ start_first(struct queue *queue)
     struct client_turns *client;
 
     /* A client after the first in this order has at least as many opening, so no better claim. */
-    while (!item && (client = queue_first_ready(queue)) && may_open(queue, client)) {
+    while (!item && (client = first_ready(queue)) && may_open(queue, client)) {
         struct queue_flow *flow = TAILQ_FIRST(&client->ready);
 
-        queue_detach_client(queue, client);
-        if (queue_has_place(queue, flow))
+        detach_client(queue, client);
+        if (has_place(queue, flow))
             item = start(queue, client, flow);
         else
-            queue_place_flow(queue, flow);
-        queue_attach_client(queue, client);
+            place_flow(queue, flow);
+        attach_client(queue, client);
     }
     return item;
 }
@@ -144,7 +488,7 @@ queue_next(struct queue *queue)
     /* The flows that were woken may be those of clients that have used up their shares. */
     while (!item && queue->opening < queue->limits.opening &&
            (origin = TAILQ_FIRST(&queue->offering))) {
-        queue_wake_parked(queue, origin);
+        wake_parked(queue, origin);
         item = start_first(queue);
     }
     return item;
@@ -153,7 +497,7 @@ queue_next(struct queue *queue)
 enum queue_wait
 queue_find_wait(const struct queue *queue, const struct queue_item *item)
 {
-    if (!queue_has_place(queue, item->flow))
+    if (!has_place(queue, item->flow))
         return item->flow->origin->opening < queue->limits.per_origin ? QUEUE_CLIENT_AT_ORIGIN
                                                                       : QUEUE_ORIGIN;
     if (queue->opening >= queue->limits.opening)
@@ -166,7 +510,7 @@ static void
 offer_places(struct queue *queue, struct queue_origin *origin)
 {
     if (origin->is_offering)
-        queue_wake_parked(queue, origin);
+        wake_parked(queue, origin);
 }
 
 void
@@ -177,8 +521,8 @@ queue_stream(struct queue *queue, struct queue_item *item)
     if (!item->flow || item->state != ITEM_OPENING)
         return;
     client = item->flow->client;
-    queue_detach_client(queue, client);
-    queue_count_opening(queue, item->flow, -1);
+    detach_client(queue, client);
+    count_opening(queue, item->flow, -1);
     item->state = ITEM_OVERFLOWING;
     if (may_use_slot(queue, streaming_slots(queue), client->streaming)) {
         item->state = ITEM_STREAMING;
@@ -187,7 +531,7 @@ queue_stream(struct queue *queue, struct queue_item *item)
         queue->opening--;
         queue->streaming++;
     }
-    queue_attach_client(queue, client);
+    attach_client(queue, client);
     offer_places(queue, item->flow->origin);
 }
 
@@ -199,10 +543,10 @@ queue_reopen(struct queue *queue, struct queue_item *item)
     if (!item->flow || (item->state != ITEM_STREAMING && item->state != ITEM_OVERFLOWING))
         return;
     client = item->flow->client;
-    if (!queue_has_place(queue, item->flow) ||
+    if (!has_place(queue, item->flow) ||
         (item->state == ITEM_STREAMING && !may_open(queue, client)))
         return;
-    queue_detach_client(queue, client);
+    detach_client(queue, client);
     if (item->state == ITEM_STREAMING) {
         client->opening++;
         client->streaming--;
@@ -210,8 +554,8 @@ queue_reopen(struct queue *queue, struct queue_item *item)
         queue->streaming--;
     }
     item->state = ITEM_OPENING;
-    queue_count_opening(queue, item->flow, 1);
-    queue_attach_client(queue, client);
+    count_opening(queue, item->flow, 1);
+    attach_client(queue, client);
 }
 
 /* An active item gives up its slot. Its client is detached. */
@@ -229,7 +573,7 @@ stop(struct queue *queue, struct queue_item *item)
     }
     flow->active--;
     if (item->state == ITEM_OPENING)
-        queue_count_opening(queue, flow, -1);
+        count_opening(queue, flow, -1);
 }
 
 void
@@ -243,20 +587,20 @@ queue_remove(struct queue *queue, struct queue_item *item)
         return;
     client = flow->client;
     origin = flow->origin;
-    queue_detach_client(queue, client);
+    detach_client(queue, client);
     if (item->state == ITEM_QUEUED) {
         remove_queued(queue, item);
         if (TAILQ_EMPTY(&flow->queued))
-            queue_place_flow(queue, flow);
+            place_flow(queue, flow);
     } else {
         stop(queue, item);
     }
     item->flow = NULL;
-    queue_attach_client(queue, client);
+    attach_client(queue, client);
     offer_places(queue, origin);
-    queue_detach_client(queue, client);
-    queue_release_flow(queue, flow);
-    queue_attach_client(queue, client);
+    detach_client(queue, client);
+    release_flow(queue, flow);
+    attach_client(queue, client);
 }
 
 void
@@ -270,7 +614,7 @@ queue_hand_over(struct queue_item *from, struct queue_item *to)
 struct queue_item *
 queue_last_of_longest(const struct queue *queue)
 {
-    struct client_turns *client = queue_longest(queue);
+    struct client_turns *client = longest_client(queue);
 
     return client ? TAILQ_LAST(&client->queued, item_list) : NULL;
 }

@@ -1,7 +1,6 @@
 #include "fetch/transfer.h"
 
 #include "base/clock.h"
-#include "fetch/method_rules.h"
 #include "http/method.h"
 #include "http/response_head.h"
 
@@ -18,7 +17,7 @@ transfer_enter(struct transfer *t, enum transfer_stage stage)
 {
     t->last_byte_us = clock_monotonic_us();
     t->stage = stage;
-    t->owner.stage(t->owner.context, stage);
+    t->place->changed(t->consumer, TRANSFER_HAS_STAGE);
 }
 
 static bool
@@ -38,7 +37,7 @@ max_body(const struct transfer *t)
 {
     uint64_t max = t->settings->config.max_body, by_ratio = t->body.coded * FETCH_MAX_RATIO;
 
-    if (!(t->request->flags & FETCH_ANY_LENGTH))
+    if (!(t->request->flags & REQUEST_ANY_LENGTH))
         return max;
     if (!t->body.decoder)
         return UINT64_MAX;
@@ -49,15 +48,15 @@ max_body(const struct transfer *t)
 static enum fetch_flow
 take_flow(struct transfer *t, enum fetch_flow flow)
 {
-    if (flow == FETCH_PAUSE && !(t->request->flags & FETCH_MAY_PAUSE)) {
-        transfer_fail(t, FETCH_INTERNAL, "the answer was paused without FETCH_MAY_PAUSE");
+    if (flow == FETCH_PAUSE && !(t->request->flags & REQUEST_MAY_PAUSE)) {
+        transfer_fail(t, FETCH_INTERNAL, "the answer was paused without REQUEST_MAY_PAUSE");
         return FETCH_ABORT;
     }
     if (flow == FETCH_ABORT)
         transfer_fail(t, FETCH_INTERNAL, "the answer could not be taken");
     if (flow == FETCH_PAUSE) {
-        t->receive_held = true;
-        t->owner.begin_hold(t->owner.context);
+        t->flow = TRANSFER_HOLDS;
+        t->place->changed(t->consumer, TRANSFER_IS_HELD);
     }
     return flow;
 }
@@ -69,22 +68,32 @@ take_flow(struct transfer *t, enum fetch_flow flow)
 static void
 check_complete(struct transfer *t)
 {
-    if (t->has_body && !body_is_complete(&t->body, t->head.stated_length, t->read_bytes))
+    if (answer_has_body(t->answer) &&
+        !body_is_complete(&t->body, t->head.stated_length, t->read_bytes))
         return;
-    if (!pool_keep_member(&t->owner.connections->pools, &t->lease))
+    if (!pool_keep_member(&t->place->connections->pools, &t->lease))
         curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
-    if (!t->upload.ended)
-        t->owner.complete(t->owner.context);
+    if (t->upload.stage != UPLOAD_COMPLETE)
+        transfer_enter(t, TRANSFER_COMPLETE);
 }
 
 /* ---- the head ------------------------------------------------------------------------ */
+
+/* Is the answer a redirect with somewhere to go? */
+static bool
+redirects(const struct transfer *t)
+{
+    return request_may_follow(t->request) && http_status_is_redirect(t->status.status) &&
+           t->head.location;
+}
 
 /* What the bytes that follow the head are. */
 static bool
 prepare_body(struct transfer *t)
 {
+    bool has_body = answer_has_body(t->answer);
     uint32_t max_bytes = t->settings->config.max_headers;
-    enum coding coding = t->redirecting || !t->has_body ? CODING_IDENTITY : t->head.coding;
+    enum coding coding = redirects(t) || !has_body ? CODING_IDENTITY : t->head.coding;
 
     if (coding == CODING_UNKNOWN) {
         transfer_fail(
@@ -93,7 +102,7 @@ prepare_body(struct transfer *t)
             t->target->host);
         return false;
     }
-    if (body_init(&t->body, t->head.chunked && t->has_body, coding,
+    if (body_init(&t->body, t->head.chunked && has_body, coding,
                   max_bytes - (uint32_t)t->line_bytes, MAX_LINES - t->line_count))
         return true;
     transfer_fail(t, FETCH_INTERNAL, "out of memory");
@@ -107,12 +116,15 @@ prepare_body(struct transfer *t)
 static bool
 was_requested(struct transfer *t)
 {
-    if (t->request->flags & FETCH_UNDECODED)
+    static const char *const conditions[] = {"If-None-Match", "If-Modified-Since", NULL};
+    static const char *const ranges[] = {"Range", NULL};
+
+    if (t->request->flags & REQUEST_UNDECODED)
         return true;
-    if (t->status.status == 206 && !t->ranged)
+    if (t->status.status == 206 && !headers_have(t->fields, ranges))
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent a part of the page (status 206) unasked",
                       t->target->host);
-    else if (t->status.status == 304 && !t->conditional)
+    else if (t->status.status == 304 && !headers_have(t->fields, conditions))
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent \"not modified\" (status 304) unasked",
                       t->target->host);
     return !t->error;
@@ -128,7 +140,7 @@ read_lines(struct transfer *t)
 
     answer_head_free(&t->head);
     malformed = answer_head_read(&t->head, &t->status, buf_span(&t->lines),
-                                 t->request->flags & FETCH_UNDECODED, &no_memory);
+                                 t->request->flags & REQUEST_UNDECODED, &no_memory);
     if (malformed) {
         transfer_fail(t, no_memory ? FETCH_INTERNAL : FETCH_ORIGIN_BROKE, "the answer of %s: %s",
                       t->target->host, malformed);
@@ -143,19 +155,63 @@ read_lines(struct transfer *t)
     return true;
 }
 
+/* The consumer gets the head, unless another member is asked. */
+static bool
+pass_head(struct transfer *t)
+{
+    struct consumer *c = t->consumer;
+    const struct fetch_head head = {
+        .status = t->status.status,
+        .final_url = t->final_url,
+        .headers = buf_span(&t->head.fields),
+        .content_length = t->head.content_length,
+        .no_store = t->head.ambiguous,
+        .is_1_0 = t->status.version == 10,
+    };
+    enum fetch_flow flow = FETCH_ABORT;
+
+    if (!consumer_is_cancelled(c) && c->attempt.stage != ATTEMPT_PASSED_OVER) {
+        c->receive_seen = atomic_load(&c->resumes);
+        flow = c->sink.head(c->context, &head);
+    }
+    if (flow == FETCH_REPEAT) {
+        c->attempt.stage = ATTEMPT_REPEATS;
+        flow = FETCH_CONTINUE;
+    }
+    return take_flow(t, flow) != FETCH_ABORT;
+}
+
+/* The consumer gets to know the response, which may be one that is passed over. */
+static void
+pass_hop(struct transfer *t)
+{
+    const int64_t now_us = clock_monotonic_us();
+    struct consumer *c = t->consumer;
+    struct fetch_hop hop = {
+        .status = t->status.status,
+        .lines = buf_span(&t->lines),
+        .has_user = t->target->has_user,
+        .waited_us = now_us - t->asked_us,
+    };
+
+    if (consumer_is_cancelled(c))
+        return;
+    hop.passed_over = !attempt_counts(&c->attempt, t->request, hop.status, now_us);
+    if (c->sink.hop)
+        c->sink.hop(c->context, &hop);
+}
+
 static bool
 take_answer(struct transfer *t)
 {
-    struct fetch_head head;
+    bool has_body;
 
     if (!read_lines(t))
         return false;
-    t->has_body =
-        status_has_body(t->status.status) && http_method_of(t->request->method) != HTTP_HEAD;
-    if (!t->has_body)
+    has_body = status_has_body(t->status.status) && t->request->method != HTTP_HEAD;
+    if (!has_body)
         t->head.content_length = 0;
-    if (!advance(t, t->has_body ? ANSWER_END_OF_HEAD : ANSWER_END_OF_BODILESS) ||
-        !was_requested(t))
+    if (!advance(t, has_body ? ANSWER_END_OF_HEAD : ANSWER_END_OF_BODILESS) || !was_requested(t))
         return false;
     /*
      * What another reading of the framing takes for an answer must not become one (section 6.3),
@@ -164,17 +220,10 @@ take_answer(struct transfer *t)
      */
     if (t->head.ambiguous || t->head.binds)
         curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
-    t->redirecting = method_may_follow(t->request) && http_status_is_redirect(t->status.status) &&
-                     t->head.location;
     if (!prepare_body(t))
         return false;
-    t->owner.hop(t->owner.context, &(struct fetch_hop){
-                                       .status = t->status.status,
-                                       .lines = buf_span(&t->lines),
-                                       .has_user = t->target->has_user,
-                                       .waited_us = clock_monotonic_us() - t->asked_us,
-                                   });
-    if (t->redirecting)
+    pass_hop(t);
+    if (redirects(t))
         return true;
     if (t->head.content_length > 0 && (uint64_t)t->head.content_length > max_body(t)) {
         transfer_fail(t, FETCH_TOO_LARGE, "%s states a body of %lld bytes, the bound is %llu",
@@ -182,15 +231,7 @@ take_answer(struct transfer *t)
                       (unsigned long long)max_body(t));
         return false;
     }
-    head = (struct fetch_head){
-        .status = t->status.status,
-        .final_url = t->final_url,
-        .headers = buf_span(&t->head.fields),
-        .content_length = t->head.content_length,
-        .no_store = t->head.ambiguous,
-        .is_1_0 = t->status.version == 10,
-    };
-    return take_flow(t, t->owner.head(t->owner.context, &head)) != FETCH_ABORT;
+    return pass_head(t);
 }
 
 /* 100 (Continue) is dropped: the request did not expect it (RFC 9110 section 15.2.1). */
@@ -198,6 +239,7 @@ static bool
 take_interim(struct transfer *t)
 {
     const char *host = t->target->host;
+    struct consumer *c = t->consumer;
 
     if (t->status.status == 101)
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s switched protocols (status 101) unasked", host);
@@ -205,8 +247,9 @@ take_interim(struct transfer *t)
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent an interim answer in HTTP/1.0", host);
     else if (++t->interim > MAX_INTERIM)
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent interim answers without end", host);
-    else if (t->status.status != 100 && read_lines(t) && t->owner.interim)
-        t->owner.interim(t->owner.context, t->status.status, buf_span(&t->head.fields));
+    else if (t->status.status != 100 && read_lines(t) && c->sink.interim &&
+             !consumer_is_cancelled(c))
+        c->sink.interim(c->context, t->status.status, buf_span(&t->head.fields));
     buf_reset(&t->lines);
     return advance(t, ANSWER_END_OF_INTERIM);
 }
@@ -219,7 +262,7 @@ end_head(struct transfer *t)
         return take_interim(t);
     if (!take_answer(t))
         return false;
-    transfer_enter(t, TRANSFER_BODY);
+    transfer_enter(t, redirects(t) ? TRANSFER_REDIRECT : TRANSFER_BODY);
     check_complete(t);
     return true;
 }
@@ -325,13 +368,24 @@ charge_window(struct transfer *t, uint64_t size)
 }
 
 static enum fetch_flow
+pass_body(struct consumer *c, const void *bytes, size_t len)
+{
+    if (consumer_is_cancelled(c))
+        return FETCH_ABORT;
+    if (c->attempt.stage == ATTEMPT_REPEATS)
+        return FETCH_CONTINUE;
+    c->receive_seen = atomic_load(&c->resumes);
+    return c->sink.body(c->context, bytes, len);
+}
+
+static enum fetch_flow
 take_piece(void *context, const void *bytes, size_t len)
 {
     struct transfer *t = context;
     uint64_t max = max_body(t);
     enum fetch_flow flow;
 
-    if (t->redirecting) {
+    if (t->stage == TRANSFER_REDIRECT) {
         t->body_bytes += len;
         return t->body_bytes <= REDIRECT_BODY_MAX ? FETCH_CONTINUE : FETCH_ABORT;
     }
@@ -343,7 +397,7 @@ take_piece(void *context, const void *bytes, size_t len)
                       t->target->host, (unsigned long long)max);
         return FETCH_ABORT;
     }
-    flow = take_flow(t, t->owner.body(t->owner.context, bytes, len));
+    flow = take_flow(t, pass_body(t->consumer, bytes, len));
     t->body_bytes += len;
     return flow == FETCH_ABORT || charge_window(t, t->body_bytes) ? flow : FETCH_ABORT;
 }
@@ -351,9 +405,12 @@ take_piece(void *context, const void *bytes, size_t len)
 static size_t
 pause_receiving(struct transfer *t)
 {
-    t->receive_paused = true;
-    if (!t->receive_held)
-        t->owner.pause(t->owner.context);
+    if (t->flow == TRANSFER_HOLDS) {
+        t->flow = TRANSFER_PAUSED;
+    } else {
+        t->flow = TRANSFER_WAITING;
+        t->place->changed(t->consumer, TRANSFER_RESTS);
+    }
     return CURL_WRITEFUNC_PAUSE;
 }
 
@@ -375,11 +432,12 @@ transfer_on_body(char *bytes, size_t size, size_t count, void *context)
     if (len == 0 || !advance(t, ANSWER_BYTES))
         return 0;
     input = span_of(bytes + t->used, len - t->used);
-    if (t->receive_held)
+    if (t->flow == TRANSFER_HOLDS)
         return pause_receiving(t);
-    if (t->turn != *t->owner.turn) {
-        t->turn = *t->owner.turn;
-        /* Streams of HTTP/2 are not paused (FETCH_MAY_PAUSE): there max_body alone bounds the work.
+    if (t->turn != *t->place->turn) {
+        t->turn = *t->place->turn;
+        /* Streams of HTTP/2 are not paused (REQUEST_MAY_PAUSE): there max_body alone bounds the
+         * work.
          */
         t->allowance = t->status.version < 20 ? TURN_ALLOWANCE : SIZE_MAX;
     }
@@ -420,8 +478,7 @@ transfer_on_send(char *buffer, size_t size, size_t count, void *context)
     case UPLOAD_PIECE:
         break;
     case UPLOAD_WAITS:
-        t->send_held = true;
-        t->owner.begin_hold(t->owner.context);
+        t->place->changed(t->consumer, TRANSFER_IS_HELD);
         return CURL_READFUNC_PAUSE;
     case UPLOAD_ENDED:
         break;
@@ -430,7 +487,7 @@ transfer_on_send(char *buffer, size_t size, size_t count, void *context)
                       t->upload.reason);
         return CURL_READFUNC_ABORT;
     }
-    if (t->upload.ended && t->stage == TRANSFER_SENDING)
+    if (t->upload.stage == UPLOAD_COMPLETE && t->stage == TRANSFER_SENDING)
         transfer_enter(t, TRANSFER_ASKED);
     return len;
 }
@@ -440,7 +497,7 @@ transfer_on_rewind(void *context, curl_off_t offset, int origin)
 {
     struct transfer *t = context;
 
-    if (offset != 0 || origin != SEEK_SET || !upload_rewind(&t->upload))
+    if (offset != 0 || origin != SEEK_SET || t->upload.taken != 0)
         return CURL_SEEKFUNC_FAIL;
     return CURL_SEEKFUNC_OK;
 }
@@ -451,36 +508,48 @@ transfer_on_rewind(void *context, curl_off_t offset, int origin)
 static CURLcode
 update_pauses(struct transfer *t)
 {
-    return curl_easy_pause(t->easy, (t->receive_paused ? CURLPAUSE_RECV : 0) |
-                                        (t->send_held ? CURLPAUSE_SEND : 0));
+    bool receive = t->flow == TRANSFER_PAUSED || t->flow == TRANSFER_WAITING;
+
+    return curl_easy_pause(t->easy, (receive ? CURLPAUSE_RECV : 0) |
+                                        (t->upload.stage == UPLOAD_HELD ? CURLPAUSE_SEND : 0));
 }
 
 CURLcode
 transfer_next_turn(struct transfer *t)
 {
-    t->receive_paused = false;
+    t->flow = TRANSFER_FLOWS;
     return update_pauses(t);
 }
 
-CURLcode
-transfer_resume(struct transfer *t, bool receive, bool send)
+static bool
+is_receive_held(const struct transfer *t)
 {
-    receive = receive && t->receive_held;
-    send = send && t->send_held;
+    return t->flow == TRANSFER_HOLDS || t->flow == TRANSFER_PAUSED;
+}
+
+CURLcode
+transfer_resume(struct transfer *t)
+{
+    struct consumer *c = t->consumer;
+    const unsigned resumes = atomic_load(&c->resumes);
+    bool receive = is_receive_held(t) && c->receive_seen != resumes;
+    bool send = t->upload.stage == UPLOAD_HELD && c->send_seen != resumes;
+
+    c->receive_seen = c->send_seen = resumes;
     if (!receive && !send)
         return CURLE_OK;
     t->last_byte_us = clock_monotonic_us();
     if (receive)
-        t->receive_held = t->receive_paused = false;
+        t->flow = TRANSFER_FLOWS;
     if (send)
-        t->send_held = false;
+        t->upload.stage = UPLOAD_FLOWS;
     return update_pauses(t);
 }
 
 bool
 transfer_is_held(const struct transfer *t)
 {
-    return t->receive_held || t->send_held;
+    return is_receive_held(t) || t->upload.stage == UPLOAD_HELD;
 }
 
 /* ---- the view of the network --------------------------------------------------------- */
@@ -512,16 +581,18 @@ transfer_on_debug(CURL *easy, curl_infotype type, char *bytes, size_t len, void 
     if (type == CURLINFO_DATA_IN) {
         t->wire_bytes += len;
         t->last_byte_us = clock_monotonic_us();
-        atomic_fetch_add_explicit(t->owner.received, len, memory_order_relaxed);
+        atomic_fetch_add_explicit(t->place->received, len, memory_order_relaxed);
     }
     return 0;
 }
 
 bool
-transfer_restart(struct transfer *t, CURLM *multi)
+transfer_restart(struct transfer *t)
 {
+    CURLM *multi = t->place->multi;
+
     curl_multi_remove_handle(multi, t->easy);
-    t->unclean = false;
+    t->stage = TRANSFER_CONNECTING;
     t->tls_ended = false;
     t->error_text[0] = '\0';
     return curl_easy_setopt(t->easy, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK &&
@@ -529,15 +600,14 @@ transfer_restart(struct transfer *t, CURLM *multi)
 }
 
 void
-transfer_clear(struct transfer *t, CURLM *multi)
+transfer_clear(struct transfer *t)
 {
     if (t->easy) {
-        if (multi)
-            curl_multi_remove_handle(multi, t->easy);
+        curl_multi_remove_handle(t->place->multi, t->easy); /* harmless before it was added */
         curl_easy_cleanup(t->easy);
     }
     if (t->lease.pool)
-        pool_end_lease(&t->owner.connections->pools, &t->lease);
+        pool_end_lease(&t->place->connections->pools, &t->lease);
     curl_slist_free_all(t->headers);
     curl_slist_free_all(t->pins);
     curl_slist_free_all(t->connect_to);

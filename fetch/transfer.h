@@ -1,8 +1,8 @@
 /*
  * One hop: one request to one address over libcurl, its answer checked and passed on.
  *
- * Everything happens on the thread of the multi handle. Call-backs to the owner come from inside
- * libcurl, so it must not add, remove or free a transfer in them.
+ * Everything happens on the thread of the multi handle. Call-backs come from inside libcurl, so no
+ * transfer may be added, removed or freed in them.
  */
 #ifndef SUNPROXY_FETCH_TRANSFER_H
 #define SUNPROXY_FETCH_TRANSFER_H
@@ -11,9 +11,10 @@
 #include <stdatomic.h>
 
 #include "fetch/answer.h"
-#include "fetch/answer_order.h"
 #include "fetch/body.h"
 #include "fetch/connections.h"
+#include "fetch/headers.h"
+#include "fetch/origin_route.h"
 #include "fetch/poller.h"
 #include "fetch/settings.h"
 #include "fetch/upload.h"
@@ -31,61 +32,104 @@ void sentence_format(char *sentence, size_t size, const char *format, va_list ar
 const char *sentence_refuse(char *sentence, size_t size, const struct address_policy *policy,
                             const char *host, const union address *address);
 
-/* How far a hop has come. */
+/*
+ * How far a hop has come.
+ *
+ * CONNECTING -request begins-> SENDING or ASKED, -the kept connection must not be used-> UNCLEAN
+ * UNCLEAN -transfer_restart()-> CONNECTING
+ * SENDING -end of its body-> ASKED; SENDING, ASKED -the kept connection is dead-> CONNECTING
+ * SENDING, ASKED -status line-> ANSWERING -end of the head-> BODY or REDIRECT
+ * BODY -the answer is complete, and its request is not-> COMPLETE
+ */
 enum transfer_stage {
     TRANSFER_CONNECTING, /* TCP, TLS, a proxy's tunnel */
     TRANSFER_SENDING,    /* the request's head is on its way, of its body not everything */
     TRANSFER_ASKED,      /* the request is on its way, nothing has come back */
     TRANSFER_ANSWERING,  /* parts of the head have come */
-    TRANSFER_BODY
+    TRANSFER_BODY,
+    TRANSFER_REDIRECT, /* the body of a redirect with somewhere to go */
+    TRANSFER_COMPLETE, /* it has ended, although libcurl goes on */
+    TRANSFER_UNCLEAN,  /* it has ended before its request began: transfer_restart() */
 };
 
-struct transfer_owner {
+/*
+ * Who gets the responses to a request: the sink of the fetch, which the transfers of all its hops
+ * call. Of an attempt that is passed over or repeated it gets no body. After a cancellation it is
+ * not called any more.
+ */
+struct consumer {
+    const struct request *request;
+    struct fetch_sink sink;
     void *context;
-    /* The head of any final answer, as it came. */
-    void (*hop)(void *context, const struct fetch_hop *hop);
-    /* An interim answer but 100, and its end-to-end fields. */
-    void (*interim)(void *context, unsigned status, struct span lines);
-    /* The head of an answer that is no redirect to follow, and its body. */
-    enum fetch_flow (*head)(void *context, const struct fetch_head *head);
-    enum fetch_flow (*body)(void *context, const void *bytes, size_t len);
-    /* More of the request's body, if it is FETCH_BODY_SUPPLIED. */
-    upload_source *supply;
-    /* The stage has changed, so other time limits hold. */
-    void (*stage)(void *context, enum transfer_stage stage);
-    /* So much of the body came at once that the rest waits for transfer_next_turn(). */
-    void (*pause)(void *context);
-    /* head(), body() or supply() has begun a pause, which transfer_resume() ends. */
-    void (*begin_hold)(void *context);
-    /* All of the answer has come before all of the request's body was sent: the transfer has ended,
-     * although libcurl goes on. */
-    void (*complete)(void *context);
-    _Atomic uint64_t *received; /* counts bytes of bodies from the network */
-    const uint64_t *turn;       /* the number of the loop's turn */
+    struct attempt attempt;
+    _Atomic unsigned resumes; /* calls of fetcher_resume() */
+    _Atomic bool cancelled;   /* never cleared */
+    unsigned receive_seen;    /* `resumes` as the last call of head() or body() began, */
+    unsigned send_seen;       /* and that of supply(): later ones end its pause */
+};
+
+static inline bool
+consumer_is_cancelled(const struct consumer *consumer)
+{
+    return atomic_load_explicit(&consumer->cancelled, memory_order_relaxed);
+}
+
+/* What has changed, so that the fetch has to act. */
+enum transfer_change {
+    TRANSFER_HAS_STAGE, /* its stage: other time limits hold */
+    TRANSFER_IS_HELD,   /* the consumer has begun a pause, which transfer_resume() ends */
+    TRANSFER_RESTS,     /* the rest of what has come waits for transfer_next_turn() */
+};
+
+/* What the transfers of a fetcher share; constant. */
+struct transfer_place {
+    const struct settings *settings;
+    CURLM *multi;
     struct connections *connections;
-    struct poller *poller; /* that drives the multi handle; NULL: none does */
+    struct poller *poller;      /* that drives the multi handle; NULL: none does */
+    const uint64_t *turn;       /* the number of the loop's turn */
+    _Atomic uint64_t *received; /* counts bytes of bodies from the network */
+    void (*changed)(struct consumer *consumer, enum transfer_change change);
+};
+
+/* Where a hop leads, and with what. All but `host` outlive it. */
+struct transfer_hop {
+    const struct target *target;
+    const struct route *route;  /* its host stands for ... */
+    struct resolved *addresses; /* ... these, to which a reference is taken */
+    struct headers_for fields;
+    struct span final_url;
+};
+
+/* Whether the consumer gets what comes, and libcurl passes it on. */
+enum transfer_flow {
+    TRANSFER_FLOWS,
+    TRANSFER_HOLDS,   /* the consumer has paused; libcurl is, when it has the next piece */
+    TRANSFER_PAUSED,  /* both are */
+    TRANSFER_WAITING, /* libcurl is, until the next turn */
 };
 
 struct transfer {
     CURL *easy; /* NULL: nothing under way */
+    const struct transfer_place *place;
+    struct consumer *consumer;
+    const struct request *request; /* the consumer's */
     const struct settings *settings;
     const struct target *target;
-    const struct fetch_request *request;
-    struct transfer_owner owner;
+    const struct route *route;
+    struct span fields; /* of the request, as they are sent */
     enum transfer_stage stage;
-    int64_t asked_us; /* when the request was sent */
+    int64_t asked_us; /* when the request was given to a connection; 0: it has not been */
     int64_t last_byte_us;
 
     struct resolved *addresses; /* owned: where it may connect */
-    bool by_operator;           /* ... without permission */
-    bool literal_route;         /* the route's host is an address: nothing to pin */
     struct span final_url;
 
     struct curl_slist *headers; /* owned, as libcurl wants them while it runs */
     struct curl_slist *pins;
     struct curl_slist *connect_to;
+    enum pool_wish wish; /* POOL_NEW: of a connection that serves nothing else */
     struct pool_lease lease;
-    bool unclean; /* it has got a kept connection that must not be used: transfer_restart() */
     char error_text[CURL_ERROR_SIZE];
 
     struct buf lines; /* the head's field lines as they come */
@@ -96,17 +140,9 @@ struct transfer {
     unsigned interim;          /* 1xx answers seen */
     enum answer_state answer;  /* how far the answer has come */
     struct status_line status; /* of the last head of which a line has come */
-    bool conditional;          /* the request has a condition, to which 304 is an answer */
-    bool ranged;               /* it asks for a range, to which 206 is an answer */
-    bool binds;                /* it authenticates its connection */
-    bool has_body;             /* a body follows it (RFC 9112 section 6.3) */
-    bool redirecting;          /* it is a redirect with somewhere to go */
     bool tls_ended;            /* the origin has sent close_notify after the final head */
     struct upload upload;      /* the request's body */
-    bool sent;                 /* the request has been given to a connection */
-    bool send_held;            /* the source of its body has paused */
-    bool receive_held;         /* the consumer has paused the answer */
-    bool receive_paused;       /* libcurl has, for the consumer or for the next turn */
+    enum transfer_flow flow;
     struct body body;
     uint64_t turn;       /* in which ... */
     size_t allowance;    /* ... this much work may still be done for it */
@@ -121,20 +157,13 @@ struct transfer {
     char sentence[SENTENCE_MAX];
 };
 
-/*
- * Begins a hop on `multi` to `target` (not request->url) by `route`, whose host stands for
- * `addresses` (a reference is taken). `at_origin`: no redirect has led away from the origin of the
- * request, which may have its credentials and its Host. `target`, `request` and `final_url` outlive
- * it. False if there is no memory; the transfer is then as before.
- */
-bool transfer_start(struct transfer *transfer, CURLM *multi, const struct settings *settings,
-                    const struct target *target, const struct route *route,
-                    struct resolved *addresses, const struct fetch_request *request, bool at_origin,
-                    struct span final_url, const struct transfer_owner *owner);
+/* Begins a hop. False if there is no memory; the transfer is then as before. */
+bool transfer_start(struct transfer *transfer, const struct transfer_place *place,
+                    struct consumer *consumer, const struct transfer_hop *hop);
 
 /*
- * After the end of a transfer with FETCH_CONNECT_ONLY: a descriptor for its connection, which stays
- * when the transfer is cleared. -1 with errno.
+ * After the end of a transfer with REQUEST_CONNECT_ONLY: a descriptor for its connection, which
+ * stays when the transfer is cleared. -1 with errno.
  */
 int transfer_take_socket(struct transfer *transfer);
 
@@ -143,6 +172,9 @@ size_t transfer_on_header(char *line, size_t size, size_t count, void *transfer)
 size_t transfer_on_body(char *bytes, size_t size, size_t count, void *transfer);
 size_t transfer_on_send(char *buffer, size_t size, size_t count, void *transfer);
 int transfer_on_rewind(void *transfer, curl_off_t offset, int origin);
+/* CURLOPT_PREREQFUNCTION: refuses a kept connection that is not silent (TRANSFER_UNCLEAN), and a
+ * request that must not be sent again. */
+int transfer_on_request(void *transfer, char *to, char *from, int to_port, int from_port);
 int transfer_on_debug(CURL *easy, curl_infotype type, char *bytes, size_t len, void *transfer);
 
 /* It has come to this stage. For libcurl's call-backs. */
@@ -153,31 +185,30 @@ void transfer_fail(struct transfer *transfer, enum fetch_error error, const char
     __attribute__((format(printf, 3, 4)));
 
 /*
- * Begins anew, on a connection of its own, a transfer that has ended with transfer->unclean set.
+ * Begins anew, on a connection of its own, a transfer that has ended with TRANSFER_UNCLEAN.
  * Nothing was sent for it. False if there is no memory.
  */
-bool transfer_restart(struct transfer *transfer, CURLM *multi);
+bool transfer_restart(struct transfer *transfer);
 
-/* Goes on after owner.pause(), in a later turn. Any code but CURLE_OK is its end. */
+/* Goes on after TRANSFER_RESTS, in a later turn. Any code but CURLE_OK is its end. */
 CURLcode transfer_next_turn(struct transfer *transfer);
 
 /*
- * Ends what owner.begin_hold() reported: pauses of the answer, of the request's body, or both.
- * Harmless without. Any code but CURLE_OK is its end.
+ * Ends the pauses, of the answer and of the request's body, since which the consumer has been
+ * resumed. Harmless without. Any code but CURLE_OK is its end.
  */
-CURLcode transfer_resume(struct transfer *transfer, bool receive, bool send);
+CURLcode transfer_resume(struct transfer *transfer);
 
 /* Has the consumer or the source paused it? */
 bool transfer_is_held(const struct transfer *transfer);
 
 /*
  * What came of it, once libcurl says that it is done: FETCH_OK, or an error with
- * transfer->sentence. A redirect is in transfer->head.location when transfer->redirecting is set,
- * whatever the rest.
+ * transfer->sentence. At TRANSFER_REDIRECT it is in transfer->head.location, whatever the rest.
  */
 enum fetch_error transfer_evaluate(struct transfer *transfer, CURLcode code);
 
 /* Ends it if it is under way, and frees what it owns. Harmless on a zeroed one. */
-void transfer_clear(struct transfer *transfer, CURLM *multi);
+void transfer_clear(struct transfer *transfer);
 
 #endif

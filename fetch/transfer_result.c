@@ -111,8 +111,8 @@ is_over_libcurls_bound(const struct transfer *t, CURLcode code)
 static void
 check_length(struct transfer *t)
 {
-    if (!(t->request->flags & FETCH_UNDECODED) && t->head.stated_length > 0 &&
-        t->wire_bytes > (uint64_t)t->head.stated_length && t->has_body)
+    if (!(t->request->flags & REQUEST_UNDECODED) && t->head.stated_length > 0 &&
+        t->wire_bytes > (uint64_t)t->head.stated_length && answer_has_body(t->answer))
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent more than the %lld bytes that it stated",
                       t->target->host, (long long)t->head.stated_length);
 }
@@ -139,8 +139,9 @@ shows_tls(void)
 static void
 check_tls_end(struct transfer *t)
 {
-    bool ends_with_connection = t->has_body && t->status.version < 20 && !t->head.chunked &&
-                                t->head.stated_length < 0 && !t->redirecting;
+    bool ends_with_connection = answer_has_body(t->answer) && t->status.version < 20 &&
+                                !t->head.chunked && t->head.stated_length < 0 &&
+                                t->stage != TRANSFER_REDIRECT;
 
     if (t->target->https && ends_with_connection && !t->tls_ended && shows_tls())
         transfer_fail(t, FETCH_ORIGIN_BROKE,
@@ -151,7 +152,7 @@ check_tls_end(struct transfer *t)
 enum fetch_error
 transfer_evaluate(struct transfer *t, CURLcode code)
 {
-    if (t->error || (code == CURLE_OK && t->request->flags & FETCH_CONNECT_ONLY))
+    if (t->error || (code == CURLE_OK && t->request->flags & REQUEST_CONNECT_ONLY))
         return t->error;
     if (code == CURLE_OK && answer_has_head(t->answer)) {
         const char *lack = body_end(&t->body);

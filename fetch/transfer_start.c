@@ -1,18 +1,171 @@
 /* Setting up a hop: what libcurl is given for it. */
 #include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
-#include "fetch/connect.h"
+#include "base/descriptors.h"
 #include "fetch/headers.h"
-#include "fetch/method_rules.h"
 #include "fetch/transfer.h"
-#include "http/method.h"
 
 #define RECEIVE_BUFFER 65536L
 #define PIN_SPARE_S 60 /* how long a pin outlives the time to connect */
+
+/* ---- its connection ------------------------------------------------------------------ */
+
+static bool
+is_chosen(const struct transfer *t, const union address *address)
+{
+    char chosen[INET6_ADDRSTRLEN], wanted[INET6_ADDRSTRLEN];
+
+    address_format(address, wanted, sizeof(wanted));
+    for (size_t i = 0; i < t->addresses->count; i++)
+        if (strcmp(address_format(&t->addresses->list[i], chosen, sizeof(chosen)), wanted) == 0)
+            return true;
+    return false;
+}
+
+static curl_socket_t give_none(struct transfer *t, enum fetch_error why, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static curl_socket_t
+give_none(struct transfer *t, enum fetch_error why, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    sentence_format(t->sentence, sizeof(t->sentence), format, args);
+    va_end(args);
+    t->no_socket = why;
+    return CURL_SOCKET_BAD;
+}
+
+/*
+ * False, with a failure, if the request has been given to a connection, which did not answer, and
+ * must not be sent again, as libcurl would.
+ */
+static bool
+may_begin(struct transfer *t)
+{
+    if (!t->asked_us || request_may_repeat(t->request))
+        return true;
+    transfer_fail(t, FETCH_ORIGIN_BROKE,
+                  "%s closed the connection before it answered; the request is not sent again",
+                  t->target->host);
+    return false;
+}
+
+/*
+ * CURLOPT_OPENSOCKETFUNCTION: a socket, if the address may be connected to, and the request has not
+ * been sent before unless it may be repeated.
+ */
+static curl_socket_t
+open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
+{
+    struct transfer *t = context;
+    union address address = {0};
+    char why[SENTENCE_MAX];
+    bool permitted = false;
+    int fd;
+
+    if (purpose != CURLSOCKTYPE_IPCXN || to->addrlen > sizeof(address))
+        return CURL_SOCKET_BAD;
+    if (!may_begin(t))
+        return CURL_SOCKET_BAD;
+    /* A kept connection turned out to be dead, and libcurl tries again with a new one. */
+    if (t->stage == TRANSFER_ASKED || t->stage == TRANSFER_SENDING)
+        transfer_enter(t, TRANSFER_CONNECTING);
+    memcpy(&address, &to->addr, to->addrlen);
+    if (address.any.sa_family == AF_INET || address.any.sa_family == AF_INET6)
+        permitted = address_policy_permits(t->settings->config.addresses, &address.any) ||
+                    (t->route->by_operator && is_chosen(t, &address));
+    if (!permitted)
+        return give_none(t, FETCH_DENIED, "%s",
+                         sentence_refuse(why, sizeof(why), t->settings->config.addresses,
+                                         t->target->host, &address));
+    fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+    if (fd >= 0 && descriptors_is_reserved(fd, t->settings->config.reserved_descriptors)) {
+        close(fd);
+        fd = -1;
+        errno = EMFILE;
+    }
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        return give_none(t, FETCH_OVERLOADED, "no descriptor is left for a connection; try again");
+    if (fd >= 0 && !connections_add(t->place->connections, &t->lease, fd)) {
+        close(fd);
+        return give_none(t, FETCH_INTERNAL, "out of memory");
+    }
+    if (fd >= 0 && t->place->poller)
+        poller_add(t->place->poller, fd);
+    return fd;
+}
+
+int
+transfer_on_request(void *context, char *to, char *from, int to_port, int from_port)
+{
+    struct transfer *t = context;
+
+    if (!may_begin(t))
+        return CURL_PREREQFUNC_ABORT;
+    if (!connections_may_serve(t->place->connections, t->easy, &t->lease, to, from, to_port,
+                               from_port)) {
+        t->stage = TRANSFER_UNCLEAN;
+        return CURL_PREREQFUNC_ABORT; /* which closes the connection */
+    }
+    transfer_enter(t, t->upload.stage == UPLOAD_COMPLETE ? TRANSFER_ASKED : TRANSFER_SENDING);
+    t->asked_us = t->last_byte_us;
+    return CURL_PREREQFUNC_OK;
+}
+
+/* Is the route's host an address, so that there is nothing to pin? */
+static bool
+is_literal(const struct route *route)
+{
+    union address literal;
+
+    return address_parse(route->host, route->port, &literal);
+}
+
+/* CURLOPT_RESOLVER_START_FUNCTION: libcurl resolves no name, since it could stall others: all are
+ * pinned. */
+static int
+begin_lookup(void *resolver, void *reserved, void *context)
+{
+    const struct transfer *t = context;
+
+    (void)resolver;
+    (void)reserved;
+    return !is_literal(t->route);
+}
+
+int
+transfer_take_socket(struct transfer *t)
+{
+    curl_socket_t fd = CURL_SOCKET_BAD;
+    int own;
+
+    if (curl_easy_getinfo(t->easy, CURLINFO_ACTIVESOCKET, &fd) != CURLE_OK ||
+        fd == CURL_SOCKET_BAD) {
+        errno = ENOTCONN;
+        return -1;
+    }
+    if (t->place->poller)
+        poller_remove(t->place->poller, fd);
+    /* libcurl closes its own descriptor, and the connection stays. */
+    own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (own >= 0 && descriptors_is_reserved(own, t->settings->config.reserved_descriptors)) {
+        close(own);
+        errno = EMFILE;
+        return -1;
+    }
+    return own;
+}
+
+/* ---- what libcurl is given ----------------------------------------------------------- */
 
 static bool
 add(struct curl_slist **list, const struct buf *text)
@@ -89,33 +242,28 @@ set_authorities(CURL *easy, const struct settings *settings)
             return code_;                                       \
     } while (0)
 
-/* libcurl 7.88 may leave a paused stream of HTTP/2 stalled, in either direction. */
-static bool
-may_use_http_2(const struct transfer *t)
-{
-    return t->target->https && !t->binds && !(t->request->flags & FETCH_MAY_PAUSE) &&
-           t->request->body.kind != FETCH_BODY_SUPPLIED;
-}
-
 /*
  * A tunnel's connection must not have served another purpose, nor one that is authenticated by its
- * request.
+ * request. libcurl 7.88 may leave a paused stream of HTTP/2 stalled, in either direction: only
+ * others share a connection.
  */
-static bool
-wants_new_connection(const struct transfer *t)
+static enum pool_wish
+wish_of(const struct transfer *t)
 {
-    return t->binds || t->request->flags & FETCH_CONNECT_ONLY;
+    if (t->request->flags & REQUEST_CONNECT_ONLY || headers_authenticate_connection(t->fields))
+        return POOL_NEW;
+    return t->target->https && !(t->request->flags & REQUEST_MAY_PAUSE) &&
+                   !request_has_body(t->request)
+               ? POOL_SHARED
+               : POOL_IDLE;
 }
 
 /* Behind a proxy the connections for http are to the proxy, whatever the origin. */
 static bool
 choose_pool(struct transfer *t, const struct route *route)
 {
-    enum pool_wish wish = may_use_http_2(t) ? POOL_SHARED : POOL_IDLE;
-
-    return pool_choose(&t->owner.connections->pools, &t->lease,
-                       route->proxied && !t->target->https ? "" : t->target->origin,
-                       wants_new_connection(t) ? POOL_NEW : wish);
+    return pool_choose(&t->place->connections->pools, &t->lease,
+                       route->proxied && !t->target->https ? "" : t->target->origin, t->wish);
 }
 
 static CURLcode
@@ -130,7 +278,7 @@ set_connection(struct transfer *t, CURL *easy, const struct route *route)
     SET(CURLOPT_NOSIGNAL, 1L);
     SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     SET(CURLOPT_HTTP_VERSION,
-        may_use_http_2(t) ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
+        t->wish == POOL_SHARED ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
     /* No CURLOPT_PIPEWAIT: a connection that hangs would hold up all that wait to share it. */
     SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     SET(CURLOPT_CONNECTTIMEOUT_MS, connect_ms > 0 ? connect_ms : 1L);
@@ -144,13 +292,13 @@ set_connection(struct transfer *t, CURL *easy, const struct route *route)
     if (t->connect_to)
         SET(CURLOPT_CONNECT_TO, t->connect_to);
     SET(CURLOPT_SHARE, pool_share(t->lease.pool));
-    SET(CURLOPT_OPENSOCKETFUNCTION, connect_open_socket);
+    SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
     SET(CURLOPT_OPENSOCKETDATA, t);
     SET(CURLOPT_CLOSESOCKETFUNCTION, connections_on_close);
-    SET(CURLOPT_CLOSESOCKETDATA, t->owner.connections);
-    SET(CURLOPT_RESOLVER_START_FUNCTION, connect_begin_lookup);
+    SET(CURLOPT_CLOSESOCKETDATA, t->place->connections);
+    SET(CURLOPT_RESOLVER_START_FUNCTION, begin_lookup);
     SET(CURLOPT_RESOLVER_START_DATA, t);
-    SET(CURLOPT_PREREQFUNCTION, connect_begin_request);
+    SET(CURLOPT_PREREQFUNCTION, transfer_on_request);
     SET(CURLOPT_PREREQDATA, t);
     return set_authorities(easy, t->settings);
 }
@@ -171,18 +319,18 @@ static CURLcode
 set_method(struct transfer *t, CURL *easy)
 {
     char name[METHOD_MAX + 1];
-    struct span method = t->request->method;
+    struct span method = t->request->method_name;
 
-    if (wants_new_connection(t))
+    if (t->wish == POOL_NEW)
         SET(CURLOPT_FRESH_CONNECT, 1L);
-    if (t->binds)
+    if (t->wish == POOL_NEW && !(t->request->flags & REQUEST_CONNECT_ONLY))
         SET(CURLOPT_FORBID_REUSE, 1L);
-    if (http_method_of(method) == HTTP_HEAD) {
+    if (t->request->method == HTTP_HEAD) {
         SET(CURLOPT_NOBODY, 1L);
         return CURLE_OK;
     }
     SET(CURLOPT_HTTPGET, 1L);
-    if (t->request->body.kind != FETCH_BODY_NONE) {
+    if (request_has_body(t->request)) {
         CURLcode code = set_body(t, easy);
 
         if (code)
@@ -198,7 +346,7 @@ set_method(struct transfer *t, CURL *easy)
 static CURLcode
 set_codings(struct transfer *t, CURL *easy)
 {
-    if (!(t->request->flags & FETCH_UNDECODED))
+    if (!(t->request->flags & REQUEST_UNDECODED))
         SET(CURLOPT_ACCEPT_ENCODING, "identity");
     SET(CURLOPT_HTTP_CONTENT_DECODING, 0L);
     /* libcurl finds the end of a chunked message; transfer_on_body() checks it. */
@@ -214,7 +362,7 @@ set_target(struct transfer *t, CURL *easy, const struct route *route)
     CURLcode code;
     char *server;
 
-    if (!(t->request->flags & FETCH_WHOLE_SERVER))
+    if (!(t->request->flags & REQUEST_WHOLE_SERVER))
         return CURLE_OK;
     if (!route->proxied || t->target->https) {
         SET(CURLOPT_REQUEST_TARGET, "*");
@@ -241,11 +389,11 @@ set_request(struct transfer *t, CURL *easy, const struct route *route)
         return code;
     SET(CURLOPT_CURLU, t->target->url);
     SET(CURLOPT_HTTP09_ALLOWED, 0L);
-    if (t->request->flags & FETCH_CONNECT_ONLY) {
+    if (t->request->flags & REQUEST_CONNECT_ONLY) {
         SET(CURLOPT_CONNECT_ONLY, 1L);
         SET(CURLOPT_HTTPPROXYTUNNEL, 1L); /* where there is an upstream proxy */
     }
-    if (t->settings->config.user_agent && !(t->request->flags & FETCH_UNDECODED))
+    if (t->settings->config.user_agent && !(t->request->flags & REQUEST_UNDECODED))
         SET(CURLOPT_USERAGENT, t->settings->config.user_agent);
     if (t->headers)
         SET(CURLOPT_HTTPHEADER, t->headers);
@@ -258,52 +406,53 @@ set_request(struct transfer *t, CURL *easy, const struct route *route)
     SET(CURLOPT_DEBUGDATA, t);
     SET(CURLOPT_VERBOSE, 1L);
     SET(CURLOPT_ERRORBUFFER, t->error_text);
-    SET(CURLOPT_PRIVATE, t->owner.context);
+    SET(CURLOPT_PRIVATE, t->consumer);
     return CURLE_OK;
 }
 
-static const char *const conditions[] = {"If-None-Match", "If-Modified-Since", NULL};
-static const char *const ranges[] = {"Range", NULL};
+static enum fetch_supply
+supply(void *context, void *buffer, size_t size, size_t *len)
+{
+    struct consumer *c = context;
+
+    if (consumer_is_cancelled(c))
+        return FETCH_SUPPLY_FAILED;
+    c->send_seen = atomic_load(&c->resumes);
+    return c->sink.supply(c->context, buffer, size, len);
+}
 
 bool
-transfer_start(struct transfer *t, CURLM *multi, const struct settings *settings,
-               const struct target *target, const struct route *route, struct resolved *addresses,
-               const struct fetch_request *request, bool at_origin, struct span final_url,
-               const struct transfer_owner *owner)
+transfer_start(struct transfer *t, const struct transfer_place *place, struct consumer *consumer,
+               const struct transfer_hop *hop)
 {
-    int64_t now_us = clock_monotonic_us();
-    const struct headers_for fields = {
-        .credentials = at_origin,
-        .host = at_origin && !(route->proxied && !target->https),
-    };
-    union address literal;
+    const struct request *request = consumer->request;
+    const struct route *route = hop->route;
 
     *t = (struct transfer){
-        .settings = settings,
-        .target = target,
+        .place = place,
+        .consumer = consumer,
         .request = request,
-        .conditional = headers_have(request->headers, conditions),
-        .ranged = headers_have(request->headers, ranges),
-        .binds = headers_authenticate_connection(request->headers),
-        .owner = *owner,
-        .asked_us = now_us,
-        .last_byte_us = now_us,
-        .addresses = resolved_retain(addresses),
-        .by_operator = route->by_operator,
-        .literal_route = address_parse(route->host, route->port, &literal),
-        .final_url = final_url,
+        .settings = place->settings,
+        .target = hop->target,
+        .route = route,
+        .fields = hop->fields.fields,
+        .last_byte_us = clock_monotonic_us(),
+        .addresses = resolved_retain(hop->addresses),
+        .final_url = hop->final_url,
         .head = {.content_length = -1, .stated_length = -1},
     };
-    upload_init(&t->upload, &request->body, owner->supply, owner->context);
-    buf_init(&t->lines, settings->config.max_headers);
+    t->wish = wish_of(t);
+    upload_init(&t->upload, &request->body, supply, consumer);
+    buf_init(&t->lines, place->settings->config.max_headers);
     t->easy = curl_easy_init();
-    if (!t->easy || !choose_pool(t, route) || !headers_to_list(request, fields, &t->headers) ||
-        (!t->literal_route && !pin(t, route)) ||
+    if (!t->easy || !choose_pool(t, route) ||
+        !headers_to_list(request, &hop->fields, &t->headers) ||
+        (!is_literal(route) && !pin(t, route)) ||
         (route->redirected && !redirect_connection(t, route)) ||
         set_connection(t, t->easy, route) != CURLE_OK ||
         set_request(t, t->easy, route) != CURLE_OK ||
-        curl_multi_add_handle(multi, t->easy) != CURLM_OK) {
-        transfer_clear(t, NULL);
+        curl_multi_add_handle(place->multi, t->easy) != CURLM_OK) {
+        transfer_clear(t);
         return false;
     }
     return true;

@@ -1,19 +1,17 @@
 #include "fetch/upload.h"
 
 void
-upload_init(struct upload *upload, const struct fetch_body *body, upload_source *source,
+upload_init(struct upload *upload, const struct request_body *body, upload_source *source,
             void *context)
 {
     *upload = (struct upload){
-        .kind = body->kind,
-        .bytes = body->bytes,
-        .length = body->kind == FETCH_BODY_BYTES ? (int64_t)body->bytes.len : body->length,
+        .length = body->length,
         .source = source,
         .context = context,
-        .ended = body->kind == FETCH_BODY_NONE,
+        /* An empty body is never asked for. */
+        .stage =
+            body->kind == REQUEST_BODY_NONE || body->length == 0 ? UPLOAD_COMPLETE : UPLOAD_FLOWS,
     };
-    /* An empty body is never asked for. */
-    upload->ended = upload->ended || upload->length == 0;
 }
 
 static enum upload_step
@@ -31,12 +29,13 @@ supply(struct upload *upload, void *buffer, size_t size, size_t *len)
         break;
     case FETCH_SUPPLY_LATER:
         *len = 0;
+        upload->stage = UPLOAD_HELD;
         return UPLOAD_WAITS;
     case FETCH_SUPPLY_END:
         *len = 0;
         if (upload->length >= 0)
             return fail(upload, "it ended before its stated length");
-        upload->ended = true;
+        upload->stage = UPLOAD_COMPLETE;
         return UPLOAD_ENDED;
     case FETCH_SUPPLY_FAILED:
         *len = 0;
@@ -52,37 +51,20 @@ supply(struct upload *upload, void *buffer, size_t size, size_t *len)
 enum upload_step
 upload_read(struct upload *upload, void *buffer, size_t size, size_t *len)
 {
-    enum upload_step step = UPLOAD_PIECE;
+    enum upload_step step;
 
     *len = 0;
+    if (upload->stage == UPLOAD_COMPLETE)
+        return UPLOAD_ENDED;
     if (upload->length >= 0) {
         uint64_t left = (uint64_t)upload->length - upload->taken;
 
-        upload->ended = upload->ended || left == 0;
         size = size < left ? size : (size_t)left;
     }
-    if (upload->ended)
-        return UPLOAD_ENDED;
-    if (upload->kind == FETCH_BODY_BYTES) {
-        memcpy(buffer, upload->bytes.ptr + upload->taken, size);
-        *len = size;
-    } else {
-        step = supply(upload, buffer, size, len);
-    }
+    upload->stage = UPLOAD_FLOWS;
+    step = supply(upload, buffer, size, len);
     upload->taken += *len;
-    upload->ended =
-        upload->ended || (upload->length >= 0 && upload->taken == (uint64_t)upload->length);
+    if (upload->length >= 0 && upload->taken == (uint64_t)upload->length)
+        upload->stage = UPLOAD_COMPLETE;
     return step;
-}
-
-bool
-upload_rewind(struct upload *upload)
-{
-    if (upload->taken == 0)
-        return true;
-    if (upload->kind != FETCH_BODY_BYTES)
-        return false;
-    upload->taken = 0;
-    upload->ended = false;
-    return true;
 }

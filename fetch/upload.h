@@ -1,6 +1,6 @@
 /*
- * The body of a request on its way to libcurl: from memory, or from a source that supplies it piece
- * by piece and may have no piece for a while.
+ * The body of a request on its way to libcurl, from a source that supplies it piece by piece and
+ * may have no piece for a while.
  *
  * One thread; allocates nothing.
  */
@@ -19,24 +19,25 @@ enum upload_step {
     UPLOAD_FAILED /* the source failed or ended early; the reason is in upload->reason */
 };
 
+enum upload_stage {
+    UPLOAD_FLOWS,
+    UPLOAD_HELD,     /* the source had none */
+    UPLOAD_COMPLETE, /* all have been read, or there is no body, or an empty one */
+};
+
 struct upload {
-    enum fetch_body_kind kind;
-    struct span bytes;     /* of FETCH_BODY_BYTES; outlives this */
-    int64_t length;        /* -1: unknown */
-    upload_source *source; /* of FETCH_BODY_SUPPLIED */
+    int64_t length; /* -1: unknown */
+    upload_source *source;
     void *context;
     uint64_t taken; /* bytes read */
-    bool ended;     /* all have been read, or there is no body, or an empty one */
+    enum upload_stage stage;
     const char *reason;
 };
 
-void upload_init(struct upload *upload, const struct fetch_body *body, upload_source *source,
+void upload_init(struct upload *upload, const struct request_body *body, upload_source *source,
                  void *context);
 
 /* Reads at most `size` bytes, at least one. */
 enum upload_step upload_read(struct upload *upload, void *buffer, size_t size, size_t *len);
-
-/* Begins again from the first byte. False for a body that cannot be repeated. */
-bool upload_rewind(struct upload *upload);
 
 #endif

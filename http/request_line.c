@@ -4,7 +4,7 @@
 #include "http/octet.h"
 #include "http/target.h"
 
-#define MAX_METHOD 64u /* as fetched: fetch/method_rules.h */
+#define MAX_METHOD 64u /* as fetched: fetch/headers.h */
 #define VERSION_LENGTH (sizeof("HTTP/1.1\r\n") - 1)
 
 struct line {

@@ -7,29 +7,150 @@
 #include "base/container_of.h"
 #include "http/conditional.h"
 #include "http/request_head.h"
-#include "proxy/exchange_parts.h"
+#include "proxy/lookup.h"
+
+/* ---- the front's calls ----------------------------------------------------------------------- */
+
+const char *
+outcome_word(enum outcome outcome)
+{
+    switch (outcome) {
+    case OUTCOME_HIT:
+        return "hit";
+    case OUTCOME_MISS:
+        return "miss";
+    case OUTCOME_COALESCED:
+        return "coalesced";
+    case OUTCOME_BYPASS:
+        return "bypass";
+    case OUTCOME_REVALIDATED:
+        return "revalidated";
+    case OUTCOME_STALE:
+        return "stale";
+    }
+    return "unknown";
+}
+
+/* The rows of an outcome. */
+static const struct {
+    enum metric requests, bytes;
+} rows[] = {
+    [OUTCOME_HIT] = {METRIC_REQUESTS_HIT, METRIC_SERVED_BYTES_CACHE},
+    [OUTCOME_MISS] = {METRIC_REQUESTS_MISS, METRIC_SERVED_BYTES_ORIGIN},
+    [OUTCOME_COALESCED] = {METRIC_REQUESTS_COALESCED, METRIC_SERVED_BYTES_ORIGIN},
+    [OUTCOME_BYPASS] = {METRIC_REQUESTS_BYPASS, METRIC_SERVED_BYTES_ORIGIN},
+    [OUTCOME_REVALIDATED] = {METRIC_REQUESTS_REVALIDATED, METRIC_SERVED_BYTES_CACHE},
+    [OUTCOME_STALE] = {METRIC_REQUESTS_STALE, METRIC_SERVED_BYTES_CACHE},
+};
+
+/* A response that has a head, when it is complete, or its front needs no more of it. */
+static void
+count_response(const struct exchange *x)
+{
+    struct metrics *metrics = x->proxy->config.metrics;
+
+    metrics_add(metrics, x->worker, rows[x->outcome].requests, 1);
+    if (!request_streams(x->request))
+        exchange_count_sent(x, object_length(x->object));
+    if (x->outcome == OUTCOME_MISS && exchange_is_complete(x))
+        metrics_observe(metrics, x->worker, HISTOGRAM_MISS_DURATION,
+                        proxy_now_us(x->proxy) - x->request->arrived_us);
+}
+
+void
+exchange_count_sent(const struct exchange *x, uint64_t bytes)
+{
+    metrics_add(x->proxy->config.metrics, x->worker, rows[x->outcome].bytes, bytes);
+}
+
+static void
+end_failed(struct exchange *x, enum failure why, struct span sentence, struct span for_client)
+{
+    lookup_uncount(x);
+    if (why != FAILURE_CANCELLED)
+        metrics_add(x->proxy->config.metrics, x->worker, METRIC_REQUESTS_FAILURE, 1);
+    if (why != FAILURE_CANCELLED && x->stage == EXCHANGE_RESPONDS)
+        metrics_add(x->proxy->config.metrics, x->worker, METRIC_RESPONSES_CUT, 1);
+    x->error = sentence;
+    x->front->fail(x, why, for_client);
+}
+
+static void
+fail(struct exchange *x, enum failure why, struct span sentence)
+{
+    end_failed(x, why, sentence, failure_for_client(why, sentence));
+}
+
+void
+exchange_refuse(struct exchange *x, enum failure why, const char *sentence)
+{
+    x->url = x->request->url;
+    end_failed(x, why, span_str(sentence), span_str(sentence));
+}
+
+static void
+respond(struct exchange *x, struct object *object, bool complete)
+{
+    const bool had_head = x->stage == EXCHANGE_RESPONDS;
+
+    if (!request_streams(x->request) && object_length(object) > x->proxy->config.max_body) {
+        fail(x, FAILURE_TOO_LARGE,
+             span_str("the response is larger than the proxy takes for this client"));
+        return;
+    }
+    x->object = object;
+    x->stage = complete ? EXCHANGE_COMPLETE : EXCHANGE_RESPONDS;
+    if (complete) {
+        x->evicted = x->waiter.base.evicted;
+        x->victims = &x->waiter.base.victims;
+        lookup_uncount(x);
+        count_response(x);
+    }
+    if (had_head)
+        x->front->more(x);
+    else
+        x->front->head(x);
+}
 
 /* ---- a request's life ------------------------------------------------------------------------ */
+
+/* True: the last call of the front has been made. */
+static bool
+look_up(struct exchange *x)
+{
+    x->stage = EXCHANGE_WAITS;
+    switch (lookup_object(x)) {
+    case LOOKUP_WAITS:
+        return false;
+    case LOOKUP_RESPONDS:
+        respond(x, x->own, true);
+        return true;
+    case LOOKUP_FAILS:
+        break;
+    }
+    fail(x, x->ending, x->sentence);
+    return true;
+}
 
 bool
 exchange_start(struct exchange *x)
 {
-    x->waiter.base.notify = exchange_wake_by_cache;
-    x->waiter.base.streams = x->front->streams;
-    atomic_store_explicit(&x->waiter.client, x->client, memory_order_relaxed);
-    x->method_id = http_method_of(x->method);
+    x->waiter.base.notify = lookup_wake_by_cache;
+    x->waiter.base.streams = request_streams(x->request);
+    atomic_store_explicit(&x->waiter.client, x->request->client, memory_order_relaxed);
     if (!x->as_of_us)
-        x->as_of_us = x->arrived_us;
-    if (!x->raw)
+        x->as_of_us = x->request->arrived_us;
+    x->url = x->request->url;
+    if (!request_is_raw(x->request))
         x->url = proxy_normal_url(x->proxy, x->url);
-    if (x->has_body && !exchange_make_relay(x)) {
+    if (request_has_body(x->request) && !lookup_make_relay(x)) {
         enum failure why;
         const char *sentence = origin_fill_refusal(errno, &why);
 
-        exchange_fail(x, why, span_str(sentence));
+        fail(x, why, span_str(sentence));
         return true;
     }
-    return exchange_look_up(x);
+    return look_up(x);
 }
 
 size_t
@@ -94,9 +215,9 @@ is_for_request(struct exchange *x)
 static bool
 is_near(struct exchange *x, unsigned events)
 {
-    return events & WAITER_END || x->evaluated == EVALUATED_ALL || !x->raw ||
-           x->lacks & HTTP_HAS_RANGE ||
-           range_rules_are_near(exchange_fields(x), x->waiter.base.object);
+    return events & WAITER_END || x->evaluated == EVALUATED_ALL || !request_is_raw(x->request) ||
+           x->request->lacks & HTTP_HAS_RANGE ||
+           lookup_is_near(exchange_fields(x), x->waiter.base.object);
 }
 
 /*
@@ -112,7 +233,7 @@ why_alone(struct exchange *x)
         return HTTP_REASON_REQUEST_RANGE;
     if (waiter->sent_back && exchange_is_of_user(x))
         return HTTP_REASON_REQUEST_USER;
-    if (waiter->sent_back && x->raw && http_has_condition(exchange_fields(x)))
+    if (waiter->sent_back && request_is_raw(x->request) && http_has_condition(exchange_fields(x)))
         return HTTP_REASON_REQUEST_CONDITION;
     return HTTP_REASON_NONE;
 }
@@ -124,17 +245,19 @@ leave_to_look_up(struct exchange *x)
     if (!cache_leave(x->proxy->config.cache, &x->waiter.base))
         return false;
     relay_leave(&x->relay);
-    x->again = atomic_load(&x->wakes) != 0;
-    return !x->again;
+    if (atomic_load(&x->wakes) == 0)
+        return true;
+    x->stage = EXCHANGE_LEFT;
+    return false;
 }
 
 static void
 look_up_again(struct exchange *x)
 {
-    exchange_uncount(x);
+    lookup_uncount(x);
     x->retries++;
     x->as_of_us = proxy_now_us(x->proxy);
-    exchange_look_up(x);
+    (void)look_up(x);
 }
 
 /* What the cache has. */
@@ -148,22 +271,20 @@ take_events(struct exchange *x)
     /* It may be another object now. */
     x->url = object_url(waiter->object);
     if (events & WAITER_FAILED) {
-        exchange_fail(x, waiter->failure->status, object_failure(waiter->failure));
+        fail(x, waiter->failure->status, object_failure(waiter->failure));
     } else if (events & WAITER_RETRY) {
-        assert(!x->has_head);
+        assert(x->stage == EXCHANGE_WAITS);
         if (!x->alone)
             x->alone = why_alone(x);
         look_up_again(x);
-    } else if (!x->has_head && (!is_for_request(x) || !is_near(x, events))) {
+    } else if (x->stage == EXCHANGE_WAITS && (!is_for_request(x) || !is_near(x, events))) {
         x->alone = is_for_request(x) ? HTTP_REASON_REQUEST_RANGE : HTTP_REASON_REQUEST_USER;
         if (events & WAITER_LAST || leave_to_look_up(x))
             look_up_again(x);
     } else {
-        if (events & WAITER_END && !x->has_head)
+        if (events & WAITER_END && x->stage == EXCHANGE_WAITS)
             set_outcome(x);
-        if (events & WAITER_END)
-            x->stored = waiter->outcome != CACHE_NOT_STORED && waiter->outcome != CACHE_PASSED_ON;
-        exchange_respond(x, waiter->object, events & WAITER_END);
+        respond(x, waiter->object, events & WAITER_END);
     }
 }
 
@@ -174,7 +295,7 @@ take_events(struct exchange *x)
 static bool
 ends_soon(const struct exchange *x)
 {
-    return !x->has_head && !(x->events & WAITER_LAST) &&
+    return x->stage == EXCHANGE_WAITS && !(x->events & WAITER_LAST) &&
            object_state(x->waiter.base.object) == OBJECT_READY;
 }
 
@@ -185,19 +306,20 @@ exchange_run(struct exchange *x)
 
     if (wakes & WOKEN_BY_CACHE)
         x->events |= object_waiter_take(&x->waiter.base);
-    if (x->again)
+    if (x->stage == EXCHANGE_LEFT) {
+        x->stage = EXCHANGE_WAITS;
         x->events = WAITER_RETRY;
-    x->again = false;
+    }
     if (wakes & WOKEN_BY_RELAY)
         take_interims(x);
-    if (x->ending || x->events & WAITER_LAST) {
+    if (x->stage == EXCHANGE_ENDS || x->events & WAITER_LAST) {
         relay_leave(&x->relay);
         if (atomic_load(&x->wakes) != 0)
             return; /* the relay has called wake() meanwhile: the exchange ends then */
     }
-    if (x->ending) {
+    if (x->stage == EXCHANGE_ENDS) {
         x->url = object_url(x->waiter.base.object);
-        exchange_fail(x, x->ending, span_str(x->sentence));
+        fail(x, x->ending, x->sentence);
         return;
     }
     if (x->relay && relay_has_space(x->relay))
@@ -209,7 +331,7 @@ exchange_run(struct exchange *x)
 void
 exchange_taken(struct exchange *x, uint64_t offset)
 {
-    if (!x->complete)
+    if (!exchange_is_complete(x))
         cache_waiter_taken(&x->waiter.base, offset);
 }
 
@@ -219,10 +341,10 @@ exchange_cancel(struct exchange *x)
     bool over;
 
     /* Before it leaves the object, of which the front may have all that it needs. */
-    if (x->has_head && !x->complete)
-        exchange_count_response(x);
-    over = exchange_leave(x, FAILURE_CANCELLED, "the request was cancelled");
-    exchange_uncount(x);
+    if (x->stage == EXCHANGE_RESPONDS)
+        count_response(x);
+    over = lookup_leave(x, FAILURE_CANCELLED, "the request was cancelled");
+    lookup_uncount(x);
     return over;
 }
 
@@ -239,7 +361,7 @@ why_unstored(const struct exchange *x)
     };
     unsigned unstored = object_waiter_unstored(&x->waiter.base);
 
-    if (unstored || !x->complete)
+    if (unstored || !exchange_is_complete(x))
         return (enum http_reason)unstored;
     return refusals[x->waiter.base.refusal];
 }
@@ -278,7 +400,11 @@ exchange_reason(const struct exchange *x)
 bool
 exchange_is_stored(const struct exchange *x)
 {
-    return x->complete ? x->stored : !why_unstored(x);
+    enum cache_outcome outcome = x->waiter.base.outcome;
+
+    if (!exchange_is_complete(x))
+        return !why_unstored(x);
+    return x->own || (outcome != CACHE_NOT_STORED && outcome != CACHE_PASSED_ON);
 }
 
 int64_t
@@ -304,4 +430,5 @@ exchange_end(struct exchange *x)
     relay_leave(&x->relay);
     relay_close(&unused);
     object_waiter_clear(&x->waiter.base);
+    request_release(&x->kept);
 }

@@ -10,20 +10,19 @@
  * The calls of the front, in this order:
  *   wake()            any number of times, each followed by one exchange_run() on the worker
  *   head() or fail()  once
- *   more()            if the front streams and head() came before the end: any number of times
+ *   more()            if the request streams and head() came before the end: any number of times
  *   fail()            after head(): instead of the last more()
- * The last call is fail(), or the first that finds exchange->complete. In the last call and after
- * it the front ends the exchange by exchange_end() and may reuse its memory: nothing touches the
- * exchange after any call of the front. In head() and more() before the last one it may cancel the
- * exchange.
+ * The last call is fail(), or the first that finds exchange_is_complete(). In the last call and
+ * after it the front ends the exchange by exchange_end() and may reuse its memory: nothing touches
+ * the exchange after any call of the front. In head() and more() before the last one it may cancel
+ * the exchange.
  */
 #ifndef SUNPROXY_PROXY_EXCHANGE_H
 #define SUNPROXY_PROXY_EXCHANGE_H
 
+#include "fetch/request.h"
 #include "http/cache_status.h"
-#include "http/method.h"
 #include "proxy/origin_fill.h"
-#include "proxy/outcome.h"
 #include "proxy/body_relay.h"
 
 struct exchange;
@@ -34,25 +33,26 @@ struct exchange;
  * end or cancel the exchange.
  */
 struct front {
-    bool streams; /* head() as soon as there is a head; otherwise when the object is complete */
     /*
      * Has exchange_run() called soon on the exchange's thread, never inside this call. Not called
      * again before that exchange_run() has begun. [any; must not block nor call the proxy]
      */
     void (*wake)(struct exchange *exchange);
     /*
-     * Makes exchange->fields, which was left for later; called at most once, during
-     * exchange_start(), and not for most hits. It cannot fail. NULL: never left for later.
+     * Makes the fields of the request, which were left for later: from then on they have an
+     * address. Called at most once, during exchange_start(), and not for most hits. It cannot fail.
+     * NULL: never left for later.
      */
     void (*fields)(struct exchange *exchange);
-    /* The client of an exchange that has left that open, as long as the exchange; NULL without
+    /* The client of a request that has left that open, as long as the exchange; NULL without
      * memory. NULL: never left open. */
     struct client *(*client)(struct exchange *exchange);
     /* Does the client's rate of fetches bound it now? NULL: no. */
     bool (*is_bounded)(struct exchange *exchange);
-    /* exchange->object has its head, and as much of its body as has come: object_read(). */
+    /* exchange->object has its head, and as much of its body as has come: object_read(). Without
+     * REQUEST_STREAMS the object is complete. */
     void (*head)(struct exchange *exchange);
-    /* The body has grown, or is complete. NULL if the front does not stream. */
+    /* The body has grown, or is complete. NULL if no request streams. */
     void (*more)(struct exchange *exchange);
     /*
      * Before head(): the request fails. After it: the response breaks off, so that the peer must be
@@ -69,6 +69,19 @@ struct front {
     void (*space)(struct exchange *exchange);
 };
 
+/* Where the response comes from. */
+enum outcome {
+    OUTCOME_HIT,         /* from the cache */
+    OUTCOME_MISS,        /* from the origin; this request caused the fetch */
+    OUTCOME_COALESCED,   /* from the origin; another request caused the fetch */
+    OUTCOME_BYPASS,      /* from the origin, past the cache */
+    OUTCOME_REVALIDATED, /* from the cache, after the origin has confirmed it to this request */
+    OUTCOME_STALE,       /* from the cache, and not fresh */
+};
+
+/* The word for logs: "hit", "miss"... */
+const char *outcome_word(enum outcome outcome);
+
 /* What of a request the origin has evaluated to make the response. The rest is for the front, which
  * evaluates it on the object. */
 enum exchange_evaluated {
@@ -77,55 +90,34 @@ enum exchange_evaluated {
     EVALUATED_ALL,        /* the response is to this very request: it is passed on as it is */
 };
 
+/*
+ * How far an exchange is. An end is its last call of the front.
+ *
+ * LOOKS_UP -object of another request, or a fetch-> WAITS, or an end
+ * WAITS -head-> RESPONDS, -sent back-> LOOKS_UP or LEFT, -end
+ * LEFT -wake-> LOOKS_UP
+ * RESPONDS -end of the body-> COMPLETE, which is an end; -failure-> an end
+ * any -the client, or a bound-> ENDS -wake-> an end
+ */
+enum exchange_stage {
+    EXCHANGE_LOOKS_UP,
+    EXCHANGE_WAITS,    /* for an object */
+    EXCHANGE_LEFT,     /* it has left its object, and looks up again after a wake that is due */
+    EXCHANGE_RESPONDS, /* head() has been called */
+    EXCHANGE_COMPLETE, /* the object is, or the front has been told so */
+    EXCHANGE_ENDS,     /* it does not wait any more, and fails after a wake that is due: `ending` */
+};
+
 struct exchange {
     /* ---- set by the front before exchange_start() */
     struct proxy *proxy;
     const struct front *front;
     /*
-     * Any bytes, at most OBJECT_MAX_META of them; of a raw exchange as http_write_url() spells
-     * them, others are spelt so here (proxy_normal_url()). Those of the front are read during
-     * exchange_start() only; in the front's functions this is always valid.
+     * Its spans are read during exchange_start() only: an exchange that waits has a copy, to which
+     * this leads from then on. Objects of raw requests are never given to others, nor theirs to
+     * them.
      */
-    struct span url;
-    /*
-     * The objects are those of HTTP: as the origin sent them, with their content coding, and
-     * redirects are responses like any other. Otherwise bodies are decoded and redirects are
-     * followed. Objects of the two kinds are never given to exchanges of the other.
-     */
-    bool raw;
-    /*
-     * The end-to-end field lines of the request, each ended by CR LF, as fetch_check_request()
-     * takes them. Raw: valid until head() or fail(). Otherwise read during exchange_start() only,
-     * and a bypass unless empty.
-     */
-    struct span fields;
-    /* Raw: front->fields() makes the fields when they are needed. A front that waits after
-     * exchange_start() makes them itself where that has not been, and clears this. */
-    bool fields_later;
-    /*
-     * Of enum http_request_field (http/request_head.h): what the fields certainly lack, so that a
-     * hit need not search them. 0: nothing is known.
-     */
-    uint32_t lacks;
-    struct span method; /* empty: GET. Valid as the fields */
-    enum http_method method_id; /* set by exchange_start() */
-    bool whole_server;  /* OPTIONS of the URL's server and not of a resource: "*" (RFC 9110, section
-                           9.3.7) */
-    bool owned; /* the origin's owner runs this proxy, as in front of a server: CDN-Cache-Control
-                   (RFC 9213) is for it */
-    struct origin_route *route; /* to the origin, which must stay; NULL: the URL itself */
-    /*
-     * Raw: the request has a body, which is passed on to the origin: exchange_send(). It is a
-     * bypass, too.
-     */
-    bool has_body;
-    int64_t body_length;      /* its bytes; -1: unknown */
-    bool no_store;            /* a bypass: fetched from the origin, and not stored */
-    struct client *client;    /* to which fetch and memory are counted; NULL: front->client() is
-                                 called when it is to wait */
-    size_t waiting_bytes; /* what the front's memory for the request takes while it waits, not 0;
-                             counted for the client, and charged to the account by the front */
-    int64_t arrived_us;   /* of the monotonic clock */
+    const struct request *request;
     /*
      * Of the monotonic clock: freshness is evaluated as of then, and the age of a hit counts up to
      * it. 0: as of the arrival, so that a hit reads no clock. Otherwise the request has waited
@@ -135,6 +127,10 @@ struct exchange {
     int64_t as_of_us;
     unsigned worker; /* the slot of its thread in the metrics */
 
+    /* The URL of the request, as objects have it (proxy_normal_url()): valid in the front's
+     * functions. */
+    struct span url;
+
     /* ---- the response: from head() until exchange_end() */
     struct object *object;
     enum outcome outcome;
@@ -143,34 +139,40 @@ struct exchange {
                                       of a failure */
     enum http_reason stale; /* of OUTCOME_STALE without a wait; exchange_reason() */
     unsigned origin_status; /* of the origin's response, if the object is an earlier one; or 0 */
-    bool complete;          /* the object is; what follows is set from then on */
-    bool stored;            /* the object was stored, or comes from there */
-    size_t evicted;         /* for it; 0 for all but OUTCOME_MISS */
-    const struct cache_victims *victims; /* likewise; never NULL once complete */
+    /* Once it is complete: */
+    size_t evicted;                      /* for the object; 0 for all but OUTCOME_MISS */
+    const struct cache_victims *victims; /* those pages; never NULL */
 
     /* Of fail(): what its operator is told; valid until exchange_end(). Clients get
      * failure_for_client(). */
     struct span error;
 
-    /* ---- exchange.c's */
+    /* ---- exchange.c's and lookup.c's */
+    enum exchange_stage stage;
+    const struct request *kept; /* a reference, once it has waited or led to a fetch; or NULL */
     struct origin_waiter waiter;
     struct relay *relay;    /* to the fetch that it leads; or NULL */
     _Atomic unsigned wakes; /* sources of wake() since exchange_run() began */
     unsigned events;        /* of the waiter, taken, of which the front has not been notified */
     struct object *own;     /* a reference: a response that is not the waiter's; or NULL */
-    bool has_head;          /* head() has been called */
-    bool again;             /* it has left the object, and looks up again */
     /*
-     * It fetches for itself, for this reason: it is a user's (proxy/user_rules.h), or has waited
+     * It fetches for itself, for this reason: it is a user's (proxy/staleness.h), or has waited
      * for what answered another request's conditions, or for what does not serve its range.
      */
     enum http_reason alone;
-    bool led;               /* it has led to a fetch */
-    bool counted;           /* waiting_bytes, in the client's share */
-    uint8_t retries;
-    const char *sentence; /* of `ending` */
-    enum failure ending;  /* it does not wait any more, for this reason of fail(); 0: it does */
+    bool led;             /* it has led to a fetch */
+    size_t counted;       /* bytes in the client's share */
+    unsigned retries;     /* lookups but the first */
+    enum failure ending;  /* why it fails: of LOOKUP_FAILS and EXCHANGE_ENDS */
+    struct span sentence; /* of `ending`; valid as long as the exchange */
 };
+
+/* Is the response? From head() on. */
+static inline bool
+exchange_is_complete(const struct exchange *exchange)
+{
+    return exchange->stage == EXCHANGE_COMPLETE;
+}
 
 /*
  * Serves. True: the last call of the front has been made, as for every hit, which allocates
@@ -197,15 +199,16 @@ size_t exchange_send(struct exchange *exchange, const void *bytes, size_t len);
 void exchange_send_end(struct exchange *exchange);
 
 /*
- * A front that streams has sent the body up to this offset, and uses no run before it any more. To
- * be called from head() until the exchange is complete, as often as something has been sent: what a
- * client does not take is not fetched from the origin beyond a window, if the object is not stored.
- * A front that sends only a part of the body reads what is before that part, too, and reports it.
- * Later calls do nothing.
+ * Of a request that streams the front has sent the body up to this offset, and uses no run before
+ * it any more. To be called from head() until the exchange is complete, as often as something has
+ * been sent: what a client does not take is not fetched from the origin beyond a window, if the
+ * object is not stored. A front that sends only a part of the body reads what is before that part,
+ * too, and reports it. Later calls do nothing.
  */
 void exchange_taken(struct exchange *exchange, uint64_t offset);
 
-/* A front that streams has queued this many bytes of the body: the metrics count them. */
+/* Of a request that streams this many bytes of the body have been queued: the metrics count them.
+ */
 void exchange_count_sent(const struct exchange *exchange, uint64_t bytes);
 
 /*

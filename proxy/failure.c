@@ -43,13 +43,6 @@ failure_of_fetch(enum fetch_error error)
     return FAILURE_INTERNAL;
 }
 
-bool
-failure_is_unconnected(enum fetch_error error)
-{
-    return error == FETCH_RESOLVE_FAILED || error == FETCH_CONNECT_FAILED ||
-           error == FETCH_CONNECT_TIMED_OUT;
-}
-
 struct span
 failure_for_client(enum failure failure, struct span sentence)
 {

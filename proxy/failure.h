@@ -33,9 +33,6 @@ enum failure {
 /* The failure of a fetch that ended with `error`, which is not FETCH_OK. */
 enum failure failure_of_fetch(enum fetch_error error);
 
-/* Did the fetch that ended with this error make no connection, so that nothing was sent by it? */
-bool failure_is_unconnected(enum fetch_error error);
-
 /*
  * The sentence for a client about a failure. What is said about an origin may name hosts and
  * addresses of the inside, or those that a name has there: it is for logs, and a client gets a

@@ -9,18 +9,18 @@
 #include "fetch/fetch.h"
 
 struct origin_ops {
-    bool (*submit)(void *context, const struct fetch_request *request,
-                   const struct fetch_sink *sink, void *sink_context, uint64_t *id);
-    void (*resume)(void *context, uint64_t id);
-    void (*cancel)(void *context, uint64_t id);
+    bool (*submit)(struct fetcher *fetcher, const struct request *request,
+                   const struct fetch_sink *sink, void *context, uint64_t *id);
+    void (*resume)(struct fetcher *fetcher, uint64_t id);
+    void (*cancel)(struct fetcher *fetcher, uint64_t id);
 };
 
 struct origin {
     const struct origin_ops *ops;
-    void *context;
+    struct fetcher *context; /* of a script any address */
 };
 
-/* The context is a struct fetcher. */
+/* The fetcher's functions. */
 extern const struct origin_ops origin_fetcher;
 
 #endif

@@ -1,11 +1,84 @@
 /*
- * What bounds a fill beside memory: the window of a body that is not stored, and the requests that
- * wait for the object.
+ * What bounds a fill beside memory: who may have the response and whether it is stored, the window
+ * of a body that is not stored, and the requests that wait for the object.
  */
 #include <errno.h>
 
+#include "http/conditional.h"
 #include "http/range.h"
-#include "proxy/origin_fill_parts.h"
+#include "proxy/filling.h"
+#include "proxy/tag_rules.h"
+
+/* ---- who may have it ------------------------------------------------------------------------- */
+
+void
+origin_fill_isolate(struct origin_fill *fill)
+{
+    /* What the request forbids says nothing about responses to others. */
+    bool marks = !sharing_is_by_request(&fill->sharing);
+
+    atomic_store(&fill->keeping, KEEPING_NOT);
+    if (!origin_fill_bypasses(fill))
+        cache_fill_restrict(&fill->base, FILL_PRIVATE,
+                            marks ? proxy_now_us(fill->proxy) + ORIGIN_FILL_MARKER_US : 0);
+}
+
+bool
+origin_fill_tags(const struct origin_fill *fill, struct span lines, struct buf *tags)
+{
+    const struct proxy_config *config = &fill->proxy->config;
+
+    if (request_is_raw(fill->request) &&
+        !tags_read(lines, config->tag_fields ? config->tag_fields : tags_default_fields, tags))
+        return false;
+    return !config->tag_rules ||
+           tag_rules_apply(config->tag_rules, object_url(fill->base.object), tags);
+}
+
+void
+origin_fill_untag(struct origin_fill *fill, struct buf *tags)
+{
+    fill->sharing.unshared = HTTP_REASON_TAGS;
+    origin_fill_isolate(fill);
+    buf_reset(tags);
+}
+
+enum http_reason
+origin_fill_why_unstored(const struct origin_fill *fill, unsigned status, bool no_store)
+{
+    const struct sharing *sharing = &fill->sharing;
+
+    if (origin_fill_bypasses(fill))
+        return fill->passes;
+    if (sharing->unshared)
+        return sharing->unshared;
+    if (request_is_raw(fill->request) && !sharing->storable)
+        return sharing->refusal;
+    /* The status of what is not raw is that of the last of several responses. */
+    if (!request_is_raw(fill->request) && status != 200)
+        return HTTP_REASON_STATUS;
+    if (no_store)
+        return HTTP_REASON_FRAMING;
+    if (!cache_fill_may_store(&fill->base))
+        return fill->passes ? fill->passes : HTTP_REASON_PURGED;
+    return HTTP_REASON_NONE;
+}
+
+void
+origin_fill_explain(struct origin_fill *fill, enum http_reason reason)
+{
+    if (fill->reason || !reason)
+        return;
+    fill->reason = reason;
+    cache_fill_explain(&fill->base, reason);
+}
+
+bool
+origin_fill_is_no_leader(const struct object_waiter *waiter, void *context)
+{
+    (void)context;
+    return !waiter->leader;
+}
 
 /* ---- bodies that are not stored -------------------------------------------------------------- */
 
@@ -18,13 +91,14 @@ origin_fill_largest(const struct origin_fill *fill)
 
     if (config->max_page)
         return config->max_page;
-    if (!fill->streams)
+    if (!request_streams(fill->request))
         return config->max_body;
     cache_get_config(config->cache, &cache);
     share = cache.capacity_bytes / 8;
     /* Of objects for RPC, those that version 1 can carry are stored in small caches, too: studies
      * replay traces of any pages. */
-    return share && (fill->raw || share > config->max_body) ? share : config->max_body;
+    return share && (request_is_raw(fill->request) || share > config->max_body) ? share
+                                                                                : config->max_body;
 }
 
 static void
@@ -33,13 +107,14 @@ resume(struct cache_fill *base)
     struct origin_fill *fill = (struct origin_fill *)base;
     const struct origin *origin = &fill->proxy->config.origin;
 
-    origin->ops->resume(origin->context, origin_fill_fetch(fill));
+    origin->ops->resume(origin->context, fill->fetch);
 }
 
 bool
 origin_fill_can_open_window(const struct origin_fill *fill)
 {
-    return fill->streams && fill->base.object->segmented && !object_is_windowed(fill->base.object);
+    return request_streams(fill->request) && fill->base.object->segmented &&
+           !object_is_windowed(fill->base.object);
 }
 
 void
@@ -47,7 +122,7 @@ origin_fill_unmark(struct origin_fill *fill)
 {
     /* Of what the origin evaluated a passed request to, only 200 is for all. */
     if (fill->unmarked || fill->sharing.unshared || !fill->sharing.joinable ||
-        (fill->as_is && fill->base.object->status != 200))
+        (origin_fill_is_as_is(fill) && fill->base.object->status != 200))
         return;
     fill->unmarked = true;
     cache_fill_end_pass(&fill->base);
@@ -69,7 +144,7 @@ origin_fill_open_window(struct origin_fill *fill, enum failure why)
         .resume = resume,
     };
 
-    atomic_store(&fill->may_keep, false);
+    atomic_store(&fill->keeping, KEEPING_NOT);
     origin_fill_explain(fill,
                         why == FAILURE_OVERLOADED ? HTTP_REASON_MEMORY : HTTP_REASON_TOO_LARGE);
     origin_fill_unmark(fill);
@@ -112,7 +187,7 @@ origin_fill_misses_range(struct origin_fill *fill, const struct fetch_head *head
         return true;
     if (head->status != 200 || !http_accepts_ranges(head->headers))
         return false;
-    if (!fill->stores || !atomic_load(&fill->may_keep))
+    if (atomic_load(&fill->keeping) != KEEPING_STORED)
         return true;
     return fill->wanted == RANGE_PART &&
            (head->content_length < 0 || (uint64_t)head->content_length > config->range_fill) &&
@@ -133,7 +208,7 @@ origin_fill_give_up_range(struct origin_fill *fill)
     cache_fill_restrict(&fill->base, FILL_PRIVATE,
                         proxy_now_us(fill->proxy) + ORIGIN_FILL_MARKER_US);
     cache_fill_fail(&fill->base, FAILURE_CANCELLED, "", all, NULL);
-    fill->ended = true;
+    fill->stage = ORIGIN_FILL_ENDED;
 }
 
 /* ---- fetches that no request waits for ------------------------------------------------------- */
@@ -148,9 +223,25 @@ is_whole(const struct origin_fill *fill)
 
     if (base->stage == FILL_BEGUN)
         return false;
-    if (fill->method == HTTP_HEAD || status == 204 || status == 304)
+    if (fill->request->method == HTTP_HEAD || status == 204 || status == 304)
         return true;
     return base->declared >= 0 && (uint64_t)base->declared == object_length(base->object);
+}
+
+/*
+ * Does the leader's request, which may be satisfied before the end, lead to an object that is
+ * fetched to its end all the same, if it is kept? It asks for a part, or its condition was answered
+ * by the cache's own.
+ */
+static bool
+completes(const struct origin_fill *fill)
+{
+    const struct cache_fill *base = &fill->base;
+    bool ours = fill->lines.len > fill->plain && fill->conditions != CONDITIONS_CLIENTS;
+
+    return base->stage != FILL_BEGUN && base->declared >= 0 &&
+           (uint64_t)base->declared <= fill->proxy->config.range_fill &&
+           (fill->wanted != RANGE_WHOLE || (ours && http_has_condition(fill->request->fields)));
 }
 
 /* With the lock of the cache, or on the fetcher's thread. */
@@ -158,19 +249,19 @@ static bool
 is_worth_finishing(const struct origin_fill *fill)
 {
     const struct cache_fill *base = &fill->base;
-    bool kept = fill->stores && atomic_load(&fill->may_keep) && cache_fill_may_store(base);
+    bool kept = atomic_load(&fill->keeping) == KEEPING_STORED && cache_fill_may_store(base);
     uint64_t length = object_length(base->object), declared;
 
-    if (base->stage == FILL_BEGUN && !http_method_is_safe(fill->method))
+    if (base->stage == FILL_BEGUN && !http_method_is_safe(fill->request->method))
         return true;
     if (is_whole(fill))
         return true;
-    if (!kept || fill->background)
+    if (!kept || (fill->purpose == ORIGIN_FILL_REFRESHES))
         return kept;
     /* Before the head nothing has come that would be lost. RPC's clients repeat requests. */
     if (base->stage == FILL_BEGUN)
-        return !fill->raw;
-    if (fill->completes)
+        return !request_is_raw(fill->request);
+    if (completes(fill))
         return true;
     if (base->declared < 0)
         return length < ORIGIN_FILL_LITTLE;
@@ -186,7 +277,7 @@ origin_fill_unwanted(struct cache_fill *base)
 
     if (is_worth_finishing(fill))
         return false;
-    origin->ops->cancel(origin->context, origin_fill_fetch(fill));
+    origin->ops->cancel(origin->context, fill->fetch);
     return true;
 }
 
@@ -194,8 +285,9 @@ int
 origin_fill_check_wanted(struct origin_fill *fill)
 {
     int64_t now_us = proxy_now_us(fill->proxy);
-    int64_t longest_us =
-        fill->background || fill->completes ? ORIGIN_FILL_REFRESH_US : ORIGIN_FILL_UNWANTED_US;
+    int64_t longest_us = (fill->purpose == ORIGIN_FILL_REFRESHES) || completes(fill)
+                             ? ORIGIN_FILL_REFRESH_US
+                             : ORIGIN_FILL_UNWANTED_US;
     bool worth;
 
     if (!cache_fill_is_unwanted(&fill->base)) {
@@ -207,7 +299,7 @@ origin_fill_check_wanted(struct origin_fill *fill)
     worth = is_worth_finishing(fill);
     if ((worth && now_us - fill->unwanted_us <= longest_us) || !cache_fill_abandon(&fill->base))
         return 0;
-    if (worth && fill->background) /* the origin is too slow */
+    if (worth && fill->purpose == ORIGIN_FILL_REFRESHES) /* the origin is too slow */
         origin_raw_back_off(fill);
     return ECANCELED;
 }

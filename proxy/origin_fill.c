@@ -1,22 +1,101 @@
 #include "proxy/origin_fill.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/container_of.h"
+#include "base/units.h"
 #include "http/known_fields.h"
+#include "http/reference.h"
+#include "proxy/filling.h"
 #include "proxy/invalidation.h"
-#include "proxy/origin_fill_parts.h"
 #include "proxy/tag_rules.h"
 
+static const char out_of_memory[] = "Cannot allocate memory";
+static const char stopping[] = "the server is shutting down";
+
+size_t
+origin_fill_size(void)
+{
+    return sizeof(struct origin_fill);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+const char *
+origin_fill_refusal(int error, enum failure *why)
+{
+    *why = error == ENOMEM ? FAILURE_INTERNAL : FAILURE_OVERLOADED;
+    switch (error) {
+    case EDQUOT:
+        return "too many requests of this client wait already; try again";
+    case ENOBUFS:
+        return "too many requests wait already; try again";
+    default:
+        return out_of_memory;
+    }
+}
+
+/* 0, or an error for origin_fill_refusal(). */
+static int
+charge(struct origin_fill *fill)
+{
+    const size_t waiting_bytes = fill->request->waiting_bytes;
+    struct proxy *proxy = fill->proxy;
+    /* The object without a head, and as much for its failure. */
+    size_t bytes = sizeof(*fill) + 2 * object_size(fill->base.object) + OBJECT_MAX_FAILURE +
+                   fill->lines.capacity + fetcher_fetch_bytes();
+
+    if (!client_share_take(&proxy->waiting, fill->request->client, bytes + waiting_bytes))
+        return errno;
+    if (!memory_charge(proxy->config.account, MEMORY_REQUESTS, bytes)) {
+        client_share_give_back(&proxy->waiting, fill->request->client, bytes + waiting_bytes);
+        return ENOBUFS;
+    }
+    fill->charged = bytes;
+    fill->counted = bytes + waiting_bytes;
+    return 0;
+}
+
+/* The fill has ended: nothing refers to it any more. */
+static void
+free_fill(struct origin_fill *fill)
+{
+    struct proxy *proxy = fill->proxy;
+
+    relay_close(&fill->relay);
+    invalidation_free(&fill->write);
+    buf_free(&fill->lines);
+    if (fill->counted) {
+        memory_uncharge(proxy->config.account, MEMORY_REQUESTS, fill->charged);
+        client_share_give_back(&proxy->waiting, fill->request->client, fill->counted);
+    }
+    request_release(&fill->request);
+    cache_fill_free(&fill->base);
+}
+
 /* ---- on the fetcher's thread ----------------------------------------------------------------- */
+
+static void
+fill_member(void *context, unsigned member)
+{
+    struct origin_fill *fill = context;
+
+    fill->member = member;
+}
+
+static struct span
+fill_fields(void *context)
+{
+    return origin_fill_fields(context);
+}
 
 static void
 fill_begin(void *context)
 {
     struct origin_fill *fill = context;
 
-    fill->has_turn = true;
-    shedding_charge_for(&fill->proxy->shedding, fill->client, NULL);
+    shedding_charge_for(&fill->proxy->shedding, fill->request->client, NULL);
 }
 
 static void
@@ -27,9 +106,9 @@ fill_hop(void *context, const struct fetch_hop *hop)
 
     metrics_observe(config->metrics, metrics_fetcher_slot(config->metrics),
                     HISTOGRAM_ORIGIN_FIRST_BYTE, hop->waited_us);
-    if (!origin_attempt_answers(fill, hop->status))
+    if (hop->passed_over)
         return;
-    if (fill->raw) {
+    if (request_is_raw(fill->request)) {
         origin_raw_hop(fill, hop);
         return;
     }
@@ -48,8 +127,8 @@ fill_interim(void *context, unsigned status, struct span lines)
         relay_add_interim(fill->relay, status, lines);
 }
 
-void
-origin_fill_fail_early(struct origin_fill *fill, int error)
+static void
+fail_early(struct origin_fill *fill, int error)
 {
     switch (error) {
     case ENOBUFS:
@@ -67,7 +146,7 @@ origin_fill_fail_early(struct origin_fill *fill, int error)
         break;
     case ESHUTDOWN:
         fill->failure = FAILURE_STOPPING;
-        fill->sentence = origin_fill_stopping;
+        fill->sentence = stopping;
         break;
     case ECANCELED:
         fill->failure = FAILURE_CANCELLED;
@@ -79,10 +158,11 @@ origin_fill_fail_early(struct origin_fill *fill, int error)
         break;
     default:
         fill->failure = FAILURE_INTERNAL;
-        fill->sentence = origin_fill_out_of_memory;
+        fill->sentence = out_of_memory;
         break;
     }
     shedding_remove(&fill->proxy->shedding, &fill->body);
+    fill->stage = ORIGIN_FILL_FAILED;
     cache_fill_fail(&fill->base, fill->failure, fill->sentence, NULL, NULL);
 }
 
@@ -93,8 +173,8 @@ give_up(struct shedding_body *body)
     struct origin_fill *fill = container_of(body, struct origin_fill, body);
     const struct origin *origin = &fill->proxy->config.origin;
 
-    origin_fill_fail_early(fill, ENOBUFS);
-    origin->ops->cancel(origin->context, origin_fill_fetch(fill));
+    fail_early(fill, ENOBUFS);
+    origin->ops->cancel(origin->context, fill->fetch);
 }
 
 /* ---- the response ---------------------------------------------------------------------------- */
@@ -104,7 +184,7 @@ static unsigned
 notes_of(const struct origin_fill *fill, const struct fetch_head *head, struct span fields)
 {
     return origin_raw_notes(head, fields, &fill->sharing) |
-           (atomic_load(&fill->may_keep) ? 0u : HTTP_KNOWN_PASSING);
+           (origin_fill_may_keep(fill) ? 0u : HTTP_KNOWN_PASSING);
 }
 
 /* The object begins: 0 or an errno; EAGAIN if the leader's range is the origin's. */
@@ -116,39 +196,38 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head, struct spa
     uint64_t largest = origin_fill_largest(fill);
     int error;
 
-    origin_fill_explain(fill, origin_fill_why_unstored(fill, head->status));
+    origin_fill_explain(fill, origin_fill_why_unstored(fill, head->status, head->no_store));
     if (head->content_length > 0 && (uint64_t)head->content_length > largest)
         origin_fill_explain(fill, HTTP_REASON_TOO_LARGE);
     if (fill->reason)
-        atomic_store(&fill->may_keep, false);
+        atomic_store(&fill->keeping, KEEPING_NOT);
     if (origin_fill_misses_range(fill, head))
         return EAGAIN;
-    fill->completes = fill->ends_early && atomic_load(&fill->may_keep) &&
-                      head->content_length >= 0 &&
-                      (uint64_t)head->content_length <= proxy->config.range_fill;
-    fill->max_whole = atomic_load(&fill->may_keep) ? largest : ORIGIN_FILL_WINDOW;
+    fill->max_whole = origin_fill_may_keep(fill) ? largest : ORIGIN_FILL_WINDOW;
     error = cache_fill_head(
-        &fill->base, &(struct object_head){
-                         .status = head->status,
-                         .notes = fill->raw ? notes_of(fill, head, buf_span(&parts->fields)) : 0,
-                         .final_url = final_url,
-                         .fields = fill->raw ? buf_span(&parts->fields) : head->headers,
-                         .tags = buf_span(&parts->tags),
-                         .fetched_us = fill->sharing.born_us,
-                         .fresh_until_us = fill->sharing.fresh_until_us,
-                         .while_revalidate_us = fill->sharing.while_revalidate_us,
-                         .length = head->content_length,
-                         .max_length = fill->streams ? UINT64_MAX : proxy->config.max_body,
-                         .account = proxy->config.account,
-                     });
+        &fill->base,
+        &(struct object_head){
+            .status = head->status,
+            .notes =
+                request_is_raw(fill->request) ? notes_of(fill, head, buf_span(&parts->fields)) : 0,
+            .final_url = final_url,
+            .fields = request_is_raw(fill->request) ? buf_span(&parts->fields) : head->headers,
+            .tags = buf_span(&parts->tags),
+            .fetched_us = fill->sharing.born_us,
+            .fresh_until_us = fill->sharing.fresh_until_us,
+            .while_revalidate_us = fill->sharing.while_revalidate_us,
+            .length = head->content_length,
+            .max_length = request_streams(fill->request) ? UINT64_MAX : proxy->config.max_body,
+            .account = proxy->config.account,
+        });
     if (!error && head->content_length > 0)
         error = origin_fill_open_window_for(fill, (uint64_t)head->content_length);
     if (!error)
         error = origin_fill_check_wanted(fill);
     fill->body.give_up = give_up;
     if (!error)
-        shedding_add(&proxy->shedding, &fill->body, fill->client, object_size(fill->base.object),
-                     proxy_now_us(proxy));
+        shedding_add(&proxy->shedding, &fill->body, fill->request->client,
+                     object_size(fill->base.object), proxy_now_us(proxy));
     return error;
 }
 
@@ -158,11 +237,35 @@ add_tags(struct origin_fill *fill, struct span final_url, struct buf *tags)
 {
     const struct tag_rules *rules = fill->proxy->config.tag_rules;
 
-    if (fill->bypass)
+    if (origin_fill_bypasses(fill))
         return;
     if (!origin_fill_tags(fill, span_of(NULL, 0), tags) ||
         (rules && final_url.len && !tag_rules_apply(rules, final_url, tags)))
         origin_fill_untag(fill, tags);
+}
+
+/*
+ * The URL at the end of redirects, for the client: what names a member of the route becomes the
+ * client's URL for it, in *mapped. Empty if that is the URL of the request, or if the client has no
+ * URL for it.
+ */
+static struct span
+final_url_of(const struct origin_fill *fill, struct span url, struct buf *mapped)
+{
+    const struct origin_route *route = fill->request->route;
+    const struct span client_url = fill->request->url, none = span_of(NULL, 0);
+
+    if (span_equal(url, client_url))
+        return none;
+    if (!route)
+        return url;
+    if (origin_route_resolve(route, fill->member, client_url, url, mapped))
+        return span_equal(buf_span(mapped), client_url) ? none : buf_span(mapped);
+    /* Outside of the row, at a member, which may be a host of the inside. */
+    for (unsigned i = 0; i < route->count; i++)
+        if (http_have_same_origin(route->members[i].url, url))
+            return none;
+    return url;
 }
 
 static enum fetch_flow
@@ -175,16 +278,13 @@ fill_head(void *context, const struct fetch_head *head)
     struct buf mapped;
     int error = 0;
 
-    if (fill->passes_over)
-        return FETCH_ABORT;
     buf_init(&mapped, OBJECT_MAX_META);
-    shedding_charge_for(&fill->proxy->shedding, fill->client, NULL);
-    fill->no_store = head->no_store;
+    shedding_charge_for(&fill->proxy->shedding, fill->request->client, NULL);
     origin_raw_parts_init(&parts);
-    if (fill->raw) {
+    if (request_is_raw(fill->request)) {
         raw = origin_raw_head(fill, head, &parts, &error);
     } else {
-        final_url = origin_attempt_final_url(fill, head->final_url, &mapped);
+        final_url = final_url_of(fill, head->final_url, &mapped);
         add_tags(fill, final_url, &parts.tags);
     }
     if (raw == ORIGIN_RAW_HEAD)
@@ -194,11 +294,11 @@ fill_head(void *context, const struct fetch_head *head)
     origin_raw_parts_free(&parts);
     buf_free(&mapped);
     if (!error)
-        return FETCH_CONTINUE;
+        return raw == ORIGIN_RAW_REPEAT ? FETCH_REPEAT : FETCH_CONTINUE;
     if (error == EAGAIN)
         origin_fill_give_up_range(fill);
     else
-        origin_fill_fail_early(fill, error);
+        fail_early(fill, error);
     return FETCH_ABORT;
 }
 
@@ -209,9 +309,9 @@ fill_body(void *context, const void *bytes, size_t len)
     struct shedding *shedding = &fill->proxy->shedding;
     int error;
 
-    if (fill->ended || fill->again)
+    if (fill->stage == ORIGIN_FILL_ENDED)
         return FETCH_CONTINUE;
-    shedding_charge_for(shedding, fill->client, &fill->body);
+    shedding_charge_for(shedding, fill->request->client, &fill->body);
     origin_own_append(fill, bytes, len);
     error = origin_fill_check_wanted(fill);
     if (!error)
@@ -225,7 +325,7 @@ fill_body(void *context, const void *bytes, size_t len)
             error = cache_fill_append(&fill->base, bytes, len);
     }
     if (error && error != CACHE_FILL_PAUSE) {
-        origin_fill_fail_early(fill, error);
+        fail_early(fill, error);
         return FETCH_ABORT;
     }
     shedding_grow(shedding, &fill->body, object_size(fill->base.object),
@@ -238,23 +338,23 @@ fill_supply(void *context, void *buffer, size_t size, size_t *len)
 {
     struct origin_fill *fill = context;
 
-    fill->supplied = true;
-    return relay_supply(fill->relay, origin_fill_fetch(fill), buffer, size, len);
+    return relay_supply(fill->relay, fill->fetch, buffer, size, len);
 }
 
 static void
 finish(struct origin_fill *fill, int64_t total_us)
 {
-    int64_t born_us = fill->raw ? fill->sharing.born_us : proxy_now_us(fill->proxy);
+    int64_t born_us =
+        request_is_raw(fill->request) ? fill->sharing.born_us : proxy_now_us(fill->proxy);
     int64_t lifetime_us = sharing_lifetime(&fill->sharing, born_us);
     bool store;
 
-    origin_fill_explain(fill, origin_fill_why_unstored(fill, fill->base.object->status));
+    origin_fill_explain(fill, origin_fill_why_unstored(fill, fill->base.object->status, false));
     if (object_length(fill->base.object) > fill->max_whole)
         origin_fill_explain(fill, HTTP_REASON_TOO_LARGE);
-    store = atomic_load(&fill->may_keep) && !fill->reason;
+    store = origin_fill_may_keep(fill) && !fill->reason;
 
-    shedding_charge_for(&fill->proxy->shedding, fill->client, NULL);
+    shedding_charge_for(&fill->proxy->shedding, fill->request->client, NULL);
     /* The response may have become stale while it arrived. */
     if (fill->sharing.unshared)
         origin_fill_isolate(fill);
@@ -279,18 +379,6 @@ streams(const struct object_waiter *waiter, void *context)
     return waiter->streams;
 }
 
-/* The origin's 304 concerned nothing that the cache has: without conditions it sends an object. */
-static bool
-fetch_again(struct origin_fill *fill)
-{
-    struct origin_route_text text;
-    const struct fetch_request fetch =
-        origin_fill_fetch_request(fill, span_of(fill->lines.data, fill->plain), &text);
-
-    fill->again = fill->conditional = false;
-    return origin_fill_submit_again(fill, &fetch);
-}
-
 /* The fetch has failed. Returns the failure, also if an older object is used instead. */
 static enum failure
 fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
@@ -302,17 +390,18 @@ fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
 
     if (error == FETCH_DISPLACED)
         retries = is_of_another_client;
-    else if (error == FETCH_TOO_LARGE && !fill->streams && fill->base.stage == FILL_BEGUN)
+    else if (error == FETCH_TOO_LARGE && !request_streams(fill->request) &&
+             fill->base.stage == FILL_BEGUN)
         retries = streams;
-    if (origin_fill_is_disconnected(error) && fill->base.stage == FILL_BEGUN)
+    if (fetch_is_disconnected(error) && fill->base.stage == FILL_BEGUN)
         origin_raw_back_off(fill);
     if (origin_fill_writes(fill) && fill->base.stage == FILL_BEGUN)
         invalidation_unanswered(&fill->write);
     if (fill->base.stage != FILL_BEGUN ||
         !origin_raw_fall_back(
-            fill, origin_fill_is_disconnected(error) ? STALENESS_DISCONNECTED : STALENESS_IF_ERROR,
+            fill, fetch_is_disconnected(error) ? STALENESS_DISCONNECTED : STALENESS_IF_ERROR,
             failure))
-        cache_fill_fail(&fill->base, failure, sentence, retries, fill->client);
+        cache_fill_fail(&fill->base, failure, sentence, retries, fill->request->client);
     return failure;
 }
 
@@ -328,70 +417,229 @@ metric_of(enum failure failure)
     return (enum metric)((unsigned)METRIC_FETCHES_OK + (unsigned)failure);
 }
 
-/* A fetch from this member has ended; if it is repeated, another member is tried. */
+/* A fetch from the member has ended; if it is repeated, another member is tried. */
 static void
-report(const struct origin_fill *fill, unsigned member, enum failure failure, const char *sentence,
-       int64_t total_us, bool repeated)
+report(const struct origin_fill *fill, enum failure failure, const char *sentence, int64_t total_us,
+       bool repeated)
 {
     const struct proxy_config *config = &fill->proxy->config;
 
     metrics_add(config->metrics, metrics_fetcher_slot(config->metrics), metric_of(failure), 1);
     if (config->fetched)
-        config->fetched(
-            config->fetched_context,
-            &(struct proxy_fetched){
-                .url = object_url(fill->base.object),
-                .member = fill->route ? fill->route->members[member].url : span_of(NULL, 0),
-                .total_us = total_us,
-                .failure = failure,
-                .sentence = sentence,
-                .repeated = repeated,
-                .reason = fill->reason,
-            });
+        config->fetched(config->fetched_context,
+                        &(struct proxy_fetched){
+                            .url = object_url(fill->base.object),
+                            .member = fill->request->route
+                                          ? fill->request->route->members[fill->member].url
+                                          : span_of(NULL, 0),
+                            .total_us = total_us,
+                            .failure = failure,
+                            .sentence = sentence,
+                            .repeated = repeated,
+                            .reason = fill->reason,
+                        });
+}
+
+static void
+fill_again(void *context, enum fetch_error error, const char *sentence, int64_t total_us)
+{
+    struct origin_fill *fill = context;
+    const struct origin *origin = &fill->proxy->config.origin;
+
+    report(fill, failure_of_fetch(error), sentence, total_us, true);
+    if (origin_fill_check_wanted(fill) != 0)
+        origin->ops->cancel(origin->context, fill->fetch);
 }
 
 static void
 fill_done(void *context, enum fetch_error error, const char *sentence, int64_t total_us)
 {
     struct origin_fill *fill = context;
-    unsigned member = fill->choice.member;
-    enum failure failure;
+    enum failure failure = 0;
 
-    if (fill->again && error == FETCH_OK) {
-        if (fetch_again(fill))
-            return;
-        origin_fill_fail_early(fill, errno);
-    }
-    if (origin_attempt_goes_on(fill, error, sentence)) {
-        if (fill->passes_over)
-            report(fill, member, FAILURE_ORIGIN, "the status is 502, 503 or 504", total_us, true);
-        else
-            report(fill, member, failure_of_fetch(error), sentence, total_us, true);
-        if (origin_attempt_go_on(fill))
-            return;
-        origin_fill_fail_early(fill, errno);
-    }
     shedding_remove(&fill->proxy->shedding, &fill->body);
-    failure = fill->failure;
-    origin_own_end(fill, !failure && error == FETCH_OK, total_us);
-    if (failure)
-        sentence = fill->sentence;
-    else if (fill->ended)
+    origin_own_end(fill, fill->stage != ORIGIN_FILL_FAILED && error == FETCH_OK, total_us);
+    switch (fill->stage) {
+    case ORIGIN_FILL_RUNS:
+        if (error)
+            failure = fail(fill, error, sentence);
+        else
+            finish(fill, total_us);
+        break;
+    case ORIGIN_FILL_ENDED:
         sentence = "";
-    else if (error == FETCH_OK)
-        finish(fill, total_us);
-    else
-        failure = fail(fill, error, sentence);
-    report(fill, member, failure, sentence, total_us, false);
-    origin_fill_free(fill);
+        break;
+    case ORIGIN_FILL_FAILED:
+        failure = fill->failure;
+        sentence = fill->sentence;
+        break;
+    }
+    report(fill, failure, sentence, total_us, false);
+    free_fill(fill);
 }
 
-const struct fetch_sink origin_fill_sink = {
+static const struct fetch_sink sink = {
+    .member = fill_member,
+    .fields = fill_fields,
     .begin = fill_begin,
     .hop = fill_hop,
     .interim = fill_interim,
     .head = fill_head,
     .body = fill_body,
     .supply = fill_supply,
+    .again = fill_again,
     .done = fill_done,
 };
+
+/* ---- submission ------------------------------------------------------------------------------ */
+
+/*
+ * Is there user information in the authority of the URL (RFC 3986, section 3.2)? The fetcher, which
+ * parses the URL exactly, says so again with each response (struct fetch_hop); known now, no
+ * request waits for a response that is not shared.
+ */
+static bool
+has_user(struct span url)
+{
+    const char *end = url.ptr + url.len;
+    const char *c = memmem(url.ptr, url.len, "//", 2);
+
+    for (c = c ? c + 2 : end; c < end && *c != '/' && *c != '?' && *c != '#'; c++)
+        if (*c == '@')
+            return true;
+    return false;
+}
+
+/* Takes the token of a fetch: 0, or in how many microseconds there will be one. */
+static int64_t
+take_token(const struct origin_fill_order *order, int64_t now_us)
+{
+    if (order->rate == ORIGIN_FILL_RATED)
+        return client_take_fetch(order->request->client, now_us);
+    if (order->rate == ORIGIN_FILL_INDEBTED)
+        client_charge_fetch(order->request->client, now_us);
+    return 0;
+}
+
+/*
+ * Submits the fetch. False: refused, with the reason; `text`, of FAILURE_SENTENCE bytes, may have
+ * the sentence.
+ */
+static bool
+submit(struct origin_fill *fill, const struct origin_fill_order *order, char *text,
+       enum failure *why, const char **sentence)
+{
+    struct proxy *proxy = fill->proxy;
+    const struct origin *origin = &proxy->config.origin;
+    enum fetch_error invalid;
+    int64_t wait_us;
+    int error;
+
+    *why = FAILURE_INTERNAL;
+    *sentence = out_of_memory;
+    if (request_is_raw(fill->request) && !origin_raw_request(fill))
+        return false;
+    order->leader->sends_conditions = fill->conditions == CONDITIONS_CLIENTS;
+    /* Before anything is charged: a URL that cannot be fetched costs its client nothing. */
+    invalid = fetch_check_request(fill->request, origin_fill_fields(fill), text, FAILURE_SENTENCE);
+    if (invalid) {
+        *why = failure_of_fetch(invalid);
+        *sentence = text;
+        return false;
+    }
+    error = charge(fill);
+    if (error) {
+        *sentence = origin_fill_refusal(error, why);
+        return false;
+    }
+    wait_us = take_token(order, proxy_now_us(proxy));
+    if (wait_us) {
+        char wait[32];
+
+        *why = FAILURE_OVERLOADED;
+        snprintf(text, FAILURE_SENTENCE,
+                 "the rate of fetches for this client is used up; try again in %s",
+                 units_format_duration(wait_us, wait, sizeof(wait)));
+        *sentence = text;
+        return false;
+    }
+    if (proxy->config.follows_http && has_user(object_url(fill->base.object)))
+        origin_fill_isolate(fill);
+    if (origin_fill_writes(fill)) {
+        invalidation_init(&fill->write, proxy, fill->request->route, object_url(fill->base.object),
+                          request_is_owned(fill->request));
+        if (!invalidation_before(&fill->write)) {
+            *sentence = origin_fill_refusal(ENOBUFS, why);
+            return false;
+        }
+    }
+    fill->epoch = cache_epoch(proxy->config.cache);
+    if (origin->ops->submit(origin->context, fill->request, &sink, fill, &fill->fetch))
+        return true;
+    if (errno == ESHUTDOWN) {
+        *why = FAILURE_STOPPING;
+        *sentence = stopping;
+    }
+    return false;
+}
+
+static bool
+stores_objects(const struct proxy *proxy)
+{
+    struct cache_config config;
+
+    cache_get_config(proxy->config.cache, &config);
+    return config.policy.ops != NULL;
+}
+
+/* No other thread has the fill yet: its leader is not notified. */
+static void
+refuse(struct origin_fill *fill, struct origin_waiter *leader, enum failure why,
+       const char *sentence)
+{
+    leader->base.notify = object_waiter_ignore;
+    cache_fill_fail(&fill->base, why, sentence, origin_fill_is_no_leader, NULL);
+    free_fill(fill);
+}
+
+void
+origin_fill_refuse(struct proxy *proxy, struct cache_fill *base,
+                   const struct origin_fill_order *order, int error)
+{
+    struct origin_fill *fill = (struct origin_fill *)base;
+    enum failure why;
+    const char *sentence = origin_fill_refusal(error, &why);
+
+    fill->proxy = proxy;
+    fill->relay = order->relay;
+    refuse(fill, order->leader, why, sentence);
+}
+
+bool
+origin_fill_start(struct proxy *proxy, struct cache_fill *base,
+                  const struct origin_fill_order *order)
+{
+    struct origin_fill *fill = (struct origin_fill *)base;
+    enum failure why = FAILURE_INTERNAL;
+    const char *sentence = "";
+    char text[FAILURE_SENTENCE];
+
+    fill->proxy = proxy;
+    fill->request = request_retain(order->request);
+    fill->purpose = order->purpose;
+    fill->relay = order->relay;
+    fill->passes = order->passes;
+    sharing_init(&fill->own_sharing, false, proxy->config.max_age_us);
+    fill->wanted = order->wanted;
+    atomic_init(&fill->keeping, origin_fill_bypasses(fill) ? KEEPING_NOT
+                                : stores_objects(proxy)    ? KEEPING_STORED
+                                                           : KEEPING_WHOLE);
+    base->unwanted = origin_fill_unwanted;
+    sharing_init(&fill->sharing, !proxy->config.follows_http, proxy->config.max_age_us);
+    if ((fill->purpose != ORIGIN_FILL_REFRESHES ||
+         !backoff_holds(&proxy->backoff, base->key, proxy_now_us(proxy))) &&
+        submit(fill, order, text, &why, &sentence))
+        return true;
+    refuse(fill, order->leader, why, sentence);
+    return false;
+}

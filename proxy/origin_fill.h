@@ -30,10 +30,8 @@
 
 #include "base/clients.h"
 #include "cache/fill.h"
-#include "http/method.h"
 #include "proxy/invalidation.h"
 #include "proxy/proxy.h"
-#include "proxy/range_rules.h"
 #include "proxy/body_relay.h"
 
 /* Requests look up without waiting for each other for this long after an unshared response. */
@@ -59,6 +57,14 @@
 #define ORIGIN_FILL_UNWANTED_US ((int64_t)60 * 1000000)
 #define ORIGIN_FILL_REFRESH_US ((int64_t)600 * 1000000)
 
+/* What of the whole a request with a range asks for, whose response is not there yet (RFC 9110
+ * section 14). */
+enum range_wanted {
+    RANGE_WHOLE,  /* there is no range, or one that is ignored */
+    RANGE_TO_END, /* all but what is near the beginning */
+    RANGE_PART,   /* any other range, or several */
+};
+
 /* What waits for an object: `base` is what the cache sees. */
 struct origin_waiter {
     struct object_waiter base;
@@ -78,32 +84,26 @@ enum origin_fill_rate {
     ORIGIN_FILL_INDEBTED, /* its client has waited already: it takes a token whatever it costs */
 };
 
-/* What an object is filled for. Spans are valid during the call. */
-struct origin_fill_request {
-    struct origin_waiter *leader; /* whose lookup gave the fill */
-    struct client *client;        /* that it is fetched for; NULL: there was no memory for it */
-    struct span method;           /* of the request; empty: GET */
-    enum http_method method_id;
-    struct span fields;           /* likewise */
-    size_t waiting_bytes;         /* what the request takes beside the fill; counted with it */
-    bool streams;                 /* a front does that waits for it, or may */
-    bool bypass;                  /* the object is not stored, whatever the origin says */
-    enum http_reason passes;      /* why, or why the leader's lookup passed the cache */
-    enum origin_fill_rate rate;
-    struct origin_route *route;   /* to the origin, which must stay; NULL: the URL itself */
+/* Who gets the response. */
+enum origin_fill_purpose {
+    ORIGIN_FILL_SHARES,    /* all that wait, and the cache */
+    ORIGIN_FILL_REFRESHES, /* the cache: the leader has left when the fetch begins */
+    ORIGIN_FILL_PASSES,    /* the leader alone, as far as is known; the cache, if all may have it */
+    ORIGIN_FILL_SEPARATES, /* the leader alone. What is stored stays unless the response replaces
+                              it */
+    ORIGIN_FILL_BYPASSES,  /* the leader alone. The cache does not get it, whatever the origin says
+                            */
+};
 
-    /* Of raw requests; see struct exchange. */
-    bool raw;
-    bool owned;
-    bool background; /* the leader does not wait: it leaves when the fetch has begun */
-    bool as_is;      /* the client's conditions and range are the origin's to evaluate */
-    bool alone;      /* no other request waits for it, and what is stored stays unless the response
-                        replaces it */
+/* What an object is filled for. */
+struct origin_fill_order {
+    const struct request *request; /* kept: the fill takes a reference of its own */
+    struct origin_waiter *leader;  /* whose lookup gave the fill */
+    enum origin_fill_purpose purpose;
+    enum http_reason passes;  /* why the cache does not get it, or the leader's lookup passed it */
     enum range_wanted wanted; /* by a range that is not sent */
-    bool whole_server;
     struct relay *relay;         /* a reference that the fill releases; NULL: none */
-    bool has_body;               /* the relay has the body of the request, */
-    int64_t body_length;         /* of which this is the length; -1: unknown */
+    enum origin_fill_rate rate;
 };
 
 /* cache_request.fill_size for fills that origin_fill_start() is to get. */
@@ -117,7 +117,11 @@ size_t origin_fill_size(void);
  * with a number of enum failure and a sentence, to be taken: it is not notified of it.
  */
 bool origin_fill_start(struct proxy *proxy, struct cache_fill *fill,
-                       const struct origin_fill_request *request);
+                       const struct origin_fill_order *order);
+
+/* Instead of it: refuses the fill, for a reason as errno states it (origin_fill_refusal()). */
+void origin_fill_refuse(struct proxy *proxy, struct cache_fill *fill,
+                        const struct origin_fill_order *order, int error);
 
 /*
  * Why a request may not wait, as errno states it: EDQUOT (its client's waiting requests take as

@@ -10,7 +10,51 @@
 #include "http/reference.h"
 #include "http/storing.h"
 #include "http/variant.h"
-#include "proxy/origin_fill_parts.h"
+#include "proxy/filling.h"
+
+/*
+ * Begins a fill for the cache that no request has led to, beside this one: of its URL and the
+ * variant. NULL if the cache has an answer already, or without memory; the waiter has to stay until
+ * the end.
+ */
+static struct cache_fill *
+begin_beside(const struct origin_fill *fill, struct span variant, struct object_waiter *waiter)
+{
+    const struct cache_key key = cache_key_of_variant(object_url(fill->base.object), variant);
+    struct cache *cache = fill->proxy->config.cache;
+    struct cache_found found;
+
+    *waiter = (struct object_waiter){.notify = object_waiter_ignore};
+    if (cache_lookup(
+            cache, &key,
+            &(struct cache_request){.waiter = waiter, .fill_size = sizeof(struct cache_fill)},
+            proxy_now_us(fill->proxy), &found) == CACHE_BUSY) {
+        cache_leave(cache, waiter);
+        object_waiter_clear(waiter);
+    }
+    object_release(&found.object);
+    return found.fill;
+}
+
+/* It has been finished or has failed. Clears *beside. */
+static void
+end_beside(struct cache_fill **beside, struct object_waiter *waiter)
+{
+    cache_fill_free(*beside);
+    *beside = NULL;
+    object_waiter_take(waiter);
+    object_waiter_clear(waiter);
+}
+
+/* It fails: requests that have joined it look up again, or break off after its head. Clears
+ * *beside. */
+static void
+drop_beside(struct cache_fill **beside, struct object_waiter *waiter, bool has_head)
+{
+    cache_fill_fail(*beside, FAILURE_ORIGIN, "the response broke off",
+                    has_head ? NULL : origin_fill_is_no_leader, NULL);
+    end_beside(beside, waiter);
+}
 
 /* Longer bodies are not kept twice, nor those whose length is not known. */
 #define OWN_MAX ((uint64_t)1 << 20)
@@ -24,13 +68,13 @@ names_url(const struct origin_fill *fill, struct span reference)
     bool same;
 
     buf_init(&location, OBJECT_MAX_META);
-    same = http_resolve_same_origin(url, reference, &location) &&
-           span_equal(buf_span(&location), url);
+    same =
+        http_resolve_same_origin(url, reference, &location) && span_equal(buf_span(&location), url);
     buf_reset(&location);
-    same = same || (fill->route &&
-                    origin_route_resolve(fill->route, fill->choice.member, url, reference,
-                                         &location) &&
-                    span_equal(buf_span(&location), url));
+    same = same ||
+           (fill->request->route &&
+            origin_route_resolve(fill->request->route, fill->member, url, reference, &location) &&
+            span_equal(buf_span(&location), url));
     buf_free(&location);
     return same;
 }
@@ -53,14 +97,14 @@ static bool
 is_storable(struct origin_fill *fill, const struct fetch_head *head)
 {
     const struct proxy *proxy = fill->proxy;
-    const struct http_storing_rules rules = proxy_storing_rules(proxy, fill->owned);
+    const struct http_storing_rules rules =
+        proxy_storing_rules(proxy, request_is_owned(fill->request));
     const struct http_received received = {
         .method = HTTP_POST,
-        .request_lines = span_of(fill->lines.data, fill->plain),
+        .request_lines = origin_fill_selecting(fill),
         .status = head->status,
         .lines = head->headers,
-        .arrival = {.wall_s = proxy_wall_s(proxy),
-                    .waited_us = fill->waited_us},
+        .arrival = {.wall_s = proxy_wall_s(proxy), .waited_us = fill->waited_us},
         .own_location = true,
     };
     struct http_vary vary;
@@ -75,13 +119,13 @@ is_storable(struct origin_fill *fill, const struct fetch_head *head)
  * invalidated the same since the request was sent.
  */
 static void
-begin_beside(struct origin_fill *fill)
+begin_own(struct origin_fill *fill)
 {
     const struct cache_change *change = &fill->write.change;
 
     if (change->latest > fill->epoch)
         return;
-    fill->own = origin_fill_beside(fill, span_str(RAW_VARIANT), &fill->own_waiter);
+    fill->own = begin_beside(fill, span_str(RAW_VARIANT), &fill->own_waiter);
     if (fill->own)
         cache_fill_dates_from(fill->own, fill->epoch, change->epoch);
 }
@@ -117,22 +161,22 @@ void
 origin_own_begin(struct origin_fill *fill, const struct fetch_head *head,
                  const struct origin_raw_parts *parts)
 {
-    if (!fill->raw || fill->method != HTTP_POST || fill->sharing.any || head->content_length < 0 ||
-        head->content_length > (int64_t)OWN_MAX || !is_own_location(fill, head->headers) ||
-        !is_storable(fill, head))
+    if (!request_is_raw(fill->request) || fill->request->method != HTTP_POST || fill->sharing.any ||
+        head->content_length < 0 || head->content_length > (int64_t)OWN_MAX ||
+        !is_own_location(fill, head->headers) || !is_storable(fill, head))
         return;
-    begin_beside(fill);
+    begin_own(fill);
     if (fill->own && !fill->own_sharing.joinable)
         cache_fill_restrict(fill->own, FILL_VALIDATE, 0);
     if (fill->own && !begin_object(fill, head, parts))
-        origin_fill_drop_beside(&fill->own, &fill->own_waiter, false);
+        drop_beside(&fill->own, &fill->own_waiter, false);
 }
 
 void
 origin_own_append(struct origin_fill *fill, const void *bytes, size_t len)
 {
     if (fill->own && cache_fill_append(fill->own, bytes, len) != 0)
-        origin_fill_drop_beside(&fill->own, &fill->own_waiter, true);
+        drop_beside(&fill->own, &fill->own_waiter, true);
 }
 
 void
@@ -141,10 +185,10 @@ origin_own_end(struct origin_fill *fill, bool complete, int64_t total_us)
     int64_t born_us = fill->own_sharing.born_us;
 
     if (fill->own && !complete)
-        origin_fill_drop_beside(&fill->own, &fill->own_waiter, true);
+        drop_beside(&fill->own, &fill->own_waiter, true);
     if (!fill->own)
         return;
     cache_fill_finish(fill->own, true, (uint64_t)total_us, born_us,
                       sharing_lifetime(&fill->own_sharing, born_us));
-    origin_fill_end_beside(&fill->own, &fill->own_waiter);
+    end_beside(&fill->own, &fill->own_waiter);
 }

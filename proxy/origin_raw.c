@@ -7,18 +7,11 @@
 #include "http/update.h"
 #include "http/variant.h"
 #include "proxy/invalidation.h"
-#include "proxy/origin_fill_parts.h"
+#include "proxy/filling.h"
 #include "proxy/staleness.h"
 
 #define PARTIAL_CONTENT 206u /* RFC 9110 section 15.3.7 */
 #define PROXY_CHALLENGE 407u /* section 15.5.8 */
-
-/* The request's lines as the origin's response is selected by them. */
-static struct span
-request_lines(const struct origin_fill *fill)
-{
-    return span_of(fill->lines.data, fill->plain);
-}
 
 /* Does a line concern what its client has? */
 enum line_kind {
@@ -68,24 +61,24 @@ has_line(struct span lines, enum line_kind kind)
 }
 
 bool
-origin_raw_request(struct origin_fill *fill, struct span fields)
+origin_raw_request(struct origin_fill *fill)
 {
+    const struct span fields = fill->request->fields;
     const struct object *previous = cache_fill_previous(&fill->base);
 
     buf_init(&fill->lines, OBJECT_MAX_META);
-    if (fill->as_is)
+    if (origin_fill_is_as_is(fill))
         buf_append(&fill->lines, fields.ptr, fields.len);
     else
         (void)append_lines(fields, LINE_FOR_ALL, &fill->lines);
     fill->plain = fill->lines.len;
-    if (!fill->as_is) {
-        fill->conditional =
-            previous &&
-            http_write_validation(object_fields(previous), proxy_wall_s(fill->proxy), &fill->lines);
-        fill->forwards = !fill->conditional && !fill->background &&
-                         append_lines(fields, LINE_CONDITION, &fill->lines);
-        fill->ends_early =
-            fill->wanted != RANGE_WHOLE || (fill->conditional && http_has_condition(fields));
+    if (!origin_fill_is_as_is(fill)) {
+        if (previous &&
+            http_write_validation(object_fields(previous), proxy_wall_s(fill->proxy), &fill->lines))
+            fill->conditions = CONDITIONS_OURS;
+        else if (fill->purpose != ORIGIN_FILL_REFRESHES &&
+                 append_lines(fields, LINE_CONDITION, &fill->lines))
+            fill->conditions = CONDITIONS_CLIENTS;
     }
     return !buf_failed(&fill->lines);
 }
@@ -97,11 +90,12 @@ origin_raw_request(struct origin_fill *fill, struct span fields)
 static void
 evaluate(struct origin_fill *fill, const struct http_received *about)
 {
-    const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->owned);
+    const struct http_storing_rules rules =
+        proxy_storing_rules(fill->proxy, request_is_owned(fill->request));
     struct http_received received = *about;
 
     received.method = HTTP_GET;
-    received.request_lines = request_lines(fill);
+    received.request_lines = origin_fill_selecting(fill);
     received.arrival =
         (struct http_arrival){.wall_s = proxy_wall_s(fill->proxy), .waited_us = fill->waited_us};
     sharing_add_raw(&fill->sharing, &received, &rules, proxy_now_us(fill->proxy));
@@ -124,8 +118,9 @@ may_fall_back(const struct origin_fill *fill, enum staleness why)
     /* A stored error is no better than the one that has come. */
     if (why == STALENESS_IF_ERROR && previous && is_error(previous->status))
         return false;
-    return fill->raw && !fill->as_is && previous &&
-           staleness_permits(proxy, previous, fill->owned, why, 0, proxy_now_us(proxy));
+    return request_is_raw(fill->request) && !origin_fill_is_as_is(fill) && previous &&
+           staleness_permits(proxy, previous, request_is_owned(fill->request), why, 0,
+                             proxy_now_us(proxy));
 }
 
 /* Had the request, as the origin got it, the condition or the range that this status answers? */
@@ -133,8 +128,8 @@ static bool
 was_asked(const struct origin_fill *fill, unsigned status)
 {
     if (status == HTTP_CONDITION_NOT_MODIFIED)
-        return fill->conditional || fill->forwards || has_line(request_lines(fill), LINE_CONDITION);
-    return status != PARTIAL_CONTENT || has_line(request_lines(fill), LINE_PART);
+        return fill->conditions || has_line(origin_fill_selecting(fill), LINE_CONDITION);
+    return status != PARTIAL_CONTENT || has_line(origin_fill_selecting(fill), LINE_PART);
 }
 
 /*
@@ -146,13 +141,12 @@ static void
 isolate_unasked(struct origin_fill *fill, unsigned status)
 {
     struct sharing *sharing = &fill->sharing;
-    bool marks = !fill->as_is && !cache_fill_previous(&fill->base);
+    bool marks = !origin_fill_is_as_is(fill) && !cache_fill_previous(&fill->base);
 
     sharing->unshared = status == PARTIAL_CONTENT ? HTTP_REASON_PARTIAL : HTTP_REASON_STATUS;
-    sharing->by_request = false;
     sharing->joinable = sharing->storable = false;
-    atomic_store(&fill->may_keep, false);
-    if (!fill->bypass)
+    atomic_store(&fill->keeping, KEEPING_NOT);
+    if (!origin_fill_bypasses(fill))
         cache_fill_restrict(&fill->base, FILL_PRIVATE,
                             marks ? proxy_now_us(fill->proxy) + ORIGIN_FILL_BRIEF_US : 0);
 }
@@ -162,7 +156,7 @@ origin_raw_hop(struct origin_fill *fill, const struct fetch_hop *hop)
 {
     fill->waited_us = hop->waited_us;
     /* What a 304 means is known when it has updated the previous object. */
-    if (fill->conditional && hop->status == 304)
+    if (fill->conditions == CONDITIONS_OURS && hop->status == 304)
         return;
     evaluate(fill, &(struct http_received){.status = hop->status, .lines = hop->lines});
     if (!was_asked(fill, hop->status)) {
@@ -171,7 +165,6 @@ origin_raw_hop(struct origin_fill *fill, const struct fetch_hop *hop)
     }
     if (hop->has_user && !fill->sharing.any) {
         fill->sharing.unshared = HTTP_REASON_USER_INFO;
-        fill->sharing.by_request = false;
     }
     /* The previous object stays where it may be used instead: origin_raw_head() decides. */
     if (fill->sharing.unshared &&
@@ -204,7 +197,7 @@ origin_raw_parts_free(struct origin_raw_parts *parts)
 static void
 read_tags(struct origin_fill *fill, struct span lines, struct buf *tags)
 {
-    if (fill->bypass || origin_fill_tags(fill, lines, tags))
+    if (origin_fill_bypasses(fill) || origin_fill_tags(fill, lines, tags))
         return;
     origin_fill_untag(fill, tags);
 }
@@ -226,7 +219,8 @@ write_proxy_challenges(struct span lines, struct buf *fields)
 static bool
 write_parts(struct origin_fill *fill, const struct fetch_head *head, struct origin_raw_parts *parts)
 {
-    const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->owned);
+    const struct http_storing_rules rules =
+        proxy_storing_rules(fill->proxy, request_is_owned(fill->request));
     struct span lines = head->headers;
 
     read_tags(fill, lines, &parts->tags);
@@ -252,7 +246,7 @@ learn_codings(struct origin_fill *fill, const struct fetch_head *head, struct ht
     if (names)
         http_vary_recall(vary, object_fields(names));
     object_release(&names);
-    http_vary_observe(vary, request_lines(fill), head->status, head->headers);
+    http_vary_observe(vary, origin_fill_selecting(fill), head->status, head->headers);
 }
 
 /*
@@ -276,10 +270,11 @@ select_variant(struct origin_fill *fill, const struct fetch_head *head)
     buf_init(&names, HTTP_VARY_TEXT);
     buf_init(&variant, OBJECT_MAX_VARIANT);
     http_vary_write(&vary, &names);
-    selected = buf_append(&variant, base.ptr, base.len) &&
-               (vary.count == 0 || http_variant_key(&vary, request_lines(fill), &variant)) &&
-               !buf_failed(&names) &&
-               cache_fill_vary(&fill->base, base, buf_span(&names), buf_span(&variant));
+    selected =
+        buf_append(&variant, base.ptr, base.len) &&
+        (vary.count == 0 || http_variant_key(&vary, origin_fill_selecting(fill), &variant)) &&
+        !buf_failed(&names) &&
+        cache_fill_vary(&fill->base, base, buf_span(&names), buf_span(&variant));
     buf_free(&names);
     buf_free(&variant);
     if (selected)
@@ -302,7 +297,7 @@ keep_apart(struct origin_fill *fill, bool marks)
 
     if (sharing->unshared)
         origin_fill_isolate(fill);
-    else if (!sharing->joinable && !fill->bypass)
+    else if (!sharing->joinable && !origin_fill_bypasses(fill))
         cache_fill_restrict(&fill->base, sharing->storable ? FILL_VALIDATE : FILL_PRIVATE,
                             marks ? proxy_now_us(fill->proxy) + marked_us : 0);
 }
@@ -332,7 +327,7 @@ refresh(struct origin_fill *fill, const struct fetch_head *head, struct origin_r
     /* One that is stored is there at once. */
     keep_apart(fill, !fill->sharing.storable);
     read_tags(fill, buf_span(fields), &parts->tags);
-    origin_fill_explain(fill, origin_fill_why_unstored(fill, previous->status));
+    origin_fill_explain(fill, origin_fill_why_unstored(fill, previous->status, head->no_store));
     return cache_fill_refresh(
         &fill->base,
         &(struct object_head){.status = previous->status,
@@ -352,7 +347,7 @@ origin_raw_fall_back(struct origin_fill *fill, enum staleness why, unsigned numb
         return false;
     origin_fill_explain(fill, staleness_reason(why));
     cache_fill_fall_back(&fill->base, number);
-    fill->ended = true;
+    fill->stage = ORIGIN_FILL_ENDED;
     return true;
 }
 
@@ -361,8 +356,17 @@ origin_raw_back_off(struct origin_fill *fill)
 {
     struct proxy *proxy = fill->proxy;
 
-    if (fill->raw && !fill->as_is && cache_fill_previous(&fill->base))
+    if (request_is_raw(fill->request) && !origin_fill_is_as_is(fill) &&
+        cache_fill_previous(&fill->base))
         backoff_add(&proxy->backoff, fill->base.key, proxy_now_us(proxy));
+}
+
+/* Without conditions the origin sends an object. */
+static enum origin_raw
+repeat(struct origin_fill *fill)
+{
+    fill->conditions = CONDITIONS_NONE;
+    return ORIGIN_RAW_REPEAT;
 }
 
 /* A 304 to our own conditions. */
@@ -371,24 +375,19 @@ confirmed(struct origin_fill *fill, const struct fetch_head *head, struct origin
           int *error)
 {
     const struct object *previous = cache_fill_previous(&fill->base);
-    const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->owned);
+    const struct http_storing_rules rules =
+        proxy_storing_rules(fill->proxy, request_is_owned(fill->request));
     struct span before = object_fields(previous);
     struct buf *fields = &parts->fields;
 
-    if (!http_not_modified_concerns(head->headers, before, proxy_wall_s(fill->proxy))) {
-        fill->again = true;
-        return ORIGIN_RAW_TAKEN;
-    }
+    if (!http_not_modified_concerns(head->headers, before, proxy_wall_s(fill->proxy)))
+        return repeat(fill);
     /* Where the updated fields are too many, or too long, a new response may have fewer. */
-    if (!http_update_fields(before, head->headers, &rules, proxy_wall_s(fill->proxy), fields)) {
-        fill->again = true;
-        return ORIGIN_RAW_TAKEN;
-    }
+    if (!http_update_fields(before, head->headers, &rules, proxy_wall_s(fill->proxy), fields))
+        return repeat(fill);
     /* Under other names the object is not that of its variant: a new response is. */
-    if (!varies_alike(fill, before, buf_span(fields))) {
-        fill->again = true;
-        return ORIGIN_RAW_TAKEN;
-    }
+    if (!varies_alike(fill, before, buf_span(fields)))
+        return repeat(fill);
     evaluate(fill, &(struct http_received){.status = previous->status,
                                            .lines = buf_span(fields),
                                            .validated_by = head->headers,
@@ -397,16 +396,14 @@ confirmed(struct origin_fill *fill, const struct fetch_head *head, struct origin
      * The stored body may be that of another user: origins give the same entity tag to all. So it
      * is neither given to this request nor stored again, if it is one client's as updated.
      */
-    if (fill->sharing.by_user ||
-        (fill->sharing.unshared && sharing_made_for(fill->sharing.notes))) {
-        fill->again = true;
-        return ORIGIN_RAW_TAKEN;
-    }
+    if (http_is_for_credentials(fill->sharing.refusal) ||
+        (fill->sharing.unshared && sharing_made_for(fill->sharing.notes)))
+        return repeat(fill);
     *error = refresh(fill, head, parts);
     if (*error)
         return ORIGIN_RAW_ERROR;
     backoff_clear(&fill->proxy->backoff, fill->base.key);
-    fill->ended = true;
+    fill->stage = ORIGIN_FILL_ENDED;
     return ORIGIN_RAW_TAKEN;
 }
 
@@ -426,14 +423,14 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
 
     *error = 0;
     if (origin_fill_writes(fill))
-        invalidation_after(&fill->write, fill->choice.member, head->status, head->headers);
-    if (head->status == 304 && fill->conditional)
+        invalidation_after(&fill->write, fill->member, head->status, head->headers);
+    if (head->status == 304 && fill->conditions == CONDITIONS_OURS)
         return confirmed(fill, head, parts, error);
     /*
      * To a client of a forward proxy that challenge would be the proxy's own (RFC 9110 section
      * 11.7.1). In front of a server it is passed on, as other gateways do.
      */
-    if (head->status == PROXY_CHALLENGE && !fill->owned)
+    if (head->status == PROXY_CHALLENGE && !request_is_owned(fill->request))
         *error = EPERM;
     if (is_error(head->status)) {
         origin_raw_back_off(fill);
@@ -444,17 +441,17 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
     }
     if (!asked)
         origin_raw_back_off(fill);
-    else if (!fill->bypass && !fill->as_is && !is_error(head->status))
+    else if (!origin_fill_bypasses(fill) && !origin_fill_is_as_is(fill) && !is_error(head->status))
         backoff_clear(&proxy->backoff, fill->base.key);
-    if (asked && fill->forwards && answers_conditions(head->status)) {
+    if (asked && fill->conditions == CONDITIONS_CLIENTS && answers_conditions(head->status)) {
         /* It says nothing about what others are to get, or what is stored. */
-        atomic_store(&fill->may_keep, false);
+        atomic_store(&fill->keeping, KEEPING_NOT);
         cache_fill_restrict(&fill->base, FILL_PRIVATE, 0);
-    } else if (asked && !fill->bypass && !*error) {
+    } else if (asked && !origin_fill_bypasses(fill) && !*error) {
         select_variant(fill, head);
         /* An object may outlast errors of the origin, and what a user's request was answered. */
-        keep_apart(fill,
-                   !fill->alone && (!is_error(head->status) || !cache_fill_previous(&fill->base)));
+        keep_apart(fill, fill->purpose != ORIGIN_FILL_SEPARATES &&
+                             (!is_error(head->status) || !cache_fill_previous(&fill->base)));
     }
     if (!*error && !write_parts(fill, head, parts))
         *error = ENOMEM;

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "fetch/fetch.h"
 #include "http/storing.h"
-#include "proxy/origin_route.h"
 
 static int64_t
 monotonic_us(void *context)
@@ -20,6 +19,8 @@ wall_us(void *context)
     (void)context;
     return clock_wall_us();
 }
+
+const struct origin_ops origin_fetcher = {fetcher_submit, fetcher_resume, fetcher_cancel};
 
 const struct proxy_clock proxy_clock_system = {.monotonic_us = monotonic_us, .wall_us = wall_us};
 
@@ -83,31 +84,4 @@ proxy_normal_prefix(const struct proxy *proxy, struct span prefix)
 {
     return proxy->config.follows_http ? fetch_normal_prefix(prefix, spelling, sizeof(spelling))
                                       : prefix;
-}
-
-static void
-report_member(const struct proxy *proxy, const struct origin_route *route, unsigned member,
-              int64_t left_us, const char *reason)
-{
-    if (proxy->config.member)
-        proxy->config.member(&(struct proxy_member){
-            .url = route->members[member].url, .left_us = left_us, .reason = reason});
-}
-
-void
-proxy_leave_member(struct proxy *proxy, struct origin_route *route,
-                   const struct origin_choice *choice, const char *reason)
-{
-    int64_t left_us = origin_route_failed(route, choice, proxy_now_us(proxy));
-
-    if (left_us)
-        report_member(proxy, route, choice->member, left_us, reason);
-}
-
-void
-proxy_use_member(struct proxy *proxy, struct origin_route *route,
-                 const struct origin_choice *choice)
-{
-    if (origin_route_succeeded(route, choice))
-        report_member(proxy, route, choice->member, 0, "");
 }

@@ -39,20 +39,11 @@ struct proxy_fetched {
     int64_t total_us;
     enum failure failure; /* 0: none */
     const char *sentence; /* about the failure */
-    bool repeated;        /* another member of the row is tried: proxy_config.member() says why */
+    bool repeated;        /* another member of the row is tried: origin_route.changed() says why */
     enum http_reason reason; /* why the response is not stored, or an expired one is used */
 };
 
-/* A member of a row is left, or is used again; likewise. */
-struct proxy_member {
-    struct span url;
-    int64_t left_us; /* for how long; 0: it is used again */
-    const char *reason;
-};
-
 struct http_storing_rules;
-struct origin_choice;
-struct origin_route;
 struct tag_rules;
 
 /* None of the parts is owned; all outlive the proxy. */
@@ -88,7 +79,6 @@ struct proxy_config {
     void (*fetched)(void *context, const struct proxy_fetched *fetched); /* NULL: not wanted.
                                                                             [fetcher's thread] */
     void *fetched_context;
-    void (*member)(const struct proxy_member *member); /* NULL: not wanted. [any thread] */
 };
 
 struct proxy {
@@ -147,11 +137,5 @@ proxy_wall_s(const struct proxy *proxy)
  * bodies (shedding.h). Returns the bytes given up. [fetcher's thread]
  */
 size_t proxy_shed(struct proxy *proxy, size_t bytes);
-
-/* origin_route_failed() and origin_route_succeeded(), reported by config.member. */
-void proxy_leave_member(struct proxy *proxy, struct origin_route *route,
-                        const struct origin_choice *choice, const char *reason);
-void proxy_use_member(struct proxy *proxy, struct origin_route *route,
-                      const struct origin_choice *choice);
 
 #endif

@@ -57,11 +57,11 @@ is_for_one(enum http_reason refusal)
            refusal != HTTP_REASON_UNSTATED && refusal != HTTP_REASON_STALE;
 }
 
-static bool
-is_by_request(enum http_reason refusal)
+bool
+sharing_is_by_request(const struct sharing *sharing)
 {
-    return refusal == HTTP_REASON_REQUEST_NO_STORE || refusal == HTTP_REASON_PARTIAL ||
-           http_is_for_credentials(refusal);
+    return sharing->unshared == HTTP_REASON_REQUEST_NO_STORE ||
+           sharing->unshared == HTTP_REASON_PARTIAL || http_is_for_credentials(sharing->unshared);
 }
 
 static unsigned
@@ -100,8 +100,6 @@ sharing_add_raw(struct sharing *sharing, const struct http_received *received,
         sharing->storable && !storing.always_validate && storing.lifetime_us > storing.age_us;
     sharing->unshared = is_for_one(storing.refusal) ? storing.refusal : HTTP_REASON_NONE;
     sharing->refusal = storing.refusal;
-    sharing->by_request = is_by_request(storing.refusal);
-    sharing->by_user = http_is_for_credentials(storing.refusal);
     sharing->notes = notes_of(&storing);
     sharing->born_us = now_us - storing.age_us;
     sharing->fresh_until_us =

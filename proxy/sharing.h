@@ -29,9 +29,6 @@ struct sharing {
     bool validates; /* a response that is not fresh is of use */
     bool storable;
     enum http_reason refusal; /* why it is not storable, whether or not it is unshared */
-    bool by_request; /* `unshared` is because of what the request has: Authorization, Cookie,
-                        no-store, or a range, and not because of the response */
-    bool by_user;    /* `unshared` is because of Authorization or Cookie */
     unsigned notes;  /* what an object of the response has as notes because of this */
     bool joinable;   /* requests that wait for the response may have it */
     int64_t born_us; /* when its age was 0 */
@@ -58,6 +55,10 @@ void sharing_add_hop(struct sharing *sharing, const struct fetch_hop *hop, int64
  */
 void sharing_add_raw(struct sharing *sharing, const struct http_received *received,
                      const struct http_storing_rules *rules, int64_t now_us);
+
+/* Is it unshared because of what the request has (Authorization, Cookie, no-store, a range), and
+ * not because of the response? */
+bool sharing_is_by_request(const struct sharing *sharing);
 
 /* For struct http_received: what the response was made for, by the notes of its object. */
 unsigned sharing_made_for(unsigned notes);

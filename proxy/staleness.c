@@ -15,6 +15,23 @@ staleness_reason(enum staleness why)
     return reasons[why];
 }
 
+/* What the object is, as a response that was made for these credentials. */
+static void
+evaluate(const struct proxy *proxy, const struct object *object, bool owned, unsigned made_for,
+         struct http_storing *storing)
+{
+    const struct http_received received = {
+        .method = HTTP_GET,
+        .status = object->status,
+        .lines = object_fields(object),
+        .arrival.wall_s = proxy_wall_s(proxy),
+        .made_for = made_for,
+    };
+    const struct http_storing_rules rules = proxy_storing_rules(proxy, owned);
+
+    http_evaluate_response(&received, &rules, storing);
+}
+
 /* Is the object used although no fetch has been tried? */
 static bool
 is_hit(enum staleness why)
@@ -34,19 +51,12 @@ bool
 staleness_permits(const struct proxy *proxy, const struct object *object, bool owned,
                   enum staleness why, int64_t accepted_us, int64_t now_us)
 {
-    const struct http_received received = {
-        .method = HTTP_GET,
-        .status = object->status,
-        .lines = object_fields(object),
-        .arrival.wall_s = proxy_wall_s(proxy),
-    };
-    const struct http_storing_rules rules = proxy_storing_rules(proxy, owned);
     struct http_storing storing;
     int64_t permitted_us = 0, lifetime_us = object_lifetime(object);
 
     if (lifetime_us == INT64_MAX || (is_hit(why) && is_too_old(proxy, object, now_us)))
         return false;
-    http_evaluate_response(&received, &rules, &storing);
+    evaluate(proxy, object, owned, 0, &storing);
     switch (why) {
     case STALENESS_ACCEPTED:
         permitted_us = storing.may_be_stale ? accepted_us : 0;
@@ -64,4 +74,14 @@ staleness_permits(const struct proxy *proxy, const struct object *object, bool o
         break;
     }
     return permitted_us > 0 && object_age(object, now_us) - lifetime_us <= permitted_us;
+}
+
+bool
+user_rules_permit_stale(const struct proxy *proxy, const struct object *object, bool owned,
+                        struct span request_lines)
+{
+    struct http_storing storing;
+
+    evaluate(proxy, object, owned, http_credentials_of(request_lines), &storing);
+    return !http_is_for_credentials(storing.refusal);
 }

@@ -77,7 +77,7 @@ report_fetched(void *context, const struct proxy_fetched *fetched)
 
 /* At most a line for each time that a member is left. */
 static void
-log_member(const struct proxy_member *member)
+log_member(const struct origin_change *member)
 {
     if (member->left_us)
         log_warning("%.*s fails and is left for %lld s: %s", (int)member->url.len, member->url.ptr,
@@ -112,6 +112,8 @@ service_make_proxy(struct service *service)
     service->metrics = metrics_create(service->workers);
     if (!service->metrics || !service_metrics_register(service->metrics, service))
         return false;
+    for (size_t i = 0; i < service->origins.count; i++)
+        service->origins.rows[i].route.changed = log_member;
     service->storing = storing_rules(options);
     service->has_proxy = proxy_init(
         &service->proxy, &(struct proxy_config){
@@ -135,7 +137,6 @@ service_make_proxy(struct service *service)
                              .shards_automatic = options->shards == 0,
                              .fetched = report_fetched,
                              .fetched_context = service->report,
-                             .member = log_member,
                          });
     return service->has_proxy;
 }

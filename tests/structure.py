@@ -22,13 +22,15 @@ FOLDERS = ("base", "policies", "http", "cache", "net", "rpc", "fetch", "proxy", 
 # Header and name of each struct that a request is described by on the way of a miss.
 ON_THE_WAY = (("server/http/http_front.h", "http_exchange"), ("proxy/exchange.h", "exchange"),
               ("cache/fill.h", "object_waiter"), ("cache/fill.h", "cache_fill"),
-              ("proxy/origin_fill.h", "origin_fill_request"),
-              ("proxy/origin_fill_parts.h", "origin_fill"), ("proxy/sharing.h", "sharing"),
-              ("fetch/fetching.h", "fetch"), ("fetch/transfer.h", "transfer"))
+              ("proxy/origin_fill.h", "origin_fill_order"), ("fetch/request.h", "request"),
+              ("proxy/filling.h", "origin_fill"), ("proxy/sharing.h", "sharing"),
+              ("fetch/fetching.h", "fetch"), ("fetch/transfer.h", "consumer"),
+              ("fetch/transfer.h", "transfer"))
 
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 MEMBER = re.compile(r"^\s+(?:_Atomic )?bool ([^;(]+);", re.M)
 BIT = re.compile(r"^\s+unsigned ([^;]*: 1\b[^;]*);", re.M)
+FLAG = re.compile(r"^\s+\w+ = 1u << \d+,", re.M)
 FUNCTION = re.compile(r"^([a-z_]\w*)\([^;{}]*?\)\n\{\n(.*?)^\}", re.M | re.S)
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 
@@ -44,7 +46,9 @@ def sources(folder, endings=("c", "h")):
 def booleans(header, name):
     text = COMMENT.sub("", (TOP / header).read_text())
     body = re.search(rf"^struct {name} \{{\n(.*?)^\}}", text, re.M | re.S)[1]
-    return sum(members.count(",") + 1 for members in MEMBER.findall(body) + BIT.findall(body))
+    flags = len(FLAG.findall(text)) if re.search(r"^\s+unsigned flags;", body, re.M) else 0
+    return flags + sum(members.count(",") + 1
+                       for members in MEMBER.findall(body) + BIT.findall(body))
 
 
 def function_lengths():
@@ -74,16 +78,16 @@ def counts():
     lengths = function_lengths()
     parts = [p for folder in FOLDERS for p in sources(folder) if p.name.endswith("_parts.h")]
     flat = [p for p in (TOP / "server").iterdir() if p.is_file()]
-    yield ("booleans", sum(booleans(*struct) for struct in ON_THE_WAY), 85,
+    yield ("booleans", sum(booleans(*struct) for struct in ON_THE_WAY), 30,
            "in the structs on the way of a miss")
     yield "server", len(flat), 20, "files of server/ outside its rooms"
-    yield "parts", len(parts), 3, "headers that end in _parts.h"
-    yield "twins", twins(), 16, "headers of a name that another folder has as well"
+    yield "parts", len(parts), 0, "headers that end in _parts.h"
+    yield "twins", twins(), 15, "headers of a name that another folder has as well"
     yield "cycles", include_cycles(), 0, "cycles of files that include each other"
     yield "mean", round(sum(lengths) / len(lengths), 1), 12, "lines of a function, in the mean"
-    yield "longest", max(lengths), 103, "lines of the longest function"
+    yield "longest", max(lengths), 96, "lines of the longest function"
     yield "cache", lines_of(*sources("cache")), 5782, "lines of cache/"
-    yield ("fetching", lines_of(*sources("proxy"), *sources("fetch")), 15795,
+    yield ("fetching", lines_of(*sources("proxy"), *sources("fetch")), 15788,
            "lines of proxy/ and fetch/")
     yield "readme", lines_of("README.md"), 120, "lines of README.md"
     yield "architecture", lines_of("docs/ARCHITECTURE.md"), 250, "lines of docs/ARCHITECTURE.md"

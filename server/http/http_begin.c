@@ -49,13 +49,13 @@ begin_exchange(struct http_exchange *x, struct span url, struct span head_bytes)
     if (http_exchange_start(x, url))
         return true;
     http_stream_set_waiting(&x->stream, true);
-    if (!http_exchange_keep(x, head_bytes)) {
+    if (!http_exchange_keep_head(x, head_bytes)) {
         http_exchange_break(x, 503, "the proxy has no memory for the request; try again");
         return true;
     }
     if (http_stream_awaits_body(&x->stream) && x->request.expects_continue)
         http_interim_send(&x->stream, 100, span_of(NULL, 0));
-    if (x->exchange.has_body && !http_stream_awaits_body(&x->stream))
+    if (http_request_has_body(&x->request) && !http_stream_awaits_body(&x->stream))
         exchange_send_end(&x->exchange);
     return true;
 }

@@ -137,20 +137,15 @@ http_exchange_keep_head(struct http_exchange *x, struct span head)
     return true;
 }
 
-/* For a request that is not answered at once. */
 bool
 http_exchange_keep(struct http_exchange *x, struct span head)
 {
     if (!http_exchange_keep_head(x, head))
         return false;
-    if (x->exchange.fields_later)
-        http_fields_make(x, x->exchange.url);
-    if (!copy(x, &x->kept_fields, x->fields))
+    if (!copy(x, &x->kept_fields, x->asked.fields))
         return false;
-    x->fields = span_of(x->kept_fields.bytes, x->kept_fields.len);
-    x->exchange.fields = x->fields;
-    x->exchange.fields_later = false;
-    x->exchange.method = x->request.method;
+    if (x->kept_fields.bytes)
+        x->asked.fields = span_of(x->kept_fields.bytes, x->kept_fields.len);
     return true;
 }
 

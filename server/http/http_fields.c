@@ -16,7 +16,7 @@ http_fields_make(struct http_exchange *x, struct span url)
     };
     struct http_way way;
 
-    if (x->has_fields)
+    if (x->asked.fields.ptr)
         return;
     if (x->origin) {
         if (http_forwarded_are_read(x))
@@ -41,6 +41,5 @@ http_fields_make(struct http_exchange *x, struct span url)
     }
     buf_reset(fields);
     (void)http_forward_fields(fields, x->request.fields, &forwarding);
-    x->fields = buf_span(fields);
-    x->has_fields = true;
+    x->asked.fields = fields->len ? buf_span(fields) : span_str("");
 }

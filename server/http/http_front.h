@@ -92,9 +92,9 @@ struct http_exchange {
     /* The request. Its spans are valid while it is started, and from then on in `kept_head`. */
     struct http_request request;
     struct http_kept kept_head;   /* if it is not answered at once, or is logged */
-    struct http_kept kept_fields; /* that go on to the origin, if it is not answered at once */
+    struct http_kept kept_fields; /* of `asked`, for a tunnel */
     struct http_kept kept_lines;  /* of the object that are sent, if they are in too many runs */
-    struct span fields;           /* that go on to the origin, once they are made */
+    struct request asked;         /* of the proxy; the fields are those that go on to the origin */
     struct net_peer *stated;      /* the peer that a trusted proxy states; owned; NULL: the sender */
     struct client *client;        /* its client, once it is known: a reference; NULL without one */
     struct http_origin *origin;   /* of a reverse proxy; NULL: forward */
@@ -103,7 +103,6 @@ struct http_exchange {
     int64_t arrived_us;   /* of the monotonic clock */
     enum failure failure; /* of the exchange; 0: none */
     bool charged;
-    bool has_fields; /* `fields` are made */
     bool has_token;  /* of the client's rate of fetches, for the connection of an upgrade */
     bool logged;     /* http_log_add() is called at its end */
     bool persistent; /* the connection persists behind the response */
@@ -203,7 +202,8 @@ void http_worker_free_pool(struct http_worker *worker);
 
 /*
  * Both copy what stands in the memory of the net and the worker: the head, of a request that is
- * logged; head and fields, of one that is not answered at once. False without memory.
+ * logged or not answered at once; head and fields, of one that becomes a tunnel. False without
+ * memory.
  */
 bool http_exchange_keep_head(struct http_exchange *x, struct span head);
 bool http_exchange_keep(struct http_exchange *x, struct span head);
@@ -324,8 +324,8 @@ void http_purge(struct http_exchange *x, const struct http_route *route);
 
 /*
  * Begins to connect to the host and port of the URL, for CONNECT, or for an upgrade to a member of
- * x->origin, for that URL of the client and with x->fields. The response comes later, or has been
- * made.
+ * x->origin, for that URL of the client and with the fields of x->asked. The response comes later,
+ * or has been made.
  */
 void http_tunnel_begin(struct http_exchange *x, struct span url);
 

@@ -2,7 +2,7 @@
  * The rows of --origin: which requests a reverse proxy serves, and from where. A row is
  * "[HOST]/PREFIX=URL[,URL...] [host=client|origin|NAME[:PORT]]". It matches requests of that host
  * (of any host, if it is empty) whose path has the prefix, up to the end of a path segment. The
- * URLs are the members of its origin (proxy/origin_route.h): one takes the place of host and
+ * URLs are the members of its origin (fetch/origin_route.h): one takes the place of host and
  * prefix.
  *
  * Safe on any thread once it is made.
@@ -14,7 +14,7 @@
 
 #include "base/buf.h"
 #include "base/span.h"
-#include "proxy/origin_route.h"
+#include "fetch/origin_route.h"
 #include "server/options.h"
 
 struct http_origin {

@@ -39,7 +39,7 @@ read_run(struct http_exchange *x)
 static size_t
 most_queued(const struct http_exchange *x)
 {
-    return x->exchange.complete ? HTTP_QUEUED_COMPLETE : HTTP_QUEUED;
+    return exchange_is_complete(&x->exchange) ? HTTP_QUEUED_COMPLETE : HTTP_QUEUED;
 }
 
 /* Adds what there is of the body and may be queued; returns the number of bytes. */
@@ -78,7 +78,7 @@ is_complete(const struct http_exchange *x)
     const struct http_body *body = &x->body;
 
     return body->next == body->end ||
-           (x->exchange.complete && body->next == object_length(x->exchange.object));
+           (exchange_is_complete(&x->exchange) && body->next == object_length(x->exchange.object));
 }
 
 /* ---- chunks (RFC 9112, section 7.1) ---------------------------------------------------------- */

@@ -8,7 +8,7 @@
 
 #include "http/field.h"
 #include "proxy/control.h"
-#include "proxy/tags.h"
+#include "proxy/tag_rules.h"
 #include "server/http/http_front.h"
 
 #define MOST_TAGS 64u /* in one request */

@@ -135,7 +135,8 @@ write_passage(struct http_writer *writer, const struct http_exchange *x)
     if (exchange->outcome == OUTCOME_STALE || !status.stored)
         status.detail = span_str(http_reason_word(exchange_reason(exchange)));
 
-    if (exchange->complete && exchange->stored && object_lifetime(object) != INT64_MAX) {
+    if (exchange_is_complete(exchange) && exchange_is_stored(exchange) &&
+        object_lifetime(object) != INT64_MAX) {
         status.has_ttl = true;
         status.ttl_s = (object_lifetime(object) - age_of(x)) / 1000000;
     }
@@ -184,12 +185,12 @@ frame_whole(struct http_exchange *x, struct http_writer *writer, unsigned known)
         body->end = 0;
     } else if (x->request.method_id == HTTP_HEAD) {
         body->end = 0;
-        if (!(known & HTTP_KNOWN_LENGTH) && exchange->complete &&
+        if (!(known & HTTP_KNOWN_LENGTH) && exchange_is_complete(exchange) &&
             exchange->outcome != OUTCOME_BYPASS)
             http_write_number(writer, "Content-Length", object_length(exchange->object));
     } else if (known & HTTP_KNOWN_LENGTH) {
         return;
-    } else if (exchange->complete) {
+    } else if (exchange_is_complete(exchange)) {
         http_write_number(writer, "Content-Length", object_length(exchange->object));
     } else if (x->request.minor) {
         body->chunked = true;
@@ -209,7 +210,7 @@ frame_range(struct http_exchange *x, struct http_writer *writer, const struct ht
     body->next = (uint64_t)range->first;
     body->end = (uint64_t)range->last + 1;
     /* The reader of an object that grows begins at its beginning, since segments may be freed. */
-    if (x->exchange.complete)
+    if (exchange_is_complete(&x->exchange))
         body->place.offset = body->next;
     http_write_content_range(
         writer,
@@ -258,13 +259,13 @@ find_ranges(const struct http_exchange *x, struct http_ranges *ranges, int64_t *
         !http_accepts_ranges(fields) ||
         ((request->has & HTTP_HAS_IF_RANGE) && !http_if_range(request->fields, fields, wall_s(x))))
         return HTTP_RANGE_WHOLE;
-    if (exchange->complete)
+    if (exchange_is_complete(exchange))
         whole = object_length(exchange->object);
     else if (!http_known_length(fields, &whole))
         return HTTP_RANGE_WHOLE;
     *length = (int64_t)whole;
     result = http_ranges_resolve(&requested, *length, ranges);
-    if (result == HTTP_RANGE_PARTIAL && ranges->count > 1 && !exchange->complete)
+    if (result == HTTP_RANGE_PARTIAL && ranges->count > 1 && !exchange_is_complete(exchange))
         return HTTP_RANGE_WHOLE;
     return result;
 }

@@ -39,7 +39,7 @@ head(struct exchange *exchange)
 {
     struct http_exchange *x = http_exchange_of(exchange);
 
-    if (exchange->complete)
+    if (exchange_is_complete(exchange))
         x->serving = HTTP_OVER;
     if (http_stream_awaits_body(&x->stream) || http_stream_is_draining(&x->stream))
         x->persistent = false;
@@ -54,7 +54,7 @@ more(struct exchange *exchange)
 {
     struct http_exchange *x = http_exchange_of(exchange);
 
-    if (exchange->complete)
+    if (exchange_is_complete(exchange))
         x->serving = HTTP_OVER;
     http_exchange_advance(x);
 }
@@ -139,7 +139,6 @@ space(struct exchange *exchange)
 }
 
 static const struct front front = {
-    .streams = true,
     .wake = wake,
     .fields = make_fields,
     .client = client,
@@ -158,10 +157,7 @@ static const struct front front = {
 static void
 make_fields(struct exchange *exchange)
 {
-    struct http_exchange *x = http_exchange_of(exchange);
-
-    http_fields_make(x, exchange->url);
-    exchange->fields = x->fields;
+    http_fields_make(http_exchange_of(exchange), exchange->url);
 }
 
 static void
@@ -169,23 +165,25 @@ set_exchange(struct http_exchange *x, struct span url, int64_t as_of_us)
 {
     const struct http_request *request = &x->request;
     x->serving = HTTP_SERVED;
+    x->asked.client = x->stated ? x->client : http_stream_client(&x->stream);
+    x->asked.method = request->method_id;
+    x->asked.method_name = request->method;
+    x->asked.url = url;
+    x->asked.lacks = ~request->has;
+    x->asked.flags = REQUEST_RAW | REQUEST_STREAMS |
+                     (http_request_is_for_server(request) ? REQUEST_WHOLE_SERVER : 0u) |
+                     (x->origin ? REQUEST_OWNED : 0u);
+    x->asked.body = (struct request_body){
+        .kind = http_request_has_body(request) ? REQUEST_BODY_SUPPLIED : REQUEST_BODY_NONE,
+        .length = request->chunked ? -1 : request->content_length,
+    };
+    x->asked.route = x->origin ? &x->origin->route : NULL;
+    x->asked.waiting_bytes = sizeof(*x) + request->head_len;
+    x->asked.arrived_us = x->arrived_us;
     memset(&x->exchange, 0, sizeof(x->exchange));
     x->exchange.proxy = &x->stream.worker->http->service->proxy;
     x->exchange.front = &front;
-    x->exchange.url = url;
-    x->exchange.raw = true;
-    x->exchange.fields = x->fields;
-    x->exchange.fields_later = !x->has_fields;
-    x->exchange.lacks = ~request->has;
-    x->exchange.owned = x->origin != NULL;
-    x->exchange.route = x->origin ? &x->origin->route : NULL;
-    x->exchange.method = request->method;
-    x->exchange.whole_server = http_request_is_for_server(request);
-    x->exchange.has_body = http_request_has_body(request);
-    x->exchange.body_length = request->chunked ? -1 : request->content_length;
-    x->exchange.client = x->stated ? x->client : http_stream_client(&x->stream);
-    x->exchange.waiting_bytes = sizeof(*x) + request->head_len;
-    x->exchange.arrived_us = x->arrived_us;
+    x->exchange.request = &x->asked;
     x->exchange.as_of_us = as_of_us;
     x->exchange.worker = http_stream_worker_number(&x->stream);
 }

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/container_of.h"
+#include "fetch/origin_route.h"
 #include "net/relay.h"
 #include "server/http/http_connection.h"
 #include "server/http/http_upgrade.h"
@@ -237,7 +238,7 @@ upgrade_ended(void *context, bool switched)
     /* A member that accepts connections may still hang, and other responses may be of one that does
      * not serve: the request that follows those finds out. */
     if (switched && tunnel->x->origin)
-        proxy_use_member(&http->service->proxy, &tunnel->x->origin->route, &tunnel->x->choice);
+        origin_route_succeeded(&tunnel->x->origin->route, &tunnel->x->choice);
     if (switched && !tunnel->connection->net.set->draining) {
         buf_reset(head);
         http_upgrade_write_head(tunnel->upgrade, span_str(http->via[1]), head);
@@ -259,10 +260,11 @@ try_next_member(struct http_tunnel *tunnel)
     struct http_exchange *x = tunnel->x;
     struct origin_route *route;
 
-    if (!x->origin || !failure_is_unconnected(tunnel->error))
+    if (!x->origin || !fetch_is_unconnected(tunnel->error))
         return false;
     route = &x->origin->route;
-    proxy_leave_member(&http_service_of(x)->service->proxy, route, &x->choice, tunnel->sentence);
+    origin_route_failed(route, &x->choice, proxy_now_us(&http_service_of(x)->service->proxy),
+                        tunnel->sentence);
     if (!origin_route_has_next(route, &x->choice))
         return false;
     tunnel->x = NULL;
@@ -313,17 +315,16 @@ is_over_rate(struct http_exchange *x)
 
 /* NULL without memory. */
 static struct http_tunnel *
-create(struct http_exchange *x, const struct fetch_request *fetch)
+create(struct http_exchange *x, struct span url, struct span host)
 {
     struct http_connection *c = x->stream.connection;
     struct memory_account *memory = &c->worker->http->service->memory;
     struct span target = x->request.target;
     size_t bytes = sizeof(struct http_tunnel) + target.len;
-    const struct http_upgrade_request asked = {
-        .url = fetch->url, .host = fetch->host, .fields = x->fields};
+    const struct http_upgrade_request asked = {.url = url, .host = host, .fields = x->asked.fields};
     bool upgrades = x->request.method_id != HTTP_CONNECT;
     size_t handshake = upgrades ? http_upgrade_bytes(&asked) : 0;
-    size_t charged = bytes + fetcher_request_bytes(fetch) + handshake;
+    size_t charged = bytes + fetcher_fetch_bytes() + handshake;
     struct http_tunnel *tunnel;
 
     if (!memory_charge(memory, MEMORY_REQUESTS, charged))
@@ -369,39 +370,57 @@ explain_bound(const struct http_service *http, const struct client *client, int 
     return error == ENOBUFS ? "too many tunnels are open; try again" : "the proxy is out of memory";
 }
 
+/* Has the origin connected to. False without memory, or when the fetcher stops. */
+static bool
+connect_to(struct http_tunnel *tunnel, struct span url, bool configured)
+{
+    struct service *service = service_of_tunnel(tunnel)->service;
+    const struct origin *origin = &service->proxy.config.origin;
+    const struct request asked = {.client = tunnel->client,
+                                  .flags = REQUEST_CONNECT_ONLY |
+                                           (configured ? REQUEST_CONFIGURED : 0u)};
+    const struct request *kept = request_keep(&asked, url, tunnel->client, &service->memory);
+    bool begun = kept && origin->ops->submit(origin->context, kept, &sink, tunnel, &tunnel->fetch);
+
+    request_release(&kept);
+    return begun;
+}
+
 /* NULL, or why there is no tunnel; *bounded: at a bound on tunnels. */
 static const char *
 start(struct http_exchange *x, struct span url, bool *bounded)
 {
     struct http_connection *c = x->stream.connection;
     struct http_service *http = c->worker->http;
-    const struct origin *origin = &http->service->proxy.config.origin;
-    struct fetch_request fetch = {.client = http_client(x), .flags = FETCH_CONNECT_ONLY};
-    struct origin_route_text text;
+    const struct request asked = {.url = url, .route = x->origin ? &x->origin->route : NULL};
+    struct client *client = http_client(x);
+    struct attempt_text text;
+    struct attempt attempt;
     struct http_tunnel *tunnel;
 
-    if (x->origin)
-        (void)origin_route_next(&x->origin->route, &x->choice, proxy_now_us(&http->service->proxy));
-    origin_route_set(x->origin ? &x->origin->route : NULL, x->choice.member, url, &text, &fetch);
-    if (x->request.method_id != HTTP_CONNECT && !span_starts_with(fetch.url, span_str("http://")))
+    if (asked.route)
+        (void)origin_route_next(asked.route, &x->choice, proxy_now_us(&http->service->proxy));
+    attempt = (struct attempt){.choice = x->choice};
+    url = attempt_url(&attempt, &asked, &text);
+    if (x->request.method_id != HTTP_CONNECT && !span_starts_with(url, span_str("http://")))
         return "TLS is not spoken to the origin of an upgrade";
-    if (!fetch.client)
+    if (!client)
         return "the proxy is out of memory";
     if (is_over_rate(x))
         return "the client's rate of fetches is used up; try again";
-    if (!client_share_take(&http->tunnels, fetch.client, 1)) {
+    if (!client_share_take(&http->tunnels, client, 1)) {
         *bounded = true;
-        return explain_bound(http, fetch.client, errno);
+        return explain_bound(http, client, errno);
     }
-    tunnel = create(x, &fetch);
+    tunnel = create(x, url, attempt_host(&asked, &text));
     if (!tunnel) {
-        client_share_give_back(&http->tunnels, fetch.client, 1);
+        client_share_give_back(&http->tunnels, client, 1);
         return "the proxy is out of memory";
     }
-    tunnel->client = client_retain(fetch.client);
+    tunnel->client = client_retain(client);
     c->tunnel = tunnel;
     net_connection_begin_request(&c->net);
-    if (origin->ops->submit(origin->context, &fetch, &sink, tunnel, &tunnel->fetch)) {
+    if (connect_to(tunnel, url, asked.route != NULL)) {
         if (!tunnel->upgrades)
             x->logged = false; /* the tunnel is */
         return NULL;

@@ -102,13 +102,13 @@ count_cursors(const struct rpc_request *request)
 static bool
 take_place(struct cursor *cursor)
 {
-    return client_share_take(&cursor->cursors->places, cursor->front.exchange.client, 1);
+    return client_share_take(&cursor->cursors->places, cursor->front.request.client, 1);
 }
 
 static void
 give_place_back(struct cursor *cursor)
 {
-    client_share_give_back(&cursor->cursors->places, cursor->front.exchange.client, 1);
+    client_share_give_back(&cursor->cursors->places, cursor->front.request.client, 1);
 }
 
 bool
@@ -166,7 +166,7 @@ gives_way(struct cursor *cursor, int64_t now_us)
     const struct exchange *x = &cursor->front.exchange;
     int64_t short_us = atomic_load_explicit(&cursor->cursors->short_us, memory_order_relaxed);
 
-    if (!x->complete || cursor->why)
+    if (!exchange_is_complete(x) || cursor->why)
         return false;
     if (cursor->sent - cursor->moved_at > object_length(x->object) / CURSOR_LEAST_SENT) {
         cursor->moved_at = cursor->sent;
@@ -184,7 +184,7 @@ finish(struct cursor *cursor)
 {
     struct exchange *x = &cursor->front.exchange;
 
-    if (!x->complete && !cursor->why) {
+    if (!exchange_is_complete(x) && !cursor->why) {
         if (cursor->cancelled)
             return;
         cursor->cancelled = true;

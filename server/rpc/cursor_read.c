@@ -87,7 +87,7 @@ reply_piece(struct cursor_read *read, uint64_t bytes)
     proxy_read_result result = {.status = PROXY_OK};
 
     result.proxy_read_result_u.piece.length = front_body_length(x);
-    if (x->complete && cursor->place.offset + bytes >= object_length(x->object)) {
+    if (exchange_is_complete(x) && cursor->place.offset + bytes >= object_length(x->object)) {
         front_set_ending(&ending, front, victims);
         result.proxy_read_result_u.piece.ending = &ending;
     }
@@ -111,7 +111,7 @@ find_offset(struct cursor *cursor, uint64_t offset)
 {
     const struct exchange *x = &cursor->front.exchange;
 
-    if (x->complete && !object_is_windowed(x->object)) {
+    if (exchange_is_complete(x) && !object_is_windowed(x->object)) {
         if (offset < cursor->place.offset)
             cursor->place.segment = NULL;
         cursor->place.offset = offset;
@@ -130,7 +130,7 @@ is_due(struct cursor_read *read, uint64_t left, bool overdue)
 {
     uint64_t worthwhile = read->count < CURSOR_WORTHWHILE ? read->count : CURSOR_WORTHWHILE;
 
-    if (read->cursor->front.exchange.complete || left >= worthwhile)
+    if (exchange_is_complete(&read->cursor->front.exchange) || left >= worthwhile)
         return true;
     if (overdue && read->gathered)
         return true;

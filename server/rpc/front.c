@@ -16,9 +16,10 @@ front_begin(struct rpc_request *request, const struct front_version *version)
     memset(front, 0, sizeof(*front));
     front->exchange.proxy = &service->proxy;
     front->exchange.front = &version->front;
-    front->exchange.client = rpc_request_client(request);
-    front->exchange.waiting_bytes = rpc_request_bytes(request);
-    front->exchange.arrived_us = rpc_request_arrived_us(request);
+    front->exchange.request = &front->request;
+    front->request.client = rpc_request_client(request);
+    front->request.waiting_bytes = rpc_request_bytes(request);
+    front->request.arrived_us = rpc_request_arrived_us(request);
     front->exchange.worker = net_worker_number(rpc_request_worker(request));
     return front;
 }
@@ -37,13 +38,13 @@ refuse(enum failure failure, const char *sentence, const char **why)
  * thread then. 0; or the failure if there is none, and why.
  */
 static enum failure
-find_row(const struct http_origins *origins, struct exchange *exchange, const char **why)
+find_row(const struct http_origins *origins, struct request *request, const char **why)
 {
     static const char too_long[] = "the URL is longer than 8,192 bytes";
     static _Thread_local char url[PROXY_MAX_URL], normal[FETCH_NORMAL_SIZE], path[PROXY_MAX_URL];
     struct http_origin_request asked;
     struct http_authority authority;
-    struct span text = fetch_normal_url(exchange->url, normal, sizeof(normal));
+    struct span text = fetch_normal_url(request->url, normal, sizeof(normal));
     struct http_origin *row;
     size_t len;
 
@@ -65,9 +66,9 @@ find_row(const struct http_origins *origins, struct exchange *exchange, const ch
     len = http_origin_write_url(row, &asked, url, sizeof(url));
     if (!len)
         return refuse(FAILURE_BAD_URL, too_long, why);
-    exchange->url = span_of(url, len);
-    exchange->route = &row->route;
-    exchange->owned = true;
+    request->url = span_of(url, len);
+    request->route = &row->route;
+    request->flags |= REQUEST_OWNED;
     return 0;
 }
 
@@ -79,7 +80,7 @@ start(struct front_exchange *front)
     struct exchange *exchange = &front->exchange;
     const struct http_origins *origins = &service_of(front_request(front))->origins;
     const char *why;
-    enum failure failure = origins->count ? find_row(origins, exchange, &why) : 0;
+    enum failure failure = origins->count ? find_row(origins, &front->request, &why) : 0;
 
     if (!failure)
         return exchange_start(exchange);
@@ -204,7 +205,7 @@ front_count_bytes(struct front_exchange *front, uint64_t bytes)
     if (bytes == 0)
         return;
     metrics_add(exchange->proxy->config.metrics, exchange->worker, version_of(front)->bytes, bytes);
-    if (exchange->front->streams)
+    if (request_streams(exchange->request))
         exchange_count_sent(exchange, bytes);
 }
 
@@ -261,7 +262,7 @@ log_request(struct front_exchange *front, struct access_entry *entry)
     entry->protocol = version_of(front)->protocol;
     entry->worker = exchange->worker;
     entry->url = exchange->url;
-    entry->us = clock_monotonic_us() - exchange->arrived_us;
+    entry->us = clock_monotonic_us() - front->request.arrived_us;
     entry->fetch_us = exchange_fetch_us(exchange, entry->us);
     service_log(service_of(request), entry);
 }

@@ -23,6 +23,7 @@ struct front_version {
 /* In the request's own memory: rpc_request_data(). */
 struct front_exchange {
     struct exchange exchange; /* first */
+    struct request request;   /* of the exchange */
     struct net_task task;     /* runs the exchange after a wake-up */
     void *result;             /* of the procedure while it runs, otherwise NULL */
     bool has_result;          /* the procedure returns it */

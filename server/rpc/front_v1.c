@@ -136,6 +136,6 @@ proxy_fetch_1_svc(char **url, webpageResponse *result, struct svc_req *call)
     struct front_exchange *front = front_begin(request, &version_1);
 
     (void)url;
-    front->exchange.url = complete_url(counted_string(request));
+    front->request.url = complete_url(counted_string(request));
     return front_start(front, result);
 }

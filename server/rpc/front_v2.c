@@ -53,7 +53,7 @@ static void
 begin_page(proxy_page *page, const struct exchange *exchange)
 {
     const struct object *object = exchange->object;
-    int64_t total_us = clock_monotonic_us() - exchange->arrived_us;
+    int64_t total_us = clock_monotonic_us() - exchange->request->arrived_us;
 
     page->http_status = object->status;
     page->source = source_of(exchange->outcome);
@@ -113,7 +113,7 @@ refuse(struct cursor *cursor, enum failure why, const char *sentence)
     net_timer_cancel(&cursor->timer);
     cursor->why = why;
     cursor->sentence = span_str(sentence);
-    if (exchange->complete || exchange_cancel(exchange))
+    if (exchange_is_complete(exchange) || exchange_cancel(exchange))
         reply_failure(exchange, why, cursor->sentence);
 }
 
@@ -192,12 +192,13 @@ wait_for_first(struct cursor *cursor)
 {
     struct exchange *exchange = &cursor->front.exchange;
 
-    if (exchange->complete && object_length(exchange->object) <= PROXY_MAX_PIECE) {
+    if (exchange_is_complete(exchange) && object_length(exchange->object) <= PROXY_MAX_PIECE) {
         net_timer_cancel(&cursor->timer);
         reply_whole(exchange);
     } else if (!rpc_request_is_open(front_request(&cursor->front))) {
         refuse(cursor, FAILURE_CANCELLED, "the client has gone");
-    } else if (exchange->complete || object_length(exchange->object) > PROXY_MAX_PIECE) {
+    } else if (exchange_is_complete(exchange) ||
+               object_length(exchange->object) > PROXY_MAX_PIECE) {
         reply_first(cursor);
     } else if (!cursor->timed) {
         cursor->timed = true;
@@ -209,7 +210,7 @@ wait_for_first(struct cursor *cursor)
 static void
 head(struct exchange *exchange)
 {
-    if (exchange->complete && object_length(exchange->object) <= PROXY_MAX_PIECE) {
+    if (exchange_is_complete(exchange) && object_length(exchange->object) <= PROXY_MAX_PIECE) {
         reply_whole(exchange);
         return;
     }
@@ -248,7 +249,6 @@ fail(struct exchange *exchange, enum failure why, struct span sentence)
 static const struct front_version version_2 = {
     .front =
         {
-            .streams = true,
             .wake = front_wake,
             .is_bounded = front_is_bounded,
             .head = head,
@@ -265,11 +265,11 @@ proxy_get_2_svc(proxy_fetch_args *args, proxy_fetch_result *result, struct svc_r
 {
     struct rpc_request *request = rpc_request_of(call->rq_xprt);
     struct front_exchange *front = front_begin(request, &version_2);
-    struct exchange *exchange = &front->exchange;
+    struct request *asked = &front->request;
 
-    exchange->url = span_of(args->url.proxy_url_val, args->url.proxy_url_len);
-    exchange->fields = span_of(args->headers.proxy_headers_val, args->headers.proxy_headers_len);
-    exchange->no_store = args->flags & PROXY_FLAG_NO_STORE;
+    asked->url = span_of(args->url.proxy_url_val, args->url.proxy_url_len);
+    asked->fields = span_of(args->headers.proxy_headers_val, args->headers.proxy_headers_len);
+    asked->flags = REQUEST_STREAMS | (args->flags & PROXY_FLAG_NO_STORE ? REQUEST_NO_STORE : 0u);
     front->show_victims = (args->flags & PROXY_FLAG_WANT_VICTIMS) &&
                           service_shows_victims(service_of(request), rpc_request_peer(request));
     return front_start(front, result);

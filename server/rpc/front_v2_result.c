@@ -44,7 +44,7 @@ front_set_ending(proxy_ending *ending, struct front_exchange *front, proxy_url *
 {
     const struct exchange *exchange = &front->exchange;
 
-    ending->stored = exchange->stored;
+    ending->stored = exchange_is_stored(exchange);
     ending->fetch_us = exchange->object->fetch_us;
     ending->evicted = (u_int)exchange->evicted;
     for (; front->show_victims && ending->victims.victims_len < exchange->victims->count &&
@@ -74,7 +74,7 @@ front_body_length(const struct exchange *exchange)
     static const struct span name = {"Content-Length", sizeof("Content-Length") - 1};
     struct span lines = object_fields(exchange->object), line, value;
 
-    if (exchange->complete)
+    if (exchange_is_complete(exchange))
         return (int64_t)object_length(exchange->object);
     while (http_next_line(&lines, &line))
         if (http_line_is(line, name, &value))

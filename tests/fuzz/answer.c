@@ -164,6 +164,7 @@ wake_origin(void)
 /* ---- the front ------------------------------------------------------------------------------- */
 
 static struct {
+    struct request request;
     struct exchange exchange;
     struct object_place place;
     _Atomic bool woken;
@@ -215,9 +216,9 @@ read_body(struct exchange *exchange)
     FUZZ_CHECK(visit.has_head && !visit.ended);
     while ((run = object_read(exchange->object, &visit.place)).len)
         visit.got += run.len;
-    if (exchange->front->streams)
+    if (request_streams(exchange->request))
         exchange_taken(exchange, visit.got);
-    if (!exchange->complete)
+    if (!exchange_is_complete(exchange))
         return;
     FUZZ_CHECK(visit.got == object_length(exchange->object));
     end_visit(exchange);
@@ -256,9 +257,8 @@ take_space(struct exchange *exchange)
 
 static const struct front whole = {.wake = wake, .head = take_head, .fail = take_failure};
 static const struct front streaming = {
-    .streams = true, .wake = wake, .head = take_head, .more = read_body, .fail = take_failure};
-static const struct front raw = {.streams = true,
-                                 .wake = wake,
+    .wake = wake, .head = take_head, .more = read_body, .fail = take_failure};
+static const struct front raw = {.wake = wake,
                                  .head = take_head,
                                  .more = read_body,
                                  .fail = take_failure,
@@ -305,13 +305,17 @@ ask(unsigned flags, const char *method, const char *fields)
         .front = flags & FLAG_RAW       ? &raw
                  : (flags & FLAG_WHOLE) ? &whole
                                         : &streaming,
+        .request = &visit.request,
+    };
+    visit.request = (struct request){
         .url = span_str("http://origin.test/a"),
-        .raw = flags & FLAG_RAW,
-        .owned = flags & FLAG_OWNED,
-        .method = span_str(method),
+        .flags = (flags & FLAG_RAW ? REQUEST_RAW : 0u) | (flags & FLAG_OWNED ? REQUEST_OWNED : 0u) |
+                 (flags & FLAG_RAW || !(flags & FLAG_WHOLE) ? REQUEST_STREAMS : 0u),
+        .method = http_method_of(span_str(method)),
+        .method_name = span_str(method),
         .fields = span_str(fields),
-        .has_body = posts,
-        .body_length = posts ? 5 : 0,
+        .body = {.kind = posts ? REQUEST_BODY_SUPPLIED : REQUEST_BODY_NONE,
+                 .length = posts ? 5 : 0},
         .client = &client,
         .waiting_bytes = 10,
         .arrived_us = proxy_now_us(&proxy),
@@ -326,7 +330,7 @@ ask(unsigned flags, const char *method, const char *fields)
 /* ---- the proxy ------------------------------------------------------------------------------- */
 
 static bool
-submit(void *context, const struct fetch_request *request, const struct fetch_sink *sink,
+submit(struct fetcher *context, const struct request *request, const struct fetch_sink *sink,
        void *sink_context, uint64_t *id)
 {
     atomic_fetch_add(&submitted, 1);

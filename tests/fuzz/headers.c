@@ -32,14 +32,14 @@ check_request(struct span lines)
     struct curl_slist *list = NULL;
     char why[512] = "";
 
-    if (headers_check(&(struct fetch_request){.headers = lines}, why, sizeof(why)) != FETCH_OK) {
+    if (headers_check(&(struct request){0}, lines, why, sizeof(why)) != FETCH_OK) {
         FUZZ_CHECK(why[0]);
         return;
     }
     check_lines(lines);
     FUZZ_CHECK(!span_has_zero(lines));
-    FUZZ_CHECK(headers_to_list(&(struct fetch_request){.headers = lines},
-                               (struct headers_for){.credentials = false}, &list));
+    FUZZ_CHECK(
+        headers_to_list(&(struct request){0}, &(struct headers_for){.fields = lines}, &list));
     for (const struct curl_slist *item = list; item; item = item->next) {
         FUZZ_CHECK(strncasecmp(item->data, "authorization:", 14) != 0);
         FUZZ_CHECK(strncasecmp(item->data, "cookie:", 7) != 0);

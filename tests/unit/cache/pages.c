@@ -5,19 +5,19 @@
 static void
 count_notify(struct object_waiter *waiter)
 {
-    struct request *request = (struct request *)(void *)waiter;
+    struct requester *request = (struct requester *)(void *)waiter;
 
     atomic_fetch_add(&request->notified, 1);
 }
 
 enum cache_answer
-request_lookup_variant(struct request *request, struct cache *cache, const char *url,
+request_lookup_variant(struct requester *request, struct cache *cache, const char *url,
                        const char *variant, int64_t now_us, struct cache_request with)
 {
     struct cache_key key = cache_key_of_variant(span_str(url), span_str(variant));
     bool streams = request->waiter.streams;
 
-    *request = (struct request){.waiter = {.notify = count_notify, .streams = streams}};
+    *request = (struct requester){.waiter = {.notify = count_notify, .streams = streams}};
     with.waiter = &request->waiter;
     if (with.fill_size == 0)
         with.fill_size = sizeof(struct cache_fill);
@@ -26,14 +26,14 @@ request_lookup_variant(struct request *request, struct cache *cache, const char 
 }
 
 enum cache_answer
-request_lookup_with(struct request *request, struct cache *cache, const char *url, int64_t now_us,
+request_lookup_with(struct requester *request, struct cache *cache, const char *url, int64_t now_us,
                     struct cache_request with)
 {
     return request_lookup_variant(request, cache, url, "", now_us, with);
 }
 
 enum cache_answer
-request_lookup(struct request *request, struct cache *cache, const char *url, int64_t now_us,
+request_lookup(struct requester *request, struct cache *cache, const char *url, int64_t now_us,
                bool streams)
 {
     request->waiter.streams = streams;
@@ -41,7 +41,7 @@ request_lookup(struct request *request, struct cache *cache, const char *url, in
 }
 
 unsigned
-request_take(struct request *request)
+request_take(struct requester *request)
 {
     unsigned events;
 
@@ -53,7 +53,7 @@ request_take(struct request *request)
 }
 
 void
-request_end(struct request *request)
+request_end(struct requester *request)
 {
     object_waiter_clear(&request->waiter);
     object_release(&request->found.object);
@@ -285,7 +285,7 @@ pages_url(int i)
 void
 pages_store_tagged(struct cache *cache, const char *url, const char *tags)
 {
-    struct request request = {0};
+    struct requester request = {0};
 
     request_lookup(&request, cache, url, 0, false);
     cache_fill_head(request.found.fill,

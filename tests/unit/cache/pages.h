@@ -13,7 +13,7 @@
 /* ---- requests step by step ------------------------------------------------------------------- */
 
 /* A waiter that counts what it is notified of, and the fill that its lookup began. */
-struct request {
+struct requester {
     struct object_waiter waiter; /* first */
     struct cache_found found;
     enum cache_answer answer;
@@ -22,23 +22,23 @@ struct request {
 };
 
 /* Looks up with the request as the waiter; `streams` as in struct object_waiter. */
-enum cache_answer request_lookup(struct request *request, struct cache *cache, const char *url,
+enum cache_answer request_lookup(struct requester *request, struct cache *cache, const char *url,
                                  int64_t now_us, bool streams);
 
 /* The same with every part of struct cache_request given; its waiter is set to the request's. */
-enum cache_answer request_lookup_with(struct request *request, struct cache *cache, const char *url,
-                                      int64_t now_us, struct cache_request with);
+enum cache_answer request_lookup_with(struct requester *request, struct cache *cache,
+                                      const char *url, int64_t now_us, struct cache_request with);
 
 /* The same for a URL and a variant. */
-enum cache_answer request_lookup_variant(struct request *request, struct cache *cache,
+enum cache_answer request_lookup_variant(struct requester *request, struct cache *cache,
                                          const char *url, const char *variant, int64_t now_us,
                                          struct cache_request with);
 
 /* Takes the waiter's events if it has been notified; returns them. */
-unsigned request_take(struct request *request);
+unsigned request_take(struct requester *request);
 
 /* Releases what the request has; its last event has been taken, or it left. */
-void request_end(struct request *request);
+void request_end(struct requester *request);
 
 /* The head of a page: status 200, this length, at most 1 GiB. Asserts success. */
 void fill_head(struct cache_fill *fill, int64_t length, struct memory_account *account);

@@ -117,7 +117,7 @@ store_hello(struct cache *cache, const char *url, int64_t length)
         .length = length,
         .max_length = 100,
     };
-    struct request request = {0};
+    struct requester request = {0};
     enum cache_outcome outcome;
 
     request_lookup(&request, cache, url, INT64_MAX / 2, false);

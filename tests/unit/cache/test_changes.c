@@ -31,7 +31,7 @@ enum { NOW = 6000 };
 struct scene {
     enum state state;
     struct cache *cache;
-    struct request leader, late; /* the second streams, and has joined if it could */
+    struct requester leader, late; /* the second streams, and has joined if it could */
     struct memory_account account;
     size_t filled;
     bool has_head;
@@ -49,7 +49,7 @@ append(struct scene *scene)
 
 /* Looks the URL up, and if there is a record of its variants, the variant. */
 static enum cache_answer
-look_up(struct request *request, struct cache *cache)
+look_up(struct requester *request, struct cache *cache)
 {
     bool streams = request->waiter.streams;
 
@@ -76,7 +76,7 @@ scene_set_up(struct scene *scene, enum state state)
         answer = CACHE_STALE;
     }
     if (state == PASSING) {
-        struct request request = {0};
+        struct requester request = {0};
 
         request_lookup(&request, scene->cache, URL, NOW, false);
         cache_fill_restrict(request.found.fill, FILL_PRIVATE, INT64_MAX);
@@ -110,7 +110,7 @@ scene_set_up(struct scene *scene, enum state state)
 static bool
 is_joined(struct scene *scene)
 {
-    struct request request = {0};
+    struct requester request = {0};
     bool joined = false;
 
     switch (look_up(&request, scene->cache)) {
@@ -207,7 +207,7 @@ check_purge(enum state state, uint64_t (*purge)(struct cache *cache), uint64_t o
     if (state == READY) {
         ck_assert(!pages_hit(scene.cache, URL));
     } else {
-        struct request next = {0};
+        struct requester next = {0};
 
         /* A later request gets a new object, which the old one does not replace. */
         ck_assert_int_eq(request_lookup(&next, scene.cache, URL, NOW, false), CACHE_MISS);
@@ -236,7 +236,7 @@ static void
 check_expire(enum state state, bool by_prefix)
 {
     bool was_ready = state == READY || is_successor(state);
-    struct request next = {0};
+    struct requester next = {0};
     struct scene scene;
     uint64_t pages, count;
 
@@ -342,7 +342,7 @@ check_change(enum state state, const struct change *change)
         ck_assert_msg(outcome == CACHE_STORED || outcome == CACHE_PASSED_ON, "%s",
                       state_names[state]);
     if (outcome == CACHE_STORED || outcome == CACHE_REPLACED) {
-        struct request request = {0};
+        struct requester request = {0};
 
         ck_assert_int_eq(look_up(&request, scene.cache), CACHE_HIT);
         request_end(&request);
@@ -388,7 +388,7 @@ END_TEST
 
 START_TEST(evicting_an_expired_page_keeps_its_successor)
 {
-    struct request next = {0};
+    struct requester next = {0};
     struct scene scene;
     uint64_t pages;
 
@@ -429,7 +429,7 @@ END_TEST
 
 START_TEST(a_successor_that_comes_after_another_one_replaces_it)
 {
-    struct request first = {0}, second = {0}, third = {0};
+    struct requester first = {0}, second = {0}, third = {0};
     struct cache *cache = pages_cache("lru", 5, 0, 1);
 
     /* The first one's expired page is evicted; the second is stored, and expires in turn. */

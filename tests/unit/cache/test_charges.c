@@ -36,7 +36,7 @@ put(struct cache *cache, const char *url, size_t body)
 START_TEST(a_busy_object_is_charged_to_the_byte)
 {
     struct cache *cache = pages_cache("lru", 2, 0, 1);
-    struct request request = {0};
+    struct requester request = {0};
     uint64_t whole = sizeof(struct object) + strlen("http://a/") + 1;
 
     /* Inline: all at once, with the head. */
@@ -99,7 +99,7 @@ START_TEST(a_body_does_not_grow_beyond_the_account)
     static const char body[50000];
     const uint64_t share = 60 * 1024;
     struct cache *cache = pages_cache("lru", 2, 0, 1);
-    struct request request = {0};
+    struct requester request = {0};
     struct cache_fill *fill;
 
     memory_account_init(&account, 80 * 1024, NULL);

@@ -11,7 +11,7 @@ static struct cache *cache;
 static void
 set_up(void)
 {
-    struct request request = {0};
+    struct requester request = {0};
 
     cache = pages_cache("lru", 10, 0, 1);
     request_lookup(&request, cache, "a", 0, false);
@@ -33,7 +33,7 @@ tear_down(void)
 static enum cache_answer
 ask(const char *url, int64_t now_us, const struct cache_conditions *conditions)
 {
-    struct request request = {0};
+    struct requester request = {0};
 
     request_lookup_with(&request, cache, url, now_us,
                         (struct cache_request){.conditions = conditions});
@@ -72,7 +72,7 @@ END_TEST
 START_TEST(an_unlimited_lifetime_is_fresh_long_enough)
 {
     struct cache_conditions conditions = {.max_age_us = INT64_MAX, .min_fresh_us = 100 * SECOND};
-    struct request request = {0};
+    struct requester request = {0};
 
     request_lookup(&request, cache, "b", 0, false);
     fill_page(request.found.fill, 1);
@@ -86,7 +86,7 @@ START_TEST(a_fresh_object_has_a_successor_and_is_a_hit_meanwhile)
 {
     const struct cache_conditions no_cache = {.no_cache = true, .max_age_us = INT64_MAX};
     const struct cache_request demanding = {.conditions = &no_cache};
-    struct request first = {0}, second = {0};
+    struct requester first = {0}, second = {0};
 
     ck_assert_int_eq(request_lookup_with(&first, cache, "a", NOW, demanding), CACHE_STALE);
     ck_assert_int_eq(request_lookup_with(&second, cache, "a", NOW, demanding), CACHE_BUSY);
@@ -108,7 +108,7 @@ END_TEST
 START_TEST(a_fresh_object_outlives_a_successor_that_is_not_stored)
 {
     const struct cache_conditions no_cache = {.no_cache = true, .max_age_us = INT64_MAX};
-    struct request request = {0};
+    struct requester request = {0};
 
     for (unsigned expired = 0; expired < 2; expired++) {
         ck_assert_int_eq(request_lookup_with(&request, cache, "a", NOW + (expired ? 5 * SECOND : 0),
@@ -129,7 +129,7 @@ START_TEST(the_cache_alone_is_asked)
     const struct cache_conditions only = {.only_cached = true, .max_age_us = INT64_MAX};
     const struct cache_conditions young = {.only_cached = true, .max_age_us = 1};
     const struct cache_request alone = {.conditions = &only};
-    struct request request = {0}, busy = {0}, marked = {0};
+    struct requester request = {0}, busy = {0}, marked = {0};
 
     /* No waiter is needed. */
     ck_assert_int_eq(cache_lookup(cache, &(struct cache_key){0},

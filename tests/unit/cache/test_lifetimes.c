@@ -49,7 +49,7 @@ END_TEST
 static void
 fetch_unstored(struct cache *cache, const char *url, int64_t now_us, bool fails)
 {
-    struct request request = {0};
+    struct requester request = {0};
 
     ck_assert_int_eq(request_lookup(&request, cache, url, now_us, false), CACHE_STALE);
     if (fails) {
@@ -100,7 +100,7 @@ START_TEST(a_lifetime_is_kept_in_milliseconds_or_seconds_or_is_unlimited)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct cache *cache = pages_cache("lru", 8, 0, 1);
-        struct request request = {0};
+        struct requester request = {0};
 
         request_lookup(&request, cache, "a", 0, false);
         fill_head(request.found.fill, 0, NULL);

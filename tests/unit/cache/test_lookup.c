@@ -22,7 +22,7 @@ tear_down(void)
 
 START_TEST(a_miss_inserts_a_busy_object_that_becomes_ready)
 {
-    struct request leader = {0}, late = {0};
+    struct requester leader = {0}, late = {0};
     struct cache_fill *fill;
 
     ck_assert_int_eq(request_lookup(&leader, cache, "a", 0, false), CACHE_MISS);
@@ -87,7 +87,7 @@ END_TEST
 
 START_TEST(an_expired_page_has_one_successor)
 {
-    struct request first = {0}, second = {0};
+    struct requester first = {0}, second = {0};
     struct object *old;
 
     pages_store_until(cache, "a", 1, 5000);
@@ -119,7 +119,7 @@ END_TEST
 
 START_TEST(an_expired_page_stays_when_its_successor_fails)
 {
-    struct request first = {0}, second = {0};
+    struct requester first = {0}, second = {0};
 
     pages_store_until(cache, "a", 1, 5000);
     request_lookup(&first, cache, "a", 6000, false);
@@ -136,7 +136,7 @@ END_TEST
 
 START_TEST(a_failed_object_is_in_no_table)
 {
-    struct request leader = {0}, late = {0}, next = {0};
+    struct requester leader = {0}, late = {0}, next = {0};
 
     request_lookup(&leader, cache, "a", 0, false);
     request_lookup(&late, cache, "a", 0, false);
@@ -160,7 +160,7 @@ END_TEST
 
 START_TEST(a_long_sentence_is_cut_off)
 {
-    struct request request = {0};
+    struct requester request = {0};
     char sentence[1000];
 
     memset(sentence, 'x', sizeof(sentence));
@@ -176,7 +176,7 @@ END_TEST
 
 START_TEST(a_failure_after_the_head_is_seen_in_the_object)
 {
-    struct request streaming = {0};
+    struct requester streaming = {0};
 
     request_lookup(&streaming, cache, "a", 0, true);
     fill_head(streaming.found.fill, 100, NULL);
@@ -195,7 +195,7 @@ END_TEST
 
 START_TEST(one_that_is_not_stored_is_in_no_table)
 {
-    struct request leader = {0};
+    struct requester leader = {0};
 
     request_lookup(&leader, cache, "a", 0, false);
     fill_head(leader.found.fill, 0, NULL);
@@ -214,7 +214,7 @@ END_TEST
 START_TEST(too_many_waiters_are_refused)
 {
     struct cache_request three = {.max_waiters = 3};
-    struct request requests[4] = {0};
+    struct requester requests[4] = {0};
 
     ck_assert_int_eq(request_lookup_with(&requests[0], cache, "a", 0, three), CACHE_MISS);
     ck_assert_int_eq(request_lookup_with(&requests[1], cache, "a", 0, three), CACHE_BUSY);
@@ -239,7 +239,7 @@ END_TEST
 START_TEST(a_bypass_changes_nothing)
 {
     struct cache_request pass = {.pass = true};
-    struct request one = {0}, two = {0}, busy = {0};
+    struct requester one = {0}, two = {0}, busy = {0};
 
     pages_store(cache, "a", 1);
     ck_assert_int_eq(request_lookup_with(&one, cache, "a", 0, pass), CACHE_PASS);
@@ -276,7 +276,7 @@ END_TEST
 START_TEST(requests_join_without_a_policy)
 {
     struct cache *none = pages_cache(NULL, 0, 0, 2);
-    struct request leader = {0}, late = {0};
+    struct requester leader = {0}, late = {0};
 
     ck_assert_int_eq(request_lookup(&leader, none, "a", 0, false), CACHE_MISS);
     ck_assert_int_eq(request_lookup(&late, none, "a", 0, false), CACHE_BUSY);
@@ -302,7 +302,7 @@ END_TEST
 
 START_TEST(what_is_appended_is_bounded)
 {
-    struct request request = {0};
+    struct requester request = {0};
     struct cache_fill *fill;
     struct object_head head = {.status = 200, .length = -1, .max_length = 10};
     char *long_fields = calloc(1, OBJECT_MAX_META + 1);
@@ -362,7 +362,7 @@ START_TEST(bodies_are_inline_or_in_segments_and_small_ones_are_compacted)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct request request = {0};
+        struct requester request = {0};
         struct cache_fill *fill;
         struct object *object;
 

@@ -18,7 +18,7 @@ tear_down(void)
 }
 
 static void
-finish(struct request *request, bool store, enum cache_outcome outcome)
+finish(struct requester *request, bool store, enum cache_outcome outcome)
 {
     fill_head(request->found.fill, 5, NULL);
     fill_letters(request->found.fill, 5);
@@ -32,7 +32,7 @@ finish(struct request *request, bool store, enum cache_outcome outcome)
 static void
 mark(const char *url, enum cache_answer answer, int64_t until_us)
 {
-    struct request request = {0};
+    struct requester request = {0};
 
     ck_assert_int_eq(request_lookup(&request, cache, url, 0, false), answer);
     cache_fill_restrict(request.found.fill, FILL_PRIVATE, until_us);
@@ -43,7 +43,7 @@ mark(const char *url, enum cache_answer answer, int64_t until_us)
 /* By a later miss of any URL, so that those which are not requested again do not stay. */
 START_TEST(expired_marks_are_removed)
 {
-    struct request request = {0};
+    struct requester request = {0};
     char url[16];
 
     for (unsigned i = 0; i < 10; i++) {
@@ -80,7 +80,7 @@ END_TEST
 
 START_TEST(requests_pass_a_mark_until_it_expires)
 {
-    struct request one = {0}, two = {0};
+    struct requester one = {0}, two = {0};
 
     mark("a", CACHE_MISS, 1000);
     ck_assert_uint_eq(pages_stats(cache).passed, 1);
@@ -106,7 +106,7 @@ END_TEST
 
 START_TEST(the_mark_is_there_while_the_private_response_arrives)
 {
-    struct request leader = {0}, next = {0};
+    struct requester leader = {0}, next = {0};
 
     request_lookup(&leader, cache, "a", 0, false);
     fill_head(leader.found.fill, 5, NULL);
@@ -122,7 +122,7 @@ END_TEST
 
 START_TEST(without_a_mark_the_next_request_misses)
 {
-    struct request leader = {0}, next = {0};
+    struct requester leader = {0}, next = {0};
 
     request_lookup(&leader, cache, "a", 0, false);
     cache_fill_restrict(leader.found.fill, FILL_PRIVATE, 0);
@@ -136,7 +136,7 @@ END_TEST
 
 START_TEST(a_shared_response_replaces_the_mark)
 {
-    struct request one = {0}, two = {0};
+    struct requester one = {0}, two = {0};
 
     mark("a", CACHE_MISS, 1000);
     request_lookup(&one, cache, "a", 0, false);
@@ -152,7 +152,7 @@ END_TEST
 
 START_TEST(a_mark_is_renewed)
 {
-    struct request one = {0};
+    struct requester one = {0};
 
     mark("a", CACHE_MISS, 1000);
     mark("a", CACHE_PASS, 5000);
@@ -164,7 +164,7 @@ END_TEST
 
 START_TEST(a_mark_replaces_an_expired_page)
 {
-    struct request one = {0};
+    struct requester one = {0};
 
     pages_store_until(cache, "a", 1, 100);
     ck_assert_int_eq(request_lookup(&one, cache, "a", 200, false), CACHE_STALE);
@@ -190,7 +190,7 @@ START_TEST(a_mark_replaces_an_expired_page)
 END_TEST
 
 static void
-finish_at(struct request *request, int64_t fetched_us, int64_t lifetime_us,
+finish_at(struct requester *request, int64_t fetched_us, int64_t lifetime_us,
           enum cache_outcome outcome)
 {
     fill_head(request->found.fill, 0, NULL);
@@ -213,7 +213,7 @@ START_TEST(a_fill_that_passed_a_mark_replaces_no_page_from_later)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct request older = {0}, newer = {0};
+        struct requester older = {0}, newer = {0};
         struct object *page;
 
         mark("a", CACHE_MISS, 100000);
@@ -235,7 +235,7 @@ END_TEST
 START_TEST(the_successor_of_a_page_replaces_it)
 {
     const struct cache_conditions conditions = {.no_cache = true, .max_age_us = INT64_MAX};
-    struct request one = {0};
+    struct requester one = {0};
 
     ck_assert_int_eq(request_lookup(&one, cache, "a", 1000, false), CACHE_MISS);
     finish_at(&one, 900, 100000, CACHE_STORED);
@@ -248,7 +248,7 @@ END_TEST
 
 START_TEST(a_fill_without_an_entry_marks_what_is_not_newer)
 {
-    struct request evicted = {0}, newer = {0};
+    struct requester evicted = {0}, newer = {0};
 
     /* Nothing of the URL is there. */
     pages_store_until(cache, "a", 1, 100);
@@ -274,7 +274,7 @@ END_TEST
 
 START_TEST(marks_are_bounded_and_the_oldest_is_dropped)
 {
-    struct request request = {0};
+    struct requester request = {0};
 
     for (int i = 0; i < (int)CACHE_MAX_MARKS; i++)
         mark(pages_url(i), CACHE_MISS, 1000);
@@ -304,7 +304,7 @@ END_TEST
 
 START_TEST(purges_drop_marks)
 {
-    struct request pass = {0};
+    struct requester pass = {0};
 
     for (int i = 0; i < 30; i++)
         mark(pages_url(i), CACHE_MISS, 1000);
@@ -325,7 +325,7 @@ END_TEST
 START_TEST(marks_survive_another_configuration)
 {
     static const unsigned shards[] = {1, 7, 64, 2, 1};
-    struct request request = {0};
+    struct requester request = {0};
 
     for (int i = 0; i < 40; i++)
         mark(pages_url(i), CACHE_MISS, 1000 + i);

@@ -9,14 +9,14 @@ enum { NOW = 6000 };
 
 static struct cache *cache;
 static struct memory_account account;
-static struct request leader, late, streaming;
+static struct requester leader, late, streaming;
 
 static void
 set_up(void)
 {
     cache = pages_cache("lru", 3, 0, 1);
     memory_account_init(&account, UINT64_MAX, NULL);
-    leader = late = streaming = (struct request){0};
+    leader = late = streaming = (struct requester){0};
 }
 
 static void

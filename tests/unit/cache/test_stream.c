@@ -98,7 +98,7 @@ stream(int64_t length, size_t body, size_t piece)
         {.join_at = 3, .pace = 1 << 20, .waiter.streams = false},
     };
     struct cache_key key = cache_key_of(span_str("a"));
-    struct request leader = {0};
+    struct requester leader = {0};
     struct object *stored;
     char *bytes = malloc(body);
 
@@ -186,7 +186,7 @@ START_TEST(no_wake_up_is_lost)
 {
     enum { PIECES = 3000 };
     struct cache_key key = cache_key_of(span_str("a"));
-    struct request leader = {0};
+    struct requester leader = {0};
     struct cache_request request = {.fill_size = sizeof(struct cache_fill)};
     struct reader reader = {.pace = 1 << 20, .waiter = {.notify = wake, .streams = true}};
     struct cache_found found;

@@ -21,7 +21,7 @@ tear_down(void)
 }
 
 static int
-head(struct request *request, const char *tags)
+head(struct requester *request, const char *tags)
 {
     int error =
         cache_fill_head(request->found.fill,
@@ -34,7 +34,7 @@ head(struct request *request, const char *tags)
 
 /* Fresh until 5000. */
 static enum cache_outcome
-finish(struct request *request)
+finish(struct requester *request)
 {
     enum cache_outcome outcome;
 
@@ -50,7 +50,7 @@ finish(struct request *request)
 static enum cache_outcome
 put(const char *url, const char *tags)
 {
-    struct request request = {0};
+    struct requester request = {0};
 
     ck_assert_ptr_null(request.found.fill);
     request_lookup(&request, cache, url, INT64_MAX / 2, false);
@@ -123,7 +123,7 @@ START_TEST(a_purge_in_a_scope_leaves_other_urls)
 {
     const struct cache_scope scope = {.concerns = begins, .context = "http://a/"};
     const struct span x = span_str("x");
-    struct request inside = {0}, outside = {0};
+    struct requester inside = {0}, outside = {0};
 
     put("http://a/1", "x x y");
     put("http://b/1", "x");
@@ -147,7 +147,7 @@ END_TEST
 
 START_TEST(a_purge_names_the_tags_of_what_it_removes)
 {
-    struct request busy = {0}, successor = {0};
+    struct requester busy = {0}, successor = {0};
     struct buf tags;
 
     buf_init(&tags, 13);
@@ -190,7 +190,7 @@ START_TEST(a_fill_may_date_from_before_a_purge)
             struct cache_change change = {0}, *by = own ? &change : NULL;
             bool stored =
                 kind == NONE || kind == BY_OTHER_URL || (own && (kind == BY_URL || kind == BY_TAG));
-            struct request request = {0}, joined = {0};
+            struct requester request = {0}, joined = {0};
 
             if (kind == BY_URL)
                 cache_purge_tagged(cache, url, NULL, by);
@@ -262,7 +262,7 @@ END_TEST
 START_TEST(tags_are_bounded)
 {
     static char tags[OBJECT_MAX_TAG_BYTES + 2];
-    struct request request = {0};
+    struct requester request = {0};
 
     request_lookup(&request, cache, "a", 0, false);
     memset(tags, 'x', OBJECT_MAX_TAG_BYTES + 1);
@@ -375,7 +375,7 @@ END_TEST
 START_TEST(a_purge_finds_busy_objects_by_the_tags_of_their_heads)
 {
     for (unsigned soft = 0; soft < 2; soft++) {
-        struct request tagged = {0}, other = {0}, late = {0}, next = {0};
+        struct requester tagged = {0}, other = {0}, late = {0}, next = {0};
 
         request_lookup(&tagged, cache, "a", 0, false);
         request_lookup(&late, cache, "a", 0, true);
@@ -400,8 +400,8 @@ END_TEST
 START_TEST(a_purge_finds_fills_whose_heads_come_later)
 {
     for (unsigned soft = 0; soft < 2; soft++) {
-        struct request tagged = {0}, other = {0}, after = {0}, late = {0}, again = {0};
-        struct request streaming = {.waiter.streams = true};
+        struct requester tagged = {0}, other = {0}, after = {0}, late = {0}, again = {0};
+        struct requester streaming = {.waiter.streams = true};
 
         request_lookup(&tagged, cache, "a", 0, false);
         request_lookup(&late, cache, "a", 0, false);
@@ -429,7 +429,7 @@ END_TEST
 
 START_TEST(a_fill_during_many_purges_of_other_tags_is_stored)
 {
-    struct request tagged = {0}, plain = {0};
+    struct requester tagged = {0}, plain = {0};
 
     request_lookup(&tagged, cache, "a", 0, false);
     request_lookup(&plain, cache, "b", 0, false);
@@ -449,7 +449,7 @@ END_TEST
 START_TEST(the_successor_of_a_purged_object_is_not_joined)
 {
     for (unsigned soft = 0; soft < 2; soft++) {
-        struct request successor = {0}, joined = {0}, next = {0};
+        struct requester successor = {0}, joined = {0}, next = {0};
 
         put("a", "x");
         ck_assert_int_eq(request_lookup(&successor, cache, "a", 6000, false), CACHE_STALE);
@@ -473,7 +473,7 @@ START_TEST(a_confirmed_object_with_a_purged_tag_is_not_stored)
 {
     for (unsigned purged = 0; purged < 2; purged++) {
         const struct object_head fresh = {.status = 200, .tags = span_str("x new")};
-        struct request request = {0}, late = {0};
+        struct requester request = {0}, late = {0};
         enum cache_outcome outcome;
 
         put("a", "x");
@@ -500,7 +500,7 @@ END_TEST
 /* A body in segments that ends small is copied: with its tags. */
 START_TEST(a_compacted_object_has_its_tags)
 {
-    struct request request = {0};
+    struct requester request = {0};
 
     request_lookup(&request, cache, "a", 0, false);
     ck_assert_int_eq(

@@ -21,7 +21,7 @@ tear_down(void)
 static void
 put(const char *url, const char *variant, size_t body)
 {
-    struct request request = {0};
+    struct requester request = {0};
 
     ck_assert_int_eq(
         request_lookup_variant(&request, cache, url, variant, 0, (struct cache_request){0}),
@@ -39,7 +39,7 @@ put(const char *url, const char *variant, size_t body)
 static int
 length_of(const char *url, const char *variant)
 {
-    struct request request = {0};
+    struct requester request = {0};
     int length = -1;
 
     if (request_lookup_variant(&request, cache, url, variant, 0, (struct cache_request){0}) ==
@@ -92,7 +92,7 @@ END_TEST
 
 START_TEST(purges_and_counts_concern_all_variants)
 {
-    struct request busy = {0};
+    struct requester busy = {0};
 
     for (unsigned soft = 0; soft < 2; soft++) {
         put("u", "", 1);
@@ -151,13 +151,13 @@ END_TEST
 #define NAMES "accept-encoding"
 
 static enum cache_answer
-look_up(struct request *request, const char *variant, int64_t now_us)
+look_up(struct requester *request, const char *variant, int64_t now_us)
 {
     return request_lookup_variant(request, cache, "u", variant, now_us, (struct cache_request){0});
 }
 
 static bool
-vary(struct request *request, const char *names, const char *variant)
+vary(struct requester *request, const char *names, const char *variant)
 {
     bool done =
         cache_fill_vary(request->found.fill, span_str("h"), span_str(names), span_str(variant));
@@ -168,7 +168,7 @@ vary(struct request *request, const char *names, const char *variant)
 
 /* Fills with that many letters; fresh until 5000. */
 static void
-finish(struct request *request, size_t body, enum cache_outcome outcome)
+finish(struct requester *request, size_t body, enum cache_outcome outcome)
 {
     fill_head(request->found.fill, (int64_t)body, NULL);
     fill_letters(request->found.fill, body);
@@ -184,7 +184,7 @@ finish(struct request *request, size_t body, enum cache_outcome outcome)
 static void
 put_varying(const char *variant, size_t body)
 {
-    struct request request = {0};
+    struct requester request = {0};
 
     ck_assert_int_eq(look_up(&request, "h", 0), CACHE_MISS);
     ck_assert(vary(&request, NAMES, variant));
@@ -195,7 +195,7 @@ put_varying(const char *variant, size_t body)
 static bool
 is_recorded(const char *names)
 {
-    struct request request = {0};
+    struct requester request = {0};
     bool found = look_up(&request, "h", 0) == CACHE_VARIES;
 
     if (found) {
@@ -214,8 +214,8 @@ is_recorded(const char *names)
 
 START_TEST(a_response_that_varies_moves_and_leaves_a_record)
 {
-    struct request leader = {0}, late = {0}, streaming = {.waiter.streams = true}, same = {0};
-    struct request other = {0};
+    struct requester leader = {0}, late = {0}, streaming = {.waiter.streams = true}, same = {0};
+    struct requester other = {0};
 
     ck_assert_int_eq(look_up(&leader, "h", 0), CACHE_MISS);
     ck_assert_int_eq(look_up(&late, "h", 0), CACHE_BUSY);
@@ -251,7 +251,7 @@ END_TEST
 
 START_TEST(a_known_variant_stays_where_it_is)
 {
-    struct request leader = {0}, late = {0};
+    struct requester leader = {0}, late = {0};
 
     put_varying("hgzip", 1);
     /* Expired, or for the first time. */
@@ -278,7 +278,7 @@ END_TEST
 
 START_TEST(a_fill_finds_the_record_of_its_url)
 {
-    struct request leader = {0};
+    struct requester leader = {0};
     struct object *record;
 
     ck_assert_int_eq(look_up(&leader, "h", 0), CACHE_MISS);
@@ -300,7 +300,7 @@ END_TEST
 
 START_TEST(other_names_replace_the_record)
 {
-    struct request leader = {0}, late = {0}, old = {0};
+    struct requester leader = {0}, late = {0}, old = {0};
 
     put_varying("hgzip", 1);
     ck_assert_int_eq(look_up(&leader, "hbr", 0), CACHE_MISS);
@@ -331,7 +331,7 @@ END_TEST
 
 START_TEST(a_response_without_names_takes_the_place_of_the_record)
 {
-    struct request leader = {0}, late = {0};
+    struct requester leader = {0}, late = {0};
 
     for (unsigned successor = 0; successor < 2; successor++) {
         put_varying("hgzip", 1);
@@ -364,9 +364,9 @@ enum there { NOTHING, FRESH, EXPIRED, SUCCEEDED, BUSY, MARKER, RECORD, THERE };
 
 /* Puts something at (u, variant), with a fill in *other if that has one. */
 static void
-place_there(enum there there, const char *variant, struct request *other)
+place_there(enum there there, const char *variant, struct requester *other)
 {
-    *other = (struct request){0};
+    *other = (struct requester){0};
     if (there == FRESH || there == EXPIRED || there == SUCCEEDED) {
         ck_assert_int_eq(look_up(other, variant, 0), CACHE_MISS);
         fill_head(other->found.fill, 9, NULL);
@@ -400,7 +400,7 @@ place_there(enum there there, const char *variant, struct request *other)
 static void
 check_places(enum there at_base, enum there at_target)
 {
-    struct request leader = {0}, base, target, found = {0};
+    struct requester leader = {0}, base, target, found = {0};
     bool later_mark = at_target == MARKER || at_target == RECORD;
     bool joins = at_target == NOTHING || at_target == FRESH || at_target == EXPIRED;
     enum cache_answer answer;
@@ -436,7 +436,7 @@ check_places(enum there at_base, enum there at_target)
     if (!later_mark)
         ck_assert_int_eq(length_of("u", "hnew"), 2);
     for (unsigned i = 0; i < 2; i++) {
-        struct request *other = i ? &target : &base;
+        struct requester *other = i ? &target : &base;
 
         if (!other->found.fill)
             continue;
@@ -459,7 +459,7 @@ END_TEST
 /* The fill is the successor of a page at the base, which has expired or was evicted. */
 START_TEST(the_successor_of_a_page_at_the_base_varies)
 {
-    struct request leader = {0};
+    struct requester leader = {0};
 
     for (unsigned evicted = 0; evicted < 2; evicted++) {
         put("u", "h", 9);
@@ -478,7 +478,7 @@ END_TEST
 
 START_TEST(what_is_not_stored_does_not_vary)
 {
-    struct request request = {0};
+    struct requester request = {0};
     static char variant[OBJECT_MAX_VARIANT + 2];
 
     request_lookup_variant(&request, cache, "u", "h", 0, (struct cache_request){.pass = true});
@@ -512,7 +512,7 @@ END_TEST
 START_TEST(a_variant_is_validated_and_refreshed)
 {
     const struct object_head head = {.status = 200, .fields = span_str("new")};
-    struct request request = {0};
+    struct requester request = {0};
     enum cache_outcome outcome;
 
     put_varying("hgzip", 7);
@@ -563,7 +563,7 @@ END_TEST
 static void
 record(const char *url)
 {
-    struct request request = {0};
+    struct requester request = {0};
 
     request_lookup_variant(&request, cache, url, "h", 0, (struct cache_request){0});
     ck_assert(cache_fill_vary(request.found.fill, span_str("h"), span_str(NAMES), span_str("hx")));

@@ -6,13 +6,13 @@
 enum { SECOND = 1000000, NOW = 100 * SECOND, LIFETIME = 10 * SECOND, LATE = NOW + LIFETIME };
 
 static struct cache *cache;
-static struct request first, second, third, fourth;
+static struct requester first, second, third, fourth;
 
 static void
 set_up(void)
 {
     cache = pages_cache("lru", 10, 0, 1);
-    first = second = third = fourth = (struct request){0};
+    first = second = third = fourth = (struct requester){0};
 }
 
 static void
@@ -57,7 +57,7 @@ begin_second(void)
 
 /* Ends the fill of a request, whose response is of that time and lifetime. */
 static enum cache_outcome
-finish(struct request *request, int64_t born_us, int64_t ends_us, int64_t lifetime_us)
+finish(struct requester *request, int64_t born_us, int64_t ends_us, int64_t lifetime_us)
 {
     struct cache_fill *fill = request->found.fill;
     enum cache_outcome outcome;
@@ -88,7 +88,7 @@ static uint64_t
 page_at(int64_t now_us, bool fresh)
 {
     const struct cache_conditions only = {.only_cached = true, .max_age_us = INT64_MAX};
-    struct request request = {0};
+    struct requester request = {0};
     uint64_t length;
 
     request_lookup_with(&request, cache, "u", now_us, (struct cache_request){.conditions = &only});

@@ -26,7 +26,7 @@ finish(struct cache_fill *fill)
 
 START_TEST(one_that_streams_gets_every_event)
 {
-    struct request request = {0};
+    struct requester request = {0};
     struct cache_fill *fill;
     struct object *headed;
 
@@ -54,7 +54,7 @@ END_TEST
 
 START_TEST(one_that_does_not_stream_gets_the_last_event_alone)
 {
-    struct request request = {0}, late = {0};
+    struct requester request = {0}, late = {0};
     struct cache_fill *fill;
 
     request_lookup(&request, cache, "a", 0, false);
@@ -77,7 +77,7 @@ END_TEST
 
 START_TEST(events_that_are_not_taken_are_merged)
 {
-    struct request request = {0};
+    struct requester request = {0};
     struct cache_fill *fill;
 
     request_lookup(&request, cache, "a", 0, true);
@@ -109,7 +109,7 @@ END_TEST
 
 START_TEST(one_that_joins_late_is_notified_of_what_it_has_missed)
 {
-    struct request leader = {0}, after_head = {0}, after_body = {0};
+    struct requester leader = {0}, after_head = {0}, after_body = {0};
     struct cache_fill *fill;
 
     request_lookup(&leader, cache, "a", 0, false);
@@ -134,7 +134,7 @@ END_TEST
 
 START_TEST(victims_are_the_leaders)
 {
-    struct request leader = {0}, late = {0}, gone = {0};
+    struct requester leader = {0}, late = {0}, gone = {0};
 
     pages_store_many(cache, 0, 3, 1);
     request_lookup(&leader, cache, "a", 0, false);
@@ -168,7 +168,7 @@ START_TEST(a_waiter_may_leave_in_each_state)
 
     for (unsigned state = 0; state < STATES; state++) {
         for (unsigned streams = 0; streams < 2; streams++) {
-            struct request leader = {0}, gone = {0};
+            struct requester leader = {0}, gone = {0};
             struct cache_fill *fill;
 
             request_lookup(&leader, cache, "a", 0, true);
@@ -204,7 +204,7 @@ START_TEST(the_last_event_wins_over_leaving)
 {
     for (unsigned what = 0; what < 3; what++) {
         static const unsigned last[] = {WAITER_END, WAITER_FAILED, WAITER_RETRY};
-        struct request leader = {0}, late = {0};
+        struct requester leader = {0}, late = {0};
 
         request_lookup(&leader, cache, "a", 0, false);
         request_lookup(&late, cache, "a", 0, false);
@@ -227,7 +227,7 @@ END_TEST
 
 START_TEST(a_fill_without_waiters_is_stored)
 {
-    struct request leader = {0}, late = {0};
+    struct requester leader = {0}, late = {0};
 
     request_lookup(&leader, cache, "a", 0, false);
     ck_assert(cache_leave(cache, &leader.waiter));
@@ -245,7 +245,7 @@ END_TEST
 
 START_TEST(a_private_response_goes_to_the_leader_alone)
 {
-    struct request leader = {0}, late = {0}, streaming = {0};
+    struct requester leader = {0}, late = {0}, streaming = {0};
     struct cache_fill *fill;
 
     request_lookup(&leader, cache, "a", 0, true);
@@ -276,7 +276,7 @@ END_TEST
 
 START_TEST(after_the_head_those_that_stream_stay)
 {
-    struct request leader = {0}, late = {0}, streaming = {0};
+    struct requester leader = {0}, late = {0}, streaming = {0};
     struct cache_fill *fill;
 
     request_lookup(&leader, cache, "a", 0, false);
@@ -313,7 +313,7 @@ choose(const struct object_waiter *waiter, void *context)
 
 START_TEST(a_failure_lets_some_retry)
 {
-    struct request leader = {0}, one = {0}, two = {0}, again = {0};
+    struct requester leader = {0}, one = {0}, two = {0}, again = {0};
     struct choice choice = {0};
 
     request_lookup(&leader, cache, "a", 0, false);
@@ -343,7 +343,7 @@ END_TEST
 START_TEST(clearing_is_harmless_twice)
 {
     struct object_waiter zero = {0};
-    struct request request = {0};
+    struct requester request = {0};
 
     object_waiter_clear(&zero);
     request_lookup(&request, cache, "a", 0, true);

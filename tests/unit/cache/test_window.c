@@ -55,7 +55,7 @@ tear_down(void)
 
 /* A reader: a request that streams, and what it has read. */
 struct reader {
-    struct request request; /* first */
+    struct requester request; /* first */
     struct object_place place;
     uint64_t taken; /* as it reported */
 };
@@ -420,7 +420,7 @@ END_TEST
 
 START_TEST(a_waiter_that_does_not_stream_keeps_the_body_whole_or_fails)
 {
-    struct request whole = {0};
+    struct requester whole = {0};
     struct cache_fill *fill;
     struct reader reader;
 
@@ -510,7 +510,7 @@ unwanted(struct cache_fill *fill)
 
 START_TEST(the_owner_is_asked_when_the_last_waiter_leaves)
 {
-    struct request one = {0}, two = {0}, later = {0};
+    struct requester one = {0}, two = {0}, later = {0};
     struct cache_fill *fill;
 
     gives_up = _i;
@@ -542,7 +542,7 @@ END_TEST
 
 START_TEST(a_fill_is_abandoned_only_while_no_request_waits)
 {
-    struct request one = {0}, later = {0};
+    struct requester one = {0}, later = {0};
     struct cache_fill *fill;
 
     ck_assert_int_eq(request_lookup(&one, cache, "a", 0, false), CACHE_MISS);

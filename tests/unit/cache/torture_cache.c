@@ -180,7 +180,7 @@ END_TEST
 START_TEST(joining_leaving_failing_and_isolating_allocate_nothing)
 {
     struct cache *cache = pages_cache("lru", 10, 0, 1);
-    struct request leader = {0}, late[3] = {0}, other = {0};
+    struct requester leader = {0}, late[3] = {0}, other = {0};
 
     torture_fail_at(0);
     request_lookup(&leader, cache, "u", 0, true);
@@ -214,7 +214,7 @@ static bool
 purge_all(unsigned n)
 {
     struct cache *cache = pages_cache("lru", 1000, 0, 3);
-    struct request busy = {0}, marked = {0};
+    struct requester busy = {0}, marked = {0};
     bool failed;
 
     put_all(cache);
@@ -277,7 +277,7 @@ configure(const struct cache_config *from, const struct cache_config *to, unsign
 {
     enum cache_error error;
     struct cache *cache = cache_create(from, &error);
-    struct request busy = {0}, successor = {0}, marked = {0};
+    struct requester busy = {0}, successor = {0}, marked = {0};
     struct cache_stats before;
     bool failed;
 

@@ -85,7 +85,7 @@ static void
 request_page(const struct plan *plan)
 {
     struct cache_stats before = pages_stats(plan->cache), after;
-    struct request leader = {0}, late = {0};
+    struct requester leader = {0}, late = {0};
     unsigned last = WAITER_FAILED;
     struct cache_fill *fill;
 
@@ -139,7 +139,7 @@ request_page(const struct plan *plan)
 static void
 begin_plan(struct plan *plan)
 {
-    struct request request = {0};
+    struct requester request = {0};
 
     cache_purge_all(plan->cache);
     if (plan->answer == CACHE_STALE)
@@ -193,7 +193,7 @@ ignore_resume(struct cache_fill *fill)
 
 /* Without memory the body stays whole and everyone waits, and it may be tried again. */
 static void
-open_window(struct cache_fill *fill, struct request *whole)
+open_window(struct cache_fill *fill, struct requester *whole)
 {
     static const struct cache_window window = {.size = 20000,
                                                .lag = 20000,
@@ -215,7 +215,7 @@ open_window(struct cache_fill *fill, struct request *whole)
 static void
 window_page(struct cache *cache, struct memory_account *account)
 {
-    struct request leader = {0}, whole = {0};
+    struct requester leader = {0}, whole = {0};
     struct object_place place = {0};
     struct cache_fill *fill;
     struct span run;
@@ -279,7 +279,7 @@ static void
 refresh_page(struct cache *cache)
 {
     const struct object_head head = {.status = 200, .fields = span_str("h")};
-    struct request leader = {0}, late = {0};
+    struct requester leader = {0}, late = {0};
     enum cache_outcome outcome;
 
     if (request_lookup(&leader, cache, "u", 5000, false) == CACHE_NO_MEMORY)
@@ -328,7 +328,7 @@ static void
 follow_page(void *context)
 {
     struct object_head head = {.status = 200, .length = PIECE, .max_length = PIECE};
-    struct request first = {0}, second = {0};
+    struct requester first = {0}, second = {0};
     struct cache *cache = context;
     enum cache_outcome outcome;
 
@@ -384,7 +384,7 @@ END_TEST
 static void
 vary_page(struct cache *cache)
 {
-    struct request leader = {0}, late = {0};
+    struct requester leader = {0}, late = {0};
     struct cache_fill *fill;
     bool varies;
 
@@ -436,7 +436,7 @@ tag_page(void *context)
 {
     struct cache *cache = context;
     const struct object_head head = {.status = 200, .tags = span_str("old new1 new2")};
-    struct request request = {0};
+    struct requester request = {0};
 
     if (request_lookup(&request, cache, "u", 0, false) == CACHE_NO_MEMORY)
         request_lookup(&request, cache, "u", 0, false);
@@ -490,7 +490,7 @@ static void
 fill_charged(void *context)
 {
     struct memory_account *account = context;
-    struct request request = {0};
+    struct requester request = {0};
     unsigned appended = 0;
 
     if (request_lookup(&request, reclaimed, "u", 0, false) == CACHE_NO_MEMORY)
@@ -538,7 +538,7 @@ static void
 fill_in_vain(void *context)
 {
     struct memory_account *account = context;
-    struct request request = {0};
+    struct requester request = {0};
     struct cache *cache = reclaimed;
     struct object_head head = {
         .status = 200, .length = -1, .max_length = 100000, .account = account};

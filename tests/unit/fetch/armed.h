@@ -13,16 +13,16 @@ struct armed_calls {
     bool (*failed)(void);
 };
 
-/* What a body that is FETCH_BODY_SUPPLIED consists of; its source waits once in between. */
+/* What a body that is REQUEST_BODY_SUPPLIED consists of; its source waits once in between. */
 #define ARMED_BODY "hello world"
 
 /*
  * Fetches with the n-th such call of the fetcher's thread failing, and asserts what holds for every
- * outcome, which the caller frees. False if fewer were made. With FETCH_MAY_PAUSE the head and each
- * piece of the body pause the fetch for a moment.
+ * outcome, which the caller frees. False if fewer were made. With REQUEST_MAY_PAUSE the head and
+ * each piece of the body pause the fetch for a moment.
  */
 bool armed_fetch(struct fetcher *fetcher, const struct armed_calls *calls, unsigned n,
-                 const struct fetch_request *request, struct outcome *o);
+                 const struct request *request, struct outcome *o);
 
 /*
  * Fetches with n = 1, 2, 3, ... until an n is not reached, which must be a page with this body.
@@ -30,6 +30,6 @@ bool armed_fetch(struct fetcher *fetcher, const struct armed_calls *calls, unsig
  * FETCH_OVERLOADED. Returns the number of calls walked.
  */
 unsigned armed_walk(struct fetcher *fetcher, const struct armed_calls *calls,
-                    const struct fetch_request *request, const char *body);
+                    const struct request *request, const char *body);
 
 #endif

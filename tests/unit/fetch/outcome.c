@@ -130,12 +130,36 @@ outcome_free(struct outcome *o)
     pthread_mutex_destroy(&o->lock);
 }
 
+struct origin_route
+route_to(const char *member, const char *host)
+{
+    return (struct origin_route){.host = ORIGIN_HOST_NAMED,
+                                 .name = span_str(host),
+                                 .count = 1,
+                                 .members = {{.url = span_str(member)}}};
+}
+
+bool
+submit_request(struct fetcher *fetcher, const struct request *request,
+               const struct fetch_sink *sink, void *context, uint64_t *id)
+{
+    struct request asked = *request;
+    const struct request *kept;
+    bool submitted;
+
+    asked.method = http_method_of(asked.method_name);
+    kept = request_keep(&asked, asked.url, asked.client, NULL);
+    submitted = kept && fetcher_submit(fetcher, kept, sink, context, id);
+    request_release(&kept);
+    return submitted;
+}
+
 void
 fetch_with(struct fetcher *fetcher, const char *url, const char *headers, struct outcome *o)
 {
     outcome_init(o);
     snprintf(o->url, sizeof(o->url), "%s", url);
-    ck_assert(fetcher_submit(fetcher, &GET(OUTCOME_CLIENT, url, headers), &outcome_sink, o, NULL));
+    ck_assert(submit_request(fetcher, &GET(OUTCOME_CLIENT, url, headers), &outcome_sink, o, NULL));
     outcome_wait(o);
     ck_assert_uint_eq(o->dones, 1);
     ck_assert_int_ge(o->total_us, 0);

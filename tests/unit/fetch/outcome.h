@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "fetch/fetch.h"
+#include "fetch/origin_route.h"
 
 /* What was said of a response on the way. */
 struct outcome_hop {
@@ -43,9 +44,16 @@ void outcome_free(struct outcome *o);
 
 /* A plain GET of a client, by C strings. */
 #define GET(of, address, lines) \
-    ((struct fetch_request){.client = (of), .url = span_str(address), .headers = span_str(lines)})
+    ((struct request){.client = (of), .url = span_str(address), .fields = span_str(lines)})
 
-/* The sink for fetcher_submit(), with an initialised outcome as its context, and its parts. */
+/* A row with one member, which is sent this Host. */
+struct origin_route route_to(const char *member, const char *host);
+
+/* fetcher_submit() of a copy, whose method is that of its name. */
+bool submit_request(struct fetcher *fetcher, const struct request *request,
+                    const struct fetch_sink *sink, void *context, uint64_t *id);
+
+/* The sink for submit_request(), with an initialised outcome as its context, and its parts. */
 extern const struct fetch_sink outcome_sink;
 void outcome_hop(void *context, const struct fetch_hop *hop);
 void outcome_interim(void *context, unsigned status, struct span lines);

@@ -107,7 +107,7 @@ paced_supply(void *context, void *buffer, size_t size, size_t *len)
 }
 
 void
-paced_submit(struct paced *paced, const struct fetch_request *request)
+paced_submit(struct paced *paced, const struct request *request)
 {
     static const struct fetch_sink sink = {
         .hop = outcome_hop,
@@ -119,19 +119,19 @@ paced_submit(struct paced *paced, const struct fetch_request *request)
 
     snprintf(paced->outcome.url, sizeof(paced->outcome.url), "%.*s", (int)request->url.len,
              request->url.ptr);
-    ck_assert(fetcher_submit(paced->fetcher, request, &sink, paced, &paced->id));
+    ck_assert(submit_request(paced->fetcher, request, &sink, paced, &paced->id));
     ck_assert_uint_gt(paced->id, 0);
 }
 
-struct fetch_request
+struct request
 paced_request(char *url, size_t size, uint16_t port, const char *method, const char *path,
               unsigned flags)
 {
     snprintf(url, size, "http://127.0.0.1:%u%s", port, path);
-    return (struct fetch_request){.client = OUTCOME_CLIENT,
-                                  .method = span_str(method),
-                                  .url = span_str(url),
-                                  .flags = flags};
+    return (struct request){.client = OUTCOME_CLIENT,
+                            .method_name = span_str(method),
+                            .url = span_str(url),
+                            .flags = flags};
 }
 
 static void

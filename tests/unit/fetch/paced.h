@@ -38,11 +38,11 @@ void paced_init(struct paced *paced, struct fetcher *fetcher);
 void paced_free(struct paced *paced);
 
 /* Submits a request with this consumer. */
-void paced_submit(struct paced *paced, const struct fetch_request *request);
+void paced_submit(struct paced *paced, const struct request *request);
 
 /* A request to a path of an origin on 127.0.0.1, in a buffer of the caller's. */
-struct fetch_request paced_request(char *url, size_t size, uint16_t port, const char *method,
-                                   const char *path, unsigned flags);
+struct request paced_request(char *url, size_t size, uint16_t port, const char *method,
+                             const char *path, unsigned flags);
 
 /* Until its next pause (of the response, or of the source); fails if the fetch ends first. */
 void paced_wait_paused(struct paced *paced);

@@ -150,7 +150,7 @@ START_TEST(connections_of_all_pools_serve_again)
     for (unsigned round = 0; round < 4; round++) {
         for (unsigned i = 0; i < MANY; i++) {
             outcome_init(&outcomes[i]);
-            ck_assert(fetcher_submit(fetcher, &GET(OUTCOME_CLIENT, url, ""), &outcome_sink,
+            ck_assert(submit_request(fetcher, &GET(OUTCOME_CLIENT, url, ""), &outcome_sink,
                                      &outcomes[i], NULL));
         }
         for (unsigned i = 0; i < MANY; i++) {
@@ -208,7 +208,7 @@ START_TEST(idle_connections_are_bounded)
     for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < 20; i++) {
             outcome_init(&outcomes[i]);
-            ck_assert(fetcher_submit(fetcher, &GET(OUTCOME_CLIENT, url, ""), &outcome_sink,
+            ck_assert(submit_request(fetcher, &GET(OUTCOME_CLIENT, url, ""), &outcome_sink,
                                      &outcomes[i], NULL));
         }
         for (unsigned i = 0; i < 20; i++) {

@@ -185,7 +185,7 @@ play(const struct row *row)
 
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/row", origin->port);
     outcome_init(o);
-    ck_assert(fetcher_submit(fetcher, &GET(OUTCOME_CLIENT, url, row->request ? row->request : ""),
+    ck_assert(submit_request(fetcher, &GET(OUTCOME_CLIENT, url, row->request ? row->request : ""),
                              &seen_sink, &seen, NULL));
     outcome_wait(o);
     ck_assert_msg(o->error == row->error, "RFC %s, %s: %d: %s", row->section, row->what, o->error,

@@ -380,12 +380,12 @@ START_TEST(a_receiver_that_refuses)
 
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/10", origin->port);
     outcome_init(&o);
-    ck_assert(fetcher_submit(fetcher, &GET(OUTCOME_CLIENT, url, ""), &no_head, &o, NULL));
+    ck_assert(submit_request(fetcher, &GET(OUTCOME_CLIENT, url, ""), &no_head, &o, NULL));
     outcome_wait(&o);
     ck_assert_int_eq(o.error, FETCH_INTERNAL);
     outcome_free(&o);
     outcome_init(&o);
-    ck_assert(fetcher_submit(fetcher, &GET(OUTCOME_CLIENT, url, ""), &no_body, &o, NULL));
+    ck_assert(submit_request(fetcher, &GET(OUTCOME_CLIENT, url, ""), &no_body, &o, NULL));
     outcome_wait(&o);
     ck_assert_int_eq(o.error, FETCH_INTERNAL);
     ck_assert_uint_eq(o.heads, 1);

@@ -1,6 +1,6 @@
 /*
  * Bodies with a content coding that decode to more than max_body: of any length where the consumer
- * bounds them (FETCH_ANY_LENGTH), unless a few bytes become very many.
+ * bounds them (REQUEST_ANY_LENGTH), unless a few bytes become very many.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #define DECODED 3000000u
 #define BOUND 1000000u
-#define ANY (FETCH_MAY_PAUSE | FETCH_ANY_LENGTH)
+#define ANY (REQUEST_MAY_PAUSE | REQUEST_ANY_LENGTH)
 
 static char *plain; /* DECODED bytes */
 static char coded[DECODED];
@@ -55,14 +55,14 @@ static const struct row {
 } rows[] = {
     {"gzip", true, ANY, true},  {"gzip", false, ANY, true},
     {"zstd", false, ANY, true}, {"zstd", true, ANY, false}, /* more than 10,000 for each */
-    {"gzip", true, 0, false},   {"gzip", false, FETCH_MAY_PAUSE, false},
+    {"gzip", true, 0, false},   {"gzip", false, REQUEST_MAY_PAUSE, false},
 };
 
 START_TEST(bodies_over_the_bound)
 {
     const struct row *row = &rows[_i];
     struct line script[2] = {{.path = "/"}, {.path = NULL}};
-    struct fetch_request request = {.client = OUTCOME_CLIENT, .flags = row->flags};
+    struct request request = {.client = OUTCOME_CLIENT, .flags = row->flags};
     struct origin *origin;
     struct fetcher *fetcher;
     struct outcome o;
@@ -86,7 +86,7 @@ START_TEST(bodies_over_the_bound)
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/", origin->port);
     request.url = span_str(url);
     outcome_init(&o);
-    ck_assert(fetcher_submit(fetcher, &request, &outcome_sink, &o, NULL));
+    ck_assert(submit_request(fetcher, &request, &outcome_sink, &o, NULL));
     outcome_wait(&o);
     ck_assert_msg(o.error == (row->fits ? FETCH_OK : FETCH_TOO_LARGE), "%d %s", o.error,
                   o.sentence);

@@ -1,4 +1,4 @@
-/* Connections for tunnels: FETCH_CONNECT_ONLY. */
+/* Connections for tunnels: REQUEST_CONNECT_ONLY. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -30,13 +30,13 @@ static enum fetch_error
 connect_to(struct fetcher *fetcher, struct tunnel *tunnel, const char *url)
 {
     struct fetch_sink sink = outcome_sink;
-    struct fetch_request request = GET(OUTCOME_CLIENT, url, "");
+    struct request request = GET(OUTCOME_CLIENT, url, "");
 
     sink.connected = on_connected;
-    request.flags = FETCH_CONNECT_ONLY;
+    request.flags = REQUEST_CONNECT_ONLY;
     outcome_init(&tunnel->outcome);
     tunnel->fd = -1;
-    ck_assert(fetcher_submit(fetcher, &request, &sink, tunnel, NULL));
+    ck_assert(submit_request(fetcher, &request, &sink, tunnel, NULL));
     outcome_wait(&tunnel->outcome);
     ck_assert_uint_eq(tunnel->outcome.hops, 0);
     ck_assert_uint_eq(tunnel->outcome.heads, 0);

@@ -24,7 +24,7 @@ static void
 submit_for(struct fetcher *fetcher, unsigned number, struct outcome *o, const char *url)
 {
     outcome_init(o);
-    ck_assert(fetcher_submit(fetcher, &GET(unit_client(number), url, ""), &outcome_sink, o, NULL));
+    ck_assert(submit_request(fetcher, &GET(unit_client(number), url, ""), &outcome_sink, o, NULL));
 }
 
 /* `count` fetches for a client; "%u" in the format of the URL is their number. */

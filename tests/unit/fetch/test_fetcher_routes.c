@@ -100,7 +100,7 @@ START_TEST(a_name_that_hangs)
     config.resolve_timeout_us = 500000;
     fetcher = start_fetcher(&config);
     outcome_init(&stuck);
-    ck_assert(fetcher_submit(fetcher, &GET(OUTCOME_CLIENT, "http://hang.test/", ""), &outcome_sink,
+    ck_assert(submit_request(fetcher, &GET(OUTCOME_CLIENT, "http://hang.test/", ""), &outcome_sink,
                              &stuck, NULL));
     expect_end(fetcher, FETCH_OK, "http://fast.test:%u/", origin->port);
     outcome_wait(&stuck);
@@ -254,7 +254,7 @@ fetch_many(struct fetcher *fetcher, const struct origin *origin, const char *pat
     snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", origin->port, path);
     for (unsigned i = 0; i < count; i++) {
         outcome_init(&outcomes[i]);
-        ck_assert(fetcher_submit(fetcher, &GET(OUTCOME_CLIENT, url, ""), &outcome_sink,
+        ck_assert(submit_request(fetcher, &GET(OUTCOME_CLIENT, url, ""), &outcome_sink,
                                  &outcomes[i], NULL));
     }
 }
@@ -412,7 +412,7 @@ START_TEST(an_end_under_load)
     fetcher = start_fetcher(&config);
     for (unsigned i = 0; i < 3; i++) {
         outcome_init(&names[i]);
-        ck_assert(fetcher_submit(fetcher, &GET(OUTCOME_CLIENT, "http://hang.test/", ""),
+        ck_assert(submit_request(fetcher, &GET(OUTCOME_CLIENT, "http://hang.test/", ""),
                                  &outcome_sink, &names[i], NULL));
     }
     fetch_many(fetcher, origin, "/slow", outcomes, MANY);
@@ -443,7 +443,7 @@ chain_done(void *context, enum fetch_error error, const char *sentence, int64_t 
     struct chain *chain = context;
 
     if (chain->left-- > 0)
-        fetcher_submit(chain->fetcher, &GET(OUTCOME_CLIENT, chain->url, ""), &again, chain, NULL);
+        submit_request(chain->fetcher, &GET(OUTCOME_CLIENT, chain->url, ""), &again, chain, NULL);
     else
         outcome_done(&chain->outcome, error, sentence, total_us);
 }
@@ -458,7 +458,7 @@ START_TEST(a_call_back_that_submits)
     snprintf(chain.url, sizeof(chain.url), "http://127.0.0.1:%u/", origin->port);
     outcome_init(&chain.outcome);
     ck_assert(
-        fetcher_submit(chain.fetcher, &GET(OUTCOME_CLIENT, chain.url, ""), &sink, &chain, NULL));
+        submit_request(chain.fetcher, &GET(OUTCOME_CLIENT, chain.url, ""), &sink, &chain, NULL));
     outcome_wait(&chain.outcome);
     ck_assert_msg(chain.outcome.error == FETCH_OK, "%s", chain.outcome.sentence);
     ck_assert_uint_eq(chain.outcome.heads, 6);

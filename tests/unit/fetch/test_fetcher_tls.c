@@ -198,6 +198,7 @@ START_TEST(a_host_of_the_requests_proves_nothing)
 {
     struct server servers[] = {start_s_server(key, cert, NULL),
                                start_s_server(other_key, other_cert, NULL)};
+    struct origin_route route;
     struct fetcher *fetcher;
     struct outcome o;
     char url[64], command[160];
@@ -208,12 +209,13 @@ START_TEST(a_host_of_the_requests_proves_nothing)
     config.cacert = cert;
     fetcher = start_fetcher(&config);
     for (unsigned i = 0; i < 2; i++) {
-        snprintf(url, sizeof(url), "https://localhost:%u/page", servers[i].port);
+        snprintf(url, sizeof(url), "https://localhost:%u", servers[i].port);
+        route = route_to(url, "other.test");
         outcome_init(&o);
-        ck_assert(fetcher_submit(fetcher,
-                                 &(struct fetch_request){.client = OUTCOME_CLIENT,
-                                                         .url = span_str(url),
-                                                         .host = span_str("other.test")},
+        ck_assert(submit_request(fetcher,
+                                 &(struct request){.client = OUTCOME_CLIENT,
+                                                   .url = span_str("https://client.test/page"),
+                                                   .route = &route},
                                  &outcome_sink, &o, NULL));
         outcome_wait(&o);
         ck_assert_msg(o.error == (i ? FETCH_TLS_FAILED : FETCH_OK), "%d %s", o.error, o.sentence);
@@ -276,7 +278,7 @@ START_TEST(no_tls_at_all)
         int fd;
 
         snprintf(url, sizeof(url), "https://127.0.0.1:%u/", port);
-        ck_assert(fetcher_submit(fetcher, &GET(OUTCOME_CLIENT, url, ""), &outcome_sink, &o, NULL));
+        ck_assert(submit_request(fetcher, &GET(OUTCOME_CLIENT, url, ""), &outcome_sink, &o, NULL));
         fd = accept(listener, NULL, NULL);
         scripted_send(fd, "HTTP/1.1 400 Bad\r\n\r\n", 20);
         close(fd);
@@ -381,7 +383,7 @@ END_TEST
 START_TEST(pauses_over_tls)
 {
     struct server server = start_s_server(key, cert, "h2,http/1.1");
-    struct fetch_request request;
+    struct request request;
     struct fetch_stats stats;
     struct fetcher *fetcher;
     struct paced paced;
@@ -399,7 +401,7 @@ START_TEST(pauses_over_tls)
     paced_init(&paced, fetcher);
     paced.pause_at = 1;
     paced.pause_step = 300000;
-    request = paced_request(url, sizeof(url), 0, "", "", FETCH_MAY_PAUSE);
+    request = paced_request(url, sizeof(url), 0, "", "", REQUEST_MAY_PAUSE);
     snprintf(url, sizeof(url), "https://127.0.0.1:%u/page", server.port);
     request.url = span_str(url);
     paced_submit(&paced, &request);
@@ -469,7 +471,7 @@ START_TEST(http2)
     snprintf(url, sizeof(url), "https://127.0.0.1:%u/page", port);
     for (unsigned i = 0; i < 20; i++) {
         outcome_init(&outcomes[i]);
-        ck_assert(fetcher_submit(fetcher, &GET(OUTCOME_CLIENT, url, "X-A: b\r\n"), &outcome_sink,
+        ck_assert(submit_request(fetcher, &GET(OUTCOME_CLIENT, url, "X-A: b\r\n"), &outcome_sink,
                                  &outcomes[i], NULL));
     }
     for (unsigned i = 0; i < 20; i++) {

@@ -15,18 +15,18 @@ static const struct line script[] = {
 
 static const struct write {
     const char *method;
-    enum fetch_body_kind kind;
+    enum request_body_kind kind;
 } writes[] = {
-    {"POST", FETCH_BODY_BYTES},   {"POST", FETCH_BODY_SUPPLIED}, {"PUT", FETCH_BODY_SUPPLIED},
-    {"PATCH", FETCH_BODY_BYTES},  {"DELETE", FETCH_BODY_NONE},   {"POST", FETCH_BODY_NONE},
-    {"UNKNOWN", FETCH_BODY_NONE},
+    {"POST", REQUEST_BODY_SUPPLIED},  {"PUT", REQUEST_BODY_SUPPLIED},
+    {"PATCH", REQUEST_BODY_SUPPLIED}, {"DELETE", REQUEST_BODY_NONE},
+    {"POST", REQUEST_BODY_NONE},      {"UNKNOWN", REQUEST_BODY_NONE},
 };
 
 static void
 expect_write(struct fetcher *fetcher, struct origin *origin, const struct write *write,
              const char *path, enum fetch_error error)
 {
-    struct fetch_request request;
+    struct request request;
     struct paced paced;
     char url[64];
 
@@ -34,12 +34,12 @@ expect_write(struct fetcher *fetcher, struct origin *origin, const struct write 
     paced.source = "once";
     paced.source_len = 4;
     request = paced_request(url, sizeof(url), origin->port, write->method, path, 0);
-    request.body = (struct fetch_body){.kind = write->kind, .bytes = span_str("once"), 4};
+    request.body = (struct request_body){.kind = write->kind, .length = 4};
     paced_submit(&paced, &request);
     paced_expect(&paced, error);
     if (error == FETCH_OK)
         ck_assert_str_eq(paced.outcome.body, "fine");
-    if (write->kind != FETCH_BODY_NONE) {
+    if (write->kind != REQUEST_BODY_NONE) {
         pthread_mutex_lock(&origin->lock);
         ck_assert_uint_eq(origin->last_body_len, 4);
         ck_assert_mem_eq(origin->last_body, "once", 4);

@@ -279,18 +279,18 @@ run(struct fetcher *fetcher, const struct origin *origin, const struct row *row,
         .done = outcome_done,
     };
     char url[64];
-    struct fetch_request request = {
+    struct request request = {
         .client = OUTCOME_CLIENT,
-        .method = span_str(row && row->method ? row->method : "GET"),
-        .headers = span_str(row && row->fields ? row->fields : ""),
-        .flags = FETCH_UNDECODED | FETCH_NO_REDIRECTS | FETCH_MAY_PAUSE,
+        .method_name = span_str(row && row->method ? row->method : "GET"),
+        .fields = span_str(row && row->fields ? row->fields : ""),
+        .flags = REQUEST_UNDECODED | REQUEST_NO_REDIRECTS | REQUEST_MAY_PAUSE,
     };
 
     snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", origin->port, path);
     request.url = span_str(url);
     *seen = (struct seen){.no_store = false};
     outcome_init(&seen->outcome);
-    ck_assert(fetcher_submit(fetcher, &request, &sink, seen, NULL));
+    ck_assert(submit_request(fetcher, &request, &sink, seen, NULL));
     outcome_wait(&seen->outcome);
 }
 

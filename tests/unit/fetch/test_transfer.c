@@ -4,7 +4,6 @@
 #include <zstd.h>
 
 #include "base/memory_account.h"
-#include "fetch/connect.h"
 #include "fetch/transfer.h"
 
 #include "tests/unit/fetch/scripted.h"
@@ -13,10 +12,12 @@
 /* One hop, and what has come of it. */
 struct hop {
     struct transfer transfer;
-    struct transfer_owner owner;
+    struct consumer consumer;
+    struct transfer_place place;
+    struct route route;
     struct settings settings;
     struct target target;
-    struct fetch_request request; /* a plain GET */
+    struct request request; /* a plain GET */
     struct resolved *resolved;
     CURLM *multi;
     _Atomic uint64_t received;
@@ -51,24 +52,12 @@ take_body(void *context, const void *bytes, size_t len)
 }
 
 static void
-pass_hop(void *context, const struct fetch_hop *hop)
+take_change(struct consumer *consumer, enum transfer_change change)
 {
-    (void)context;
-    (void)hop;
-}
+    struct hop *hop = consumer->context;
 
-static void
-pass_stage(void *context, enum transfer_stage stage)
-{
-    (void)context;
-    (void)stage;
-}
-
-static void
-take_pause(void *context)
-{
-    struct hop *hop = context;
-
+    if (change != TRANSFER_RESTS)
+        return;
     ck_assert(!hop->paused);
     hop->paused = true;
     hop->pauses++;
@@ -79,21 +68,23 @@ static void
 hop_start(struct hop *hop, const char *address, uint16_t port,
           const struct address_policy *addresses, bool by_operator, const char *connect_host)
 {
-    struct route route = {.host = connect_host, .port = port, .by_operator = by_operator};
     struct fetch_config config;
     char why[256];
 
     *hop = (struct hop){.resolved = resolved_create(1), .multi = curl_multi_init()};
-    hop->owner = (struct transfer_owner){
+    hop->route = (struct route){.host = connect_host, .port = port, .by_operator = by_operator};
+    hop->consumer = (struct consumer){
+        .request = &hop->request,
+        .sink = {.head = take_head, .body = take_body},
         .context = hop,
-        .hop = pass_hop,
-        .head = take_head,
-        .body = take_body,
-        .stage = pass_stage,
-        .pause = take_pause,
+    };
+    hop->place = (struct transfer_place){
+        .settings = &hop->settings,
+        .multi = hop->multi,
         .received = &hop->received,
         .turn = &hop->turn,
         .connections = &hop->connections,
+        .changed = take_change,
     };
     connections_init(&hop->connections, 1, 1);
     fetch_config_default(&config);
@@ -102,8 +93,12 @@ hop_start(struct hop *hop, const char *address, uint16_t port,
     snprintf(hop->url, sizeof(hop->url), "http://pinned.test:%u/", port);
     ck_assert_int_eq(target_parse(&hop->target, span_str(hop->url), why, sizeof(why)), FETCH_OK);
     ck_assert(address_parse(address, port, &hop->resolved->list[0]));
-    ck_assert(transfer_start(&hop->transfer, hop->multi, &hop->settings, &hop->target, &route,
-                             hop->resolved, &hop->request, true, span_str(hop->url), &hop->owner));
+    ck_assert(transfer_start(&hop->transfer, &hop->place, &hop->consumer,
+                             &(struct transfer_hop){.target = &hop->target,
+                                                    .route = &hop->route,
+                                                    .addresses = hop->resolved,
+                                                    .fields.credentials = true,
+                                                    .final_url = span_str(hop->url)}));
 }
 
 /* Until libcurl is done or the hop has paused. NULL for the latter. */
@@ -131,8 +126,8 @@ hop_end(struct hop *hop, CURLcode code)
         ck_assert_str_ne(hop->transfer.sentence, "");
     else
         ck_assert_uint_eq(hop->status, 200);
-    transfer_clear(&hop->transfer, hop->multi);
-    transfer_clear(&hop->transfer, hop->multi);
+    transfer_clear(&hop->transfer);
+    transfer_clear(&hop->transfer);
     curl_multi_cleanup(hop->multi);
     connections_free(&hop->connections);
     target_free(&hop->target);
@@ -181,8 +176,17 @@ START_TEST(the_socket_address_is_checked)
 }
 END_TEST
 
-/* Whatever libcurl makes of a connection that was closed: a write begins once, and what begins again
- * has all of its body. */
+static enum fetch_supply
+supply_two(void *context, void *buffer, size_t size, size_t *len)
+{
+    (void)context;
+    ck_assert_uint_ge(size, 2);
+    memcpy(buffer, "bo", 2);
+    *len = 2;
+    return FETCH_SUPPLIED;
+}
+
+/* Whatever libcurl makes of a connection that was closed: a write begins once. */
 START_TEST(a_write_is_not_begun_twice)
 {
     static const char *const methods[] = {"OPTIONS", "POST", "PUT"};
@@ -192,16 +196,19 @@ START_TEST(a_write_is_not_begun_twice)
     struct hop hop;
 
     hop_start(&hop, "127.0.0.1", 9, closed, false, "pinned.test");
-    hop.request.method = span_str(methods[_i]);
-    hop.request.body = (struct fetch_body){.kind = FETCH_BODY_BYTES, .bytes = span_str("body")};
-    upload_init(&hop.transfer.upload, &hop.request.body, NULL, NULL);
-    ck_assert_int_eq(upload_read(&hop.transfer.upload, piece, sizeof(piece), &len), UPLOAD_PIECE);
-    hop.transfer.sent = true;
+    hop.request.method_name = span_str(methods[_i]);
+    hop.request.method = http_method_of(hop.request.method_name);
+    if (_i)
+        hop.request.body = (struct request_body){.kind = REQUEST_BODY_SUPPLIED, .length = 4};
+    upload_init(&hop.transfer.upload, &hop.request.body, supply_two, NULL);
+    ck_assert_int_eq(upload_read(&hop.transfer.upload, piece, sizeof(piece), &len),
+                     _i ? UPLOAD_PIECE : UPLOAD_ENDED);
+    hop.transfer.asked_us = 1;
     hop.transfer.stage = TRANSFER_ASKED;
-    ck_assert_int_eq(connect_begin_request(&hop.transfer, none, none, 0, 0), CURL_PREREQFUNC_ABORT);
+    ck_assert_int_eq(transfer_on_request(&hop.transfer, none, none, 0, 0), CURL_PREREQFUNC_ABORT);
     /* The other one is turned away for its connection only, which no one has opened. */
     ck_assert_int_eq(hop.transfer.error, _i ? FETCH_ORIGIN_BROKE : FETCH_OK);
-    ck_assert_int_eq(hop.transfer.unclean, !_i);
+    ck_assert_int_eq(hop.transfer.stage == TRANSFER_UNCLEAN, !_i);
     ck_assert_uint_eq(hop.transfer.upload.taken, _i ? 2 : 0);
     hop_end(&hop, CURLE_ABORTED_BY_CALLBACK);
     address_policy_destroy(closed);

@@ -10,7 +10,7 @@
 
 static struct target target = {.host = "h.test"};
 
-static const struct fetch_request plain, undecoded = {.flags = FETCH_UNDECODED};
+static const struct request plain, undecoded = {.flags = REQUEST_UNDECODED};
 
 static struct transfer
 transfer_at(enum transfer_stage stage)
@@ -19,7 +19,6 @@ transfer_at(enum transfer_stage stage)
                              .request = &plain,
                              .stage = stage,
                              .answer = stage == TRANSFER_BODY ? ANSWER_BODY : ANSWER_AWAITED,
-                             .has_body = stage == TRANSFER_BODY,
                              .status = {.status = stage == TRANSFER_BODY ? 200 : 0},
                              .head = {.content_length = -1, .stated_length = -1}};
 }
@@ -155,9 +154,9 @@ START_TEST(of_bodies_without_a_length_over_tls)
     t.status.version = 20;
     expect(&t, CURLE_OK, FETCH_OK, "");
     t.status.version = 11;
-    t.has_body = false;
+    t.answer = ANSWER_NO_BODY;
     expect(&t, CURLE_OK, FETCH_OK, "");
-    t.has_body = true;
+    t.answer = ANSWER_BODY;
     t.head.stated_length = 0;
     expect(&t, CURLE_OK, FETCH_OK, "");
 }
@@ -181,7 +180,7 @@ START_TEST(of_lengths)
     /* What follows an answer that has no body is not one. */
     t = transfer_at(TRANSFER_BODY);
     t.status.status = 304;
-    t.has_body = false;
+    t.answer = ANSWER_NO_BODY;
     t.head.stated_length = 5;
     t.wire_bytes = 6;
     expect(&t, CURLE_OK, FETCH_OK, "");

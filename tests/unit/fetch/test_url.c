@@ -319,7 +319,7 @@ END_TEST
 static enum fetch_error
 check_headers(struct span headers, char *why, size_t why_size)
 {
-    return headers_check(&(struct fetch_request){.headers = headers}, why, why_size);
+    return headers_check(&(struct request){0}, headers, why, why_size);
 }
 
 START_TEST(request_headers)
@@ -384,20 +384,23 @@ END_TEST
 
 START_TEST(request_headers_for_libcurl)
 {
-    struct fetch_request request = {
-        .headers = span_str("A:  b \r\nEmpty:\r\nCOOKIE: c\r\nauthorization: d\r\nE: f:g\r\n")};
+    const struct request request = {0};
+    struct headers_for hop = {
+        .credentials = true,
+        .fields = span_str("A:  b \r\nEmpty:\r\nCOOKIE: c\r\nauthorization: d\r\nE: f:g\r\n")};
     struct curl_slist *list;
 
-    ck_assert(headers_to_list(&request, (struct headers_for){.credentials = true}, &list));
+    ck_assert(headers_to_list(&request, &hop, &list));
     ck_assert_str_eq(list->data, "A: b");
     ck_assert_str_eq(list->next->data, "Empty;");
     ck_assert_str_eq(list->next->next->data, "COOKIE: c");
     curl_slist_free_all(list);
-    ck_assert(headers_to_list(&request, (struct headers_for){0}, &list));
+    hop.credentials = false;
+    ck_assert(headers_to_list(&request, &hop, &list));
     ck_assert_str_eq(list->next->next->data, "E: f:g");
     ck_assert_ptr_null(list->next->next->next);
     curl_slist_free_all(list);
-    ck_assert(headers_to_list(&(struct fetch_request){0}, (struct headers_for){0}, &list));
+    ck_assert(headers_to_list(&request, &(struct headers_for){.host = span_of(NULL, 0)}, &list));
     ck_assert_ptr_null(list);
 }
 END_TEST

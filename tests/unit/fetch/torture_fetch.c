@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "fetch/queue.h"
-#include "fetch/registry.h"
 #include "fetch/transfer.h"
 #include "tests/unit/fetch/names.h"
 #include "tests/unit/fetch/outcome.h"
@@ -131,7 +130,7 @@ walk_fetcher(void *context)
         return;
     }
     outcome_init(&o);
-    if (fetcher_submit(fetcher, &GET(OUTCOME_CLIENT, url, ""), &outcome_sink, &o, NULL))
+    if (submit_request(fetcher, &GET(OUTCOME_CLIENT, url, ""), &outcome_sink, &o, NULL))
         outcome_wait(&o);
     else
         ck_assert(torture_failed());
@@ -144,22 +143,6 @@ static void
 ignore(void *context)
 {
     (void)context;
-}
-
-static void
-walk_registry(void *context)
-{
-    struct registry registry = {0};
-    uint64_t ids[65] = {0};
-    unsigned added = 0;
-
-    for (unsigned i = 0; i < 65; i++)
-        added += registry_add(&registry, context, &ids[i]);
-    /* The first one has made no slots, or the last one no more of them. */
-    ck_assert_uint_eq(added, torture_failed() ? 64 : 65);
-    for (unsigned i = 0; i < 65; i++)
-        ck_assert_ptr_eq(registry_find(&registry, ids[i]), ids[i] ? context : NULL);
-    registry_free(&registry);
 }
 
 static void
@@ -204,16 +187,10 @@ walk_proxy(void *context)
 }
 
 static void
-never_stage(void *context, enum transfer_stage stage)
+never_change(struct consumer *consumer, enum transfer_change change)
 {
-    (void)context;
-    (void)stage;
-}
-
-static void
-never_pause(void *context)
-{
-    (void)context;
+    (void)consumer;
+    (void)change;
 }
 
 static enum fetch_flow
@@ -223,13 +200,6 @@ never_body(void *context, const void *bytes, size_t len)
     (void)bytes;
     (void)len;
     return FETCH_ABORT;
-}
-
-static void
-never_hop(void *context, const struct fetch_hop *hop)
-{
-    (void)context;
-    (void)hop;
 }
 
 static enum fetch_flow
@@ -255,25 +225,26 @@ walk_transfer(void *context)
     static const uint64_t turn;
     struct hop *hop = context;
     struct connections connections;
-    struct transfer_owner owner = {
-        .hop = never_hop,
-        .head = never_head,
-        .body = never_body,
-        .stage = never_stage,
-        .pause = never_pause,
-        .received = &received,
-        .turn = &turn,
-        .connections = &connections,
-    };
-    const struct fetch_request asked = {.headers = span_str("A: b\r\n")};
+    const struct request asked = {0};
+    struct consumer consumer = {.request = &asked,
+                                .sink = {.head = never_head, .body = never_body}};
+    const struct transfer_place place = {.settings = &hop->settings,
+                                         .multi = hop->multi,
+                                         .received = &received,
+                                         .turn = &turn,
+                                         .connections = &connections,
+                                         .changed = never_change};
+    const struct transfer_hop to = {.target = &hop->target,
+                                    .route = &hop->route,
+                                    .addresses = hop->resolved,
+                                    .fields = {.fields = span_str("A: b\r\n"), .credentials = true},
+                                    .final_url = span_str("u")};
     struct transfer transfer = {0};
 
     connections_init(&connections, 1, 1);
-    ck_assert(transfer_start(&transfer, hop->multi, &hop->settings, &hop->target, &hop->route,
-                             hop->resolved, &asked, true, span_str("u"),
-                             &owner) != torture_failed());
+    ck_assert(transfer_start(&transfer, &place, &consumer, &to) != torture_failed());
     ck_assert((transfer.easy == NULL) == torture_failed());
-    transfer_clear(&transfer, hop->multi);
+    transfer_clear(&transfer);
     connections_free(&connections);
     ck_assert_uint_eq(atomic_load(&hop->resolved->references), 1);
 }
@@ -290,7 +261,6 @@ START_TEST(torture)
     ck_assert_uint_ge(torture_walk(walk_urls, NULL), 5);
     ck_assert_uint_ge(torture_walk(walk_headers, NULL), 3);
     ck_assert_uint_ge(torture_walk(walk_queue, NULL), 6);
-    ck_assert_uint_eq(torture_walk(walk_registry, &config), 2);
     ck_assert_uint_ge(torture_walk(walk_resolver, NULL), 3);
     ck_assert_uint_ge(torture_walk(walk_fetcher, addresses), 10);
     ck_assert_uint_ge(torture_walk(walk_proxy, addresses), 3);

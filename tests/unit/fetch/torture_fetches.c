@@ -55,16 +55,15 @@ START_TEST(whole_uploads)
         {NULL, NULL, 0, KEEP, 0}};
     struct origin *origin = origin_start(script);
     struct fetcher *fetcher = start_fetcher(&config);
-    struct fetch_request request;
+    struct request request;
     char url[64];
 
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/", origin->port);
     request = GET(OUTCOME_CLIENT, url, "Content-Type: text/plain\r\n");
-    request.method = span_str("POST");
-    request.flags = FETCH_MAY_PAUSE | FETCH_UNDECODED;
-    request.body =
-        _i ? (struct fetch_body){.kind = FETCH_BODY_SUPPLIED, .length = -1}
-           : (struct fetch_body){.kind = FETCH_BODY_BYTES, .bytes = span_str(ARMED_BODY)};
+    request.method_name = span_str("POST");
+    request.flags = REQUEST_MAY_PAUSE | REQUEST_UNDECODED;
+    request.body = (struct request_body){.kind = REQUEST_BODY_SUPPLIED,
+                                         .length = _i ? -1 : (int64_t)strlen(ARMED_BODY)};
     ck_assert_uint_ge(armed_walk(fetcher, &allocations, &request, "posted"), 10);
     ck_assert_uint_eq(origin->last_body_len, strlen(ARMED_BODY));
     ck_assert_mem_eq(origin->last_body, ARMED_BODY, strlen(ARMED_BODY));

@@ -43,10 +43,12 @@ crew_request_init(struct crew_worker *worker, struct crew_request *request,
     request->busy = true;
     request->exchange.proxy = &scene.proxy;
     request->exchange.front = front;
-    request->exchange.url = span_str(url);
-    request->exchange.client = unit_client(client);
-    request->exchange.waiting_bytes = 100;
-    request->exchange.arrived_us = scene.now_us;
+    request->exchange.request = &request->asked;
+    request->asked = (struct request){.url = span_str(url),
+                                      .client = unit_client(client),
+                                      .flags = front->more ? REQUEST_STREAMS : 0,
+                                      .waiting_bytes = 100,
+                                      .arrived_us = scene.now_us};
     request->exchange.worker = worker->number;
     worker->started++;
     worker->under_way++;

@@ -24,6 +24,7 @@ struct crew_worker {
 /* The first member of a test's own request, which its worker alone uses. */
 struct crew_request {
     struct exchange exchange; /* first */
+    struct request asked;
     STAILQ_ENTRY(crew_request) woken;
     struct crew_worker *worker;
     bool busy;

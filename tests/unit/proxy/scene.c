@@ -37,13 +37,113 @@ keep(char *to, size_t size, struct span text)
         memcpy(to, text.ptr, text.len);
 }
 
+/* As the fetcher's: what an attempt of the fetch is sent, and where. */
+static void
+begin_attempt(struct scene_fetch *fetch)
+{
+    const struct request *request = fetch->request;
+    struct attempt_text text;
+
+    if (fetch->given->member)
+        fetch->given->member(fetch->given_context, fetch->attempt.choice.member);
+    keep(fetch->url, sizeof(fetch->url), attempt_url(&fetch->attempt, request, &text));
+    keep(fetch->host, sizeof(fetch->host), attempt_host(request, &text));
+    keep(fetch->fields, sizeof(fetch->fields),
+         fetch->given->fields ? fetch->given->fields(fetch->given_context) : request->fields);
+    fetch->had_turn = fetch->supplied = false;
+}
+
+static void
+on_begin(void *context)
+{
+    struct scene_fetch *fetch = context;
+
+    fetch->had_turn = true;
+    fetch->given->begin(fetch->given_context);
+}
+
+static void
+on_hop(void *context, const struct fetch_hop *hop)
+{
+    struct scene_fetch *fetch = context;
+    struct fetch_hop passed = *hop;
+
+    passed.passed_over =
+        !attempt_counts(&fetch->attempt, fetch->request, hop->status, scene.now_us);
+    if (fetch->given->hop)
+        fetch->given->hop(fetch->given_context, &passed);
+}
+
+static void
+on_interim(void *context, unsigned status, struct span lines)
+{
+    struct scene_fetch *fetch = context;
+
+    if (fetch->given->interim)
+        fetch->given->interim(fetch->given_context, status, lines);
+}
+
+static enum fetch_flow
+on_head(void *context, const struct fetch_head *head)
+{
+    struct scene_fetch *fetch = context;
+    enum fetch_flow flow;
+
+    if (fetch->attempt.stage == ATTEMPT_PASSED_OVER)
+        return FETCH_ABORT;
+    flow = fetch->given->head(fetch->given_context, head);
+    if (flow != FETCH_REPEAT)
+        return flow;
+    fetch->attempt.stage = ATTEMPT_REPEATS;
+    return FETCH_CONTINUE;
+}
+
+static enum fetch_flow
+on_body(void *context, const void *bytes, size_t len)
+{
+    struct scene_fetch *fetch = context;
+
+    if (fetch->attempt.stage == ATTEMPT_REPEATS)
+        return FETCH_CONTINUE;
+    return fetch->given->body(fetch->given_context, bytes, len);
+}
+
+static enum fetch_supply
+on_supply(void *context, void *buffer, size_t size, size_t *len)
+{
+    struct scene_fetch *fetch = context;
+    enum fetch_supply supply = fetch->given->supply(fetch->given_context, buffer, size, len);
+
+    fetch->supplied = fetch->supplied || supply == FETCH_SUPPLIED;
+    return supply;
+}
+
+static void
+on_connected(void *context, int fd)
+{
+    struct scene_fetch *fetch = context;
+
+    fetch->given->connected(fetch->given_context, fd);
+}
+
+static const struct fetch_sink attempts = {
+    .begin = on_begin,
+    .hop = on_hop,
+    .interim = on_interim,
+    .head = on_head,
+    .body = on_body,
+    .supply = on_supply,
+    .connected = on_connected,
+};
+
 static bool
-submit(void *context, const struct fetch_request *request, const struct fetch_sink *sink,
+submit(struct fetcher *context, const struct request *request, const struct fetch_sink *sink,
        void *sink_context, uint64_t *id)
 {
+    const unsigned of_fetch = ~(unsigned)(REQUEST_OWNED | REQUEST_NO_STORE);
     struct scene_fetch *fetch = pool;
 
-    REQUIRE(context == &scene);
+    REQUIRE((void *)context == &scene);
     pthread_mutex_lock(&scene.lock);
     if (scene.refuses) {
         pthread_mutex_unlock(&scene.lock);
@@ -53,31 +153,34 @@ submit(void *context, const struct fetch_request *request, const struct fetch_si
     while (fetch->id)
         fetch++;
     REQUIRE(fetch < pool + SCENE_FETCHES - 1);
+    fetch->request = request_retain(request);
     fetch->client = request->client;
-    fetch->sink = sink;
-    fetch->context = sink_context;
+    fetch->sink = &attempts;
+    fetch->context = fetch;
+    fetch->given = sink;
+    fetch->given_context = sink_context;
     fetch->cancelled = false;
     fetch->resumes = 0;
-    fetch->flags = request->flags;
+    fetch->flags = (request->flags & of_fetch) | (request->route ? REQUEST_CONFIGURED : 0u);
     fetch->body = request->body;
-    keep(fetch->url, sizeof(fetch->url), request->url);
-    keep(fetch->method, sizeof(fetch->method), request->method);
-    keep(fetch->fields, sizeof(fetch->fields), request->headers);
-    keep(fetch->host, sizeof(fetch->host), request->host);
+    keep(fetch->method, sizeof(fetch->method), request->method_name);
+    fetch->attempt = (struct attempt){0};
+    attempt_begin(&fetch->attempt, request, scene.now_us);
     fetch->id = ++scene.submitted;
     if (id)
         *id = fetch->id;
+    begin_attempt(fetch);
     TAILQ_INSERT_TAIL(&scene.fetches, fetch, link);
     pthread_mutex_unlock(&scene.lock);
     return true;
 }
 
 static void
-resume(void *context, uint64_t id)
+resume(struct fetcher *context, uint64_t id)
 {
     struct scene_fetch *fetch;
 
-    REQUIRE(context == &scene);
+    REQUIRE((void *)context == &scene);
     pthread_mutex_lock(&scene.lock);
     TAILQ_FOREACH(fetch, &scene.fetches, link)
     {
@@ -88,11 +191,11 @@ resume(void *context, uint64_t id)
 }
 
 static void
-cancel(void *context, uint64_t id)
+cancel(struct fetcher *context, uint64_t id)
 {
     struct scene_fetch *fetch;
 
-    REQUIRE(context == &scene);
+    REQUIRE((void *)context == &scene);
     pthread_mutex_lock(&scene.lock);
     TAILQ_FOREACH(fetch, &scene.fetches, link)
     {
@@ -238,7 +341,7 @@ enum fetch_flow
 scene_body(struct scene_fetch *fetch, size_t len)
 {
     static char bytes[2 * MIB];
-    const struct cache_fill *fill = fetch->context;
+    const struct cache_fill *fill = fetch->given_context;
     uint64_t from = object_length(fill->object);
 
     ck_assert_uint_le(len, sizeof(bytes));
@@ -266,17 +369,45 @@ scene_answer(const char *url, unsigned status, const char *lines, size_t len)
 enum fetch_supply
 scene_supply(struct scene_fetch *fetch, void *buffer, size_t size, size_t *len)
 {
-    ck_assert_int_eq(fetch->body.kind, FETCH_BODY_SUPPLIED);
+    ck_assert_int_eq(fetch->body.kind, REQUEST_BODY_SUPPLIED);
     return fetch->sink->supply(fetch->context, buffer, size, len);
+}
+
+/* Another attempt begins after one that has ended so. */
+static void
+go_on(struct scene_fetch *fetch, enum attempt_stage last, const struct attempt_end *end)
+{
+    enum fetch_error error = last == ATTEMPT_PASSED_OVER ? FETCH_ORIGIN_BROKE : end->error;
+
+    if (last != ATTEMPT_REPEATS)
+        fetch->given->again(fetch->given_context, error, end->sentence, 2000);
+    begin_attempt(fetch);
+    pthread_mutex_lock(&scene.lock);
+    scene.submitted++;
+    TAILQ_INSERT_TAIL(&scene.fetches, fetch, link);
+    pthread_mutex_unlock(&scene.lock);
 }
 
 void
 scene_done(struct scene_fetch *fetch, enum fetch_error error, const char *sentence)
 {
+    const struct attempt_end end = {
+        .error = error,
+        .sentence = sentence,
+        .had_turn = fetch->had_turn,
+        .supplied = fetch->supplied,
+    };
+    enum attempt_stage stage = fetch->attempt.stage;
+
     pthread_mutex_lock(&scene.lock);
     TAILQ_REMOVE(&scene.fetches, fetch, link);
     pthread_mutex_unlock(&scene.lock);
-    fetch->sink->done(fetch->context, error, sentence, 2000);
+    if (attempt_goes_on(&fetch->attempt, fetch->request, &end, scene.now_us)) {
+        go_on(fetch, stage, &end);
+        return;
+    }
+    fetch->given->done(fetch->given_context, error, sentence, 2000);
+    request_release(&fetch->request);
     pthread_mutex_lock(&scene.lock);
     fetch->id = 0;
     pthread_mutex_unlock(&scene.lock);
@@ -376,25 +507,25 @@ scene_begin(const struct scene_options *options)
     ck_assert_ptr_nonnull(scene.cache);
     scene.metrics = metrics_create(workers);
     ck_assert_ptr_nonnull(scene.metrics);
-    ck_assert(proxy_init(&scene.proxy,
-                         &(struct proxy_config){
-                             .cache = scene.cache,
-                             .account = &scene.account,
-                             .metrics = scene.metrics,
-                             .origin = {.ops = &origin, .context = &scene},
-                             .clock = {.monotonic_us = monotonic_us, .wall_us = wall_us},
-                             .storing = &scene.rules,
-                             .tag_rules = &scene.tag_rules,
-                             .write_rules = &scene.write_rules,
-                             .follows_http = !options->freshness_off,
-                             .max_age_us = options->max_age_us,
-                             .max_body = max_body,
-                             .max_page = options->max_page,
-                             .range_fill = options->range_fill ? options->range_fill : 64 * MIB,
-                             .max_waiters = options->max_waiters ? options->max_waiters : 1000,
-                             .workers = workers,
-                             .fetched = fetched,
-                         }));
+    ck_assert(proxy_init(
+        &scene.proxy, &(struct proxy_config){
+                          .cache = scene.cache,
+                          .account = &scene.account,
+                          .metrics = scene.metrics,
+                          .origin = {.ops = &origin, .context = (struct fetcher *)(void *)&scene},
+                          .clock = {.monotonic_us = monotonic_us, .wall_us = wall_us},
+                          .storing = &scene.rules,
+                          .tag_rules = &scene.tag_rules,
+                          .write_rules = &scene.write_rules,
+                          .follows_http = !options->freshness_off,
+                          .max_age_us = options->max_age_us,
+                          .max_body = max_body,
+                          .max_page = options->max_page,
+                          .range_fill = options->range_fill ? options->range_fill : 64 * MIB,
+                          .max_waiters = options->max_waiters ? options->max_waiters : 1000,
+                          .workers = workers,
+                          .fetched = fetched,
+                      }));
 }
 
 void

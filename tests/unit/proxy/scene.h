@@ -1,11 +1,13 @@
 /*
  * What the tests of proxy/ share: a proxy with a scripted clock and a scripted origin, and a front
  * whose exchanges belong to the test's thread. Nothing happens by itself: the test lets the origin
- * respond by scene_hop() to scene_done(), and the woken exchanges run by scene_run().
+ * respond by scene_hop() to scene_done(), and the woken exchanges run by scene_run(). Another
+ * attempt of a fetch is another one of the list.
  */
 #ifndef SUNPROXY_TESTS_PROXY_SCENE_H
 #define SUNPROXY_TESTS_PROXY_SCENE_H
 
+#include "fetch/origin_route.h"
 #include "http/storing.h"
 #include "proxy/exchange.h"
 #include "proxy/tag_rules.h"
@@ -79,13 +81,18 @@ struct cache_stats scene_stats(void);
 struct scene_fetch {
     TAILQ_ENTRY(scene_fetch) link;
     struct client *client;
-    const struct fetch_sink *sink;
+    const struct request *request;  /* a reference */
+    const struct fetch_sink *given; /* with the request */
+    void *given_context;
+    struct attempt attempt;
+    bool had_turn, supplied;
+    const struct fetch_sink *sink; /* what a test calls, with the context, as the fetcher would */
     void *context;
     uint64_t id;
     bool cancelled;
     unsigned resumes;
     unsigned flags;
-    struct fetch_body body;
+    struct request_body body;
     char url[256], method[16], fields[5000], host[128];
 };
 
@@ -149,6 +156,7 @@ struct visit {
     bool paces;           /* likewise: it reads up to `reads_to` at most */
     size_t reads_to;
 
+    struct request request;   /* of the exchange */
     struct exchange exchange; /* poisoned when it has ended */
     TAILQ_ENTRY(visit) link;
     bool listed;

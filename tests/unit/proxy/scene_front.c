@@ -60,7 +60,7 @@ read_body(struct visit *visit)
     const struct exchange *exchange = &visit->exchange;
     struct span run;
 
-    ck_assert(visit->streams || exchange->complete);
+    ck_assert(visit->streams || exchange_is_complete(exchange));
     visit->outcome = exchange->outcome;
     visit->status = exchange->object->status;
     while ((!visit->paces || visit->got < visit->reads_to) &&
@@ -75,7 +75,8 @@ read_body(struct visit *visit)
     }
     if (visit->streams)
         exchange_taken(&visit->exchange, visit->got);
-    if (!exchange->complete || (visit->paces && visit->got < object_length(exchange->object)))
+    if (!exchange_is_complete(exchange) ||
+        (visit->paces && visit->got < object_length(exchange->object)))
         return;
     ck_assert_int_eq(object_state(exchange->object), OBJECT_READY);
     ck_assert_uint_eq(visit->got, object_length(exchange->object));
@@ -88,7 +89,7 @@ read_body(struct visit *visit)
     visit->evaluated = exchange->evaluated;
     visit->as_is = exchange->evaluated == EVALUATED_ALL;
     visit->origin_status = exchange->origin_status;
-    visit->stored = exchange->stored;
+    visit->stored = exchange_is_stored(exchange);
     visit->evicted = exchange->evicted;
     visit->victims = exchange->victims->count;
     end(visit);
@@ -109,7 +110,7 @@ head(struct exchange *exchange)
 
     visit->heads++;
     /* What a front need not search the field lines of HTTP for. */
-    if (exchange->raw)
+    if (request_is_raw(exchange->request))
         ck_assert_uint_eq(exchange->object->notes & HTTP_KNOWN_OF_FIELDS,
                           http_known_fields(object_fields(exchange->object)));
     if (visit->cancels_in_head && visit_cancel(visit))
@@ -157,7 +158,7 @@ make_fields(struct exchange *exchange)
     struct visit *visit = visit_of(exchange);
 
     visit->makes++;
-    exchange->fields = span_str(visit->fields ? visit->fields : "");
+    visit->request.fields = span_str(visit->fields ? visit->fields : "");
 }
 
 static void
@@ -168,15 +169,13 @@ space(struct exchange *exchange)
 
 static const struct front whole = {
     .wake = wake, .client = client, .is_bounded = is_bounded, .head = head, .fail = failed};
-static const struct front streaming = {.streams = true,
-                                       .wake = wake,
+static const struct front streaming = {.wake = wake,
                                        .client = client,
                                        .is_bounded = is_bounded,
                                        .head = head,
                                        .more = more,
                                        .fail = failed};
-static const struct front raw = {.streams = true,
-                                 .wake = wake,
+static const struct front raw = {.wake = wake,
                                  .fields = make_fields,
                                  .client = client,
                                  .is_bounded = is_bounded,
@@ -194,25 +193,27 @@ visit(struct visit *visit)
 
     /* The front's bytes are there during the call only. */
     snprintf(url, sizeof(url), "%s", visit->url);
+    visit->request = (struct request){
+        .url = span_str(url),
+        .flags = (visit->raw ? REQUEST_RAW : 0u) | (visit->streams ? REQUEST_STREAMS : 0u) |
+                 (visit->owned ? REQUEST_OWNED : 0u) | (visit->no_store ? REQUEST_NO_STORE : 0u),
+        .route = visit->route,
+        .method = http_method_of(span_str(visit->method ? visit->method : "")),
+        .method_name = span_str(visit->method ? visit->method : ""),
+        .fields = later ? span_of(NULL, 0) : span_str(visit->fields ? visit->fields : ""),
+        .lacks = visit->lacks,
+        .body = {.kind = visit->has_body ? REQUEST_BODY_SUPPLIED : REQUEST_BODY_NONE,
+                 .length = visit->body_length},
+        .client = visit->raw ? NULL : client(&visit->exchange),
+        .waiting_bytes = visit->waiting_bytes ? visit->waiting_bytes : 10,
+        .arrived_us = scene.now_us,
+    };
     visit->exchange = (struct exchange){
         .proxy = &scene.proxy,
         .front = visit->raw && visit->streams ? &raw
                  : visit->streams             ? &streaming
                                               : &whole,
-        .url = span_str(url),
-        .raw = visit->raw,
-        .owned = visit->owned,
-        .route = visit->route,
-        .method = span_str(visit->method ? visit->method : ""),
-        .fields = span_str(visit->fields && !later ? visit->fields : ""),
-        .fields_later = later,
-        .lacks = visit->lacks,
-        .has_body = visit->has_body,
-        .body_length = visit->body_length,
-        .no_store = visit->no_store,
-        .client = visit->raw ? NULL : client(&visit->exchange),
-        .waiting_bytes = visit->waiting_bytes ? visit->waiting_bytes : 10,
-        .arrived_us = scene.now_us,
+        .request = &visit->request,
     };
     scene.visits++;
     if (exchange_start(&visit->exchange)) {
@@ -222,9 +223,6 @@ visit(struct visit *visit)
     }
     memset(url, 'x', sizeof(url));
     ck_assert(!visit->ended);
-    if (visit->exchange.fields_later)
-        make_fields(&visit->exchange);
-    visit->exchange.fields_later = false;
     return false;
 }
 

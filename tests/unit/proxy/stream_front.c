@@ -18,8 +18,9 @@ struct connection {
 };
 
 /* Everything but `task` while it is posted belongs to the connection's worker. */
-struct request {
+struct visit {
     struct exchange exchange; /* first */
+    struct request request;
     struct net_task task;
     struct connection *connection;
     struct object_place place;
@@ -33,7 +34,7 @@ struct request {
 };
 
 static void
-free_request(struct request *r)
+free_request(struct visit *r)
 {
     struct net_connection *net = &r->connection->net;
 
@@ -48,7 +49,7 @@ free_request(struct request *r)
 
 /* The connection is gone, or all is sent. Without a last call there may be another one to come. */
 static void
-finish(struct request *r)
+finish(struct visit *r)
 {
     if (r->complete) {
         free_request(r);
@@ -61,7 +62,7 @@ finish(struct request *r)
 }
 
 static void
-send_frame(struct request *r, unsigned runs, size_t bytes)
+send_frame(struct visit *r, unsigned runs, size_t bytes)
 {
     r->pieces[0] = (struct iovec){.iov_base = r->frame, .iov_len = strlen(r->frame)};
     r->output.pieces = r->pieces;
@@ -74,7 +75,7 @@ send_frame(struct request *r, unsigned runs, size_t bytes)
 
 /* Sends what has been published since the last output, which has been written. */
 static void
-advance(struct request *r)
+advance(struct visit *r)
 {
     unsigned runs = 0;
     size_t bytes = 0;
@@ -100,7 +101,7 @@ advance(struct request *r)
 static void
 release(struct net_output *output)
 {
-    struct request *r = container_of(output, struct request, output);
+    struct visit *r = container_of(output, struct visit, output);
 
     r->sending = false;
     if (!r->complete)
@@ -116,13 +117,13 @@ release(struct net_output *output)
 static void
 run(struct net_task *task)
 {
-    exchange_run(&container_of(task, struct request, task)->exchange);
+    exchange_run(&container_of(task, struct visit, task)->exchange);
 }
 
 static void
 wake(struct exchange *exchange)
 {
-    struct request *r = (struct request *)exchange;
+    struct visit *r = (struct visit *)exchange;
 
     r->task.run = run;
     net_worker_post(r->connection->net.set->worker, &r->task);
@@ -131,16 +132,16 @@ wake(struct exchange *exchange)
 static void
 more(struct exchange *exchange)
 {
-    struct request *r = (struct request *)exchange;
+    struct visit *r = (struct visit *)exchange;
 
-    r->complete = exchange->complete;
+    r->complete = exchange_is_complete(exchange);
     advance(r);
 }
 
 static void
 failed(struct exchange *exchange, enum failure why, struct span sentence)
 {
-    struct request *r = (struct request *)exchange;
+    struct visit *r = (struct visit *)exchange;
     bool sending = r->sending;
 
     if (why == FAILURE_CANCELLED) {
@@ -160,13 +161,12 @@ failed(struct exchange *exchange, enum failure why, struct span sentence)
         finish(r);
 }
 
-static const struct front front = {
-    .streams = true, .wake = wake, .head = more, .more = more, .fail = failed};
+static const struct front front = {.wake = wake, .head = more, .more = more, .fail = failed};
 
 static bool
 begin(struct connection *c, struct span url)
 {
-    struct request *r = calloc(1, sizeof(*r));
+    struct visit *r = calloc(1, sizeof(*r));
 
     if (!r)
         return false;
@@ -174,10 +174,12 @@ begin(struct connection *c, struct span url)
     r->output.release = release;
     r->exchange.proxy = c->net.context;
     r->exchange.front = &front;
-    r->exchange.url = url;
-    r->exchange.client = unit_client((unsigned)c->net.fd);
-    r->exchange.waiting_bytes = sizeof(*r);
-    r->exchange.arrived_us = proxy_now_us(r->exchange.proxy);
+    r->exchange.request = &r->request;
+    r->request = (struct request){.url = url,
+                                  .client = unit_client((unsigned)c->net.fd),
+                                  .flags = REQUEST_STREAMS,
+                                  .waiting_bytes = sizeof(*r),
+                                  .arrived_us = proxy_now_us(r->exchange.proxy)};
     r->exchange.worker = net_worker_number(c->net.set->worker);
     net_connection_begin_request(&c->net);
     atomic_fetch_add(&stream_front.requests, 1);

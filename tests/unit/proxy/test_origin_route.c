@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "proxy/origin_route.h"
+#include "fetch/origin_route.h"
 #include "tests/unit/proxy/scene.h"
 
 #define FRESH "Cache-Control: max-age=100\r\n"
@@ -24,6 +24,34 @@ make(unsigned count)
         route.members[i].url = span_str(urls[i]);
 }
 
+static int64_t left_us; /* of the last change */
+
+static void
+take_change(const struct origin_change *change)
+{
+    left_us = change->left_us;
+}
+
+/* It fails: for how long is it left? 0: nothing has changed. */
+static int64_t
+fail_one(const struct origin_choice *choice, int64_t now_us)
+{
+    left_us = 0;
+    route.changed = take_change;
+    origin_route_failed(&route, choice, now_us, "it fails");
+    return left_us;
+}
+
+/* Is it used again? */
+static bool
+succeed(const struct origin_choice *choice)
+{
+    left_us = -1;
+    route.changed = take_change;
+    origin_route_succeeded(&route, choice);
+    return left_us == 0;
+}
+
 /* The member that the next request begins with; it fails or succeeds. */
 static unsigned
 try_one(int64_t now_us, bool fails)
@@ -32,9 +60,9 @@ try_one(int64_t now_us, bool fails)
 
     ck_assert(origin_route_next(&route, &choice, now_us));
     if (fails)
-        (void)origin_route_failed(&route, &choice, now_us);
+        (void)fail_one(&choice, now_us);
     else
-        (void)origin_route_succeeded(&route, &choice);
+        (void)succeed(&choice);
     return choice.member;
 }
 
@@ -47,9 +75,9 @@ START_TEST(each_member_is_tried_once)
         ck_assert_int_eq(i == 0 || origin_route_has_next(&route, &choice), true);
         ck_assert(origin_route_next(&route, &choice, 1));
         ck_assert_uint_eq(choice.member, i);
-        ck_assert_int_eq(origin_route_failed(&route, &choice, 1 + i), ORIGIN_ROUTE_LEFT_US);
+        ck_assert_int_eq(fail_one(&choice, 1 + i), ORIGIN_ROUTE_LEFT_US);
         /* Others that fail at the same time do not count. */
-        ck_assert_int_eq(origin_route_failed(&route, &choice, 1 + i), 0);
+        ck_assert_int_eq(fail_one(&choice, 1 + i), 0);
     }
     ck_assert(!origin_route_has_next(&route, &choice) && !origin_route_next(&route, &choice, 1));
     /* All are left: the first of them is, for the shortest time from now on. */
@@ -61,23 +89,23 @@ END_TEST
 
 START_TEST(the_time_doubles_up_to_a_bound)
 {
-    int64_t now_us = 1, left_us = ORIGIN_ROUTE_LEFT_US;
+    int64_t now_us = 1, bound_us = ORIGIN_ROUTE_LEFT_US;
 
     make(2);
     ck_assert_uint_eq(try_one(now_us, true), 0);
     for (unsigned i = 0; i < 8; i++) {
         struct origin_choice trial = {0};
 
-        ck_assert_uint_eq(try_one(now_us + left_us - 1, false), 1);
-        now_us += left_us;
+        ck_assert_uint_eq(try_one(now_us + bound_us - 1, false), 1);
+        now_us += bound_us;
         ck_assert(origin_route_next(&route, &trial, now_us));
         ck_assert(trial.trial && trial.member == 0);
         ck_assert_uint_eq(try_one(now_us, false), 1);
-        left_us = 2 * left_us < ORIGIN_ROUTE_LONGEST_US ? 2 * left_us : ORIGIN_ROUTE_LONGEST_US;
-        ck_assert_int_eq(origin_route_failed(&route, &trial, now_us), left_us);
+        bound_us = 2 * bound_us < ORIGIN_ROUTE_LONGEST_US ? 2 * bound_us : ORIGIN_ROUTE_LONGEST_US;
+        ck_assert_int_eq(fail_one(&trial, now_us), bound_us);
     }
     /* A trial that comes to no end is followed by another one. */
-    now_us += left_us;
+    now_us += bound_us;
     ck_assert_uint_eq(try_one(now_us, false), 0);
     ck_assert_uint_eq(try_one(now_us, true), 0);
     ck_assert_uint_eq(try_one(now_us + ORIGIN_ROUTE_LEFT_US, true), 0);
@@ -90,8 +118,8 @@ START_TEST(the_only_member_is_never_left)
 
     make(1);
     ck_assert(origin_route_next(&route, &choice, 1));
-    ck_assert_int_eq(origin_route_failed(&route, &choice, 1), 0);
-    ck_assert(!origin_route_succeeded(&route, &choice));
+    ck_assert_int_eq(fail_one(&choice, 1), 0);
+    ck_assert(!succeed(&choice));
 }
 END_TEST
 
@@ -206,16 +234,18 @@ START_TEST(a_request_that_is_cancelled_ends)
 }
 END_TEST
 
-/* The origin refuses the second fetch, since it stops. */
-START_TEST(no_further_fetch_can_be_submitted)
+/* The fetcher stops: no further member is tried. */
+START_TEST(a_fetcher_that_stops_tries_no_member)
 {
+    static const char second[] = "http://second.test:81/base/x";
     struct visit v;
 
     make(2);
     scene_begin(&(struct scene_options){0});
     ck_assert(!request(&v));
-    scene.refuses = ESHUTDOWN;
     scene_done(scene_fetch("http://first.test/x"), FETCH_CONNECT_FAILED, "refused");
+    scene_hop(scene_fetch(second), "", false);
+    scene_done(scene_fetch(second), FETCH_STOPPING, "shutting down");
     scene_run();
     expect_failure(&v, FAILURE_STOPPING, "shutting down");
     scene_end();
@@ -260,7 +290,7 @@ START_TEST(a_trial_is_not_given_back_after_a_response)
     ck_assert_uint_eq(try_one(1, true), 0);
     ck_assert(origin_route_next(&route, &trial, 1 + ORIGIN_ROUTE_LEFT_US));
     ck_assert(trial.trial);
-    ck_assert(origin_route_succeeded(&route, &(struct origin_choice){.member = 0}));
+    ck_assert(succeed(&(struct origin_choice){.member = 0}));
     origin_route_give_back(&route, &trial, 1 + ORIGIN_ROUTE_LEFT_US);
     ck_assert_int_eq(atomic_load(&route.members[0].left_until_us), 0);
 }
@@ -279,7 +309,7 @@ unit_suite(void)
     tcase_add_test(tcase, references_of_a_host_that_is_named);
     tcase_add_test(tcase, all_fetches_take_the_route);
     tcase_add_test(tcase, a_request_that_is_cancelled_ends);
-    tcase_add_test(tcase, no_further_fetch_can_be_submitted);
+    tcase_add_test(tcase, a_fetcher_that_stops_tries_no_member);
     tcase_add_test(tcase, a_trial_that_does_not_reach_the_member_is_given_back);
     tcase_add_test(tcase, a_trial_is_not_given_back_after_a_response);
     suite_add_tcase(suite, tcase);

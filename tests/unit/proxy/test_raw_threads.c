@@ -25,7 +25,7 @@ static const char *const control[] = {
     [CHANGED] = "Cache-Control: max-age=1000\r\n",
 };
 
-struct request {
+struct call {
     struct crew_request base;     /* first */
     unsigned url, variant, least; /* version that it may get */
     bool cancels, posts;
@@ -73,7 +73,7 @@ version_of(const struct object *object)
 }
 
 static void
-finish_response(struct request *request)
+finish_response(struct call *request)
 {
     const struct exchange *x = &request->base.exchange;
     unsigned version = version_of(x->object);
@@ -95,7 +95,7 @@ finish_response(struct request *request)
 static void
 take_body(struct exchange *exchange)
 {
-    struct request *request = (struct request *)exchange;
+    struct call *request = (struct call *)exchange;
     struct span run;
 
     REQUIRE(span_equal(object_url(exchange->object), span_str(urls[request->url])));
@@ -104,7 +104,7 @@ take_body(struct exchange *exchange)
             REQUIRE(run.ptr[i] == crew_pattern[(request->got + i + request->url) % 256]);
         request->got += run.len;
     }
-    if (exchange->complete)
+    if (exchange_is_complete(exchange))
         finish_response(request);
     else
         exchange_taken(exchange, request->got);
@@ -113,7 +113,7 @@ take_body(struct exchange *exchange)
 static void
 failed(struct exchange *exchange, enum failure why, struct span sentence)
 {
-    struct request *request = (struct request *)exchange;
+    struct call *request = (struct call *)exchange;
 
     REQUIRE(sentence.len > 0);
     REQUIRE(why == FAILURE_CANCELLED && request->cancels);
@@ -130,7 +130,7 @@ interim(struct exchange *exchange, unsigned status, struct span lines)
 static void
 send_more(struct exchange *exchange)
 {
-    struct request *request = (struct request *)exchange;
+    struct call *request = (struct call *)exchange;
 
     request->sent +=
         exchange_send(exchange, crew_pattern + request->sent % 256, (size_t)(SENT - request->sent));
@@ -138,8 +138,7 @@ send_more(struct exchange *exchange)
         exchange_send_end(exchange);
 }
 
-static const struct front front = {.streams = true,
-                                   .wake = crew_wake,
+static const struct front front = {.wake = crew_wake,
                                    .head = take_body,
                                    .more = take_body,
                                    .fail = failed,
@@ -149,7 +148,7 @@ static const struct front front = {.streams = true,
 static void
 start(struct crew_worker *worker, struct crew_request *base)
 {
-    struct request *request = (struct request *)base;
+    struct call *request = (struct call *)base;
     struct exchange *x = &base->exchange;
     unsigned url = unit_draw(&worker->draws, URLS);
 
@@ -162,11 +161,12 @@ start(struct crew_worker *worker, struct crew_request *base)
     /* The origin takes no ranges, and its responses have no length by which the front could. */
     snprintf(request->fields, sizeof(request->fields), "Accept: %u\r\n%s", request->variant,
              unit_draw(&worker->draws, 4) ? "" : "Range: bytes=5-9\r\n");
-    x->raw = true;
-    x->method = span_str(request->posts ? "POST" : "GET");
-    x->fields = span_str(request->fields);
-    x->has_body = request->posts;
-    x->body_length = request->variant ? SENT : -1;
+    base->asked.flags |= REQUEST_RAW;
+    base->asked.method = request->posts ? HTTP_POST : HTTP_GET;
+    base->asked.method_name = span_str(request->posts ? "POST" : "GET");
+    base->asked.fields = span_str(request->fields);
+    base->asked.body.kind = request->posts ? REQUEST_BODY_SUPPLIED : REQUEST_BODY_NONE;
+    base->asked.body.length = request->variant ? SENT : -1;
     if (exchange_start(x))
         return;
     if (request->posts)
@@ -202,7 +202,7 @@ take_request(struct scene_fetch *fetch)
 static void
 respond(struct scene_fetch *fetch, uint64_t *draws)
 {
-    bool posts = fetch->body.kind == FETCH_BODY_SUPPLIED, confirms;
+    bool posts = fetch->body.kind == REQUEST_BODY_SUPPLIED, confirms;
     unsigned url = 0, variant = 0, status;
     uint64_t length, at = 0;
     enum fetch_flow flow;
@@ -240,7 +240,7 @@ START_TEST(responses_are_whole_and_no_older_than_what_is_known)
 {
     static const struct crew crew = {.requests = REQUESTS,
                                      .at_once = AT_ONCE,
-                                     .request_size = sizeof(struct request),
+                                     .request_size = sizeof(struct call),
                                      .start = start,
                                      .respond = respond};
 

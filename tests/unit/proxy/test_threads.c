@@ -15,7 +15,7 @@
 /* What the origin responds to, by the URL's number. */
 enum kind { SMALL, LARGE, PRIVATE, FAILS, DISPLACED, NOT_FOUND, KINDS };
 
-struct request {
+struct call {
     struct crew_request base; /* first */
     unsigned url, client;
     bool cancels;
@@ -48,7 +48,7 @@ body_at(unsigned url, uint64_t at)
 /* ---- workers --------------------------------------------------------------------------------- */
 
 static void
-take_body(struct request *request)
+take_body(struct call *request)
 {
     const struct exchange *x = &request->base.exchange;
     const struct object *object = x->object;
@@ -75,7 +75,7 @@ take_body(struct request *request)
             request->got += n;
         }
     }
-    if (!x->complete) {
+    if (!exchange_is_complete(x)) {
         exchange_taken(&request->base.exchange, request->got);
         return;
     }
@@ -88,13 +88,13 @@ take_body(struct request *request)
 static void
 head(struct exchange *exchange)
 {
-    take_body((struct request *)exchange);
+    take_body((struct call *)exchange);
 }
 
 static void
 failed(struct exchange *exchange, enum failure why, struct span sentence)
 {
-    struct request *request = (struct request *)exchange;
+    struct call *request = (struct call *)exchange;
 
     REQUIRE(sentence.len > 0);
     REQUIRE(span_equal(exchange->url, span_str(urls[request->url])));
@@ -108,12 +108,12 @@ failed(struct exchange *exchange, enum failure why, struct span sentence)
 
 static const struct front whole = {.wake = crew_wake, .head = head, .fail = failed};
 static const struct front streaming = {
-    .streams = true, .wake = crew_wake, .head = head, .more = head, .fail = failed};
+    .wake = crew_wake, .head = head, .more = head, .fail = failed};
 
 static void
 start(struct crew_worker *worker, struct crew_request *base)
 {
-    struct request *request = (struct request *)base;
+    struct call *request = (struct call *)base;
     bool bypass = unit_draw(&worker->draws, 20) == 0;
     unsigned url = unit_draw(&worker->draws, URLS), client = unit_draw(&worker->draws, 1000);
 
@@ -122,7 +122,7 @@ start(struct crew_worker *worker, struct crew_request *base)
     request->url = url;
     request->client = client;
     request->cancels = unit_draw(&worker->draws, 10) == 0;
-    base->exchange.no_store = bypass;
+    base->asked.flags |= bypass ? REQUEST_NO_STORE : 0;
     if (exchange_start(&base->exchange))
         REQUIRE(!base->busy);
     else if (request->cancels && exchange_cancel(&base->exchange))
@@ -213,7 +213,7 @@ serve_all(bool disturbed)
 {
     struct crew crew = {.requests = REQUESTS,
                         .at_once = AT_ONCE,
-                        .request_size = sizeof(struct request),
+                        .request_size = sizeof(struct call),
                         .start = start,
                         .respond = respond,
                         .disturb = disturbed ? disturb : NULL};

@@ -176,8 +176,8 @@ START_TEST(a_304_with_another_etag_leads_to_a_fetch_without_conditions)
     scene_answer(URL, 304, "ETag: \"other\"\r\n", 0);
     expect_waiting(&v);
     ck_assert_str_eq(scene_fetch(URL)->fields, "X-A: b\r\n");
-    ck_assert_uint_eq(scene_fetch(URL)->flags,
-                      FETCH_UNDECODED | FETCH_NO_REDIRECTS | FETCH_MAY_PAUSE | FETCH_ANY_LENGTH);
+    ck_assert_uint_eq(scene_fetch(URL)->flags, REQUEST_UNDECODED | REQUEST_NO_REDIRECTS |
+                                                   REQUEST_MAY_PAUSE | REQUEST_ANY_LENGTH);
     scene_answer(URL, 200, TAGGED, 30);
     expect_body(&v, OUTCOME_MISS, 30);
     expect_hit(30);
@@ -223,8 +223,6 @@ START_TEST(a_fetch_without_conditions_can_fail_in_its_turn)
     for (unsigned i = 0; i < 3; i++) {
         store_expired(TAGGED);
         ck_assert(!visit_raw(&v, URL, ""));
-        if (i == 2)
-            scene.refuses = ESHUTDOWN;
         scene_answer(URL, 304, "ETag: \"other\"\r\n", 0);
         if (i == 0) {
             scene_answer(URL, 304, "ETag: \"other\"\r\n", 0);
@@ -235,8 +233,9 @@ START_TEST(a_fetch_without_conditions_can_fail_in_its_turn)
             scene_run();
             expect_body(&v, OUTCOME_STALE, 20);
         } else {
+            scene_done(scene_fetch(URL), FETCH_STOPPING, "shutting down");
+            scene_run();
             expect_failure(&v, FAILURE_STOPPING, "shutting down");
-            scene.refuses = 0;
         }
         control_purge(&scene.proxy, CONTROL_PURGE_ALL, span_of(NULL, 0));
     }

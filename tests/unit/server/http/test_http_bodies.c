@@ -169,7 +169,7 @@ START_TEST(a_length_of_zero_is_no_body)
     fd = http_connect();
     ck_assert(http_send(fd, REQUEST("HEAD", "Content-Length: 0\r\n")));
     fetch = await_fetch(URL);
-    ck_assert_int_eq(fetch->body.kind, FETCH_BODY_NONE);
+    ck_assert_int_eq(fetch->body.kind, REQUEST_BODY_NONE);
     scene_hop(fetch, "", false);
     ck_assert_int_eq(scene_head(fetch, 204, "", -1), FETCH_CONTINUE);
     scene_done(fetch, FETCH_OK, "");

@@ -207,7 +207,7 @@ START_TEST(collapsed_requests_state_their_own_reason)
     http_expect(fd, REQUEST("PURGE", "Purge: soft\r\n"), &answer, 200);
     ck_assert(http_send(fd, REQUEST("GET", "")));
     fetch = await_fetch(URL);
-    fill = fetch->context;
+    fill = fetch->given_context;
     ck_assert(http_send(joined, REQUEST("GET", "")));
     while (atomic_load(&fill->waiter_count) < 2)
         usleep(1000);

@@ -109,7 +109,7 @@ END_TEST
 static void
 await_waiters(const struct scene_fetch *fetch, unsigned count)
 {
-    const struct cache_fill *fill = fetch->context;
+    const struct cache_fill *fill = fetch->given_context;
 
     while (atomic_load(&fill->waiter_count) < count)
         poll(NULL, 0, 1);

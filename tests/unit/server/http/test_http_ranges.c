@@ -274,7 +274,7 @@ START_TEST(a_range_of_a_growing_object)
     third = http_connect();
     ck_assert(http_send(first, REQUEST("GET", "")));
     fetch = await_fetch(URL);
-    fill = fetch->context;
+    fill = fetch->given_context;
     fetch->sink->begin(fetch->context);
     scene_hop(fetch, MAX_AGE "Content-Length: 2000000\r\n", false);
     ck_assert_int_eq(scene_head(fetch, 200, MAX_AGE "Content-Length: 2000000\r\n", 2000000),

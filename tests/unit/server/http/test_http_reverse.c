@@ -69,7 +69,7 @@ START_TEST(a_reverse_proxy_maps_hosts_and_paths)
             ck_assert_str_eq(fetch->host, "");
         else
             ck_assert_str_eq(fetch->host, cases[i].told);
-        ck_assert_uint_ne(fetch->flags & FETCH_CONFIGURED, 0);
+        ck_assert_uint_ne(fetch->flags & REQUEST_CONFIGURED, 0);
         ck_assert_ptr_null(strstr(fetch->fields, "liar"));
         ck_assert_ptr_nonnull(strstr(fetch->fields, "Via: 1.1 sunproxy-"));
         origin_responds(cases[i].url, "", BODY_INLINE, "page", 4);

@@ -63,7 +63,7 @@ START_TEST(bytes_after_the_head_wait_for_the_connection)
     ck_assert(http_send(near, "CONNECT " TARGET
                               " HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\nearly "));
     fetch = await_fetch(URL);
-    ck_assert_uint_eq(fetch->flags, FETCH_CONNECT_ONLY);
+    ck_assert_uint_eq(fetch->flags, REQUEST_CONNECT_ONLY);
     ck_assert_str_eq(fetch->fields, "");
     ck_assert_str_eq(fetch->method, "");
     ck_assert_uint_eq(tunnels_stats().open, 1);

@@ -72,7 +72,7 @@ expect_plain(int fd, const char *url)
 {
     struct scene_fetch *fetch = await_fetch(url);
 
-    ck_assert_uint_eq(fetch->flags & FETCH_CONNECT_ONLY, 0);
+    ck_assert_uint_eq(fetch->flags & REQUEST_CONNECT_ONLY, 0);
     ck_assert_ptr_null(strcasestr(fetch->fields, "upgrade"));
     ck_assert_ptr_null(strcasestr(fetch->fields, "connection"));
     origin_responds(url, "Content-Length: 4\r\n", BODY_INLINE, "page", 4);

@@ -201,11 +201,11 @@ respond(void)
         char bytes[64];
         size_t len;
 
-        if (fetch->flags & FETCH_CONNECT_ONLY) {
+        if (fetch->flags & REQUEST_CONNECT_ONLY) {
             connect_far(fetch);
             continue;
         }
-        if (fetch->body.kind == FETCH_BODY_SUPPLIED)
+        if (fetch->body.kind == REQUEST_BODY_SUPPLIED)
             while ((supply = scene_supply(fetch, bytes, sizeof(bytes), &len)) == FETCH_SUPPLIED)
                 ;
         if (supply == FETCH_SUPPLY_LATER)

@@ -25,7 +25,7 @@ tunnels_hand_over(struct scene_fetch *fetch)
 {
     int pair[2];
 
-    ck_assert_uint_eq(fetch->flags & ~(unsigned)FETCH_CONFIGURED, FETCH_CONNECT_ONLY);
+    ck_assert_uint_eq(fetch->flags & ~(unsigned)REQUEST_CONFIGURED, REQUEST_CONNECT_ONLY);
     ck_assert_str_eq(fetch->fields, "");
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     ck_assert_int_eq(fcntl(pair[1], F_SETFL, O_NONBLOCK), 0);

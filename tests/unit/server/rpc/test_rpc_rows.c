@@ -52,7 +52,7 @@ START_TEST(urls_are_matched_by_the_rows)
         send_get(fd, 1, cases[i].url, PROXY_FLAG_NO_STORE);
         fetch = await_fetch(cases[i].fetched);
         ck_assert_str_eq(fetch->host, cases[i].host);
-        ck_assert_uint_ne(fetch->flags & FETCH_CONFIGURED, 0);
+        ck_assert_uint_ne(fetch->flags & REQUEST_CONFIGURED, 0);
         origin_responds(cases[i].fetched, "", BODY_INLINE, "page", 4);
         expect_result(fd, "page");
     }

@@ -173,7 +173,7 @@ play_origin(void)
             return;
         }
     }
-    fill = fetch->context;
+    fill = fetch->given_context;
     if (paused && fetch->resumes == 0 && !fetch->cancelled)
         return;
     fetch->resumes = 0;

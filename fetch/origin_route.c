@@ -1,5 +1,6 @@
-#include "proxy/origin_route.h"
+#include "fetch/origin_route.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,15 +69,23 @@ origin_route_has_next(const struct origin_route *route, const struct origin_choi
     return choice->tried != (1u << route->count) - 1;
 }
 
-int64_t
-origin_route_failed(struct origin_route *route, const struct origin_choice *choice, int64_t now_us)
+static void
+report(const struct origin_route *route, unsigned member, int64_t left_us, const char *reason)
 {
-    struct origin_member *member = &route->members[choice->member];
+    if (route->changed)
+        route->changed(&(struct origin_change){
+            .url = route->members[member].url, .left_us = left_us, .reason = reason});
+}
+
+/* Returns for how long the member is left from now on, or 0. */
+static int64_t
+leave(const struct origin_route *route, struct origin_member *member, bool trial, int64_t now_us)
+{
     int64_t in_use = 0, left_us;
 
     if (route->count == 1)
         return 0;
-    if (choice->trial) {
+    if (trial) {
         left_us = time_left(atomic_fetch_add(&member->failures, 1) + 1);
         atomic_store(&member->left_until_us, now_us + left_us);
         return left_us;
@@ -89,12 +98,23 @@ origin_route_failed(struct origin_route *route, const struct origin_choice *choi
     return ORIGIN_ROUTE_LEFT_US;
 }
 
-bool
+void
+origin_route_failed(struct origin_route *route, const struct origin_choice *choice, int64_t now_us,
+                    const char *reason)
+{
+    int64_t left_us = leave(route, &route->members[choice->member], choice->trial, now_us);
+
+    if (left_us)
+        report(route, choice->member, left_us, reason);
+}
+
+void
 origin_route_succeeded(struct origin_route *route, const struct origin_choice *choice)
 {
     struct origin_member *member = &route->members[choice->member];
 
-    return atomic_load(&member->left_until_us) && atomic_exchange(&member->left_until_us, 0);
+    if (atomic_load(&member->left_until_us) && atomic_exchange(&member->left_until_us, 0))
+        report(route, choice->member, 0, "");
 }
 
 void
@@ -187,23 +207,6 @@ origin_route_host(const struct origin_route *route, struct span client_url)
     return span_of(NULL, 0);
 }
 
-void
-origin_route_set(const struct origin_route *route, unsigned member, struct span client_url,
-                 struct origin_route_text *text, struct fetch_request *request)
-{
-    struct span path;
-
-    request->url = client_url;
-    if (!route)
-        return;
-    client_url = fetch_normal_url(client_url, text->client, sizeof(text->client));
-    (void)origin_route_client(client_url, &path);
-    request->url = span_of(
-        text->url, origin_route_write_url(route, member, path, text->url, sizeof(text->url)));
-    request->host = origin_route_host(route, client_url);
-    request->flags |= FETCH_CONFIGURED;
-}
-
 /* ---- references ------------------------------------------------------------------------------ */
 
 /* Is it below the URL of the member with the name for which that takes itself? */
@@ -291,4 +294,128 @@ origin_route_resolve(const struct origin_route *route, unsigned member, struct s
         found = append_client_url(route, client_url, rest, out);
     buf_free(&absolute);
     return found;
+}
+
+/* ---- attempts -------------------------------------------------------------------------------- */
+
+void
+attempt_begin(struct attempt *attempt, const struct request *request, int64_t now_us)
+{
+    if (request->route)
+        (void)origin_route_next(request->route, &attempt->choice, now_us);
+}
+
+/* A member that cannot reach its own origin, or does not serve now. */
+static bool
+is_failure(unsigned status)
+{
+    return status == 502 || status == 503 || status == 504;
+}
+
+bool
+attempt_counts(struct attempt *attempt, const struct request *request, unsigned status,
+               int64_t now_us)
+{
+    char reason[32];
+
+    /* After a redirect it may be another origin's. */
+    if (!request->route || attempt->stage == ATTEMPT_COUNTS)
+        return true;
+    attempt->stage = ATTEMPT_COUNTS;
+    if (!is_failure(status)) {
+        origin_route_succeeded(request->route, &attempt->choice);
+        return true;
+    }
+    snprintf(reason, sizeof(reason), "its status is %u", status);
+    origin_route_failed(request->route, &attempt->choice, now_us, reason);
+    if (request_may_repeat(request) && origin_route_has_next(request->route, &attempt->choice))
+        attempt->stage = ATTEMPT_PASSED_OVER;
+    return attempt->stage == ATTEMPT_COUNTS;
+}
+
+/* May the request go to another member after this end, which is the member's fault? */
+static bool
+may_go_on(struct attempt *attempt, const struct request *request, const struct attempt_end *end)
+{
+    if (fetch_is_unconnected(end->error))
+        return !end->supplied;
+    /* Each may take as long, so there is no third. */
+    if (end->error == FETCH_TIMED_OUT && attempt->timeouts++)
+        return false;
+    return request_may_repeat(request);
+}
+
+/*
+ * Is the end the member's fault? A request that has waited for its turn all the time has not
+ * reached it. One that may not be repeated fails, too, where the member has closed a connection
+ * that was kept, as it may.
+ */
+static bool
+blames_member(const struct request *request, const struct attempt_end *end)
+{
+    return fetch_is_disconnected(end->error) && (end->error != FETCH_TIMED_OUT || end->had_turn) &&
+           (end->error != FETCH_ORIGIN_BROKE || request_may_repeat(request));
+}
+
+/* An attempt without a response has ended: is the next member to be asked? */
+static bool
+leaves_member(struct attempt *attempt, const struct request *request, const struct attempt_end *end,
+              int64_t now_us)
+{
+    if (blames_member(request, end)) {
+        origin_route_failed(request->route, &attempt->choice, now_us, end->sentence);
+        return may_go_on(attempt, request, end);
+    }
+    /* One that its client has cancelled may have waited for the member. */
+    if (!end->had_turn && end->error != FETCH_CANCELLED)
+        origin_route_give_back(request->route, &attempt->choice, now_us);
+    return false;
+}
+
+bool
+attempt_goes_on(struct attempt *attempt, const struct request *request,
+                const struct attempt_end *end, int64_t now_us)
+{
+    bool goes_on = false;
+
+    switch (attempt->stage) {
+    case ATTEMPT_OPEN:
+        goes_on = request->route && leaves_member(attempt, request, end, now_us) &&
+                  origin_route_next(request->route, &attempt->choice, now_us);
+        break;
+    case ATTEMPT_COUNTS:
+        break;
+    case ATTEMPT_PASSED_OVER:
+        goes_on = end->error != FETCH_CANCELLED && end->error != FETCH_STOPPING &&
+                  origin_route_next(request->route, &attempt->choice, now_us);
+        break;
+    case ATTEMPT_REPEATS:
+        goes_on = end->error == FETCH_OK;
+        break;
+    }
+    if (goes_on)
+        attempt->stage = ATTEMPT_OPEN;
+    return goes_on;
+}
+
+struct span
+attempt_url(const struct attempt *attempt, const struct request *request, struct attempt_text *text)
+{
+    struct span path;
+
+    if (!request->route)
+        return request->url;
+    (void)origin_route_client(fetch_normal_url(request->url, text->client, sizeof(text->client)),
+                              &path);
+    return span_of(text->url, origin_route_write_url(request->route, attempt->choice.member, path,
+                                                     text->url, sizeof(text->url)));
+}
+
+struct span
+attempt_host(const struct request *request, struct attempt_text *text)
+{
+    if (!request->route)
+        return span_of(NULL, 0);
+    return origin_route_host(request->route,
+                             fetch_normal_url(request->url, text->client, sizeof(text->client)));
 }

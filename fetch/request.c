@@ -1,0 +1,89 @@
+#include "fetch/request.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/container_of.h"
+
+struct kept {
+    _Atomic unsigned references;
+    struct memory_account *account;
+    size_t charged;
+    struct request request; /* its spans are in text */
+    char text[];
+};
+
+/* Copies a span behind *end. */
+static struct span
+copy(char **end, struct span from)
+{
+    char *start = *end;
+
+    if (from.len)
+        memcpy(start, from.ptr, from.len);
+    *end += from.len;
+    return span_of(start, from.len);
+}
+
+size_t
+request_size(const struct request *request, struct span url)
+{
+    return sizeof(struct kept) + request->method_name.len + url.len + request->fields.len;
+}
+
+const struct request *
+request_keep(const struct request *request, struct span url, struct client *client,
+             struct memory_account *account)
+{
+    size_t size = sizeof(struct kept) + request->method_name.len + url.len + request->fields.len;
+    struct kept *kept;
+    char *end;
+
+    if (!memory_charge(account, MEMORY_REQUESTS, size)) {
+        errno = ENOBUFS;
+        return NULL;
+    }
+    kept = memory_realloc(account, NULL, size);
+    if (!kept) {
+        memory_uncharge(account, MEMORY_REQUESTS, size);
+        errno = ENOMEM;
+        return NULL;
+    }
+    end = kept->text;
+    atomic_init(&kept->references, 1);
+    kept->account = account;
+    kept->charged = size;
+    kept->request = *request;
+    kept->request.client = client_retain(client);
+    kept->request.method_name = copy(&end, request->method_name);
+    kept->request.url = copy(&end, url);
+    kept->request.fields = copy(&end, request->fields);
+    return &kept->request;
+}
+
+static struct kept *
+kept_of(const struct request *request)
+{
+    return container_of((struct request *)(uintptr_t)request, struct kept, request);
+}
+
+const struct request *
+request_retain(const struct request *kept)
+{
+    atomic_fetch_add_explicit(&kept_of(kept)->references, 1, memory_order_relaxed);
+    return kept;
+}
+
+void
+request_release(const struct request **request)
+{
+    struct kept *kept = *request ? kept_of(*request) : NULL;
+
+    *request = NULL;
+    if (!kept || atomic_fetch_sub_explicit(&kept->references, 1, memory_order_acq_rel) != 1)
+        return;
+    client_release(&kept->request.client);
+    memory_uncharge(kept->account, MEMORY_REQUESTS, kept->charged);
+    free(kept);
+}

@@ -1,0 +1,186 @@
+/*
+ * A request for a resource: what a client asks for, as its front has read it. The exchange that
+ * answers it, the fill that it leads to and the fetches of that all refer to one request, which
+ * does not change. A front makes it in memory of its own; request_keep() makes the copy that
+ * outlives the front's memory, counted by references. A fill goes on after its exchange has ended,
+ * with a reference of its own.
+ *
+ * Safe on any thread.
+ */
+#ifndef SUNPROXY_FETCH_REQUEST_H
+#define SUNPROXY_FETCH_REQUEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clients.h"
+#include "base/memory_account.h"
+#include "base/span.h"
+#include "http/method.h"
+
+struct origin_route;
+
+/* Without any flag redirects are followed, and the body is decoded, bounded and not paused. */
+enum request_flags {
+    /*
+     * The body is delivered in the content coding in which the origin sent it, and the head's
+     * fields keep Content-Encoding and Content-Length. Accept-Encoding is the request's to give;
+     * without one none is sent. The framing (chunked) is checked and removed all the same. Bytes
+     * beyond a stated length are dropped, and their connection is closed; without this flag they
+     * are FETCH_ORIGIN_BROKE. So are a 206 to a request without Range and a 304 to one without a
+     * condition, which are responses like any other with this flag. Accept and User-Agent are the
+     * request's to give, too.
+     */
+    REQUEST_UNDECODED = 1u << 0,
+    /*
+     * A redirect is a response like any other. That holds without this flag, too, for requests with
+     * a body or with a method other than GET and HEAD, which are not repeated elsewhere unasked
+     * (RFC 9110 section 15.4).
+     */
+    REQUEST_NO_REDIRECTS = 1u << 1,
+    /*
+     * head() and body() may return FETCH_PAUSE. The fetch uses HTTP/1.1: no libcurl pauses streams
+     * of HTTP/2 safely (docs/FETCH.md, "Pauses").
+     */
+    REQUEST_MAY_PAUSE = 1u << 2,
+    /*
+     * Connects to the URL's host and port and sends nothing: for a tunnel. The same addresses and
+     * ports are permitted as for any fetch. sink.connected() gets the socket, and then done() is
+     * called with FETCH_OK. The URL is http; method, headers and body are not given.
+     */
+    REQUEST_CONNECT_ONLY = 1u << 3,
+    /*
+     * The consumer bounds the body: max_body does not, and total_timeout_us ends with the head, so
+     * that stall_timeout_us is its only time limit. A body that is decoded and larger than max_body
+     * may have FETCH_MAX_RATIO bytes for each that came; over HTTP/2 max_body bounds it.
+     */
+    REQUEST_ANY_LENGTH = 1u << 4,
+    /*
+     * The request is for the server of the URL and not for a resource: its target is "*", or to an
+     * upstream proxy the URL without a path (RFC 9112 section 3.2.4). The method is OPTIONS, and
+     * the path of the URL "/".
+     */
+    REQUEST_WHOLE_SERVER = 1u << 5,
+    /*
+     * The operator has configured the URL, as that of a member of a row: its address and its port
+     * need no permission. Those that a redirect leads to do, unless they are of the same origin.
+     */
+    REQUEST_CONFIGURED = 1u << 6,
+    /* The origin's owner runs this proxy, as in front of a server: CDN-Cache-Control (RFC 9213) is
+     * for it. */
+    REQUEST_OWNED = 1u << 7,
+    /* The response is fetched from the origin, and not stored. */
+    REQUEST_NO_STORE = 1u << 8,
+
+    /* The response is HTTP's: as the origin sends it, and redirects are responses like any other.
+     */
+    REQUEST_RAW = REQUEST_UNDECODED | REQUEST_NO_REDIRECTS,
+    /* The response is read from its head on. Otherwise it is read when it is complete. */
+    REQUEST_STREAMS = REQUEST_MAY_PAUSE | REQUEST_ANY_LENGTH,
+};
+
+enum request_body_kind {
+    REQUEST_BODY_NONE,
+    REQUEST_BODY_SUPPLIED, /* by the sink's supply(), piece by piece, over HTTP/1.1 */
+};
+
+/* The body of a request. An empty one is sent with Content-Length: 0, none without. */
+struct request_body {
+    enum request_body_kind kind;
+    int64_t length; /* its bytes; -1: unknown, sent in chunks */
+};
+
+/*
+ * Zero but for the URL it is a plain GET of no client. It is sent again on another connection only
+ * if its method is safe (RFC 9110 section 9.2.1), it has no body, and the origin closed a kept
+ * connection before the first byte of a response. "Expect: 100-continue" is not sent.
+ */
+struct request {
+    struct client *client; /* to which fetch and memory are counted; NULL: front.client() is asked
+                              when the request is to wait */
+    enum http_method method;
+    struct span method_name; /* a token (RFC 9110 section 9.1) of at most 64 bytes; may be empty for
+                                GET */
+    struct span url;         /* any bytes, at most OBJECT_MAX_META of them; of a raw request as
+                                http_write_url() spells them */
+    /*
+     * The end-to-end field lines, each ended by CR LF, as fetch_check_request() takes them. A front
+     * may make those of a raw request later (front.fields()): then they have no address at first.
+     */
+    struct span fields;
+    /*
+     * Of enum http_request_field (http/request_head.h): what the fields certainly lack, so that a
+     * hit need not search them. 0: nothing is known.
+     */
+    uint32_t lacks;
+    unsigned flags; /* of enum request_flags */
+    struct request_body body;
+    struct origin_route *route; /* to the origin, which must stay; NULL: the URL itself */
+    size_t waiting_bytes; /* what the front's memory for the request takes while it waits, not 0;
+                             counted for the client, and charged to the account by the front */
+    int64_t arrived_us;   /* of the monotonic clock */
+};
+
+static inline bool
+request_is_raw(const struct request *request)
+{
+    return request->flags & REQUEST_UNDECODED;
+}
+
+static inline bool
+request_is_owned(const struct request *request)
+{
+    return request->flags & REQUEST_OWNED;
+}
+
+static inline bool
+request_streams(const struct request *request)
+{
+    return request->flags & REQUEST_MAY_PAUSE;
+}
+
+static inline bool
+request_has_body(const struct request *request)
+{
+    return request->body.kind != REQUEST_BODY_NONE;
+}
+
+/*
+ * May the request be sent a second time when the first one had no response? Its method is safe (RFC
+ * 9110 section 9.2.1) and it has no body, which is not there twice. PUT and DELETE are idempotent,
+ * but a second one may undo what another client has written meanwhile, or respond that there is
+ * nothing to delete.
+ */
+static inline bool
+request_may_repeat(const struct request *request)
+{
+    return http_method_is_safe(request->method) && !request_has_body(request);
+}
+
+/* May a redirect of it be followed unasked: is it a GET or HEAD without a body (section 15.4)? */
+static inline bool
+request_may_follow(const struct request *request)
+{
+    return !(request->flags & REQUEST_NO_REDIRECTS) && !request_has_body(request) &&
+           (request->method == HTTP_GET || request->method == HTTP_HEAD);
+}
+
+/*
+ * A copy with the bytes of its spans, `url` as its URL, and a reference to this client; one
+ * reference, the caller's.
+ * Charged (MEMORY_REQUESTS) until the last reference is released. NULL with errno ENOMEM, or
+ * ENOBUFS if the account is used up.
+ */
+const struct request *request_keep(const struct request *request, struct span url,
+                                   struct client *client, struct memory_account *account);
+
+/* Bytes that such a copy takes. */
+size_t request_size(const struct request *request, struct span url);
+
+/* Of what request_keep() has returned. */
+const struct request *request_retain(const struct request *kept);
+
+/* Releases and clears *kept, which may be NULL. */
+void request_release(const struct request **kept);
+
+#endif
