@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "net/connection.h"
-#include "net/near_peer.h"
 #include "net/protocol.h"
 
 enum {
@@ -208,7 +207,6 @@ net_acceptor_listen(struct net_acceptor *acceptor, int fd, const struct net_prot
     /* Output is written whole. Connections inherit it; a failure costs time, nothing else. */
     if (address.ss_family != AF_UNIX)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    net_near_peer_listen(fd, (const struct sockaddr *)&address);
     if (acceptor->spare_fd < 0)
         acceptor->spare_fd = open_spare();
     if (acceptor->spare_fd < 0)
