@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "trace/formats/formats.h"
 
 #define FEATURES_MOST 512u
@@ -33,15 +34,11 @@ add(struct features *f, uint32_t value)
         f->values[f->count++] = value;
 }
 
-/* A word's hash (FNV-1a), apart from all pairs. */
+/* A word's hash, apart from all pairs. */
 static uint32_t
-hash_word(const char *word, size_t len)
+hash_word(struct span word)
 {
-    uint32_t hash = 2166136261U;
-
-    for (size_t i = 0; i < len; i++)
-        hash = (hash ^ (unsigned char)word[i]) * 16777619U;
-    return hash | 0x80000000U;
+    return (uint32_t)hash64_bytes(word) | 0x80000000U;
 }
 
 static int
@@ -63,7 +60,7 @@ find_features(struct span line, struct features *f)
         char kind = i < line.len ? kind_of(line.ptr[i]) : '$';
 
         if (kind != 'a' && word >= SHORTEST_WORD)
-            add(f, hash_word(line.ptr + i - word, word));
+            add(f, hash_word(span_of(line.ptr + i - word, word)));
         word = kind == 'a' ? word + 1 : 0;
         if (kind == last && (kind == 'a' || kind == '0'))
             continue;
