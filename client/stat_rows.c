@@ -20,7 +20,7 @@ static const struct known {
     {"cache_objects", "objects", "entries of the cache"},
     {"cache_objects{state=\"ready\"}", "objects_ready", "- complete"},
     {"cache_objects{state=\"busy\"}", "objects_busy", "- being fetched"},
-    {"cache_objects{state=\"marker\"}", "objects_marker", "- not shared"},
+    {"cache_objects{state=\"hit_for_miss\"}", "objects_hit_for_miss", "- not shared"},
     {"cache_objects{state=\"vary\"}", "objects_vary", "- of varying URLs"},
     {"requests", "requests", "requests"},
     {"requests{outcome=\"hit\"}", "hits", "hits"},

@@ -3,7 +3,7 @@
  * submitted; the response is put into the object; its sharing and storing are decided.
  *
  * - A response that may not be shared (sharing.h) goes only to the request that led to the fetch.
- *   All others look up again, and a marker keeps later ones from waiting.
+ *   All others look up again, and later ones pass for a while (hit-for-miss).
  * - A fetch that was displaced from the fetcher's queue fails for its own client; the requests of
  *   other clients look up again.
  * - When memory is short, a body may be given up (shedding.h), which fails its object.
@@ -14,12 +14,12 @@
  * - The conditions of the leader's request are forwarded unless the object that is replaced is
  *   validated by its own. A 304 or 412 to them is the leader's alone; the others look up again.
  * - A 304 to a raw request without a condition, and a 206 to one without a range, are the leader's
- *   alone, too. They change nothing that is stored, and leave a marker for ORIGIN_FILL_BRIEF_US at
- *   most. A leader whose range was not sent gets no such 206: it looks up again, and the range is
+ *   alone, too. They change nothing that is stored, and later requests pass for ORIGIN_FILL_BRIEF_US
+ *   at most. A leader whose range was not sent gets no such 206: it looks up again, and the range is
  *   the origin's.
  * - A range is not sent to the origin for the cache, and its reader may be satisfied with little of
  *   the body. So the object has to be stored and at most proxy_config.range_fill long: then the
- *   fetch goes on to its end. Otherwise it ends with the head, a marker stays, and its leader looks
+ *   fetch goes on to its end. Otherwise it ends with the head, later requests pass, and its leader looks
  *   up again: the range is the origin's. A longer object that is to be stored is fetched as long as
  *   another request waits for the whole.
  * - When the last request that waits is cancelled, the fetch ends, unless its object is to be

@@ -96,7 +96,7 @@ START_TEST(a_purge_during_a_fetch_lets_it_end_for_those_that_wait)
 }
 END_TEST
 
-START_TEST(a_purge_removes_a_marker_and_what_passes_by_it_is_not_stored)
+START_TEST(a_purge_removes_a_mark_and_what_passes_by_it_is_not_stored)
 {
     struct visit first = {0}, second = {0};
 
@@ -343,7 +343,7 @@ unit_suite(void)
     tcase_add_test(cases, an_empty_prefix_is_that_of_nothing);
     tcase_add_loop_test(cases, a_purge_during_a_fetch_lets_it_end_for_those_that_wait, 0,
                         4 * KINDS);
-    tcase_add_loop_test(cases, a_purge_removes_a_marker_and_what_passes_by_it_is_not_stored, 0,
+    tcase_add_loop_test(cases, a_purge_removes_a_mark_and_what_passes_by_it_is_not_stored, 0,
                         KINDS);
     tcase_add_loop_test(cases, a_purge_of_an_expired_page_concerns_its_successor, 0, KINDS);
     tcase_add_loop_test(cases, a_purge_leaves_failures_and_bypasses_alone, 0, KINDS);

@@ -1,4 +1,4 @@
-/* What the responses to requests that passed a marker leave in the cache. */
+/* What the responses to requests that passed a mark leave in the cache. */
 #define UNIT_STARTS_NO_THREAD
 
 #include "proxy/control.h"
@@ -10,9 +10,9 @@
 
 static const struct scene_options defaults;
 
-/* A marker stands in the cache. */
+/* A mark stands in the cache. */
 static void
-set_marker(void)
+set_mark(void)
 {
     struct visit v;
 
@@ -35,7 +35,7 @@ START_TEST(what_the_origin_made_of_a_range_or_a_condition_is_not_stored)
         struct visit v;
 
         scene_begin(&defaults);
-        set_marker();
+        set_mark();
         ck_assert(!visit_raw(&v, URL, rows[i].fields));
         ck_assert_str_eq(scene_fetch(URL)->fields, rows[i].fields);
         scene_answer(URL, rows[i].status, "Cache-Control: max-age=60\r\n", 5);
@@ -65,7 +65,7 @@ START_TEST(an_older_response_does_not_replace_a_newer_one)
     struct visit v[3];
 
     scene_begin(&defaults);
-    set_marker();
+    set_mark();
     ck_assert(!visit_raw(&v[0], URL, ""));
     older = scene_fetch(URL);
     scene_hop(older, FRESH, false);
@@ -90,7 +90,7 @@ START_TEST(an_older_response_does_not_replace_a_newer_one)
 }
 END_TEST
 
-START_TEST(what_a_request_forbids_leaves_no_marker_and_the_page_as_it_is)
+START_TEST(what_a_request_forbids_leaves_no_mark_and_the_page_as_it_is)
 {
     static const char stale[] = "ETag: \"a\"\r\nCache-Control: max-age=10, stale-if-error=100\r\n";
     struct visit v[2];
@@ -108,7 +108,7 @@ START_TEST(what_a_request_forbids_leaves_no_marker_and_the_page_as_it_is)
     /* The other one has looked up again, and uses the page. */
     scene_answer(URL, 503, "", 5);
     expect_body(&v[1], OUTCOME_STALE, 20);
-    /* Without a page there is no marker either. */
+    /* Without a page there is no mark either. */
     control_purge(&scene.proxy, CONTROL_PURGE_URL, span_str(URL));
     ck_assert(!visit_raw(&v[0], URL, "Authorization: x\r\n"));
     scene_answer(URL, 200, FRESH, 30);
@@ -117,7 +117,7 @@ START_TEST(what_a_request_forbids_leaves_no_marker_and_the_page_as_it_is)
 }
 END_TEST
 
-START_TEST(the_marker_ends_when_a_response_proves_that_it_is_for_all)
+START_TEST(the_mark_ends_when_a_response_proves_that_it_is_for_all)
 {
     static const struct {
         const char *fields;
@@ -136,7 +136,7 @@ START_TEST(the_marker_ends_when_a_response_proves_that_it_is_for_all)
         struct visit v;
 
         scene_begin(&defaults);
-        set_marker();
+        set_mark();
         ck_assert(!visit_raw(&v, URL, rows[i].fields));
         scene_answer(URL, rows[i].status, rows[i].lines, 5);
         ck_assert_uint_eq(v.status, rows[i].status);
@@ -343,8 +343,8 @@ unit_suite(void)
 
     tcase_add_test(cases, what_the_origin_made_of_a_range_or_a_condition_is_not_stored);
     tcase_add_test(cases, an_older_response_does_not_replace_a_newer_one);
-    tcase_add_test(cases, what_a_request_forbids_leaves_no_marker_and_the_page_as_it_is);
-    tcase_add_test(cases, the_marker_ends_when_a_response_proves_that_it_is_for_all);
+    tcase_add_test(cases, what_a_request_forbids_leaves_no_mark_and_the_page_as_it_is);
+    tcase_add_test(cases, the_mark_ends_when_a_response_proves_that_it_is_for_all);
     tcase_add_test(cases, a_demand_is_not_met_by_a_response_that_has_begun_before);
     tcase_add_test(cases, a_response_that_has_expired_while_it_arrives_is_not_joined);
     tcase_add_test(cases, requests_after_an_expired_response_share_one_fetch);

@@ -264,7 +264,7 @@ START_TEST(a_range_ends_no_fetch_that_others_wait_for)
 }
 END_TEST
 
-/* Its credentials leave no marker, and the repetition does not lead to the same again. */
+/* Its credentials leave no mark, and the repetition does not lead to the same again. */
 START_TEST(a_users_range_is_the_origins)
 {
     struct visit v;

@@ -176,7 +176,7 @@ START_TEST(a_refresh_in_the_background_has_failed)
 END_TEST
 
 /* It becomes neither longer nor shorter. */
-START_TEST(a_marker_stays_as_long_as_it_would)
+START_TEST(a_mark_stays_as_long_as_it_would)
 {
     bool ends = _i / 2;
     struct visit v;
@@ -244,7 +244,7 @@ unit_suite(void)
     tcase_add_loop_test(cases, it_is_not_shared_whatever_is, 0, 2);
     tcase_add_loop_test(cases, an_object_stays_as_it_is, 0, 4);
     tcase_add_loop_test(cases, a_refresh_in_the_background_has_failed, 0, 2);
-    tcase_add_loop_test(cases, a_marker_stays_as_long_as_it_would, 0, 4);
+    tcase_add_loop_test(cases, a_mark_stays_as_long_as_it_would, 0, 4);
     tcase_add_test(cases, a_range_is_the_origins_then);
     tcase_add_loop_test(cases, methods_that_are_passed_on, 0, 2);
     suite_add_tcase(suite, cases);

@@ -95,7 +95,7 @@ START_TEST(a_failure_after_a_private_redirect_is_for_its_client_only)
 }
 END_TEST
 
-START_TEST(a_marker_keeps_later_requests_from_waiting_until_it_ends)
+START_TEST(a_mark_keeps_later_requests_from_waiting_until_it_ends)
 {
     struct visit first = {0}, second = {0};
 
@@ -121,7 +121,7 @@ START_TEST(a_marker_keeps_later_requests_from_waiting_until_it_ends)
 END_TEST
 
 /* Although it is not stored: later requests wait for each other again. */
-START_TEST(a_response_that_may_be_shared_ends_the_marker)
+START_TEST(a_response_that_may_be_shared_ends_the_mark)
 {
     struct visit first = {0}, second = {0};
     struct scene_fetch *fetch;
@@ -148,7 +148,7 @@ START_TEST(a_response_that_may_be_shared_ends_the_marker)
 }
 END_TEST
 
-START_TEST(a_shared_response_ends_the_marker_and_is_stored)
+START_TEST(a_shared_response_ends_the_mark_and_is_stored)
 {
     struct visit first = {0}, second = {0};
 
@@ -323,9 +323,9 @@ unit_suite(void)
     tcase_add_test(cases, a_private_response_goes_to_its_client_and_the_others_fetch_at_once);
     tcase_add_test(cases, a_redirect_that_is_private_counts_as_well);
     tcase_add_test(cases, a_failure_after_a_private_redirect_is_for_its_client_only);
-    tcase_add_test(cases, a_marker_keeps_later_requests_from_waiting_until_it_ends);
-    tcase_add_test(cases, a_response_that_may_be_shared_ends_the_marker);
-    tcase_add_test(cases, a_shared_response_ends_the_marker_and_is_stored);
+    tcase_add_test(cases, a_mark_keeps_later_requests_from_waiting_until_it_ends);
+    tcase_add_test(cases, a_response_that_may_be_shared_ends_the_mark);
+    tcase_add_test(cases, a_shared_response_ends_the_mark_and_is_stored);
     tcase_add_test(cases, a_response_that_is_stale_when_it_has_arrived_is_not_shared);
     tcase_add_test(cases, user_information_in_the_url_is_never_shared);
     tcase_add_test(cases, a_displaced_fetch_concerns_its_client_only);
