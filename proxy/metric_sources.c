@@ -29,7 +29,7 @@ read_cache(void *context, void *snapshot)
 }
 
 #define AT(field) offsetof(struct cache_snapshot, field)
-#define HELP_STATES                                                                              \
+#define HELP_OBJECTS                                                                              \
     "Entries of the cache: pages, pages that are fetched to be stored, URLs whose pages are not " \
     "shared, URLs whose pages vary by a field."
 
@@ -37,10 +37,11 @@ static const struct metric_row cache_rows[] = {
     {"cache_pages", "", METRIC_KIND_GAUGE, "", "Pages in the cache.", AT(stats.pages)},
     {"cache_bytes", "", METRIC_KIND_GAUGE, "bytes",
      "Bytes that the pages in the cache count, bookkeeping included.", AT(stats.bytes)},
-    {"cache_objects", "state=\"ready\"", METRIC_KIND_GAUGE, "", HELP_STATES, AT(stats.pages)},
-    {"cache_objects", "state=\"busy\"", METRIC_KIND_GAUGE, "", HELP_STATES, AT(stats.busy)},
-    {"cache_objects", "state=\"hit_for_miss\"", METRIC_KIND_GAUGE, "", HELP_STATES, AT(stats.passed)},
-    {"cache_objects", "state=\"vary\"", METRIC_KIND_GAUGE, "", HELP_STATES, AT(stats.varied)},
+    {"cache_objects", "state=\"ready\"", METRIC_KIND_GAUGE, "", HELP_OBJECTS, AT(stats.pages)},
+    {"cache_objects", "state=\"busy\"", METRIC_KIND_GAUGE, "", HELP_OBJECTS, AT(stats.busy)},
+    {"cache_objects", "state=\"hit_for_miss\"", METRIC_KIND_GAUGE, "", HELP_OBJECTS,
+     AT(stats.passed)},
+    {"cache_objects", "state=\"vary\"", METRIC_KIND_GAUGE, "", HELP_OBJECTS, AT(stats.varied)},
     {"cache_capacity_pages", "", METRIC_KIND_GAUGE, "", "Capacity in pages; 0: not bounded.",
      AT(capacity_pages)},
     {"cache_capacity_bytes", "", METRIC_KIND_GAUGE, "bytes", "Capacity in bytes; 0: not bounded.",

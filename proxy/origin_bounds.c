@@ -19,8 +19,7 @@ origin_fill_isolate(struct origin_fill *fill)
 
     atomic_store(&fill->keeping, KEEPING_NOT);
     if (!origin_fill_bypasses(fill))
-        cache_fill_restrict(&fill->base, FILL_PRIVATE,
-                            marks ? proxy_now_us(fill->proxy) + ORIGIN_FILL_MARKER_US : 0);
+        cache_fill_restrict(&fill->base, FILL_PRIVATE, pass_us);
 }
 
 bool
@@ -206,7 +205,7 @@ void
 origin_fill_give_up_range(struct origin_fill *fill)
 {
     cache_fill_restrict(&fill->base, FILL_PRIVATE,
-                        proxy_now_us(fill->proxy) + ORIGIN_FILL_MARKER_US);
+                        proxy_now_us(fill->proxy) + ORIGIN_FILL_PASS_US);
     cache_fill_fail(&fill->base, FAILURE_CANCELLED, "", all, NULL);
     fill->stage = ORIGIN_FILL_ENDED;
 }

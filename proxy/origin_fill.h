@@ -35,7 +35,7 @@
 #include "proxy/body_relay.h"
 
 /* Requests look up without waiting for each other for this long after an unshared response. */
-#define ORIGIN_FILL_MARKER_US ((int64_t)120 * 1000000)
+#define ORIGIN_FILL_PASS_US ((int64_t)120 * 1000000)
 
 /* And while a response arrives that is stored, but has to be validated before each use, and after
  * a response that was not asked for. */

@@ -293,7 +293,7 @@ static void
 keep_apart(struct origin_fill *fill, bool marks)
 {
     const struct sharing *sharing = &fill->sharing;
-    int64_t marked_us = sharing->storable ? ORIGIN_FILL_BRIEF_US : ORIGIN_FILL_MARKER_US;
+    int64_t marked_us = sharing->storable ? ORIGIN_FILL_BRIEF_US : ORIGIN_FILL_PASS_US;
 
     if (sharing->unshared)
         origin_fill_isolate(fill);

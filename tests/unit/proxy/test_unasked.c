@@ -185,7 +185,7 @@ START_TEST(a_mark_stays_as_long_as_it_would)
     ck_assert(!visit_raw(&v, URL, ""));
     scene_answer(URL, 200, "Cache-Control: private\r\n", 20);
     expect_body(&v, OUTCOME_MISS, 20);
-    scene.now_us += ORIGIN_FILL_MARKER_US - 10 * SECOND;
+    scene.now_us += ORIGIN_FILL_PASS_US - 10 * SECOND;
     ck_assert(!visit_raw(&v, URL, ""));
     answer_unasked(&v, _i % 2, "");
     ck_assert_uint_eq(scene_stats().passed, 1);

@@ -103,7 +103,7 @@ START_TEST(a_mark_keeps_later_requests_from_waiting_until_it_ends)
     visit_url(&first, URL, 1);
     scene_respond(URL, PRIVATE, 5);
     ck_assert_uint_eq(scene_stats().passed, 1);
-    scene.now_us += ORIGIN_FILL_MARKER_US - SECOND;
+    scene.now_us += ORIGIN_FILL_PASS_US - SECOND;
     for (unsigned round = 0; round < 2; round++) {
         visit_url(&first, URL, 1);
         visit_url(&second, URL, 2);
