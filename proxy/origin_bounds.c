@@ -15,11 +15,12 @@ void
 origin_fill_isolate(struct origin_fill *fill)
 {
     /* What the request forbids says nothing about responses to others. */
-    bool marks = !sharing_is_by_request(&fill->sharing);
+    bool pass = !sharing_is_by_request(&fill->sharing);
 
     atomic_store(&fill->keeping, KEEPING_NOT);
     if (!origin_fill_bypasses(fill))
-        cache_fill_restrict(&fill->base, FILL_PRIVATE, pass_us);
+        cache_fill_restrict(&fill->base, FILL_PRIVATE,
+                            pass ? proxy_now_us(fill->proxy) + ORIGIN_FILL_PASS_US : 0);
 }
 
 bool

@@ -14,14 +14,14 @@
  * - The conditions of the leader's request are forwarded unless the object that is replaced is
  *   validated by its own. A 304 or 412 to them is the leader's alone; the others look up again.
  * - A 304 to a raw request without a condition, and a 206 to one without a range, are the leader's
- *   alone, too. They change nothing that is stored, and later requests pass for ORIGIN_FILL_BRIEF_US
- *   at most. A leader whose range was not sent gets no such 206: it looks up again, and the range is
+ *   alone, too. They change nothing that is stored, and later ones pass for ORIGIN_FILL_BRIEF_US at
+ *   most. A leader whose range was not sent gets no such 206: it looks up again, and the range is
  *   the origin's.
  * - A range is not sent to the origin for the cache, and its reader may be satisfied with little of
  *   the body. So the object has to be stored and at most proxy_config.range_fill long: then the
- *   fetch goes on to its end. Otherwise it ends with the head, later requests pass, and its leader looks
- *   up again: the range is the origin's. A longer object that is to be stored is fetched as long as
- *   another request waits for the whole.
+ *   fetch goes on to its end. Otherwise it ends with the head, later ones pass, and its leader
+ *   looks up again: the range is the origin's. A longer object is fetched as long as another
+ *   request waits for the whole.
  * - When the last request that waits is cancelled, the fetch ends, unless its object is to be
  * stored and little of it is missing, or may be: ORIGIN_FILL_LITTLE.
  */
