@@ -17,11 +17,10 @@
  *   alone, too. They change nothing that is stored, and later ones pass for ORIGIN_FILL_BRIEF_US at
  *   most. A leader whose range was not sent gets no such 206: it looks up again, and the range is
  *   the origin's.
- * - A range is not sent to the origin for the cache, and its reader may be satisfied with little of
- *   the body. So the object has to be stored and at most proxy_config.range_fill long: then the
- *   fetch goes on to its end. Otherwise it ends with the head, later ones pass, and its leader
- *   looks up again: the range is the origin's. A longer object is fetched as long as another
- *   request waits for the whole.
+ * - A range is not sent to the origin for the cache, and its reader may need little of the body.
+ *   So the fetch goes on to its end if the object is to be stored and at most
+ *   proxy_config.range_fill long, or another request waits for the whole. Otherwise it ends with
+ *   the head, later ones pass, and its leader looks up again: the range is the origin's.
  * - When the last request that waits is cancelled, the fetch ends, unless its object is to be
  * stored and little of it is missing, or may be: ORIGIN_FILL_LITTLE.
  */
