@@ -225,8 +225,8 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
     parser.add_argument("--old", type=pathlib.Path, help="folder with the programs of another build")
-    parser.add_argument("--variant", metavar="NAME:VARIABLE=VALUE", action="append", default=[],
-                        help="the daemon with a variable of the environment, as LD_PRELOAD; may be repeated")
+    parser.add_argument("--variant", metavar="NAME:VARIABLE=VALUE,...", action="append", default=[],
+                        help="the daemon with variables of the environment, as LD_PRELOAD; may be repeated")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each server (3)")
     parser.add_argument("--only", metavar="NAME", action="append",
                         help="servers to measure; may be repeated (default: all installed)")
@@ -238,7 +238,7 @@ def parse_arguments():
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write every run there")
     args = parser.parse_args()
     variants = [text.split(":", 1) for text in args.variant]
-    args.variant = {name: dict([pair.split("=", 1)]) for name, pair in variants}
+    args.variant = {name: dict(pair.split("=", 1) for pair in pairs.split(",")) for name, pairs in variants}
     return args
 
 
