@@ -392,6 +392,8 @@ cache_fill_fail(struct cache_fill *fill, unsigned number, const char *sentence,
         atomic_store_explicit(&object->state, OBJECT_FAILED, memory_order_release);
     place = cache_lock(fill->cache, fill->hash);
     give_up(fill, &place->shard, &removed);
+    memory_uncharge(object->account, MEMORY_PAGES, object_size(object));
+    object->account = NULL;
     fill->object = object_retain(fill->name);
     fill->previous = NULL;
     waiters_fail(fill, fill->reserve, retries, context);

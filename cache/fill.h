@@ -368,8 +368,8 @@ void cache_fill_fall_back(struct cache_fill *fill, unsigned why);
  * The fetch has failed. Waiters get FAILED with this number and sentence; those for which
  * retries(waiter, context) is true get RETRY (NULL: none).
  * retries() is called under a lock: it may not call the cache. An expired page of the URL stays.
- * The fill drops the body at once, so that its memory is free when no waiter has it. Cannot fail.
- * May be called in a hook of a memory account.
+ * The fill drops the body at once, whose memory is free when no waiter has it, and charged no more.
+ * Cannot fail. May be called in a hook of a memory account.
  */
 void cache_fill_fail(struct cache_fill *fill, unsigned number, const char *sentence,
                      bool (*retries)(const struct object_waiter *waiter, void *context),

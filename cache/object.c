@@ -134,8 +134,7 @@ object_free(struct object *object)
 static bool
 object_unref(struct object *object)
 {
-    /* Acquire as well as release: what other holders did with the object happens before the free.
-     */
+    /* Acquire as well as release: what other holders did happens before the free. */
     return atomic_fetch_sub_explicit(&object->references, 1, memory_order_acq_rel) == 1;
 }
 

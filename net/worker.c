@@ -34,12 +34,6 @@ net_worker_hold_wakes(void)
     held.holds = true;
 }
 
-bool
-net_worker_is_holding_wakes(void)
-{
-    return held.holds;
-}
-
 void
 net_worker_wake_held(void)
 {

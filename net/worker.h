@@ -69,7 +69,6 @@ void net_worker_post(struct net_worker *worker, struct net_task *task);
  * must live until net_worker_wake_held(). [any]
  */
 void net_worker_hold_wakes(void);
-bool net_worker_is_holding_wakes(void);
 void net_worker_wake_held(void);
 
 /* Runs the tasks posted so far; false if there were none. Also for the owner after the thread's

@@ -1,37 +1,16 @@
 #include "server/limits/memory.h"
 
 #include <inttypes.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "net/worker.h"
 #include "server/rpc/cursor.h"
 #include "server/logs/log.h"
 #include "server/service.h"
 
 #define LOG_EVERY_US ((int64_t)10000000)
-#define RELEASE_MS 20u
 /* Evicted beyond what is asked for, so that some of it is adjacent. */
 #define RECLAIM_SPARE ((uint64_t)8 << 20)
-
-/*
- * What was given up is released by the workers whose clients read it. On the fetcher's thread,
- * which wakes them at the end of a turn otherwise.
- */
-static void
-await_release(struct service *service, enum memory_kind kind, size_t bytes)
-{
-    const struct timespec pause = {.tv_nsec = 1000000};
-
-    const bool held = net_worker_is_holding_wakes();
-
-    net_worker_wake_held();
-    for (unsigned i = 0; i < RELEASE_MS && memory_left(&service->memory, kind) < bytes; i++)
-        nanosleep(&pause, NULL);
-    if (held)
-        net_worker_hold_wakes();
-}
 
 /* Pages and fetches are charged on the fetcher's thread only, to which the bodies belong. */
 static bool
@@ -50,8 +29,6 @@ relieve(void *context, enum memory_kind kind, size_t bytes)
             if (service->cursors)
                 cursors_note_shortage(service->cursors);
         }
-        if (freed)
-            await_release(service, kind, bytes);
         return freed > 0;
     case MEMORY_REQUESTS:
     case MEMORY_REPLIES:
