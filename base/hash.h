@@ -2,8 +2,8 @@
  * Hashes of 64 bits: of numbers by SplitMix64, of bytes by XXH3.
  *
  * hash64_bytes() is the identity of a URL beyond its stay in a cache, for ghosts, sketches and
- * samples. It is the same in the daemon and in the simulator, on every machine, and in every version
- * of xxHash from 0.8 on.
+ * samples. It is the same in the daemon and in the simulator, on every machine, and in every
+ * version of xxHash from 0.8 on.
  *
  * The hashes are well mixed: each bit of the input changes each bit of the result in half of the
  * cases, so any bits of it can number a slot of a table or a row of a sketch. They have no secret:

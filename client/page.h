@@ -42,16 +42,16 @@ struct page {
 
     /* page.c's */
     bool held;
-    unsigned attempts;            /* since the last piece */
-    int64_t heard_us;             /* monotonic: the last byte has come, or the wait has begun */
-    struct page_keep *keep;       /* a call of page_keep() under way; it frees itself */
-    proxy_object object;          /* while held */
-    proxy_read_result read;       /* has the piece, but for the first one */
-    uint64_t at;                  /* bytes of this object that have come, */
-    uint64_t known;               /* bytes at its beginning that are compared */
-    unsigned status;              /* of the page whose bytes the owner has taken */
-    struct digest seen;      /* of what the owner has taken, */
-    struct digest once_more; /* and of the same part, read again */
+    unsigned attempts;       /* since the last piece */
+    int64_t heard_us;        /* monotonic: the last byte has come, or the wait has begun */
+    struct page_keep *keep;  /* a call of page_keep() under way; it frees itself */
+    proxy_object object;     /* while held */
+    proxy_read_result read;  /* has the piece, but for the first one */
+    uint64_t at;             /* bytes of this object that have come */
+    uint64_t known;          /* bytes at its beginning that are compared */
+    unsigned status;         /* of the page whose bytes the owner has taken */
+    struct digest seen;      /* of what the owner has taken */
+    struct digest once_more; /* of the same part, read again */
 };
 
 /*

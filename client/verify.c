@@ -109,7 +109,7 @@ take_header(char *bytes, size_t size, size_t count, void *context)
     http_next_line(&rest, &line);
     if (line.len != 0)
         return buf_append(head, line.ptr, line.len) && buf_append_str(head, "\r\n") ? size * count
-                                                                                     : 0;
+                                                                                    : 0;
     curl_easy_getinfo(response->verifier->easy, CURLINFO_RESPONSE_CODE, &status);
     response->has_head = status >= 200;
     response->page.status = (unsigned)status;
@@ -137,8 +137,7 @@ set_server(struct verifier *verifier)
            SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) &&
            SET(CURLOPT_TIMEOUT_MS, (long)(verifier->options->timeout_us / 1000)) &&
            SET(CURLOPT_HEADERFUNCTION, take_header) && SET(CURLOPT_WRITEFUNCTION, take_body) &&
-           (!verifier->server.socket ||
-            SET(CURLOPT_UNIX_SOCKET_PATH, verifier->server.socket));
+           (!verifier->server.socket || SET(CURLOPT_UNIX_SOCKET_PATH, verifier->server.socket));
 }
 
 static bool
@@ -286,9 +285,8 @@ compare(struct verifier *verifier, const struct get_target *target, unsigned *ag
 
     if (fetch(verifier, target, true, &stored)) {
         *age = stored.page.age;
-        verdict = stored.page.source != PROXY_HIT
-                      ? VERDICT_UNSTORED
-                      : compare_with_origin(verifier, target, &stored);
+        verdict = stored.page.source != PROXY_HIT ? VERDICT_UNSTORED
+                                                  : compare_with_origin(verifier, target, &stored);
     }
     free_response(&stored);
     return verdict;
@@ -340,8 +338,8 @@ verify_url(struct verifier *verifier, const char *url)
 }
 
 /*
- * The numbers of the URLs of up to `most` requests that are drawn at random, each once, in the order
- * in which they are drawn. *count becomes their number. NULL without memory.
+ * The numbers of the URLs of up to `most` requests that are drawn at random, each once, in the
+ * order in which they are drawn. *count becomes their number. NULL without memory.
  */
 static uint32_t *
 draw(const struct trace *trace, uint64_t seed, uint64_t most, size_t *count)
@@ -416,8 +414,8 @@ verify_all(struct verifier *verifier, const struct trace *trace)
         output_complain("%s: %s", verifier->server.name, verifier->cause);
         return EX_UNAVAILABLE;
     }
-    status = options->json ? print_json(verifier, trace, count)
-                           : print_counts(verifier, trace, count);
+    status =
+        options->json ? print_json(verifier, trace, count) : print_counts(verifier, trace, count);
     return status == EX_OK && verifier->counts[VERDICT_STALE] != 0 ? STALE_FOUND : status;
 }
 

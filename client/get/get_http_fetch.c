@@ -172,8 +172,7 @@ set_connection(struct http_fetch *fetch)
            SET(CURLOPT_PROTOCOLS_STR, "http") && SET(CURLOPT_NOSIGNAL, 1L) &&
            SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) &&
            SET(CURLOPT_BUFFERSIZE, BUFFER_BYTES) && SET(CURLOPT_UPLOAD_BUFFERSIZE, BUFFER_BYTES) &&
-           (!transport->address.socket ||
-            SET(CURLOPT_UNIX_SOCKET_PATH, transport->address.socket));
+           (!transport->address.socket || SET(CURLOPT_UNIX_SOCKET_PATH, transport->address.socket));
 }
 
 static bool

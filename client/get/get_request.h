@@ -47,9 +47,9 @@ struct get_fields {
 };
 
 /*
- * The field lines of a request, as libcurl takes them: "Name:" keeps libcurl from sending a field of
- * its own, "Name;" sends an empty one. A line of --header replaces the field of that name that would
- * be sent without it. NULL without memory, or if they are too long. The caller's, freed with
+ * The field lines of a request, as libcurl takes them: "Name:" keeps libcurl from sending a field
+ * of its own, "Name;" sends an empty one. A line of --header replaces the field of that name that
+ * would be sent without it. NULL without memory, or if they are too long. The caller's, freed with
  * curl_slist_free_all().
  */
 struct curl_slist *get_request_lines(const struct get_options *options,
