@@ -17,7 +17,7 @@ class StructureTest(unittest.TestCase):
                 self.assertGreaterEqual(number, 0)
 
     def test_what_is_counted_is_found(self):
-        """Each count but that of cycles is of something that there is."""
+        """Each count but those of cycles and of what is gone is of something that there is."""
         for name, number, _, what in structure.counts():
             with self.subTest(name):
                 self.assertEqual(number > 0, name not in ("cycles", "parts"), what)
