@@ -3,7 +3,7 @@
 int64_t
 deadline_of_all(const struct fetch *fetch)
 {
-    if (fetch->consumer.request->flags & REQUEST_ANY_LENGTH && fetch->stage == FETCH_TRANSFER &&
+    if (fetch->consumer.request->flags & REQUEST_STREAMS && fetch->stage == FETCH_TRANSFER &&
         fetch->transfer.stage == TRANSFER_BODY)
         return INT64_MAX;
     return fetch->submitted_us + fetch->loop->settings.config.total_timeout_us + fetch->held_us;

@@ -119,14 +119,14 @@ struct fetch_config {
     unsigned max_redirects;
     unsigned resolver_threads;
     unsigned reserved_descriptors; /* the last ones below the limit, not used (descriptors.h) */
-    uint64_t max_body;             /* decoded bytes; see REQUEST_ANY_LENGTH */
+    uint64_t max_body;             /* decoded bytes; see REQUEST_STREAMS */
     uint32_t max_headers; /* bytes of a response's heads, interim ones included, and trailers */
     int64_t resolve_timeout_us;
     int64_t connect_timeout_us;    /* TCP and TLS, each hop */
     int64_t first_byte_timeout_us; /* from the request sent to the first byte of the answer */
     int64_t stall_timeout_us;      /* without a byte of either body */
     int64_t total_timeout_us;      /* everything, waiting for a turn included, pauses excluded;
-                                      see REQUEST_ANY_LENGTH */
+                                      see REQUEST_STREAMS */
     int64_t pause_timeout_us;      /* one pause by the consumer; 0: not bounded */
     int64_t dns_ttl_us;            /* how long a resolved name is remembered */
     const char *cacert;            /* file of authorities beside the system's own; NULL: none */
@@ -176,7 +176,7 @@ void fetch_config_default(struct fetch_config *config);
  * a host); the method, which is not CONNECT, nor HEAD or TRACE with a body; and the lines: of RFC
  * 9110 section 5, at most 65,536 bytes, none that belongs to the connection or to the fetcher
  * (Host, Connection, Content-Length, Transfer-Encoding, TE, Expect, Upgrade, Proxy-*, ...).
- * Content-Encoding needs a body, and Accept-Encoding needs REQUEST_UNDECODED. FETCH_OK, or
+ * Content-Encoding needs a body, and Accept-Encoding needs REQUEST_RAW. FETCH_OK, or
  * FETCH_BAD_URL, FETCH_BAD_METHOD or FETCH_BAD_HEADERS with a sentence in `why`. fetcher_submit()
  * checks the same. [any thread]
  */
@@ -261,7 +261,7 @@ struct fetch_sink {
     void (*interim)(void *context, unsigned status, struct span lines);
     /* Once, before the body, unless the fetch fails earlier. */
     enum fetch_flow (*head)(void *context, const struct fetch_head *head);
-    /* A piece of the body; max_body bytes in all at most, unless REQUEST_ANY_LENGTH. */
+    /* A piece of the body; max_body bytes in all at most, unless REQUEST_STREAMS. */
     enum fetch_flow (*body)(void *context, const void *bytes, size_t len);
     /*
      * Asks for the next piece of a body that is REQUEST_BODY_SUPPLIED, at most `size` bytes, which

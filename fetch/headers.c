@@ -32,7 +32,7 @@ static bool
 is_allowed(const struct request *request, struct span name)
 {
     if (http_name_is(name, "Accept-Encoding"))
-        return request->flags & REQUEST_UNDECODED;
+        return request->flags & REQUEST_RAW;
     if (http_name_is(name, "Content-Encoding"))
         return request->body.kind != REQUEST_BODY_NONE;
     return !http_name_is_one_of(name, reserved) && !headers_is_proxy_field(name);
@@ -156,7 +156,7 @@ headers_to_list(const struct request *request, const struct headers_for *hop,
     if (ok && hop->host.len)
         ok = append_field(list, span_str("Host"), hop->host);
     /* Or libcurl accepts all. */
-    if (ok && (request->flags & REQUEST_UNDECODED) && !headers_have(hop->fields, accept))
+    if (ok && (request->flags & REQUEST_RAW) && !headers_have(hop->fields, accept))
         ok = append(list, "Accept:");
     /* Or libcurl expects 100 (Continue) before it sends a body that is long or of unknown length.
      */

@@ -23,60 +23,48 @@ struct origin_route;
 /* Without any flag redirects are followed, and the body is decoded, bounded and not paused. */
 enum request_flags {
     /*
-     * The body is delivered in the content coding in which the origin sent it, and the head's
-     * fields keep Content-Encoding and Content-Length. Accept-Encoding is the request's to give;
-     * without one none is sent. The framing (chunked) is checked and removed all the same. Bytes
-     * beyond a stated length are dropped, and their connection is closed; without this flag they
-     * are FETCH_ORIGIN_BROKE. So are a 206 to a request without Range and a 304 to one without a
-     * condition, which are responses like any other with this flag. Accept and User-Agent are the
-     * request's to give, too.
+     * The response is HTTP's, and redirects are responses like any other. The body is delivered in
+     * the content coding in which the origin sent it, and the head's fields keep Content-Encoding
+     * and Content-Length. Accept-Encoding, Accept and User-Agent are the request's to give; without
+     * one none is sent. The framing (chunked) is checked and removed all the same. Bytes beyond a
+     * stated length are dropped, and their connection is closed; without this flag they are
+     * FETCH_ORIGIN_BROKE. So are a 206 to a request without Range and a 304 to one without a
+     * condition, which are responses like any other with this flag.
+     *
+     * Without it redirects are followed, but not those of requests with a body or with a method
+     * other than GET and HEAD, which are not repeated elsewhere unasked (RFC 9110 section 15.4).
      */
-    REQUEST_UNDECODED = 1u << 0,
+    REQUEST_RAW = 1u << 0,
     /*
-     * A redirect is a response like any other. That holds without this flag, too, for requests with
-     * a body or with a method other than GET and HEAD, which are not repeated elsewhere unasked
-     * (RFC 9110 section 15.4).
+     * The response is read from its head on, and its consumer bounds the body: max_body does not,
+     * and total_timeout_us ends with the head, so that stall_timeout_us is its only time limit. A
+     * body that is decoded and larger than max_body may have FETCH_MAX_RATIO bytes for each that
+     * came. head() and body() may return FETCH_PAUSE, so the fetch uses HTTP/1.1: no libcurl pauses
+     * streams of HTTP/2 safely (docs/FETCH.md, "Pauses").
      */
-    REQUEST_NO_REDIRECTS = 1u << 1,
-    /*
-     * head() and body() may return FETCH_PAUSE. The fetch uses HTTP/1.1: no libcurl pauses streams
-     * of HTTP/2 safely (docs/FETCH.md, "Pauses").
-     */
-    REQUEST_MAY_PAUSE = 1u << 2,
+    REQUEST_STREAMS = 1u << 1,
     /*
      * Connects to the URL's host and port and sends nothing: for a tunnel. The same addresses and
      * ports are permitted as for any fetch. sink.connected() gets the socket, and then done() is
      * called with FETCH_OK. The URL is http; method, headers and body are not given.
      */
-    REQUEST_CONNECT_ONLY = 1u << 3,
-    /*
-     * The consumer bounds the body: max_body does not, and total_timeout_us ends with the head, so
-     * that stall_timeout_us is its only time limit. A body that is decoded and larger than max_body
-     * may have FETCH_MAX_RATIO bytes for each that came; over HTTP/2 max_body bounds it.
-     */
-    REQUEST_ANY_LENGTH = 1u << 4,
+    REQUEST_CONNECT_ONLY = 1u << 2,
     /*
      * The request is for the server of the URL and not for a resource: its target is "*", or to an
      * upstream proxy the URL without a path (RFC 9112 section 3.2.4). The method is OPTIONS, and
      * the path of the URL "/".
      */
-    REQUEST_WHOLE_SERVER = 1u << 5,
+    REQUEST_WHOLE_SERVER = 1u << 3,
     /*
      * The operator has configured the URL, as that of a member of a row: its address and its port
      * need no permission. Those that a redirect leads to do, unless they are of the same origin.
      */
-    REQUEST_CONFIGURED = 1u << 6,
+    REQUEST_CONFIGURED = 1u << 4,
     /* The origin's owner runs this proxy, as in front of a server: CDN-Cache-Control (RFC 9213) is
      * for it. */
-    REQUEST_OWNED = 1u << 7,
+    REQUEST_OWNED = 1u << 5,
     /* The response is fetched from the origin, and not stored. */
-    REQUEST_NO_STORE = 1u << 8,
-
-    /* The response is HTTP's: as the origin sends it, and redirects are responses like any other.
-     */
-    REQUEST_RAW = REQUEST_UNDECODED | REQUEST_NO_REDIRECTS,
-    /* The response is read from its head on. Otherwise it is read when it is complete. */
-    REQUEST_STREAMS = REQUEST_MAY_PAUSE | REQUEST_ANY_LENGTH,
+    REQUEST_NO_STORE = 1u << 6,
 };
 
 enum request_body_kind {
@@ -124,7 +112,7 @@ struct request {
 static inline bool
 request_is_raw(const struct request *request)
 {
-    return request->flags & REQUEST_UNDECODED;
+    return request->flags & REQUEST_RAW;
 }
 
 static inline bool
@@ -136,7 +124,7 @@ request_is_owned(const struct request *request)
 static inline bool
 request_streams(const struct request *request)
 {
-    return request->flags & REQUEST_MAY_PAUSE;
+    return request->flags & REQUEST_STREAMS;
 }
 
 static inline bool
@@ -161,7 +149,7 @@ request_may_repeat(const struct request *request)
 static inline bool
 request_may_follow(const struct request *request)
 {
-    return !(request->flags & REQUEST_NO_REDIRECTS) && !request_has_body(request) &&
+    return !(request->flags & REQUEST_RAW) && !request_has_body(request) &&
            (request->method == HTTP_GET || request->method == HTTP_HEAD);
 }
 

@@ -37,19 +37,18 @@ max_body(const struct transfer *t)
 {
     uint64_t max = t->settings->config.max_body, by_ratio = t->body.coded * FETCH_MAX_RATIO;
 
-    if (!(t->request->flags & REQUEST_ANY_LENGTH))
+    if (!(t->request->flags & REQUEST_STREAMS))
         return max;
     if (!t->body.decoder)
         return UINT64_MAX;
-    /* The work for a stream of HTTP/2 is not divided among turns. */
-    return t->status.version >= 20 || by_ratio < max ? max : by_ratio;
+    return by_ratio < max ? max : by_ratio;
 }
 
 static enum fetch_flow
 take_flow(struct transfer *t, enum fetch_flow flow)
 {
-    if (flow == FETCH_PAUSE && !(t->request->flags & REQUEST_MAY_PAUSE)) {
-        transfer_fail(t, FETCH_INTERNAL, "the answer was paused without REQUEST_MAY_PAUSE");
+    if (flow == FETCH_PAUSE && !(t->request->flags & REQUEST_STREAMS)) {
+        transfer_fail(t, FETCH_INTERNAL, "the answer was paused without REQUEST_STREAMS");
         return FETCH_ABORT;
     }
     if (flow == FETCH_ABORT)
@@ -119,7 +118,7 @@ was_requested(struct transfer *t)
     static const char *const conditions[] = {"If-None-Match", "If-Modified-Since", NULL};
     static const char *const ranges[] = {"Range", NULL};
 
-    if (t->request->flags & REQUEST_UNDECODED)
+    if (t->request->flags & REQUEST_RAW)
         return true;
     if (t->status.status == 206 && !headers_have(t->fields, ranges))
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent a part of the page (status 206) unasked",
@@ -140,7 +139,7 @@ read_lines(struct transfer *t)
 
     answer_head_free(&t->head);
     malformed = answer_head_read(&t->head, &t->status, buf_span(&t->lines),
-                                 t->request->flags & REQUEST_UNDECODED, &no_memory);
+                                 t->request->flags & REQUEST_RAW, &no_memory);
     if (malformed) {
         transfer_fail(t, no_memory ? FETCH_INTERNAL : FETCH_ORIGIN_BROKE, "the answer of %s: %s",
                       t->target->host, malformed);
@@ -436,7 +435,7 @@ transfer_on_body(char *bytes, size_t size, size_t count, void *context)
         return pause_receiving(t);
     if (t->turn != *t->place->turn) {
         t->turn = *t->place->turn;
-        /* Streams of HTTP/2 are not paused (REQUEST_MAY_PAUSE): there max_body alone bounds the
+        /* Streams of HTTP/2 are not paused (REQUEST_STREAMS): there max_body alone bounds the
          * work.
          */
         t->allowance = t->status.version < 20 ? TURN_ALLOWANCE : SIZE_MAX;

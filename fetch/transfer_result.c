@@ -111,7 +111,7 @@ is_over_libcurls_bound(const struct transfer *t, CURLcode code)
 static void
 check_length(struct transfer *t)
 {
-    if (!(t->request->flags & REQUEST_UNDECODED) && t->head.stated_length > 0 &&
+    if (!(t->request->flags & REQUEST_RAW) && t->head.stated_length > 0 &&
         t->wire_bytes > (uint64_t)t->head.stated_length && answer_has_body(t->answer))
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent more than the %lld bytes that it stated",
                       t->target->host, (long long)t->head.stated_length);

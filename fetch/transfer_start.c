@@ -252,7 +252,7 @@ wish_of(const struct transfer *t)
 {
     if (t->request->flags & REQUEST_CONNECT_ONLY || headers_authenticate_connection(t->fields))
         return POOL_NEW;
-    return t->target->https && !(t->request->flags & REQUEST_MAY_PAUSE) &&
+    return t->target->https && !(t->request->flags & REQUEST_STREAMS) &&
                    !request_has_body(t->request)
                ? POOL_SHARED
                : POOL_IDLE;
@@ -346,7 +346,7 @@ set_method(struct transfer *t, CURL *easy)
 static CURLcode
 set_codings(struct transfer *t, CURL *easy)
 {
-    if (!(t->request->flags & REQUEST_UNDECODED))
+    if (!(t->request->flags & REQUEST_RAW))
         SET(CURLOPT_ACCEPT_ENCODING, "identity");
     SET(CURLOPT_HTTP_CONTENT_DECODING, 0L);
     /* libcurl finds the end of a chunked message; transfer_on_body() checks it. */
@@ -393,7 +393,7 @@ set_request(struct transfer *t, CURL *easy, const struct route *route)
         SET(CURLOPT_CONNECT_ONLY, 1L);
         SET(CURLOPT_HTTPPROXYTUNNEL, 1L); /* where there is an upstream proxy */
     }
-    if (t->settings->config.user_agent && !(t->request->flags & REQUEST_UNDECODED))
+    if (t->settings->config.user_agent && !(t->request->flags & REQUEST_RAW))
         SET(CURLOPT_USERAGENT, t->settings->config.user_agent);
     if (t->headers)
         SET(CURLOPT_HTTPHEADER, t->headers);

@@ -54,7 +54,6 @@ struct origin_fill {
     const char *sentence;    /* of `failure`: static text */
     enum http_reason passes; /* why the request is a bypass, or for itself alone */
     enum http_reason reason; /* why the object is not stored; HTTP_REASON_NONE: none is known */
-    bool unmarked;           /* requests of the URL do not pass any more */
     _Atomic enum origin_keeping keeping;
     uint64_t max_whole;  /* bytes of the body that are kept whole. After the head */
     int64_t unwanted_us; /* since when no request waits for it, as far as was seen; 0: some did */
@@ -148,7 +147,7 @@ uint64_t origin_fill_largest(const struct origin_fill *fill);
 /* Can the body get a window? An inline one has all its memory already. */
 bool origin_fill_can_open_window(const struct origin_fill *fill);
 
-/* Ends hit-for-miss of the URL, once, if the response proves that those to others may be shared. */
+/* Ends hit-for-miss of the URL if the response proves that those to others may be shared. */
 void origin_fill_unmark(struct origin_fill *fill);
 
 /*

@@ -52,7 +52,7 @@ origin_fill_why_unstored(const struct origin_fill *fill, unsigned status, bool n
         return fill->passes;
     if (sharing->unshared)
         return sharing->unshared;
-    if (request_is_raw(fill->request) && !sharing->storable)
+    if (request_is_raw(fill->request) && sharing->refusal)
         return sharing->refusal;
     /* The status of what is not raw is that of the last of several responses. */
     if (!request_is_raw(fill->request) && status != 200)
@@ -121,10 +121,9 @@ void
 origin_fill_unmark(struct origin_fill *fill)
 {
     /* Of what the origin evaluated a passed request to, only 200 is for all. */
-    if (fill->unmarked || fill->sharing.unshared || !fill->sharing.joinable ||
+    if (fill->sharing.unshared || !fill->sharing.joinable ||
         (origin_fill_is_as_is(fill) && fill->base.object->status != 200))
         return;
-    fill->unmarked = true;
     cache_fill_end_pass(&fill->base);
 }
 

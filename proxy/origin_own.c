@@ -110,7 +110,7 @@ is_storable(struct origin_fill *fill, const struct fetch_head *head)
     struct http_vary vary;
 
     sharing_add_raw(&fill->own_sharing, &received, &rules, proxy_now_us(proxy));
-    return fill->own_sharing.storable && !fill->own_sharing.unshared && !head->no_store &&
+    return !fill->own_sharing.refusal && !fill->own_sharing.unshared && !head->no_store &&
            http_vary_read(&vary, head->headers) == HTTP_VARY_NONE;
 }
 

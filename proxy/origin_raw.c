@@ -144,7 +144,8 @@ isolate_unasked(struct origin_fill *fill, unsigned status)
     bool marks = !origin_fill_is_as_is(fill) && !cache_fill_previous(&fill->base);
 
     sharing->unshared = status == PARTIAL_CONTENT ? HTTP_REASON_PARTIAL : HTTP_REASON_STATUS;
-    sharing->joinable = sharing->storable = false;
+    sharing->joinable = false;
+    sharing->refusal = sharing->unshared;
     atomic_store(&fill->keeping, KEEPING_NOT);
     if (!origin_fill_bypasses(fill))
         cache_fill_restrict(&fill->base, FILL_PRIVATE,
@@ -231,7 +232,6 @@ write_parts(struct origin_fill *fill, const struct fetch_head *head, struct orig
     }
     if (buf_failed(&parts->fields))
         return false;
-    fill->sharing.storable = false;
     fill->sharing.refusal = HTTP_REASON_FIELDS;
     buf_reset(&parts->fields);
     return buf_append(&parts->fields, lines.ptr, lines.len);
@@ -293,12 +293,12 @@ static void
 keep_apart(struct origin_fill *fill, bool marks)
 {
     const struct sharing *sharing = &fill->sharing;
-    int64_t marked_us = sharing->storable ? ORIGIN_FILL_BRIEF_US : ORIGIN_FILL_PASS_US;
+    int64_t marked_us = sharing->refusal ? ORIGIN_FILL_PASS_US : ORIGIN_FILL_BRIEF_US;
 
     if (sharing->unshared)
         origin_fill_isolate(fill);
     else if (!sharing->joinable && !origin_fill_bypasses(fill))
-        cache_fill_restrict(&fill->base, sharing->storable ? FILL_VALIDATE : FILL_PRIVATE,
+        cache_fill_restrict(&fill->base, sharing->refusal ? FILL_PRIVATE : FILL_VALIDATE,
                             marks ? proxy_now_us(fill->proxy) + marked_us : 0);
 }
 
@@ -325,7 +325,7 @@ refresh(struct origin_fill *fill, const struct fetch_head *head, struct origin_r
     enum cache_outcome outcome;
 
     /* One that is stored is there at once. */
-    keep_apart(fill, !fill->sharing.storable);
+    keep_apart(fill, fill->sharing.refusal != HTTP_REASON_NONE);
     read_tags(fill, buf_span(fields), &parts->tags);
     origin_fill_explain(fill, origin_fill_why_unstored(fill, previous->status, head->no_store));
     return cache_fill_refresh(
@@ -336,7 +336,7 @@ refresh(struct origin_fill *fill, const struct fetch_head *head, struct origin_r
                               .tags = buf_span(&parts->tags),
                               .fetched_us = fill->sharing.born_us,
                               .account = fill->proxy->config.account},
-        fill->sharing.storable && !fill->sharing.unshared, (uint64_t)fill->waited_us,
+        !fill->sharing.refusal && !fill->sharing.unshared, (uint64_t)fill->waited_us,
         fill->sharing.born_us, sharing_lifetime(&fill->sharing, fill->sharing.born_us), &outcome);
 }
 

@@ -88,16 +88,14 @@ sharing_add_raw(struct sharing *sharing, const struct http_received *received,
 
     sharing->validates = true;
     sharing->born_us = now_us;
-    sharing->storable = received->status == 200;
-    sharing->refusal = sharing->storable ? HTTP_REASON_NONE : HTTP_REASON_STATUS;
+    sharing->refusal = received->status == 200 ? HTTP_REASON_NONE : HTTP_REASON_STATUS;
     sharing->fresh_until_us = INT64_MAX;
     bound_age(sharing, now_us);
     if (sharing->any)
         return;
     http_evaluate_response(received, rules, &storing);
-    sharing->storable = storing.refusal == HTTP_REASON_NONE;
     sharing->joinable =
-        sharing->storable && !storing.always_validate && storing.lifetime_us > storing.age_us;
+        !storing.refusal && !storing.always_validate && storing.lifetime_us > storing.age_us;
     sharing->unshared = is_for_one(storing.refusal) ? storing.refusal : HTTP_REASON_NONE;
     sharing->refusal = storing.refusal;
     sharing->notes = notes_of(&storing);

@@ -27,8 +27,8 @@ struct sharing {
     int64_t fresh_until_us; /* of all responses the earliest end; INT64_MAX: unlimited */
     /* Of a raw response (sharing_add_raw()). */
     bool validates; /* a response that is not fresh is of use */
-    bool storable;
-    enum http_reason refusal; /* why it is not storable, whether or not it is unshared */
+    enum http_reason refusal; /* why it is not storable, whether or not it is unshared;
+                                 HTTP_REASON_NONE: it is storable */
     unsigned notes;  /* what an object of the response has as notes because of this */
     bool joinable;   /* requests that wait for the response may have it */
     int64_t born_us; /* when its age was 0 */

@@ -28,7 +28,7 @@ armed_hop(void *context, const struct fetch_hop *hop)
 static enum fetch_flow
 pause_a_moment(struct armed *armed, enum fetch_flow flow)
 {
-    if (flow == FETCH_ABORT || !(armed->request->flags & REQUEST_MAY_PAUSE))
+    if (flow == FETCH_ABORT || !(armed->request->flags & REQUEST_STREAMS))
         return flow;
     fetcher_resume(armed->fetcher, armed->id);
     return FETCH_PAUSE;

@@ -18,7 +18,7 @@ struct armed_calls {
 
 /*
  * Fetches with the n-th such call of the fetcher's thread failing, and asserts what holds for every
- * outcome, which the caller frees. False if fewer were made. With REQUEST_MAY_PAUSE the head and
+ * outcome, which the caller frees. False if fewer were made. With REQUEST_STREAMS the head and
  * each piece of the body pause the fetch for a moment.
  */
 bool armed_fetch(struct fetcher *fetcher, const struct armed_calls *calls, unsigned n,

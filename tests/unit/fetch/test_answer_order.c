@@ -172,7 +172,7 @@ make_calls(unsigned number, const struct transfer *begun, struct taken *taken)
 /* Each sequence of calls, with and without a request's body that has not been sent. */
 START_TEST(any_order_of_calls)
 {
-    struct request request = {.flags = REQUEST_UNDECODED | REQUEST_NO_REDIRECTS};
+    struct request request = {.flags = REQUEST_RAW};
     struct target target = {.host = (char[]){"example.test"}};
     struct settings settings = {.config = {.max_headers = 4096, .max_body = 4096}};
     static struct connections none;
@@ -213,7 +213,7 @@ END_TEST
 /* libcurl hands over a paused piece again, whole: a shorter one is refused. */
 START_TEST(a_paused_piece_that_shrinks)
 {
-    struct request request = {.flags = REQUEST_MAY_PAUSE};
+    struct request request = {.flags = REQUEST_STREAMS};
     struct target target = {.host = (char[]){"example.test"}};
     struct settings settings = {.config = {.max_headers = 4096, .max_body = 4096}};
     struct transfer t = {

@@ -115,7 +115,7 @@ START_TEST(a_pause_outlasts_the_time_limits)
 
     config.stall_timeout_us = 200000;
     config.total_timeout_us = 1500000;
-    pausing_init(&p, "/large", REQUEST_MAY_PAUSE);
+    pausing_init(&p, "/large", REQUEST_STREAMS);
     p.paced.pause_at = 100000;
     paced_submit(&p.paced, &p.request);
     paced_wait_paused(&p.paced);
@@ -142,18 +142,18 @@ START_TEST(a_body_of_any_length_has_only_the_limit_of_stalls)
     config.max_body = 100000;
     config.total_timeout_us = 1500000;
     config.stall_timeout_us = 2500000;
-    pausing_init(&p, "/large", REQUEST_MAY_PAUSE);
+    pausing_init(&p, "/large", 0);
     paced_submit(&p.paced, &p.request);
     paced_expect(&p.paced, FETCH_TOO_LARGE);
     pausing_free(&p);
-    pausing_init(&p, "/large", REQUEST_MAY_PAUSE | REQUEST_ANY_LENGTH);
+    pausing_init(&p, "/large", REQUEST_STREAMS);
     paced_submit(&p.paced, &p.request);
     paced_expect(&p.paced, FETCH_OK);
     expect_large(&p.paced);
     pausing_free(&p);
     /* The times of these run at once. */
-    pausing_init(&stalls, "/stalling", REQUEST_MAY_PAUSE | REQUEST_ANY_LENGTH);
-    pausing_init(&hangs, "/hanging", REQUEST_MAY_PAUSE | REQUEST_ANY_LENGTH);
+    pausing_init(&stalls, "/stalling", REQUEST_STREAMS);
+    pausing_init(&hangs, "/hanging", REQUEST_STREAMS);
     paced_submit(&stalls.paced, &stalls.request);
     paced_submit(&hangs.paced, &hangs.request);
     expect_timed_out(&stalls, "more of the body");
@@ -166,7 +166,7 @@ START_TEST(a_pause_has_a_limit_of_its_own)
     struct pausing p;
 
     config.pause_timeout_us = 200000;
-    pausing_init(&p, "/large", REQUEST_MAY_PAUSE);
+    pausing_init(&p, "/large", REQUEST_STREAMS);
     p.paced.pause_at = 1;
     paced_submit(&p.paced, &p.request);
     paced_expect(&p.paced, FETCH_TIMED_OUT);
@@ -181,7 +181,7 @@ START_TEST(an_origin_that_stalls_after_a_pause)
     struct pausing p;
 
     config.stall_timeout_us = 300000;
-    pausing_init(&p, "/stalling", REQUEST_MAY_PAUSE);
+    pausing_init(&p, "/stalling", REQUEST_STREAMS);
     p.paced.pause_at = 4;
     paced_submit(&p.paced, &p.request);
     paced_wait_paused(&p.paced);
@@ -200,7 +200,7 @@ START_TEST(a_pause_at_the_head)
 {
     struct pausing p;
 
-    pausing_init(&p, "/large", REQUEST_MAY_PAUSE);
+    pausing_init(&p, "/large", REQUEST_STREAMS);
     p.paced.pause_at_head = true;
     paced_submit(&p.paced, &p.request);
     paced_wait_paused(&p.paced);
@@ -218,7 +218,7 @@ START_TEST(a_pause_without_a_body_to_come)
 {
     struct pausing p;
 
-    pausing_init(&p, "/empty", REQUEST_MAY_PAUSE);
+    pausing_init(&p, "/empty", REQUEST_STREAMS);
     p.paced.pause_at_head = true;
     paced_submit(&p.paced, &p.request);
     paced_expect(&p.paced, FETCH_OK);
@@ -232,7 +232,7 @@ START_TEST(a_pause_at_each_piece)
 {
     struct pausing p;
 
-    pausing_init(&p, "/chunks", REQUEST_MAY_PAUSE);
+    pausing_init(&p, "/chunks", REQUEST_STREAMS);
     p.paced.pause_at = p.paced.pause_step = 1;
     paced_submit(&p.paced, &p.request);
     for (unsigned i = 0; i < 3; i++) {
@@ -276,7 +276,7 @@ START_TEST(pauses_in_a_coded_body)
     p.origin = origin_start(lines);
     p.fetcher = start_fetcher(&config);
     paced_init(&p.paced, p.fetcher);
-    p.request = paced_request(p.url, sizeof(p.url), p.origin->port, "GET", "/", REQUEST_MAY_PAUSE);
+    p.request = paced_request(p.url, sizeof(p.url), p.origin->port, "GET", "/", REQUEST_STREAMS);
     p.paced.pause_at = p.paced.pause_step = 100000;
     paced_submit(&p.paced, &p.request);
     for (unsigned i = 0; i < 8; i++) {
@@ -319,7 +319,7 @@ START_TEST(a_resume_before_the_pause)
 {
     struct pausing p;
 
-    pausing_init(&p, "/small", REQUEST_MAY_PAUSE);
+    pausing_init(&p, "/small", REQUEST_STREAMS);
     p.paced.resume_at_head = true;
     p.paced.pause_at = 1;
     paced_submit(&p.paced, &p.request);
@@ -369,7 +369,7 @@ START_TEST(resumed_by_other_threads)
     pthread_t readers[READERS];
     char url[64];
 
-    request = paced_request(url, sizeof(url), origin->port, "", "/large", REQUEST_MAY_PAUSE);
+    request = paced_request(url, sizeof(url), origin->port, "", "/large", REQUEST_STREAMS);
     for (unsigned i = 0; i < READERS * EACH; i++) {
         struct paced *one = &paced[i / EACH][i % EACH];
 
@@ -410,7 +410,7 @@ START_TEST(paused_fetches_do_not_block_others)
 
     config.max_active_per_origin = 2;
     fetcher = start_fetcher(&config);
-    request = paced_request(url, sizeof(url), origin->port, "", "/large", REQUEST_MAY_PAUSE);
+    request = paced_request(url, sizeof(url), origin->port, "", "/large", REQUEST_STREAMS);
     for (unsigned i = 0; i < PAUSED; i++) {
         paced_init(&paced[i], fetcher);
         paced[i].pause_at = 1;
@@ -446,7 +446,7 @@ START_TEST(a_cancelled_pause)
 {
     struct pausing p;
 
-    pausing_init(&p, "/large", REQUEST_MAY_PAUSE);
+    pausing_init(&p, "/large", REQUEST_STREAMS);
     p.paced.pause_at = 1;
     paced_submit(&p.paced, &p.request);
     paced_wait_paused(&p.paced);
@@ -517,7 +517,7 @@ START_TEST(stopped_in_a_pause)
     struct pausing p;
     uint64_t id;
 
-    pausing_init(&p, "/large", REQUEST_MAY_PAUSE);
+    pausing_init(&p, "/large", REQUEST_STREAMS);
     p.paced.pause_at = 1;
     paced_submit(&p.paced, &p.request);
     paced_wait_paused(&p.paced);
@@ -561,7 +561,7 @@ START_TEST(cancelled_by_many_threads)
     pthread_t threads[4];
     struct pausing p;
 
-    pausing_init(&p, "/small", REQUEST_MAY_PAUSE);
+    pausing_init(&p, "/small", REQUEST_STREAMS);
     for (unsigned i = 0; i < 4; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, submit_and_cancel, &p), 0);
     for (unsigned i = 0; i < 4; i++)

@@ -82,7 +82,7 @@ START_TEST(a_coded_body)
     struct paced paced;
     char fields[128];
 
-    fetch_raw(origin, REQUEST_UNDECODED, "/gzip", "Accept-Encoding: gzip, br\r\n", &paced);
+    fetch_raw(origin, REQUEST_RAW, "/gzip", "Accept-Encoding: gzip, br\r\n", &paced);
     paced_expect(&paced, FETCH_OK);
     ck_assert_uint_eq(paced.outcome.body_len, coded_len);
     ck_assert_mem_eq(paced.outcome.body, coded, coded_len);
@@ -111,7 +111,7 @@ START_TEST(a_coded_body_in_chunks)
     struct origin *origin = origin_start(script);
     struct paced paced;
 
-    fetch_raw(origin, REQUEST_UNDECODED, "/chunked-gzip", "", &paced);
+    fetch_raw(origin, REQUEST_RAW, "/chunked-gzip", "", &paced);
     paced_expect(&paced, FETCH_OK);
     ck_assert_uint_eq(paced.outcome.body_len, coded_len);
     ck_assert_mem_eq(paced.outcome.body, coded, coded_len);
@@ -119,7 +119,7 @@ START_TEST(a_coded_body_in_chunks)
     ck_assert_str_eq(paced.outcome.headers, "Content-Encoding: gzip\r\n");
     ck_assert_ptr_null(strstr(origin->last_request, "Accept-Encoding"));
     paced_free(&paced);
-    fetch_raw(origin, REQUEST_UNDECODED, "/bad-chunks", "", &paced);
+    fetch_raw(origin, REQUEST_RAW, "/bad-chunks", "", &paced);
     paced_expect(&paced, FETCH_ORIGIN_BROKE);
     paced_free(&paced);
     origin_stop(origin);
@@ -132,7 +132,7 @@ START_TEST(codings_that_are_not_known)
     struct origin *origin = origin_start(script);
     struct paced paced;
 
-    fetch_raw(origin, REQUEST_UNDECODED, "/codings", "", &paced);
+    fetch_raw(origin, REQUEST_RAW, "/codings", "", &paced);
     paced_expect(&paced, FETCH_OK);
     ck_assert_str_eq(paced.outcome.body, "raw");
     paced_free(&paced);
@@ -163,7 +163,7 @@ START_TEST(redirects_that_are_not_followed)
     struct paced paced;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        fetch_raw(origin, REQUEST_NO_REDIRECTS, rows[i].path, "", &paced);
+        fetch_raw(origin, REQUEST_RAW, rows[i].path, "", &paced);
         paced_expect(&paced, FETCH_OK);
         ck_assert_uint_eq(paced.outcome.status, rows[i].status);
         ck_assert_ptr_nonnull(strstr(paced.outcome.headers, rows[i].location));
@@ -191,12 +191,12 @@ START_TEST(what_is_asked_for_is_what_the_request_has)
     struct origin *origin = origin_start(script);
     struct paced paced;
 
-    fetch_raw(origin, REQUEST_UNDECODED, "/gzip", "X: y\r\n", &paced);
+    fetch_raw(origin, REQUEST_RAW, "/gzip", "X: y\r\n", &paced);
     ck_assert_ptr_nonnull(strstr(origin->last_request, "X: y\r\n"));
     ck_assert_ptr_null(strcasestr(origin->last_request, "\r\nAccept:"));
     ck_assert_ptr_null(strcasestr(origin->last_request, "\r\nUser-Agent:"));
     paced_free(&paced);
-    fetch_raw(origin, REQUEST_UNDECODED, "/gzip", "accept: a/b\r\nUser-Agent: me\r\n", &paced);
+    fetch_raw(origin, REQUEST_RAW, "/gzip", "accept: a/b\r\nUser-Agent: me\r\n", &paced);
     ck_assert_ptr_nonnull(strstr(origin->last_request, "accept: a/b\r\n"));
     ck_assert_ptr_nonnull(strstr(origin->last_request, "User-Agent: me\r\n"));
     paced_free(&paced);
@@ -211,7 +211,7 @@ END_TEST
 /* A decoded body has no head that says what it is a part of. */
 START_TEST(answers_that_were_not_asked_for)
 {
-    static const unsigned all = REQUEST_UNDECODED | REQUEST_NO_REDIRECTS | REQUEST_MAY_PAUSE;
+    static const unsigned all = REQUEST_RAW | REQUEST_STREAMS;
     static const struct {
         const char *path, *headers;
         enum fetch_error decoded;

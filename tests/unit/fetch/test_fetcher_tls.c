@@ -401,7 +401,7 @@ START_TEST(pauses_over_tls)
     paced_init(&paced, fetcher);
     paced.pause_at = 1;
     paced.pause_step = 300000;
-    request = paced_request(url, sizeof(url), 0, "", "", REQUEST_MAY_PAUSE);
+    request = paced_request(url, sizeof(url), 0, "", "", REQUEST_STREAMS);
     snprintf(url, sizeof(url), "https://127.0.0.1:%u/page", server.port);
     request.url = span_str(url);
     paced_submit(&paced, &request);

@@ -283,7 +283,7 @@ run(struct fetcher *fetcher, const struct origin *origin, const struct row *row,
         .client = OUTCOME_CLIENT,
         .method_name = span_str(row && row->method ? row->method : "GET"),
         .fields = span_str(row && row->fields ? row->fields : ""),
-        .flags = REQUEST_UNDECODED | REQUEST_NO_REDIRECTS | REQUEST_MAY_PAUSE,
+        .flags = REQUEST_RAW | REQUEST_STREAMS,
     };
 
     snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", origin->port, path);

@@ -10,7 +10,7 @@
 
 static struct target target = {.host = "h.test"};
 
-static const struct request plain, undecoded = {.flags = REQUEST_UNDECODED};
+static const struct request plain, undecoded = {.flags = REQUEST_RAW};
 
 static struct transfer
 transfer_at(enum transfer_stage stage)

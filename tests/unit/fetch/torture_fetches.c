@@ -61,7 +61,7 @@ START_TEST(whole_uploads)
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/", origin->port);
     request = GET(OUTCOME_CLIENT, url, "Content-Type: text/plain\r\n");
     request.method_name = span_str("POST");
-    request.flags = REQUEST_MAY_PAUSE | REQUEST_UNDECODED;
+    request.flags = REQUEST_STREAMS | REQUEST_RAW;
     request.body = (struct request_body){.kind = REQUEST_BODY_SUPPLIED,
                                          .length = _i ? -1 : (int64_t)strlen(ARMED_BODY)};
     ck_assert_uint_ge(armed_walk(fetcher, &allocations, &request, "posted"), 10);

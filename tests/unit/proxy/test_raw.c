@@ -36,8 +36,7 @@ START_TEST(a_request_is_fetched_with_its_fields_shared_and_stored)
     ck_assert_uint_eq(scene_fetches(), 1);
     fetch = scene_fetch(URL);
     ck_assert_str_eq(fetch->fields, "Accept: text/html\r\n");
-    ck_assert_uint_eq(fetch->flags, REQUEST_UNDECODED | REQUEST_NO_REDIRECTS | REQUEST_MAY_PAUSE |
-                                        REQUEST_ANY_LENGTH);
+    ck_assert_uint_eq(fetch->flags, REQUEST_RAW | REQUEST_STREAMS);
     scene_answer(URL, 200, FRESH, 20);
     expect_body(&first, OUTCOME_MISS, 20);
     expect_body(&second, OUTCOME_COALESCED, 20);

@@ -88,7 +88,7 @@ START_TEST(a_body_that_is_not_stored_takes_a_window_of_memory_at_any_size)
     v.url = URL;
     ck_assert(!visit(&v));
     fetch = scene_fetch(URL);
-    ck_assert_uint_eq(fetch->flags, REQUEST_MAY_PAUSE | REQUEST_ANY_LENGTH);
+    ck_assert_uint_eq(fetch->flags, REQUEST_STREAMS);
     scene_hop(fetch, response->lines, false);
     scene_head(fetch, response->status, response->lines,
                response->has_length ? (int64_t)LARGE : -1);

@@ -310,12 +310,12 @@ START_TEST(a_body_too_large_for_version_1)
 
     send_fetch(first, 1, URL, strlen(URL));
     fetch = await_fetch(URL);
-    ck_assert(!(fetch->flags & REQUEST_ANY_LENGTH));
+    ck_assert(!(fetch->flags & REQUEST_STREAMS));
     AWAIT_ONE_MORE(send_get(second, 2, URL, 0));
     scene_done(fetch, FETCH_TOO_LARGE, "host: too large");
     ck_assert_int_eq(receive_status(first, 1), SYSTEM_ERR);
     fetch = respond_head(LARGE);
-    ck_assert(fetch->flags & REQUEST_ANY_LENGTH);
+    ck_assert(fetch->flags & REQUEST_STREAMS);
     respond_body(fetch, 0, LARGE);
     scene_done(fetch, FETCH_OK, "");
     receive_first(second, 2, PROXY_MISS, LARGE);
