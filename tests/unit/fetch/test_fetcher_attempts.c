@@ -123,6 +123,18 @@ run(struct fetcher *fetcher, struct seen *seen, const char *url, const char *met
     outcome_wait(&seen->outcome);
 }
 
+/* Is this in the last request that the origin has got? */
+static bool
+has_got(struct origin *origin, const char *text)
+{
+    bool has;
+
+    pthread_mutex_lock(&origin->lock);
+    has = strstr(origin->last_request, text) != NULL;
+    pthread_mutex_unlock(&origin->lock);
+    return has;
+}
+
 /* Status, connection and time: each is the member's fault. */
 START_TEST(the_next_member_is_asked)
 {
@@ -149,9 +161,9 @@ START_TEST(the_next_member_is_asked)
     ck_assert_uint_eq(seen.again, 1);
     ck_assert_int_eq(seen.error, rows[_i].error);
     ck_assert_uint_eq(seen.passed_over, _i == 0);
-    ck_assert_ptr_nonnull(strstr(origins[0]->last_request, "X-Try: 1\r\n"));
-    ck_assert_ptr_nonnull(strstr(origins[1]->last_request, "X-Try: 2\r\n"));
-    ck_assert_ptr_nonnull(strstr(origins[1]->last_request, "Host: site.test\r\n"));
+    ck_assert(has_got(origins[0], "X-Try: 1\r\n"));
+    ck_assert(has_got(origins[1], "X-Try: 2\r\n"));
+    ck_assert(has_got(origins[1], "Host: site.test\r\n"));
     ck_assert_int_ne(atomic_load(&route.members[0].left_until_us), 0);
     outcome_free(&seen.outcome);
     end(fetcher);
@@ -199,7 +211,7 @@ START_TEST(a_response_of_no_use_is_asked_for_again)
     ck_assert(seen.attempts == 3 && seen.again == 0 && seen.outcome.heads == 1);
     ck_assert_uint_eq(origin_requests(origins[1]), 3);
     ck_assert_uint_eq(origins[1]->connections, 1);
-    ck_assert_ptr_nonnull(strstr(origins[1]->last_request, "X-Try: 3\r\n"));
+    ck_assert(has_got(origins[1], "X-Try: 3\r\n"));
     outcome_free(&seen.outcome);
     end(fetcher);
 }

@@ -154,6 +154,7 @@ START_TEST(a_body_of_any_length_has_only_the_limit_of_stalls)
     /* The times of these run at once. */
     pausing_init(&stalls, "/stalling", REQUEST_STREAMS);
     pausing_init(&hangs, "/hanging", REQUEST_STREAMS);
+    hangs.request.client = unit_client(2); /* a client has its turns in one fetcher */
     paced_submit(&stalls.paced, &stalls.request);
     paced_submit(&hangs.paced, &hangs.request);
     expect_timed_out(&stalls, "more of the body");
