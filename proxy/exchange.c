@@ -400,11 +400,10 @@ exchange_reason(const struct exchange *x)
 bool
 exchange_is_stored(const struct exchange *x)
 {
-    enum cache_outcome outcome = x->waiter.base.outcome;
-
     if (!exchange_is_complete(x))
         return !why_unstored(x);
-    return x->own || (outcome != CACHE_NOT_STORED && outcome != CACHE_PASSED_ON);
+    return x->own || (x->waiter.base.outcome != CACHE_NOT_STORED &&
+                      x->waiter.base.outcome != CACHE_PASSED_ON);
 }
 
 int64_t

@@ -175,7 +175,7 @@ void
 lookup_uncount(struct exchange *x)
 {
     if (x->counted)
-        client_share_give_back(&x->proxy->waiting, x->request->client, x->counted);
+        client_share_give_back(&x->proxy->waiting, atomic_load(&x->waiter.client), x->counted);
     x->counted = 0;
 }
 
@@ -204,32 +204,33 @@ find_client(struct exchange *x)
     return client;
 }
 
-/*
- * The exchange outlives the front's memory for its request, and counts for its client with that and
- * as many bytes beside it. False with errno if it may not, or without memory.
- */
+/* The exchange counts for its client with that many bytes. False with errno if it may not. */
 static bool
-keep(struct exchange *x, size_t beside)
+count(struct exchange *x, size_t bytes)
 {
     struct client *client = find_client(x);
-    size_t bytes;
-    int error;
 
     (void)exchange_fields(x);
-    bytes = beside + request_size(x->request, x->url);
     if (!client || !client_share_take(&x->proxy->waiting, client, bytes))
         return false;
+    x->counted = bytes;
+    return true;
+}
+
+/*
+ * The request outlives the front's memory for it, and counts for its client. False with errno if it
+ * may not, or without memory.
+ */
+static bool
+keep(struct exchange *x)
+{
+    if (!count(x, request_size(x->request, x->url)))
+        return false;
     if (!x->kept)
-        x->kept = request_keep(x->request, x->url, client, x->proxy->config.account);
-    if (x->kept) {
-        x->counted = bytes;
-        x->request = x->kept;
-        return true;
-    }
-    error = errno;
-    client_share_give_back(&x->proxy->waiting, client, bytes);
-    errno = error;
-    return false;
+        x->kept = request_keep(x->request, x->url, atomic_load(&x->waiter.client),
+                               x->proxy->config.account);
+    x->request = x->kept ? x->kept : x->request;
+    return x->kept != NULL;
 }
 
 bool
@@ -344,7 +345,7 @@ fail(struct exchange *x, enum failure why, struct span sentence)
     return LOOKUP_FAILS;
 }
 
-/* The exchange waits for an object that another request has caused to be fetched. */
+/* The exchange waits for an object of another request's fetch, which has its URL. */
 static enum lookup
 join(struct exchange *x)
 {
@@ -352,7 +353,7 @@ join(struct exchange *x)
     const char *sentence;
 
     x->outcome = OUTCOME_COALESCED;
-    if (keep(x, x->request->waiting_bytes))
+    if (count(x, x->request->waiting_bytes))
         return LOOKUP_WAITS;
     sentence = origin_fill_refusal(errno, &why);
     if (!lookup_leave(x, why, sentence))
@@ -397,7 +398,7 @@ order_fill(struct exchange *x, struct cache_fill *fill, struct origin_fill_order
 {
     order->leader = &x->waiter;
     order->rate = rate_of(x);
-    if (!keep(x, 0)) {
+    if (!keep(x)) {
         origin_fill_refuse(x->proxy, fill, order, errno);
         return false;
     }
