@@ -280,7 +280,6 @@ cache_get_config(struct cache *cache, struct cache_config *config)
 void
 cache_get_stats(struct cache *cache, struct cache_stats *stats)
 {
-    const struct cache_fill *fill;
     struct walk walk = {0};
     struct place *place;
 
@@ -289,8 +288,7 @@ cache_get_stats(struct cache *cache, struct cache_stats *stats)
             *stats = (struct cache_stats){0};
         stats->pages += place->shard.evictor.pages;
         stats->bytes += place->shard.evictor.bytes;
-        LIST_FOREACH(fill, &place->shard.fills, in_shard)
-            stats->busy += cache_fill_may_store(fill);
+        stats->busy += place->shard.busy;
         stats->passed += place->shard.passed.count;
         stats->varied += place->shard.varied.count;
         stats->insertions += place->shard.evictor.insertions;

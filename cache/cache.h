@@ -4,8 +4,8 @@
  * instance of the policy and its share of the capacity, so that threads seldom contend. With one
  * shard the result of a sequence of requests is exactly the policy's.
  *
- * An object is in the table from the first miss on: cache_lookup() inserts it busy and gives its
- * fill (fill.h) to the caller, and later requests for the URL join it. It enters the policy and
+ * A URL is in the table from the first miss on: cache_lookup() begins a version of it and gives its
+ * fill (fill.h) to the caller, and later requests for the URL join that. It enters the policy and
  * counts towards the capacity when it is complete. Without a policy nothing is stored, but requests
  * still join.
  *
@@ -26,8 +26,8 @@
 #include "policies/policy.h"
 
 #define CACHE_MAX_SHARDS 64u
-#define CACHE_MAX_MARKS 4096u   /* of each kind (table.h), of all shards */
-#define CACHE_MAX_VARIANTS 64u  /* stored ones of a URL, beside that of the empty variant */
+#define CACHE_MAX_MARKS 4096u  /* of each kind (table.h), of all shards */
+#define CACHE_MAX_VARIANTS 64u /* stored ones of a URL, beside that of the empty variant */
 
 struct cache;
 struct object_waiter;
@@ -44,7 +44,7 @@ struct cache_config {
 struct cache_stats {
     uint64_t pages;      /* ready objects */
     uint64_t bytes;      /* of those */
-    uint64_t busy;       /* objects that are being filled and may be stored */
+    uint64_t busy;       /* objects that are being filled and may be stored, but for purges */
     uint64_t passed;     /* URLs and variants that requests pass: hit-for-miss */
     uint64_t varied;     /* URLs that have names of fields by which they vary */
     uint64_t insertions; /* pages stored, replacements included */
@@ -63,8 +63,8 @@ enum cache_outcome {
     CACHE_STORED,
     CACHE_REPLACED,   /* stored in place of an older page of the same URL, which is no eviction */
     CACHE_NOT_STORED, /* not asked for, purged meanwhile, no policy, larger than a shard's share,
-                         refused by the policy, no memory, or a newer object of the URL is being
-                         filled. Nothing was evicted */
+                         refused by the policy, no memory, or a better version is there (fill.h,
+                         cache_fill_finish()). Nothing was evicted */
     CACHE_FELL_BACK,  /* nothing was: the fetch failed, and waiters got the object that had expired
                          (fill.h, cache_fill_fall_back()) */
     CACHE_PASSED_ON,  /* it entered, and was itself chosen as the victim, perhaps with others: so do
@@ -74,11 +74,11 @@ enum cache_outcome {
 
 /* Why a page that was to be stored was not. */
 enum cache_refusal {
-    CACHE_REFUSED_NOT,      /* it was, or was not to be */
-    CACHE_REFUSED_PURGED,   /* meanwhile, or another page has come in its place */
-    CACHE_REFUSED_SIZE,     /* it is larger than a shard's share */
-    CACHE_REFUSED_MEMORY,   /* there was none */
-    CACHE_REFUSED_POLICY,   /* not admitted, itself chosen as the victim, or there is no policy */
+    CACHE_REFUSED_NOT,    /* it was, or was not to be */
+    CACHE_REFUSED_PURGED, /* meanwhile, or another page has come in its place */
+    CACHE_REFUSED_SIZE,   /* it is larger than a shard's share */
+    CACHE_REFUSED_MEMORY, /* there was none */
+    CACHE_REFUSED_POLICY, /* not admitted, itself chosen as the victim, or there is no policy */
 };
 
 /* The pages that were evicted for another, each with a reference that the holder drops. */
@@ -150,21 +150,27 @@ struct cache_request {
     unsigned max_waiters; /* of one object, the leader included; 0: not bounded */
     bool pass;            /* neither look up nor join nor store: a bypass. Not with
                              conditions->only_cached */
+    /*
+     * 0; or the epoch in which the request was sent whose response is to be stored, before the
+     * lookup: purges since then concern it as if they had come after the lookup, except the change
+     * with the epoch `own_epoch`, unless that is 0.
+     */
+    uint64_t epoch, own_epoch;
 };
 
 enum cache_answer {
-    CACHE_HIT,   /* found->object is ready and fresh; the policy has seen the request */
-    CACHE_STALE, /* found->object has expired, or does not meet the conditions; found->fill: the
-                    caller fills its successor (NULL if conditions->only_cached is set). To the
-                    policy the request has not happened: the page stays a candidate for eviction
-                    until its successor replaces it */
-    CACHE_BUSY,  /* the waiter has joined the object that is being filled. If that is the successor
-                    of another one, as for STALE, found->object is the other one */
-    CACHE_MISS,  /* found->fill: the waiter is the leader of a new busy object, which the caller
-                    fills. Others of the URL and variant that are being filled go on beside it */
-    CACHE_PASS,  /* found->fill: requests pass here (hit-for-miss), or request->pass. The waiter is
-                    the only one of the object, and the caller fills it. It may be stored at the
-                    end; after request->pass it is not */
+    CACHE_HIT,    /* found->object is ready and fresh; the policy has seen the request */
+    CACHE_STALE,  /* found->object has expired, or does not meet the conditions; found->fill: the
+                     caller fills its successor (NULL if conditions->only_cached is set). To the
+                     policy the request has not happened: the page stays a candidate for eviction
+                     until its successor replaces it */
+    CACHE_BUSY,   /* the waiter has joined the object that is being filled. If that is the successor
+                     of another one, as for STALE, found->object is the other one */
+    CACHE_MISS,   /* found->fill: the waiter is the leader of a new busy object, which the caller
+                     fills. Others of the URL and variant that are being filled go on beside it */
+    CACHE_PASS,   /* found->fill: requests pass here (hit-for-miss), or request->pass. The waiter is
+                     the only one of the object, and the caller fills it. It may be stored at the
+                     end; after request->pass it is not */
     CACHE_VARIES, /* the URL has variants, and this is their base (fill.h, cache_fill_vary()):
                      found->object has the names (object_fields()) by which the caller
                      chooses one, to look that up */
@@ -224,7 +230,7 @@ struct cache_change {
 uint64_t cache_purge_tagged(struct cache *cache, struct span url, struct buf *tags,
                             struct cache_change *change);
 
-/* The present epoch (epochs.h), for cache_fill_dates_from(). */
+/* The present epoch (epochs.h), for a later lookup. */
 uint64_t cache_epoch(struct cache *cache);
 
 uint64_t cache_purge_prefix(struct cache *cache, struct span prefix);
@@ -254,8 +260,8 @@ struct cache_scope {
  *
  * cache_purge_tag_in() removes only those for whose URLs scope->concerns() is true (NULL: all),
  * which is called under a lock of the cache and may not block nor call the cache. It takes time in
- * proportion to the objects that have the tag. Of busy objects, those of other URLs count as purged, too: they
- * are not stored. `change` as for cache_purge_tagged().
+ * proportion to the objects that have the tag. Of busy objects, those of other URLs count as
+ * purged, too: they are not stored. `change` as for cache_purge_tagged().
  */
 uint64_t cache_purge_tag(struct cache *cache, struct span tag);
 uint64_t cache_purge_tag_in(struct cache *cache, const struct cache_scope *scope, struct span tag,

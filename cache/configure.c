@@ -236,8 +236,8 @@ cache_move_fills(struct cache *cache, struct shard *fresh, unsigned shards)
         while (fill = LIST_FIRST(&from->fills), fill) {
             struct shard *to = &fresh[shard_number(fill->hash, shards)];
 
-            LIST_REMOVE(fill, in_shard);
-            LIST_INSERT_HEAD(&to->fills, fill, in_shard);
+            shard_remove_fill(from, fill);
+            shard_add_fill(to, fill);
             if (!shard_find_fill(to, fill))
                 entry_remove_fill(fill); /* its expired page has been evicted */
         }

@@ -70,34 +70,28 @@ make_headed(const struct cache_fill *fill, const struct object_head *head, struc
 }
 
 /*
- * The object with its head is known to all from now on. If it may be older than a purge by a tag, it
- * is for the leader only: others may have joined after that. After a purge of the URL none has.
+ * The object with its head is known to all from now on. If it may be older than a purge by a tag,
+ * it is for the leader only: others may have joined after that. After a purge of the URL none has.
  */
 static void
-set_headed(struct cache_fill *fill, struct object *object)
+set_headed(struct cache_fill *fill, struct object *object, struct shard *shard,
+           struct removed *removed)
 {
     fill->object = object;
     if (fill->disposition <= FILL_VALIDATE && fill_has_outdated_tags(fill)) {
         waiters_retry(fill, false);
-        fill->disposition = FILL_PRIVATE;
+        shard_restrict_fill(shard, fill, FILL_PRIVATE, removed);
     }
     fill->born_us = object->fetched_us ? object->fetched_us : fill->begun_us;
     fill->stage = FILL_HEADED;
     waiters_head(fill);
 }
 
-void
-cache_fill_dates_from(struct cache_fill *fill, uint64_t epoch, uint64_t own)
-{
-    assert(fill->stage == FILL_BEGUN);
-    fill->epoch = epoch;
-    fill->own_epoch = own;
-}
-
 int
 cache_fill_head(struct cache_fill *fill, const struct object_head *head)
 {
     struct object *object, *before = fill->object;
+    struct removed removed = {0};
     struct place *place;
     int error;
 
@@ -112,8 +106,9 @@ cache_fill_head(struct cache_fill *fill, const struct object_head *head)
     place = cache_lock(fill->cache, fill->hash);
     fill->fresh_until_us = head->fresh_until_us ? head->fresh_until_us : INT64_MAX;
     fill->while_revalidate_us = head->while_revalidate_us;
-    set_headed(fill, object);
+    set_headed(fill, object, &place->shard, &removed);
     place_unlock(place);
+    shard_free_removed(&removed);
     object_release(&before);
     return 0;
 }
@@ -169,6 +164,21 @@ hand_over(struct removed *removed, struct cache_victims *victims)
     }
 }
 
+/* When the fetch ends, whose object is ready. */
+static int64_t
+end_of(const struct cache_fill *fill)
+{
+    return fill->begun_us + (int64_t)fill->object->fetch_us;
+}
+
+/* Has a later fill set the names of the entry, or that requests still pass it? */
+static bool
+is_later_mark(const struct cache_fill *fill, const struct entry *entry)
+{
+    return entry_is_mark(entry) && entry->entered > fill->number &&
+           (entry->kind == ENTRY_VARIES || end_of(fill) < entry->object->fetched_us);
+}
+
 /*
  * Is the page of another fill better than this object, when this fetch ends? It is if it is from
  * later, and as fresh; or if it is fresh, and the lifetime of the object has ended.
@@ -177,7 +187,7 @@ static bool
 is_better(const struct cache_fill *fill, const struct object *page)
 {
     const struct object *object = fill->object;
-    int64_t end_us = fill->begun_us + (int64_t)object->fetch_us;
+    int64_t end_us = end_of(fill);
     bool fresh = object_is_fresh(object, end_us), page_is_fresh = object_is_fresh(page, end_us);
 
     if (page == fill->previous)
@@ -214,7 +224,7 @@ store(struct shard *shard, struct cache_fill *fill, struct entry *entry, struct 
     enum evictor_outcome outcome;
 
     fill->refusal = CACHE_REFUSED_PURGED;
-    if (entry && entry_is_mark(entry) && entry->entered > fill->number)
+    if (entry && is_later_mark(fill, entry))
         return CACHE_NOT_STORED;
     if (entry && entry_is_stored(entry) && is_better(fill, entry->object))
         return CACHE_NOT_STORED;
@@ -242,8 +252,7 @@ leave(struct shard *shard, struct cache_fill *fill)
 {
     if (!fill->in_shard.le_prev)
         return NULL;
-    LIST_REMOVE(fill, in_shard);
-    fill->in_shard.le_prev = NULL;
+    shard_remove_fill(shard, fill);
     entry_remove_fill(fill);
     return shard_find_fill(shard, fill);
 }
@@ -327,6 +336,7 @@ cache_fill_refresh(struct cache_fill *fill, const struct object_head *head, bool
 {
     struct object_parts parts = parts_of(fill, head);
     struct object *object, *before = fill->object;
+    struct removed removed = {0};
     struct place *place;
     int error;
 
@@ -340,9 +350,10 @@ cache_fill_refresh(struct cache_fill *fill, const struct object_head *head, bool
 
     place = cache_lock(fill->cache, fill->hash);
     fill->refreshed = true;
-    set_headed(fill, object);
+    set_headed(fill, object, &place->shard, &removed);
     waiters_more(fill);
     *outcome = end(fill, place, store_it);
+    shard_free_removed(&removed);
     object_release(&before);
     return 0;
 }
@@ -367,6 +378,9 @@ cache_fill_fall_back(struct cache_fill *fill, unsigned why)
     assert(fill->previous && fill->stage == FILL_BEGUN);
     place = cache_lock(fill->cache, fill->hash);
     give_up(fill, &place->shard, &removed);
+    /* One that has joined after a purge may not have what was purged. */
+    if (epochs_outdate_tags(&fill->cache->epochs, fill->epoch, 0, object_tags(fill->previous)))
+        waiters_retry(fill, false);
     fill->object = fill->previous;
     fill->previous = NULL;
     fill->passed_over = why;

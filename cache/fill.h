@@ -57,13 +57,13 @@ struct object_waiter {
 
     /* The cache's, under the lock of the shard of `hash`. */
     TAILQ_ENTRY(object_waiter) link;
-    struct cache_fill *fill; /* while it is listed there */
-    uint32_t hash;           /* constant */
-    struct object *given;    /* a reference: becomes `object` when the events are taken */
-    _Atomic unsigned events; /* not taken yet */
+    struct cache_fill *fill;   /* while it is listed there */
+    uint32_t hash;             /* constant */
+    struct object *given;      /* a reference: becomes `object` when the events are taken */
+    _Atomic unsigned events;   /* not taken yet */
     _Atomic unsigned unstored; /* object_waiter_unstored() */
-    _Atomic uint64_t taken;  /* as reported; written by the waiter's thread */
-    struct cache *cache;     /* constant */
+    _Atomic uint64_t taken;    /* as reported; written by the waiter's thread */
+    struct cache *cache;       /* constant */
     bool lags; /* has FAILED, and is listed still because it may be reading; constant from the
                   event on */
 };
@@ -145,7 +145,8 @@ enum fill_stage {
 /* For whom a version is. It only becomes stricter. */
 enum fill_disposition {
     FILL_SHARED,   /* later requests may join, and it is to be stored */
-    FILL_VALIDATE, /* for its leader and requests that have validated it: none joins, it is stored */
+    FILL_VALIDATE, /* for its leader and requests that have validated it: none joins, it is stored
+                    */
     FILL_PRIVATE,  /* for its leader: none joins, it is not stored */
     FILL_DROPPED,  /* for its waiters: none joins, it is not stored, its body may be windowed */
 };
@@ -157,16 +158,16 @@ enum fill_disposition {
  */
 struct cache_fill {
     struct cache *cache;
-    struct object *object;      /* a reference; URL alone before the head, then as the waiters' */
-    struct object *name;        /* a reference: URL and variant alone */
-    struct object *reserve;     /* a reference: becomes the failure, so that it needs no memory */
-    struct object *previous;    /* a reference: the object that had expired or did not meet the
-                                   conditions at the lookup; NULL if there was none, and at the
-                                   end */
-    int64_t begun_us;           /* the time of the lookup */
-    uint64_t epoch;             /* then, or before (cache_fill_dates_from()) */
-    uint64_t own_epoch;         /* of a later invalidation that does not count, or 0 */
-    uint64_t number;            /* in the order of the lookups that began fills */
+    struct object *object;   /* a reference; URL alone before the head, then as the waiters' */
+    struct object *name;     /* a reference: URL and variant alone */
+    struct object *reserve;  /* a reference: becomes the failure, so that it needs no memory */
+    struct object *previous; /* a reference: the object that had expired or did not meet the
+                                conditions at the lookup; NULL if there was none, and at the
+                                end */
+    int64_t begun_us;        /* the time of the lookup */
+    uint64_t epoch;          /* then, or before (struct cache_request) */
+    uint64_t own_epoch;      /* of a later invalidation that does not count, or 0 */
+    uint64_t number;         /* in the order of the lookups that began fills */
     uint64_t key;
     uint64_t max_length;
     int64_t declared; /* length of the body, or -1 */
@@ -183,8 +184,9 @@ struct cache_fill {
     bool (*unwanted)(struct cache_fill *fill);
 
     /* Under the lock of the hash's shard. */
-    LIST_ENTRY(cache_fill) link;     /* in the list of its entry (object->fills): requests can join
-                                        the first one. Otherwise link.le_prev is NULL */
+    LIST_ENTRY(cache_fill)
+    link;                            /* in the list of its entry (object->fills), while requests may
+                                        join it. Otherwise link.le_prev is NULL */
     LIST_ENTRY(cache_fill) in_shard; /* in the shard's list, to the end; not for a bypass */
     enum fill_stage stage;
     _Atomic uint8_t disposition; /* of enum fill_disposition; changed under the lock */
@@ -223,13 +225,6 @@ struct object_head {
  * longer than OBJECT_MAX_META, or tags are too many). After an error nothing has changed.
  */
 int cache_fill_head(struct cache_fill *fill, const struct object_head *head);
-
-/*
- * The response was made for a request that was sent in this epoch, before the lookup: purges since
- * then concern it as if they had come after the lookup, except the change (cache.h) with the epoch
- * `own`, unless that is 0. Before the head.
- */
-void cache_fill_dates_from(struct cache_fill *fill, uint64_t epoch, uint64_t own);
 
 /*
  * More of the body, after the head. 0, CACHE_FILL_PAUSE (windowed: it has been taken, and no more
@@ -279,30 +274,30 @@ bool cache_fill_abandon(struct cache_fill *fill);
 /*
  * The response is not for all: FILL_VALIDATE or FILL_PRIVATE. Waiters get RETRY, except the leader
  * and those that stream and have been notified of the head: call it before cache_fill_head() where
- * the others may not see the head. The second time it only makes the disposition stricter.
+ * the others may not see the head. The second time no request is sent back.
  *
- * Until `until_us` of the monotonic clock later requests pass (hit-for-miss), and an expired page of
- * the URL is removed. 0: they do not, and a page stays. Does nothing to the table for a bypass, after
- * a purge, and where a later response has been filled or is. Cannot fail; a fill whose expired page
- * was evicted may lack the memory for that, and then requests do not pass.
+ * Until `until_us` of the monotonic clock later requests pass (hit-for-miss), and an expired page
+ * of the URL is removed. 0: they do not, and a page stays. Does nothing to the table for a bypass
+ * and after a purge; and requests do not pass where there is a later version, or one that they can
+ * join whose head has come. Cannot fail; without memory for an entry requests do not pass.
  */
 void cache_fill_restrict(struct cache_fill *fill, enum fill_disposition disposition,
                          int64_t until_us);
 
 /*
  * The response answers the requests of one variant only (RFC 9111, section 4.1); before the head.
- * From now on the fill is at (URL, `variant`), where requests can join it unless there is another
- * fill, and where it is stored. (URL, `base`), for which a request looks first, has `names` from now
- * on, which are any bytes to the cache, in place of a page; but not where a later fill is under way.
- * Waiters other than the leader get RETRY, unless the fill was at that variant already and the base
- * had these names.
+ * From now on the fill is at (URL, `variant`), where requests can join it unless a later one or a
+ * mark is there, and where it is stored. (URL, `base`), for which a request looks first, has
+ * `names` from now on, which are any bytes to the cache, in place of a page; but not where a later
+ * fill is under way or has set others. Waiters other than the leader get RETRY, unless the fill was
+ * at that variant already and the base had these names.
  *
  * Without names the response answers all requests: `variant` is `base`, to which the fill moves.
  *
  * Names stay until they are purged or too many: CACHE_MAX_MARKS, and one for each stored page, of
  * a mean of 1 KiB. Then the oldest are dropped.
  *
- * For a bypass, after a purge, and after cache_fill_restrict() the fill and the table stay as they
+ * For a bypass, after a purge, and where it is not to be stored the fill and the table stay as they
  * are; waiters other than the leader get RETRY if `variant` is another one than the fill's. False
  * without memory, or where variant or names are longer than OBJECT_MAX_VARIANT: the fill is then
  * FILL_PRIVATE.
@@ -320,11 +315,12 @@ void cache_fill_end_pass(struct cache_fill *fill);
 /*
  * The object is complete, after the head. It is stored if `store_it` and its disposition permit it,
  * no purge has come since the lookup, and policy and capacity admit it. Then it replaces what there
- * is of its URL and variant, but neither what a later fill has set (names, or that requests pass)
- * nor the page of another fill that is from later, by `fetched_us`, and still fresh, or not staler
- * (RFC 9111, section 4: the most recent response). Later fills go on beside it. If it is not stored,
- * a page that had expired at the lookup is removed, unless a later fill may replace it. For a bypass
- * the table does not change. Waiters get END.
+ * is of its URL and variant, but neither what a later fill has set (names, or that requests pass
+ * still), nor the page of another fill that is from later, by `fetched_us`, and as fresh, nor one
+ * that is fresh where the lifetime of this object has ended (RFC 9111, section 4: the most recent
+ * response). Later fills go on beside it. If it is not stored,
+ * a page that had expired at the lookup is removed, unless a later fill may replace it. For a
+ * bypass the table does not change. Waiters get END.
  *
  * `fetched_us` is the moment of the monotonic clock at which the response's age was 0: its arrival
  * less its corrected initial age (RFC 9111, section 4.2.3). The freshness lifetime counts from

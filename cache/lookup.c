@@ -17,10 +17,11 @@ begin(struct cache_fill *fill, struct shard *shard, struct entry *entry,
     struct cache *cache = fill->cache;
 
     fill->begun_us = now_us;
-    fill->epoch = epochs_present(&cache->epochs);
+    fill->epoch = request->epoch ? request->epoch : epochs_present(&cache->epochs);
+    fill->own_epoch = request->own_epoch;
     fill->number = cache_draw_entered(cache);
     if (shard)
-        LIST_INSERT_HEAD(&shard->fills, fill, in_shard);
+        shard_add_fill(shard, fill);
     else
         fill->disposition = FILL_PRIVATE;
     if (entry && entry_is_stored(entry))
@@ -56,17 +57,16 @@ begin_shared(struct cache *cache, struct shard *shard, const struct cache_key *k
     return CACHE_STALE;
 }
 
-/* Begins one for a request that passes. It is in the list of an entry that others pass, too. */
+/* Begins one for a request that passes, which no other joins. `shard` is NULL for a bypass. */
 static enum cache_answer
 begin_pass(struct cache *cache, struct shard *shard, const struct cache_key *key,
-           const struct cache_request *request, int64_t now_us, struct entry *entry,
-           struct cache_found *found)
+           const struct cache_request *request, int64_t now_us, struct cache_found *found)
 {
     struct cache_fill *fill = fill_create(cache, key, request->fill_size);
 
     if (!fill)
         return CACHE_NO_MEMORY;
-    begin(fill, shard, entry, request, now_us, found);
+    begin(fill, shard, NULL, request, now_us, found);
     return CACHE_PASS;
 }
 
@@ -97,19 +97,23 @@ answer_cached(struct entry *entry, struct cache_found *found)
 
 /*
  * The version that a request with these conditions joins, or NULL: the newest one whose head has
- * come while that is fresh, or else the newest one.
+ * come, if that will do, or else one whose head has not come. A version that a purge has outdated
+ * is in the list until its end, and of those without a head at most one is not outdated.
  */
 static struct cache_fill *
 choose(const struct entry *entry, const struct cache_conditions *conditions, int64_t now_us)
 {
-    struct cache_fill *newest = entry_newest(entry), *fill = newest;
+    struct cache_fill *fill, *begun = NULL;
 
-    while (fill && fill->stage == FILL_BEGUN)
-        fill = LIST_NEXT(fill, link);
-    if (fill && now_us < fill->fresh_until_us && fill_is_shared(fill) &&
-        may_meet(fill, conditions, now_us))
-        return fill;
-    return newest && fill_is_shared(newest) && may_meet(newest, conditions, now_us) ? newest : NULL;
+    LIST_FOREACH(fill, &entry->object->fills, link)
+    {
+        if (fill_is_outdated(fill))
+            continue;
+        if (fill->stage != FILL_BEGUN)
+            return may_meet(fill, conditions, now_us) ? fill : begun;
+        begun = fill;
+    }
+    return begun;
 }
 
 static enum cache_answer
@@ -141,7 +145,7 @@ answer_miss(struct cache *cache, struct shard *shard, const struct cache_key *ke
         return answer_cached(entry, found);
     if (entry && entry->kind == ENTRY_PASSED) {
         if (now_us < entry->object->fetched_us)
-            return begin_pass(cache, shard, key, request, now_us, entry, found);
+            return begin_pass(cache, shard, key, request, now_us, found);
         shard_clear_mark(shard, entry);
     }
     /* Before each fill that may make one: expired ones do not accumulate. */
@@ -170,7 +174,7 @@ cache_lookup(struct cache *cache, const struct cache_key *key, const struct cach
     assert(!(request->pass && request->conditions && request->conditions->only_cached));
     *found = (struct cache_found){0};
     if (request->pass)
-        return begin_pass(cache, NULL, key, request, now_us, NULL, found);
+        return begin_pass(cache, NULL, key, request, now_us, found);
     place = cache_lock(cache, key->hash);
     object = shard_lookup(&place->shard, key, request->conditions, now_us, &entry, &removed);
     if (object)

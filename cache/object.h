@@ -66,8 +66,9 @@ struct object {
                                   pass: the end of that (table.h) */
     _Atomic uint64_t published;     /* length of the body, and above it OBJECT_HAS_ZERO */
     struct memory_account *account; /* charged (MEMORY_PAGES) while no cache counts it; or NULL */
-    LIST_HEAD(, cache_fill) fills;  /* under the shard's lock, while the object is an entry's: the
-                                       versions that are being filled there, the newest first */
+    LIST_HEAD(, cache_fill)
+    fills;        /* under the shard's lock, while the object is an entry's: the
+                     versions that are being filled there, the newest first */
     char bytes[]; /* URL, variant, final URL, field lines, tags; then the inline body and a zero
                      byte that is not part of it, or, aligned, the list of segments */
 };

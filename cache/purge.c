@@ -22,13 +22,14 @@ add_tags(struct buf *all, const struct object *object)
         buf_append(all, tags.ptr, tags.len);
 }
 
-/* The tags of all that is being filled at an entry. */
+/* The tags of all versions of a URL that are being filled. */
 static void
-add_tags_of_fills(struct buf *tags, const struct entry *entry)
+add_tags_of_fills(struct buf *tags, const struct shard *shard, uint32_t hash, struct span url)
 {
     const struct cache_fill *fill;
 
-    LIST_FOREACH(fill, &entry->object->fills, link)
+    LIST_FOREACH(fill, &shard->fills, in_shard)
+    if (fill->hash == hash && span_equal(object_url(fill->name), url))
         add_tags(tags, fill->object);
 }
 
@@ -38,10 +39,10 @@ shard_purge(struct shard *shard, uint32_t hash, struct span url, struct buf *tag
 {
     struct entry *entry, *next;
 
+    if (tags)
+        add_tags_of_fills(tags, shard, hash, url);
     for (entry = table_first_variant(&shard->table, hash, url); entry; entry = next) {
         next = table_next_variant(entry);
-        if (tags)
-            add_tags_of_fills(tags, entry);
         shard_remove(shard, entry, removed);
     }
     table_tidy(&shard->table);
@@ -201,10 +202,11 @@ shard_purge_all(struct shard *shard, struct shard *old, struct removed *removed)
         return count;
     }
     LIST_FOREACH(fill, &shard->fills, in_shard)
-        entry_remove_fill(fill);
+    entry_remove_fill(fill);
     fresh.evictor.insertions = shard->evictor.insertions;
     fresh.evictor.evictions = shard->evictor.evictions;
     fresh.fills = shard->fills; /* the same address, to which the first one points */
+    fresh.busy = shard->busy;
     *old = *shard;
     *shard = fresh;
     return count;

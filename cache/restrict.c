@@ -7,16 +7,20 @@
 #include "cache/waiters.h"
 
 /*
- * May later requests pass by this entry, because of a response of this fill? Not where names or a
- * later version stand for the URL. Whatever passes already may go on.
+ * May later requests pass by this entry, because of a response of this fill? Not where there are
+ * names, a later version, or one that they can join whose head has come and is fresh.
  */
 static bool
 may_pass(const struct entry *entry, const struct cache_fill *fill)
 {
-    const struct cache_fill *newest = entry_newest(entry);
+    const struct cache_fill *other;
 
-    return entry->kind == ENTRY_PASSED ||
-           (entry->kind != ENTRY_VARIES && !(newest && newest->number > fill->number));
+    LIST_FOREACH(other, &entry->object->fills, link)
+    if (other->number > fill->number ||
+        (other != fill && other->stage != FILL_BEGUN && fill->begun_us < other->fresh_until_us &&
+         !fill_is_outdated(other)))
+        return false;
+    return entry->kind != ENTRY_VARIES;
 }
 
 /* Later requests pass. */
@@ -56,10 +60,9 @@ cache_fill_restrict(struct cache_fill *fill, enum fill_disposition disposition, 
         fill_remove_previous(&place->shard, fill, &removed);
         if (shared)
             mark(&place->shard, fill, until_us, &removed);
-        table_tidy(&place->shard.table);
     }
-    if (fill->disposition < disposition)
-        fill->disposition = (uint8_t)disposition;
+    shard_restrict_fill(&place->shard, fill, disposition, &removed);
+    table_tidy(&place->shard.table);
     place_unlock(place);
     shard_free_removed(&removed);
 }

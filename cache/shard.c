@@ -310,6 +310,21 @@ shard_find_fill(const struct shard *shard, const struct cache_fill *fill)
 }
 
 void
+shard_add_fill(struct shard *shard, struct cache_fill *fill)
+{
+    LIST_INSERT_HEAD(&shard->fills, fill, in_shard);
+    shard->busy += fill->disposition <= FILL_VALIDATE;
+}
+
+void
+shard_remove_fill(struct shard *shard, struct cache_fill *fill)
+{
+    LIST_REMOVE(fill, in_shard);
+    fill->in_shard.le_prev = NULL;
+    shard->busy -= fill->disposition <= FILL_VALIDATE;
+}
+
+void
 entry_add_fill(struct entry *entry, struct cache_fill *fill)
 {
     const struct cache_fill *newest = entry_newest(entry);
@@ -377,11 +392,20 @@ fill_is_outdated(const struct cache_fill *fill)
            fill_has_outdated_tags(fill);
 }
 
-bool
-fill_is_shared(const struct cache_fill *fill)
+void
+shard_restrict_fill(struct shard *shard, struct cache_fill *fill, enum fill_disposition disposition,
+                    struct removed *removed)
 {
-    return atomic_load_explicit(&fill->disposition, memory_order_relaxed) == FILL_SHARED &&
-           !fill_is_outdated(fill);
+    bool listed = fill->link.le_prev != NULL;
+
+    if (disposition <= fill->disposition)
+        return;
+    if (fill->in_shard.le_prev && fill->disposition <= FILL_VALIDATE && disposition > FILL_VALIDATE)
+        shard->busy--;
+    fill->disposition = (uint8_t)disposition;
+    entry_remove_fill(fill);
+    if (listed)
+        shard_remove_if_empty(shard, shard_find_fill(shard, fill), removed);
 }
 
 void
@@ -393,7 +417,7 @@ fill_remove_previous(struct shard *shard, const struct cache_fill *fill, struct 
     if (!entry || entry->object != fill->previous)
         return;
     newest = entry_newest(entry);
-    if (!newest || newest == fill || newest->disposition > FILL_VALIDATE)
+    if (!newest || newest == fill)
         shard_remove(shard, entry, removed);
 }
 
@@ -470,7 +494,8 @@ shard_resize(struct shard *shard, const struct policy_config *config, struct rem
     /* Pages that are too large now are removed first, so that none is evicted for their bytes. */
     for (entry = table_first(&shard->table); entry && evictor_is_full(evictor); entry = next) {
         next = table_next(&shard->table, entry);
-        if (entry_is_stored(entry) && !evictor_can_hold(evictor, shard_bytes_of_entry(shard, entry))) {
+        if (entry_is_stored(entry) &&
+            !evictor_can_hold(evictor, shard_bytes_of_entry(shard, entry))) {
             shard_remove(shard, entry, victims);
             evictor->evictions++;
         }

@@ -35,6 +35,7 @@ struct shard {
     bool is_copy; /* is being built from others (configure.c): objects' fills belong to those */
 
     LIST_HEAD(, cache_fill) fills; /* of its URLs, without bypasses */
+    size_t busy;                   /* of those, that may be stored, but for purges */
 
     struct marks passed; /* ENTRY_PASSED */
     struct marks varied; /* ENTRY_VARIES */
@@ -107,6 +108,17 @@ entry_newest(const struct entry *entry)
 /* What the table has of the fill's URL and variant, or NULL. */
 struct entry *shard_find_fill(const struct shard *shard, const struct cache_fill *fill);
 
+/* Begins and ends a fill. */
+void shard_add_fill(struct shard *shard, struct cache_fill *fill);
+void shard_remove_fill(struct shard *shard, struct cache_fill *fill);
+
+/*
+ * Makes it stricter, unless it is so strict already. Of others than FILL_SHARED no request can join
+ * the fill any more; its entry is removed if nothing else is there.
+ */
+void shard_restrict_fill(struct shard *shard, struct cache_fill *fill,
+                         enum fill_disposition disposition, struct removed *removed);
+
 /* Puts a fill into the list of an entry, if it is later than those that are there. */
 void entry_add_fill(struct entry *entry, struct cache_fill *fill);
 
@@ -129,9 +141,6 @@ void fill_remove_previous(struct shard *shard, const struct cache_fill *fill,
 /* May the response be older than a purge of its URL or of one of its tags; of those alone? */
 bool fill_is_outdated(const struct cache_fill *fill);
 bool fill_has_outdated_tags(const struct cache_fill *fill);
-
-/* May later requests join, as far as disposition and purges are concerned? */
-bool fill_is_shared(const struct cache_fill *fill);
 
 /* ---- marks: entries that requests pass, and names of URLs that vary -------------------------- */
 

@@ -26,12 +26,14 @@ make_name(struct span url, struct span variant, struct span names)
     return object_make(&(struct object_parts){.url = url, .variant = variant, .fields = names});
 }
 
-/* Is the base of a later fill, which will tell itself whether the URL varies? */
+/* Has a later fill set the names of the base, or is one under way, which may? */
 static bool
 is_later(const struct entry *base, const struct cache_fill *fill)
 {
     const struct cache_fill *newest = entry_newest(base);
 
+    if (base->kind == ENTRY_VARIES)
+        return base->entered > fill->number;
     return base->kind == ENTRY_EMPTY && newest && newest->number > fill->number;
 }
 
@@ -39,8 +41,9 @@ is_later(const struct entry *base, const struct cache_fill *fill)
 static bool
 prepare(struct shard *shard, const struct cache_fill *fill, struct move *move)
 {
-    if (move->moves && !table_find(&shard->table, fill->hash, object_url(move->name),
-                                   object_variant(move->name))) {
+    if (move->moves && fill->disposition == FILL_SHARED &&
+        !table_find(&shard->table, fill->hash, object_url(move->name),
+                    object_variant(move->name))) {
         move->target = shard_make_entry(shard, move->name, fill->hash);
         if (!move->target)
             return false;
@@ -72,9 +75,10 @@ put_names(struct shard *shard, struct cache_fill *fill, struct move *move, struc
     shard_mark(shard, entry, ENTRY_VARIES, move->names, fill->number, removed);
 }
 
-/* Gives the fill its new name, and the place of that if it can have it. */
+/* Gives the fill its new name, and the place of that if requests can join it there. */
 static void
-change_place(struct shard *shard, struct cache_fill *fill, struct move *move)
+change_place(struct shard *shard, struct cache_fill *fill, struct move *move,
+             struct removed *removed)
 {
     struct entry *entry;
 
@@ -85,10 +89,13 @@ change_place(struct shard *shard, struct cache_fill *fill, struct move *move)
     if (move->target)
         table_insert(&shard->table, move->target);
     entry = shard_find_fill(shard, fill);
-    if (entry->kind == ENTRY_VARIES && !move->names)
+    if (!entry)
+        return;
+    if (entry->kind == ENTRY_VARIES && !move->names && entry->entered < fill->number)
         shard_clear_mark(shard, entry);
-    if (!entry_is_mark(entry))
+    if (!entry_is_mark(entry) && fill->disposition == FILL_SHARED)
         entry_add_fill(entry, fill);
+    shard_remove_if_empty(shard, entry, removed);
 }
 
 /* The whole of it; false, with nothing changed, without memory. */
@@ -100,7 +107,7 @@ vary(struct shard *shard, struct cache_fill *fill, struct move *move, struct rem
     if (!prepare(shard, fill, move))
         return false;
     if (move->moves)
-        change_place(shard, fill, move);
+        change_place(shard, fill, move, removed);
     if (move->moves && own != move->base)
         shard_remove_if_empty(shard, own, removed);
     if (move->renames)
@@ -127,7 +134,7 @@ cache_fill_vary(struct cache_fill *fill, struct span base, struct span names, st
 
     assert(fill->stage == FILL_BEGUN && span_equal(base, variant) == (names.len == 0));
     place = cache_lock(fill->cache, fill->hash);
-    if (fill_is_shared(fill)) {
+    if (cache_fill_may_store(fill)) {
         struct shard *shard = &place->shard;
 
         move.base = table_find(&shard->table, fill->hash, key.url, base);
@@ -136,7 +143,7 @@ cache_fill_vary(struct cache_fill *fill, struct span base, struct span names, st
         done = made && vary(shard, fill, &move, &removed);
         if (!done) {
             waiters_retry(fill, false);
-            fill->disposition = FILL_PRIVATE;
+            shard_restrict_fill(shard, fill, FILL_PRIVATE, &removed);
         }
         table_tidy(&shard->table);
     } else if (move.moves) {

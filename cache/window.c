@@ -128,8 +128,8 @@ cache_fill_unstore(struct cache_fill *fill, const struct cache_window *window)
     } else {
         if (cache_fill_may_store(fill))
             fill_remove_previous(&place->shard, fill, &removed);
+        shard_restrict_fill(&place->shard, fill, FILL_DROPPED, &removed);
         table_tidy(&place->shard.table);
-        fill->disposition = FILL_DROPPED;
         fail_whole(fill, whole);
         fill->window = *window;
         fill->laggard = laggard;
@@ -150,10 +150,12 @@ cache_fill_abandon(struct cache_fill *fill)
 {
     struct place *place = cache_lock(fill->cache, fill->hash);
     bool unwanted = cache_fill_is_unwanted(fill);
+    struct removed removed = {0};
 
     if (unwanted)
-        fill->disposition = FILL_DROPPED;
+        shard_restrict_fill(&place->shard, fill, FILL_DROPPED, &removed);
     place_unlock(place);
+    shard_free_removed(&removed);
     return unwanted;
 }
 

@@ -1,6 +1,7 @@
 /*
  * The window of a body that will not be stored (fill.h, struct cache_window): which segments are
- * kept, which readers lag, and when the fetch pauses. Private. The caller has the lock of the fill's shard.
+ * kept, which readers lag, and when the fetch pauses. Private. The caller has the lock of the
+ * fill's shard.
  */
 #ifndef SUNPROXY_CACHE_WINDOW_H
 #define SUNPROXY_CACHE_WINDOW_H

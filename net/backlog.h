@@ -20,8 +20,7 @@ struct net_backlog {
  * Input becomes the backlog: a part of what was begun stays where it is, other input is copied.
  * False without memory for that.
  */
-bool net_backlog_keep(struct net_backlog *backlog, struct memory_account *memory,
-                      struct span rest);
+bool net_backlog_keep(struct net_backlog *backlog, struct memory_account *memory, struct span rest);
 
 /* The input to take again. It is valid until net_backlog_end(), also after net_backlog_drop(). */
 struct span net_backlog_begin(struct net_backlog *backlog);

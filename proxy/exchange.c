@@ -207,8 +207,7 @@ is_for_request(struct exchange *x)
 {
     const struct object_waiter *waiter = &x->waiter.base;
 
-    return waiter->leader || user_rules_permit_fresh(waiter->object) ||
-           !exchange_is_of_user(x);
+    return waiter->leader || user_rules_permit_fresh(waiter->object) || !exchange_is_of_user(x);
 }
 
 /* Does an object that grows serve it soon? */
@@ -353,10 +352,8 @@ static enum http_reason
 why_unstored(const struct exchange *x)
 {
     static const enum http_reason refusals[] = {
-        [CACHE_REFUSED_NOT] = HTTP_REASON_NONE,
-        [CACHE_REFUSED_PURGED] = HTTP_REASON_PURGED,
-        [CACHE_REFUSED_SIZE] = HTTP_REASON_TOO_LARGE,
-        [CACHE_REFUSED_MEMORY] = HTTP_REASON_MEMORY,
+        [CACHE_REFUSED_NOT] = HTTP_REASON_NONE,       [CACHE_REFUSED_PURGED] = HTTP_REASON_PURGED,
+        [CACHE_REFUSED_SIZE] = HTTP_REASON_TOO_LARGE, [CACHE_REFUSED_MEMORY] = HTTP_REASON_MEMORY,
         [CACHE_REFUSED_POLICY] = HTTP_REASON_POLICY,
     };
     unsigned unstored = object_waiter_unstored(&x->waiter.base);

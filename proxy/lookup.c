@@ -204,33 +204,33 @@ find_client(struct exchange *x)
     return client;
 }
 
-/* The exchange counts for its client with that many bytes. False with errno if it may not. */
+/*
+ * The request outlives the front's memory for it, with this URL, or without one while the exchange
+ * waits for an object that has it; and counts for its client, with as many bytes beside. False with
+ * errno if it may not, or without memory.
+ */
 static bool
-count(struct exchange *x, size_t bytes)
+keep(struct exchange *x, struct span url, size_t beside)
 {
     struct client *client = find_client(x);
+    const struct request *before = x->kept;
+    size_t bytes;
 
     (void)exchange_fields(x);
+    bytes = beside + request_size(x->request, url);
     if (!client || !client_share_take(&x->proxy->waiting, client, bytes))
         return false;
     x->counted = bytes;
-    return true;
-}
-
-/*
- * The request outlives the front's memory for it, and counts for its client. False with errno if it
- * may not, or without memory.
- */
-static bool
-keep(struct exchange *x)
-{
-    if (!count(x, request_size(x->request, x->url)))
+    if (before && before->url.len >= url.len)
+        return true;
+    x->kept = request_keep(x->request, url, client, x->proxy->config.account);
+    if (!x->kept) {
+        x->kept = before;
         return false;
-    if (!x->kept)
-        x->kept = request_keep(x->request, x->url, atomic_load(&x->waiter.client),
-                               x->proxy->config.account);
-    x->request = x->kept ? x->kept : x->request;
-    return x->kept != NULL;
+    }
+    x->request = x->kept;
+    request_release(&before);
+    return true;
 }
 
 bool
@@ -353,7 +353,7 @@ join(struct exchange *x)
     const char *sentence;
 
     x->outcome = OUTCOME_COALESCED;
-    if (count(x, x->request->waiting_bytes))
+    if (keep(x, span_of(NULL, 0), x->request->waiting_bytes))
         return LOOKUP_WAITS;
     sentence = origin_fill_refusal(errno, &why);
     if (!lookup_leave(x, why, sentence))
@@ -398,7 +398,7 @@ order_fill(struct exchange *x, struct cache_fill *fill, struct origin_fill_order
 {
     order->leader = &x->waiter;
     order->rate = rate_of(x);
-    if (!keep(x)) {
+    if (!keep(x, x->url, 0)) {
         origin_fill_refuse(x->proxy, fill, order, errno);
         return false;
     }

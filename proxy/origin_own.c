@@ -25,10 +25,12 @@ begin_beside(const struct origin_fill *fill, struct span variant, struct object_
     struct cache_found found;
 
     *waiter = (struct object_waiter){.notify = object_waiter_ignore};
-    if (cache_lookup(
-            cache, &key,
-            &(struct cache_request){.waiter = waiter, .fill_size = sizeof(struct cache_fill)},
-            proxy_now_us(fill->proxy), &found) == CACHE_BUSY) {
+    if (cache_lookup(cache, &key,
+                     &(struct cache_request){.waiter = waiter,
+                                             .fill_size = sizeof(struct cache_fill),
+                                             .epoch = fill->epoch,
+                                             .own_epoch = fill->write.change.epoch},
+                     proxy_now_us(fill->proxy), &found) == CACHE_BUSY) {
         cache_leave(cache, waiter);
         object_waiter_clear(waiter);
     }
@@ -126,8 +128,6 @@ begin_own(struct origin_fill *fill)
     if (change->latest > fill->epoch)
         return;
     fill->own = begin_beside(fill, span_str(RAW_VARIANT), &fill->own_waiter);
-    if (fill->own)
-        cache_fill_dates_from(fill->own, fill->epoch, change->epoch);
 }
 
 /* False if it cannot: without memory, or with too many tags. */

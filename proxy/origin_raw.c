@@ -261,6 +261,9 @@ select_variant(struct origin_fill *fill, const struct fetch_head *head)
     struct buf names, variant;
     bool selected;
 
+    /* What is stored stays unless this may replace it. */
+    if (fill->purpose == ORIGIN_FILL_SEPARATES && fill->sharing.refusal)
+        return;
     if (!fill->sharing.any)
         http_vary_read(&vary, head->headers);
     /* Without Vary the response is that of all variants. */

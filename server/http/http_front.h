@@ -1,10 +1,11 @@
 /*
  * What the files of the HTTP front share. A connection takes one request at a time
- * (http_connection.c), on a stream of its own (http_stream.h): its head is read and routed (http_route.c), and an exchange begins
- * (http_begin.c). The response is an object of the cache, as it stands or while it grows
- * (http_response.c), or a page of the proxy's own (http_page.c), and is queued in parts
- * (http_exchange.c, http_output.c); or the connection becomes a tunnel (http_tunnel.c). The next
- * request is read once the response is queued whole and the request's body has been read.
+ * (http_connection.c), on a stream of its own (http_stream.h): its head is read and routed
+ * (http_route.c), and an exchange begins (http_begin.c). The response is an object of the cache, as
+ * it stands or while it grows (http_response.c), or a page of the proxy's own (http_page.c), and is
+ * queued in parts (http_exchange.c, http_output.c); or the connection becomes a tunnel
+ * (http_tunnel.c). The next request is read once the response is queued whole and the request's
+ * body has been read.
  *
  * Everything here is for the connection's worker.
  */
@@ -86,7 +87,7 @@ enum http_serving {
 struct http_exchange {
     struct exchange exchange; /* first */
     struct http_stream stream;
-    struct net_task task; /* runs the exchange after a wake-up */
+    struct net_task task;            /* runs the exchange after a wake-up */
     SLIST_ENTRY(http_exchange) free; /* the worker's pool */
 
     /* The request. Its spans are valid while it is started, and from then on in `kept_head`. */
@@ -95,10 +96,10 @@ struct http_exchange {
     struct http_kept kept_fields; /* of `asked`, for a tunnel */
     struct http_kept kept_lines;  /* of the object that are sent, if they are in too many runs */
     struct request asked;         /* of the proxy; the fields are those that go on to the origin */
-    struct net_peer *stated;      /* the peer that a trusted proxy states; owned; NULL: the sender */
-    struct client *client;        /* its client, once it is known: a reference; NULL without one */
-    struct http_origin *origin;   /* of a reverse proxy; NULL: forward */
-    struct origin_choice choice;  /* of its members, for the connection of an upgrade */
+    struct net_peer *stated;     /* the peer that a trusted proxy states; owned; NULL: the sender */
+    struct client *client;       /* its client, once it is known: a reference; NULL without one */
+    struct http_origin *origin;  /* of a reverse proxy; NULL: forward */
+    struct origin_choice choice; /* of its members, for the connection of an upgrade */
 
     int64_t arrived_us;   /* of the monotonic clock */
     enum failure failure; /* of the exchange; 0: none */
@@ -239,8 +240,8 @@ void http_exchange_send_end(struct http_exchange *x);
 
 /* ---- http_client.c --------------------------------------------------------------------------- */
 
-/* Its address as X-Forwarded-For has it; "unix" over AF_UNIX. Written to `text` if it is not that of
- * the sender. */
+/* Its address as X-Forwarded-For has it; "unix" over AF_UNIX. Written to `text` if it is not that
+ * of the sender. */
 struct span http_client_name(struct http_exchange *x, char text[INET6_ADDRSTRLEN]);
 
 /* The client, as long as the exchange; NULL without memory. */
@@ -331,8 +332,8 @@ void http_tunnel_begin(struct http_exchange *x, struct span url);
 
 /* ---- http_output.c --------------------------------------------------------------------------- */
 
-/* Makes the output of what can be sent; x->stream.output.count is 0 if that is nothing. True if the end of
- * the response is in it. */
+/* Makes the output of what can be sent; x->stream.output.count is 0 if that is nothing. True if the
+ * end of the response is in it. */
 bool http_output_fill(struct http_exchange *x);
 
 /* ---- http_response.c ------------------------------------------------------------------------- */

@@ -21,9 +21,8 @@ refuse(unsigned status, const char *sentence, const char **reason)
 static bool
 is_https(const struct http_exchange *x)
 {
-    return x->request.https &&
-           (x->request.form != HTTP_ABSOLUTE_FORM || http_stream_is_tls(&x->stream) ||
-            http_forwarded_are_read(x));
+    return x->request.https && (x->request.form != HTTP_ABSOLUTE_FORM ||
+                                http_stream_is_tls(&x->stream) || http_forwarded_are_read(x));
 }
 
 /* The client's URL, in the worker's memory, for a path of it; empty if it is too long. */

@@ -202,7 +202,6 @@ check_purge(enum state state, uint64_t (*purge)(struct cache *cache), uint64_t o
     ck_assert_uint_eq(pages_stats(scene.cache).pages, pages - was_ready - others);
     ck_assert_uint_eq(pages_stats(scene.cache).passed, 0);
     ck_assert_uint_eq(pages_stats(scene.cache).varied, 0);
-    ck_assert_uint_eq(pages_stats(scene.cache).busy, 0);
     ck_assert(!is_joined(&scene));
     if (state == READY) {
         ck_assert(!pages_hit(scene.cache, URL));
@@ -249,7 +248,6 @@ check_expire(enum state state, bool by_prefix)
     ck_assert_uint_eq(pages_stats(scene.cache).pages, pages);
     ck_assert_uint_eq(pages_stats(scene.cache).passed, 0);
     ck_assert_uint_eq(pages_stats(scene.cache).varied, 0);
-    ck_assert_uint_eq(pages_stats(scene.cache).busy, 0);
     ck_assert(!is_joined(&scene));
     ck_assert_int_eq(request_lookup(&next, scene.cache, URL, 0, false),
                      was_ready ? CACHE_STALE : CACHE_MISS);

@@ -110,13 +110,29 @@ START_TEST(the_mark_is_there_while_the_private_response_arrives)
 
     request_lookup(&leader, cache, "a", 0, false);
     fill_head(leader.found.fill, 5, NULL);
-    cache_fill_restrict(leader.found.fill, FILL_PRIVATE, 1000); /* after the head as well as before */
+    cache_fill_restrict(leader.found.fill, FILL_PRIVATE,
+                        1000); /* after the head as well as before */
     ck_assert_int_eq(request_lookup(&next, cache, "a", 0, false), CACHE_PASS);
     finish(&next, false, CACHE_NOT_STORED);
     cache_fill_finish(leader.found.fill, false, 1, 1, INT64_MAX);
     cache_fill_free(leader.found.fill);
     request_take(&leader);
     request_end(&leader);
+}
+END_TEST
+
+START_TEST(what_passes_is_not_joined_when_the_mark_ends)
+{
+    struct requester passing = {0}, next = {0};
+
+    mark("a", CACHE_MISS, 1000);
+    ck_assert_int_eq(request_lookup(&passing, cache, "a", 999, true), CACHE_PASS);
+    fill_head(passing.found.fill, 5, NULL);
+    ck_assert_int_eq(request_lookup(&next, cache, "a", 1000, false), CACHE_MISS);
+    finish(&next, true, CACHE_STORED);
+    fill_fail(passing.found.fill);
+    ck_assert(request_take(&passing) & WAITER_FAILED);
+    request_end(&passing);
 }
 END_TEST
 
@@ -128,7 +144,7 @@ START_TEST(without_a_mark_the_next_request_misses)
     cache_fill_restrict(leader.found.fill, FILL_PRIVATE, 0);
     ck_assert_uint_eq(pages_stats(cache).passed, 0);
     ck_assert_int_eq(request_lookup(&next, cache, "a", 0, false), CACHE_MISS);
-    /* The newer one is busy: the older one is not stored. */
+    /* It is for its client alone. */
     finish(&leader, true, CACHE_NOT_STORED);
     finish(&next, true, CACHE_STORED);
 }
@@ -358,9 +374,8 @@ START_TEST(marks_survive_another_configuration)
     ck_assert_uint_lt(pages_stats(cache).passed, CACHE_MAX_MARKS);
     ck_assert_uint_gt(pages_stats(cache).passed, CACHE_MAX_MARKS / 2);
     ck_assert(cache_is_valid(cache));
-    ck_assert_int_eq(
-        request_lookup(&request, cache, pages_url((int)CACHE_MAX_MARKS - 1), 0, false),
-        CACHE_PASS);
+    ck_assert_int_eq(request_lookup(&request, cache, pages_url((int)CACHE_MAX_MARKS - 1), 0, false),
+                     CACHE_PASS);
     finish(&request, false, CACHE_NOT_STORED);
 }
 END_TEST
@@ -377,6 +392,7 @@ unit_suite(void)
     tcase_add_test(tc, expired_marks_are_removed);
     tcase_add_test(tc, the_memory_of_marks_is_bounded);
     tcase_add_test(tc, the_mark_is_there_while_the_private_response_arrives);
+    tcase_add_test(tc, what_passes_is_not_joined_when_the_mark_ends);
     tcase_add_test(tc, without_a_mark_the_next_request_misses);
     tcase_add_test(tc, a_shared_response_replaces_the_mark);
     tcase_add_test(tc, a_mark_is_renewed);

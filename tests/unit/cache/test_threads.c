@@ -84,7 +84,8 @@ fill_body(struct user *user, struct cache_fill *fill, unsigned number)
                             unit_draw(&user->dice, 2) ? unit_draw(&user->dice, 9000) : 0);
     if (cache_fill_head(fill, &head) != 0)
         return false;
-    /* Others may begin a later one. Now and then is enough: beside busy processes each yield is a wait. */
+    /* Others may begin a later one. Now and then is enough: beside busy processes each yield is a
+     * wait. */
     if (head.fresh_until_us && unit_draw(&user->dice, 4) == 0)
         sched_yield();
     for (unsigned i = 0; i < number; i += step) {

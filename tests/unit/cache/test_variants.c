@@ -108,7 +108,6 @@ START_TEST(purges_and_counts_concern_all_variants)
         else
             ck_assert_uint_eq(cache_purge(cache, span_str("u")), 3);
         ck_assert(cache_is_valid(cache));
-        ck_assert_uint_eq(pages_stats(cache).busy, 0);
         ck_assert_int_eq(length_of("u", ""), -1);
         ck_assert_int_eq(length_of("u", "h"), -1);
         ck_assert_int_eq(length_of("u", "hgzip"), -1);
@@ -419,7 +418,9 @@ check_places(enum there at_base, enum there at_target)
         ck_assert(cache_leave(cache, &found.waiter));
     } else {
         ck_assert_int_eq(answer, CACHE_VARIES);
-        ck_assert(span_equal(object_fields(found.found.object), span_str(NAMES)));
+        /* Those that a later fill has set stay. */
+        ck_assert(span_equal(object_fields(found.found.object),
+                             span_str(at_base == RECORD ? "x" : NAMES)));
     }
     request_end(&found);
     fill_head(leader.found.fill, 2, NULL);
@@ -577,8 +578,7 @@ START_TEST(records_are_bounded_and_pages_have_theirs)
     struct cache *before = cache;
 
     for (unsigned stored = 0; stored < 2; stored++) {
-        cache =
-            stored ? pages_cache("lru", 2 * CACHE_MAX_MARKS, 0, 1) : pages_cache(NULL, 0, 0, 1);
+        cache = stored ? pages_cache("lru", 2 * CACHE_MAX_MARKS, 0, 1) : pages_cache(NULL, 0, 0, 1);
         for (int i = 0; i < (int)CACHE_MAX_MARKS + 100; i++)
             record(pages_url(i));
         ck_assert_uint_eq(pages_stats(cache).varied, CACHE_MAX_MARKS + (stored ? 100 : 0));

@@ -293,7 +293,49 @@ START_TEST(an_older_response_ends_no_pass)
 }
 END_TEST
 
-/* Requests without conditions join a version while it is fresh, and then the later one. */
+/* A request with conditions begins another one, whose response is for its client alone. */
+START_TEST(a_private_response_hides_no_fresh_version)
+{
+    const struct cache_conditions no_cache = {.no_cache = true, .max_age_us = INT64_MAX};
+
+    for (unsigned passes = 0; passes < 2; passes++) {
+        request_lookup(&first, cache, "u", NOW, true);
+        give_head(first.found.fill, NOW, LATE, 0);
+        request_lookup_with(&second, cache, "u", NOW + SECOND,
+                            (struct cache_request){.conditions = &no_cache});
+        ck_assert_int_eq(second.answer, CACHE_MISS);
+        give_head(second.found.fill, NOW + SECOND, LATE, 0);
+        cache_fill_restrict(second.found.fill, FILL_PRIVATE, passes ? LATE : 0);
+        ck_assert(cache_is_valid(cache));
+        ck_assert_uint_eq(pages_stats(cache).passed, 0);
+        ck_assert_int_eq(request_lookup(&third, cache, "u", NOW + 2 * SECOND, true), CACHE_BUSY);
+        ck_assert_ptr_eq(third.waiter.fill, first.found.fill);
+        fill_fail(second.found.fill);
+        (void)request_take(&second);
+        request_end(&second);
+        ck_assert_int_eq(finish(&first, NOW, NOW + 3 * SECOND, LIFETIME), CACHE_STORED);
+        ck_assert(request_take(&third) & WAITER_END);
+        request_end(&first);
+        request_end(&third);
+        cache_purge_all(cache);
+    }
+}
+END_TEST
+
+START_TEST(a_mark_that_has_expired_refuses_no_older_response)
+{
+    begin_second();
+    cache_fill_restrict(second.found.fill, FILL_PRIVATE, LATE + SECOND);
+    ck_assert_uint_eq(pages_stats(cache).passed, 1);
+    fill_fail(second.found.fill);
+    (void)request_take(&second);
+    request_end(&second);
+    ck_assert_int_eq(finish_first(LATE + 2 * SECOND), CACHE_STORED);
+    ck_assert_uint_eq(pages_stats(cache).passed, 0);
+}
+END_TEST
+
+/* Requests without conditions join a version while it is fresh, or may be used stale. */
 START_TEST(conditions_begin_a_version_beside_a_fresh_one)
 {
     static const struct {
@@ -307,14 +349,18 @@ START_TEST(conditions_begin_a_version_beside_a_fresh_one)
         {{.no_cache = true, .max_age_us = INT64_MAX},
          5 * SECOND,
          CACHE_MISS,
-         false,
+         true,
          30 * SECOND - 1},
         {{.max_age_us = 4 * SECOND}, 5 * SECOND, CACHE_MISS, true, 6 * SECOND},
         {{.max_age_us = 5 * SECOND}, 5 * SECOND, CACHE_BUSY, true, 30 * SECOND - 1},
         {{.max_age_us = 60 * SECOND}, LIFETIME - 1, CACHE_BUSY, true, 30 * SECOND - 1},
-        {{.max_age_us = 60 * SECOND}, LIFETIME, CACHE_MISS, false, 30 * SECOND - 1},
-        {{.max_age_us = 5 * SECOND}, LIFETIME, CACHE_MISS, false, 30 * SECOND - 1},
-        {{.max_age_us = INT64_MAX, .only_cached = true}, LIFETIME, CACHE_ABSENT, true, 30 * SECOND - 1},
+        {{.max_age_us = 60 * SECOND}, LIFETIME, CACHE_MISS, true, 30 * SECOND - 1},
+        {{.max_age_us = 5 * SECOND}, LIFETIME, CACHE_MISS, true, 30 * SECOND - 1},
+        {{.max_age_us = INT64_MAX, .only_cached = true},
+         LIFETIME,
+         CACHE_ABSENT,
+         true,
+         30 * SECOND - 1},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -359,6 +405,8 @@ unit_suite(void)
     tcase_add_test(tc, a_mark_of_the_later_response_stays);
     tcase_add_test(tc, an_older_private_response_lets_no_request_pass);
     tcase_add_test(tc, an_older_response_ends_no_pass);
+    tcase_add_test(tc, a_private_response_hides_no_fresh_version);
+    tcase_add_test(tc, a_mark_that_has_expired_refuses_no_older_response);
     tcase_add_test(tc, conditions_begin_a_version_beside_a_fresh_one);
     suite_add_tcase(suite, tc);
     return suite;

@@ -24,11 +24,8 @@ static const struct scene_options defaults;
 static bool
 begin(struct visit *v, const char *fields, unsigned client)
 {
-    *v = (struct visit){.url = URL,
-                        .fields = fields,
-                        .raw = true,
-                        .streams = true,
-                        .client = unit_client(client)};
+    *v = (struct visit){
+        .url = URL, .fields = fields, .raw = true, .streams = true, .client = unit_client(client)};
     return visit(v);
 }
 
@@ -125,6 +122,24 @@ START_TEST(what_a_user_makes_private_is_not_validated_for_strangers)
     fetch(STRANGER, "", NO_CACHE, 30, true);
     fetch(USER, USER, TAGGED "Cache-Control: private\r\n", 20, false);
     fetch(STRANGER, "", NO_CACHE, 30, true);
+    scene_end();
+}
+END_TEST
+
+/* `_i`: the user's response replaces a page that does not vary, or one of other names. */
+START_TEST(a_users_response_that_varies_is_no_strangers)
+{
+    const char *const varies = "ETag: \"b\"\r\nCache-Control: max-age=10\r\nVary: Cookie\r\n";
+
+    scene_begin(&defaults);
+    if (_i)
+        fetch(STRANGER, "", NO_CACHE "Vary: Accept-Language\r\n", 30, true);
+    else
+        fetch(STRANGER, "", NO_CACHE, 30, true);
+    fetch(USER, USER, varies, 20, true);
+    fetch(STRANGER, "", FRESH "Vary: Cookie\r\n", 31, true);
+    hit(USER, 20);
+    hit(STRANGER, 31);
     scene_end();
 }
 END_TEST
@@ -472,6 +487,7 @@ unit_suite(void)
     tcase_add_test(cases, a_strangers_page_is_never_validated_for_a_user);
     tcase_add_test(cases, a_response_to_a_user_replaces_what_strangers_got_if_it_is_shared);
     tcase_add_test(cases, what_a_user_makes_private_is_not_validated_for_strangers);
+    tcase_add_loop_test(cases, a_users_response_that_varies_is_no_strangers, 0, 2);
     tcase_add_test(cases, users_and_strangers_at_once_each_get_their_own);
     tcase_add_test(cases, users_that_waited_do_not_wait_for_each_other);
     tcase_add_test(cases, a_304_that_shares_the_object_still_refreshes_it);
