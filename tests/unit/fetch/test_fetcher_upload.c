@@ -277,15 +277,15 @@ START_TEST(a_source_that_waits)
     static const size_t dry[] = {0, 1, 300000};
     struct sending s;
 
-    config.first_byte_timeout_us = 200000;
-    config.stall_timeout_us = 200000;
+    config.first_byte_timeout_us = 1000000;
+    config.stall_timeout_us = 1000000;
     supplying_init(&s, "/", large, LARGE, _i % 2);
     s.paced.source_dry_at = dry[_i / 2];
     s.paced.dry_at_once = dry[_i / 2] == 0;
     paced_submit(&s.paced, &s.request);
     paced_wait_dry(&s.paced);
     ck_assert_uint_eq(s.paced.supplied, dry[_i / 2]);
-    usleep(500000);
+    usleep(1500000);
     ck_assert(!outcome_is_over(&s.paced.outcome));
     paced_go_on(&s.paced);
     paced_expect(&s.paced, FETCH_OK);
