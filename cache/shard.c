@@ -438,8 +438,8 @@ shard_store(struct shard *shard, const struct cache_key *key, struct entry *plac
         return EVICTOR_TOO_LARGE;
     /*
      * Also where there is an empty one: that was allocated together with what a fill needs for a
-     * moment, so many such entries keep memory apart that is free (232 bytes a page of 1 KiB beyond
-     * its content; 188 so).
+     * moment, which leaves free memory between entries (232 bytes a page of 1 KiB beyond its
+     * content; 188 so).
      */
     entry = tag_count ? make_tagged_entry(shard, object, key->hash, tag_count)
                       : shard_make_entry(shard, object, key->hash);

@@ -1,6 +1,6 @@
 /*
  * A fill from an origin, from its beginning to its end. origin_fill.c has its fetch, origin_raw.c
- * what HTTP's rules make of the head of a raw response, origin_bounds.c who may have the response
+ * what HTTP's rules make of the head of a raw response, origin_bounds.c whose the response is
  * and how much of it is kept, origin_own.c what one to POST is for GET requests. Private to proxy/.
  */
 #ifndef SUNPROXY_PROXY_FILLING_H

@@ -1,5 +1,5 @@
 /*
- * What bounds a fill beside memory: who may have the response and whether it is stored, the window
+ * What bounds a fill beside memory: whose the response is and whether it is stored, the window
  * of a body that is not stored, and the requests that wait for the object.
  */
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "proxy/filling.h"
 #include "proxy/tag_rules.h"
 
-/* ---- who may have it ------------------------------------------------------------------------- */
+/* ---- whose it is ----------------------------------------------------------------------------- */
 
 void
 origin_fill_isolate(struct origin_fill *fill)

@@ -1,6 +1,6 @@
 /*
  * A connection of HTTP/1.1, for the files that know its socket: http_connection.c (its input),
- * http_stream.c (its output), http_source.c (who is behind a load balancer) and http_tunnel.c.
+ * http_stream.c (its output), http_source.c (the client of a load balancer) and http_tunnel.c.
  *
  * Everything here is for the connection's worker.
  */
