@@ -9,12 +9,6 @@
 
 #define COMPACT_MAX ((uint64_t)256 << 10)
 
-bool
-cache_fill_may_store(const struct cache_fill *fill)
-{
-    return fill->disposition <= FILL_VALIDATE && !fill_is_outdated(fill);
-}
-
 static bool
 head_is_valid(const struct cache_fill *fill, const struct object_head *head)
 {

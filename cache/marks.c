@@ -7,18 +7,6 @@
 /* Mean bytes of a mark's object that its shard has memory for; URLs have about 80. */
 #define MARK_BYTES 1024u
 
-struct entry *
-shard_next_mark(const struct entry *entry)
-{
-    return ((const struct mark_links *)(const void *)entry->node)->newer;
-}
-
-static struct marks *
-marks_of(struct shard *shard, enum entry_kind kind)
-{
-    return kind == ENTRY_VARIES ? &shard->varied : &shard->passed;
-}
-
 /* A URL that varies has pages beside its names: there may be one more for each stored page. */
 static size_t
 most_marks(const struct shard *shard, enum entry_kind kind)
@@ -40,29 +28,10 @@ append_mark(struct marks *marks, struct entry *entry)
 }
 
 void
-shard_clear_mark(struct shard *shard, struct entry *entry)
-{
-    struct marks *marks = marks_of(shard, entry->kind);
-    struct mark_links *links = shard_mark_links(entry);
-
-    if (links->older)
-        shard_mark_links(links->older)->newer = links->newer;
-    else
-        marks->oldest = links->newer;
-    if (links->newer)
-        shard_mark_links(links->newer)->older = links->older;
-    else
-        marks->newest = links->older;
-    marks->count--;
-    marks->bytes -= object_size(entry->object);
-    entry->kind = ENTRY_EMPTY;
-}
-
-void
 shard_mark(struct shard *shard, struct entry *entry, enum entry_kind kind, struct object *object,
            uint64_t entered, struct removed *removed)
 {
-    struct marks *marks = marks_of(shard, kind);
+    struct marks *marks = shard_marks_of(shard, kind);
     size_t bytes = object_size(object), most = most_marks(shard, kind);
 
     if (entry_is_mark(entry))

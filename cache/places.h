@@ -34,7 +34,7 @@ struct cache {
 
     struct cache_config config; /* protected by the lock of place 0 */
 
-    /* Numbers fills, and pages in the order of entry. Drawn under a place's lock. */
+    /* Numbers fills, and pages in the order of entry. */
     _Alignas(CACHE_LINE) _Atomic uint64_t entered;
 
     _Alignas(CACHE_LINE) struct epochs epochs; /* its lock is taken alone */

@@ -181,6 +181,31 @@ shard_unlink(struct shard *shard, struct entry *entry, struct removed *removed)
     removed_add(removed, entry);
 }
 
+struct marks *
+shard_marks_of(struct shard *shard, enum entry_kind kind)
+{
+    return kind == ENTRY_VARIES ? &shard->varied : &shard->passed;
+}
+
+void
+shard_clear_mark(struct shard *shard, struct entry *entry)
+{
+    struct marks *marks = shard_marks_of(shard, entry->kind);
+    struct mark_links *links = shard_mark_links(entry);
+
+    if (links->older)
+        shard_mark_links(links->older)->newer = links->newer;
+    else
+        marks->oldest = links->newer;
+    if (links->newer)
+        shard_mark_links(links->newer)->older = links->older;
+    else
+        marks->newest = links->older;
+    marks->count--;
+    marks->bytes -= object_size(entry->object);
+    entry->kind = ENTRY_EMPTY;
+}
+
 void
 shard_remove(struct shard *shard, struct entry *entry, struct removed *removed)
 {
@@ -406,6 +431,12 @@ shard_restrict_fill(struct shard *shard, struct cache_fill *fill, enum fill_disp
     entry_remove_fill(fill);
     if (listed)
         shard_remove_if_empty(shard, shard_find_fill(shard, fill), removed);
+}
+
+bool
+cache_fill_may_store(const struct cache_fill *fill)
+{
+    return fill->disposition <= FILL_VALIDATE && !fill_is_outdated(fill);
 }
 
 void

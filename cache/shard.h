@@ -151,14 +151,14 @@ bool fill_has_outdated_tags(const struct cache_fill *fill);
 void shard_mark(struct shard *shard, struct entry *entry, enum entry_kind kind,
                 struct object *object, uint64_t entered, struct removed *removed);
 
+/* The list of the marks of a kind. */
+struct marks *shard_marks_of(struct shard *shard, enum entry_kind kind);
+
 /* Makes a mark an empty entry. */
 void shard_clear_mark(struct shard *shard, struct entry *entry);
 
 /* Removes up to two entries that requests do not pass any more at `now_us`, the oldest first. */
 void shard_remove_expired_marks(struct shard *shard, int64_t now_us, struct removed *removed);
-
-/* The mark of the same kind that was made after this one, or NULL. */
-struct entry *shard_next_mark(const struct entry *entry);
 
 /* ---- capacity -------------------------------------------------------------------------------- */
 

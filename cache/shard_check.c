@@ -40,7 +40,7 @@ marks_are_valid(const struct marks *marks, enum entry_kind kind, size_t count, s
 {
     size_t listed = 0, bytes = 0;
 
-    for (const struct entry *entry = marks->oldest; entry; entry = shard_next_mark(entry)) {
+    for (struct entry *entry = marks->oldest; entry; entry = shard_mark_links(entry)->newer) {
         if (entry->kind != kind)
             return false;
         listed++;

@@ -189,7 +189,7 @@ enum origin_raw {
     ORIGIN_RAW_HEAD,   /* it is the head of the object, with *parts */
     ORIGIN_RAW_TAKEN,  /* the object has its end: a body is dropped */
     ORIGIN_RAW_REPEAT, /* the response is of no use: another one is asked for */
-    ORIGIN_RAW_ERROR,  /* *error is an errno for origin_fill_fail_early() */
+    ORIGIN_RAW_ERROR,  /* *error is an errno */
 };
 
 /* What the object of a raw response has in its head. */

@@ -18,7 +18,7 @@
 /*
  * A request that was sent back to look up more often than this fetches for itself. Each time it may
  * wait for another response that it may not have: one for its URL, one for its variant, and one
- * that has been displaced or had to be validated.
+ * that was followed by a later one or had to be validated.
  */
 #define MAX_RETRIES 3
 
