@@ -77,8 +77,13 @@ def by_trace(study, line):
 
 def decided(groups):
     """The counts of a statement of which every comparison must hold."""
-    held, failed, open_, _ = count_of({n: [one] for n, one in enumerate(
+    return decided_by_group({n: [one] for n, one in enumerate(
         one for group in groups.values() for one in group)})
+
+
+def decided_by_group(groups):
+    """The counts of a statement of which one comparison of each group must hold."""
+    held, failed, open_, _ = count_of(groups)
     return (f"{held} of {held + failed + open_} comparisons as stated, {failed} against it, "
             f"{open_} undecided. ")
 
@@ -107,7 +112,7 @@ def better(place, states, figure):
                   for trace in study.extent.traces}
         last = study.extent.threads[-1]
         return Row(place, states, "higher with 16 threads and more; no number of threads is "
-                   "against it, and some are for it, with each trace", decided(groups)
+                   "against it, and some are for it, with each trace", decided_by_group(groups)
                    + f"Pool and asyncio with {last} threads, " + by_trace(
                        study, lambda trace: [figure(study, name, trace, last)
                                              for name in ("pool", "executor")]),
