@@ -9,7 +9,7 @@
  * counts towards the capacity when it is complete. Without a policy nothing is stored, but requests
  * still join.
  *
- * Bytes count an object whole: URL, final URL, field lines, the memory of the body, tags and their
+ * Bytes count an object whole: URL, field lines, the memory of the body, tags and their
  * index, and cache_page_overhead() of bookkeeping; or the body alone, for studies in which a cache
  * has to count as a trace does.
  *
@@ -146,6 +146,7 @@ struct cache_request {
                                      overwritten, not released. Not read if conditions->only_cached
                                      is set */
     const struct cache_conditions *conditions; /* NULL: any fresh object will do */
+    unsigned stale_notes; /* objects with one of these notes have expired for this request */
     size_t fill_size;     /* of the struct that begins with the struct cache_fill (fill.h) */
     unsigned max_waiters; /* of one object, the leader included; 0: not bounded */
     bool pass;            /* neither look up nor join nor store: a bypass. Not with
@@ -186,7 +187,7 @@ struct cache_found {
 
 /*
  * Looks a URL up for a request that arrived at `now_us` of the monotonic clock. A hit allocates
- * nothing, and reads no waiter, and of the request `pass` and `conditions`. With BUSY, the waiter
+ * nothing, and reads no waiter, and of the request `pass`, `conditions` and `stale_notes`. With BUSY, the waiter
  * is notified at once (before this returns) of what it has missed. Where a policy evicts others
  * because of a hit (SLRU may, see policy.h, hit_has_surplus) they are counted as evictions, and not
  * named.

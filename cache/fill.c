@@ -12,29 +12,23 @@
 static bool
 head_is_valid(const struct cache_fill *fill, const struct object_head *head)
 {
-    return fill->name->url_len <= OBJECT_MAX_META && head->final_url.len <= OBJECT_MAX_META &&
-           head->fields.len <= OBJECT_MAX_META && head->status <= UINT16_MAX &&
-           head->tags.len <= OBJECT_MAX_TAG_BYTES && tags_count(head->tags) <= OBJECT_MAX_TAGS;
+    return fill->name->url_len <= OBJECT_MAX_META && head->fields.len <= OBJECT_MAX_META &&
+           head->status <= UINT16_MAX && head->tags.len <= OBJECT_MAX_TAG_BYTES && tags_count(head->tags) <= OBJECT_MAX_TAGS;
 }
 
 /* What an object with this head is made of, but for its body. */
 static struct object_parts
 parts_of(const struct cache_fill *fill, const struct object_head *head)
 {
-    struct object_parts parts = {
+    return (struct object_parts){
         .url = object_url(fill->name),
         .variant = object_variant(fill->name),
-        .final_url = head->final_url,
         .fields = head->fields,
         .tags = head->tags,
         .status = head->status,
         .notes = head->notes,
         .account = head->account,
     };
-
-    if (span_equal(parts.url, parts.final_url))
-        parts.final_url.len = 0;
-    return parts;
 }
 
 /* An object with this head, charged: 0 or an errno. */

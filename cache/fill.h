@@ -205,8 +205,7 @@ struct cache_fill {
 
 struct object_head {
     unsigned status;
-    unsigned notes;        /* object->notes */
-    struct span final_url; /* empty: the same as the URL */
+    unsigned notes; /* object->notes */
     struct span fields;
     struct span tags;    /* words with one space between two: at most OBJECT_MAX_TAGS of them, of
                             OBJECT_MAX_TAG_BYTES with the spaces */

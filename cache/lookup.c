@@ -176,7 +176,7 @@ cache_lookup(struct cache *cache, const struct cache_key *key, const struct cach
     if (request->pass)
         return begin_pass(cache, NULL, key, request, now_us, found);
     place = cache_lock(cache, key->hash);
-    object = shard_lookup(&place->shard, key, request->conditions, now_us, &entry, &removed);
+    object = shard_lookup(&place->shard, key, request, now_us, &entry, &removed);
     if (object)
         found->object = object_retain(object);
     else

@@ -30,7 +30,7 @@ struct segments {
 static size_t
 meta_size(const struct object *object)
 {
-    return (size_t)object->url_len + object->variant_len + object->final_url_len +
+    return (size_t)object->url_len + object->variant_len +
            object->fields_len + object->tags_len;
 }
 
@@ -59,7 +59,7 @@ whole_size(size_t meta, bool segmented, size_t inline_size)
 size_t
 object_make_size(const struct object_parts *parts)
 {
-    return whole_size(parts->url.len + parts->variant.len + parts->final_url.len +
+    return whole_size(parts->url.len + parts->variant.len +
                           parts->fields.len + parts->tags.len,
                       parts->segmented, parts->inline_size);
 }
@@ -89,8 +89,7 @@ object_make(const struct object_parts *parts)
         .status = (uint16_t)parts->status,
         .url_len = (uint32_t)parts->url.len & 0x3ffffu,
         .variant_len = (uint32_t)parts->variant.len & 0x3fffu,
-        .final_url_len = (uint32_t)parts->final_url.len & 0x3ffffu,
-        .notes = parts->notes & 0x3fffu,
+        .notes = parts->notes,
         .fields_len = (uint32_t)parts->fields.len & 0x3ffffu,
         .tags_len = (uint32_t)parts->tags.len & 0x3fffu,
         .inline_size = parts->segmented ? 0 : parts->inline_size,
@@ -99,7 +98,6 @@ object_make(const struct object_parts *parts)
     };
     at = span_put(object->bytes, parts->url);
     at = span_put(at, parts->variant);
-    at = span_put(at, parts->final_url);
     at = span_put(at, parts->fields);
     span_put(at, parts->tags);
     if (parts->segmented)
@@ -373,7 +371,6 @@ object_compact(const struct object *object)
     struct object_parts parts = {
         .url = object_url(object),
         .variant = object_variant(object),
-        .final_url = object->final_url_len ? object_final_url(object) : span_of(NULL, 0),
         .fields = object_fields(object),
         .tags = object_tags(object),
         .status = object->status,

@@ -6,7 +6,7 @@
  * does not interpret, such as the field values that select a representation (RFC 9111, section
  * 4.1).
  *
- * The head (status, final URL, field lines) is complete before the first waiter is notified of it,
+ * The head (status, field lines) is complete before the first waiter is notified of it,
  * and does not change. The body grows: published bytes never move, and the published length only
  * grows and is read without a lock. A body whose length is known when the head arrives, and is at
  * most OBJECT_INLINE_MAX, is in the object's own allocation; any other body is a list of segments
@@ -51,10 +51,9 @@ struct object {
     _Atomic uint8_t state;       /* of enum object_state */
     bool segmented;              /* the body is a list of segments, not inline */
     uint16_t status;             /* the origin's status code; of a failure its number */
-    uint32_t url_len : 18;       /* at most OBJECT_MAX_META, as the next two */
+    uint32_t url_len : 18;       /* at most OBJECT_MAX_META, as fields_len */
     uint32_t variant_len : 14;   /* at most OBJECT_MAX_VARIANT */
-    uint32_t final_url_len : 18; /* 0: the same as the URL */
-    uint32_t notes : 14;         /* object_parts.notes */
+    uint32_t notes;              /* object_parts.notes */
     uint32_t fields_len : 18;
     uint32_t tags_len : 14;    /* at most OBJECT_MAX_TAG_BYTES */
     uint32_t inline_size;      /* bytes allocated for an inline body */
@@ -69,7 +68,7 @@ struct object {
     LIST_HEAD(, cache_fill)
     fills;        /* under the shard's lock, while the object is an entry's: the
                      versions that are being filled there, the newest first */
-    char bytes[]; /* URL, variant, final URL, field lines, tags; then the inline body and a zero
+    char bytes[]; /* URL, variant, field lines, tags; then the inline body and a zero
                      byte that is not part of it, or, aligned, the list of segments */
 };
 
@@ -163,18 +162,9 @@ object_variant(const struct object *object)
 }
 
 static inline struct span
-object_final_url(const struct object *object)
-{
-    return object->final_url_len ? span_of(object->bytes + object->url_len + object->variant_len,
-                                           object->final_url_len)
-                                 : object_url(object);
-}
-
-static inline struct span
 object_fields(const struct object *object)
 {
-    return span_of(object->bytes + object->url_len + object->variant_len + object->final_url_len,
-                   object->fields_len);
+    return span_of(object->bytes + object->url_len + object->variant_len, object->fields_len);
 }
 
 /* Words that name groups of objects (cache_purge_tag()), with one space between two. */
@@ -246,12 +236,11 @@ size_t object_size(const struct object *object);
 struct object_parts {
     struct span url;
     struct span variant;
-    struct span final_url; /* empty: the same as the URL */
     struct span fields;
     struct span tags;
     unsigned status;
-    unsigned notes; /* at most 14 bits about the field lines, for those that read them; not
-                       interpreted, 0 where none are made */
+    unsigned notes; /* bits about the field lines, for those that read them; not interpreted but by
+                       cache_request.stale_notes, 0 where none are made */
     bool segmented;
     uint32_t inline_size; /* if not segmented: the most bytes that its body can have */
     struct memory_account *account;

@@ -286,7 +286,7 @@ meets(const struct object *object, const struct cache_conditions *conditions, in
 
 struct object *
 shard_lookup(struct shard *shard, const struct cache_key *key,
-             const struct cache_conditions *conditions, int64_t now_us, struct entry **entry,
+             const struct cache_request *request, int64_t now_us, struct entry **entry,
              struct removed *victims)
 {
     struct call call = {.shard = shard, .victims = victims};
@@ -294,9 +294,10 @@ shard_lookup(struct shard *shard, const struct cache_key *key,
     struct entry *e = table_find(&shard->table, key->hash, key->url, key->variant);
 
     *entry = e;
-    if (!e || !entry_is_stored(e) || !object_is_fresh(e->object, now_us))
+    if (!e || !entry_is_stored(e) || !object_is_fresh(e->object, now_us) ||
+        e->object->notes & request->stale_notes)
         return NULL;
-    if (conditions && !meets(e->object, conditions, now_us))
+    if (request->conditions && !meets(e->object, request->conditions, now_us))
         return NULL;
     described = describe_page(shard, e, key->key);
     if (evictor_hit(&shard->evictor, e->node, &described, &hooks, &call))

@@ -71,13 +71,13 @@ void shard_move(struct shard *to, struct shard *from);
 struct entry *shard_make_entry(const struct shard *shard, struct object *object, uint32_t hash);
 
 /*
- * The object of this key that is fresh and meets the conditions (NULL: none), without a reference
+ * The object of this key that is fresh to the request and meets its conditions, without a reference
  * of its own, after the policy's access(); NULL if there is none, with the key's entry, or NULL, in
  * *entry; the policy does not see that. If the policy has a surplus afterwards, other pages are
  * evicted to `victims`.
  */
 struct object *shard_lookup(struct shard *shard, const struct cache_key *key,
-                            const struct cache_conditions *conditions, int64_t now_us,
+                            const struct cache_request *request, int64_t now_us,
                             struct entry **entry, struct removed *victims);
 
 /*

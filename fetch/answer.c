@@ -153,23 +153,6 @@ read_length(struct span value, int64_t *length)
 }
 
 /*
- * Adds the members of a Content-Encoding. None was asked for; more than one is refused as an
- * unknown one is, since each multiplies the work that a byte may cost.
- */
-static void
-read_codings(struct span value, enum coding *coding)
-{
-    struct span member;
-
-    while (http_next_member(&value, &member)) {
-        enum coding named = coding_parse(member);
-
-        if (named != CODING_IDENTITY)
-            *coding = *coding == CODING_IDENTITY ? named : CODING_UNKNOWN;
-    }
-}
-
-/*
  * None was asked for but chunked, which every recipient of HTTP/1.1 takes (RFC 9112 section 7.4).
  * HTTP/1.0 does not know the field (section 6.1), HTTP/2 forbids it (RFC 9113 section 8.2.2).
  */
@@ -196,20 +179,14 @@ read_field(struct answer_head *head, unsigned version, struct span name, struct 
     } else if (http_name_is(name, "Connection")) {
         if (!http_connection_options_add(options, value))
             return "its Connection field names too many others";
-    } else if (http_name_is(name, "Content-Encoding")) {
-        read_codings(value, &head->coding);
     } else if (http_name_is(name, "WWW-Authenticate") || http_name_is(name, "Proxy-Authenticate")) {
         head->binds = head->binds || headers_bind_connection(value);
-    } else if (http_name_is(name, "Location") && value.len && !head->location) {
-        head->location = strndup(value.ptr, value.len);
-        if (!head->location)
-            return out_of_memory;
     }
     return NULL;
 }
 
 static const char *
-interpret(struct answer_head *head, unsigned version, struct span lines, bool undecoded,
+interpret(struct answer_head *head, unsigned version, struct span lines,
           struct http_connection_options *options)
 {
     struct span line, name, value;
@@ -222,14 +199,9 @@ interpret(struct answer_head *head, unsigned version, struct span lines, bool un
         if (malformed)
             return malformed;
     }
-    if (undecoded)
-        head->coding = CODING_IDENTITY;
     /* The chunks count (RFC 9112 section 6.3). */
     head->ambiguous = head->chunked && head->content_length >= 0;
     if (head->chunked)
-        head->content_length = -1;
-    head->stated_length = head->content_length;
-    if (head->coding != CODING_IDENTITY)
         head->content_length = -1;
     return NULL;
 }
@@ -243,9 +215,7 @@ goes_on(const struct answer_head *head, unsigned status, struct span name,
     /* Without its challenge a 407 says nothing: RFC 9110 section 15.5.8. */
     if (headers_is_proxy_field(name))
         return status == 407 && http_name_is(name, "Proxy-Authenticate");
-    if (http_name_is(name, "Content-Length"))
-        return head->content_length >= 0;
-    return head->coding == CODING_IDENTITY || !http_name_is(name, "Content-Encoding");
+    return !http_name_is(name, "Content-Length") || head->content_length >= 0;
 }
 
 static const char *
@@ -272,19 +242,19 @@ select_fields(struct answer_head *head, unsigned status, struct span lines,
 
 const char *
 answer_head_read(struct answer_head *head, const struct status_line *status, struct span lines,
-                 bool undecoded, bool *no_memory)
+                 bool *no_memory)
 {
     struct http_connection_options options = {.count = 0};
     const char *malformed;
     struct buf plain;
 
-    *head = (struct answer_head){.content_length = -1, .stated_length = -1};
+    *head = (struct answer_head){.content_length = -1};
     /* A bare LF makes a line longer by a byte. */
     buf_init(&head->fields, 2 * lines.len + 2);
     buf_init(&plain, 2 * lines.len + 2);
     malformed = normalise(lines, &plain);
     if (!malformed)
-        malformed = interpret(head, status->version, buf_span(&plain), undecoded, &options);
+        malformed = interpret(head, status->version, buf_span(&plain), &options);
     if (!malformed)
         malformed = select_fields(head, status->status, buf_span(&plain), &options);
     buf_free(&plain);
@@ -296,8 +266,6 @@ void
 answer_head_free(struct answer_head *head)
 {
     buf_free(&head->fields);
-    free(head->location);
-    head->location = NULL;
 }
 
 /* ---- the order of its parts ------------------------------------------------------------------ */

@@ -1,6 +1,6 @@
 /*
  * The head of an answer: its status line, what its fields say about the framing (RFC 9112 section
- * 6) and the coding of the body, and which of its lines go on to clients.
+ * 6), and which of its lines go on to clients.
  *
  * A head whose framing could be read in two ways is refused, or else its answer is not to be stored
  * and its connection not to be used again: libcurl reads the framing too, and takes the last of two
@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "http/coding.h"
 
 struct status_line {
     unsigned version; /* 10 for HTTP/1.0, 11, 20 */
@@ -28,30 +27,24 @@ bool status_has_body(unsigned status);
 
 struct answer_head {
     struct buf fields;      /* owned: the lines that go on, each ended by CR LF */
-    char *location;         /* owned: of the first Location that says something, or NULL */
-    int64_t content_length; /* of the body as it will come; -1: not stated, decoded, or void
-                               beside a Transfer-Encoding */
-    int64_t stated_length;  /* of the bytes on the wire, decoded or not; -1 likewise */
+    int64_t content_length; /* -1: not stated, or void beside a Transfer-Encoding */
     bool chunked;           /* the body comes in chunks */
     bool binds;             /* it challenges by a scheme that authenticates a connection */
     bool ambiguous;         /* both a Content-Length and a Transfer-Encoding frame the body */
-    enum coding coding; /* of the content, to be decoded; CODING_UNKNOWN also for more than one */
 };
 
 /*
  * Reads the field lines (without the status line) as they came with a message of this status and
  * version, interim ones included: folded lines are unfolded (RFC 9112 section 5.2), blanks before
  * the colon removed (section 5.1), control characters but NUL and CR blanked out (RFC 9110
- * section 5.5), hop-by-hop fields dropped (RFC 9110 section 7.6.1), as are Content-Length and
- * Content-Encoding where the body is decoded on the way, fields for proxies other than the
- * challenge of a 407, and a Content-Length of a response whose
- * status forbids it (RFC 9110 section 8.6). One Content-Length goes on, in decimal without zeros in
- * front. With `undecoded` it never is, and its coding is not looked at. Returns NULL, or a static
- * sentence on what is malformed beyond repair, or out of memory
- * (*no_memory set). *head is to be freed in any case.
+ * section 5.5), hop-by-hop fields dropped (RFC 9110 section 7.6.1), as are fields for proxies other
+ * than the challenge of a 407, and a Content-Length of a response whose status forbids it (RFC 9110
+ * section 8.6). One Content-Length goes on, in decimal without zeros in front. Returns NULL, or a
+ * static sentence on what is malformed beyond repair, or out of memory (*no_memory set). *head is to
+ * be freed in any case.
  */
 const char *answer_head_read(struct answer_head *head, const struct status_line *status,
-                             struct span lines, bool undecoded, bool *no_memory);
+                             struct span lines, bool *no_memory);
 
 void answer_head_free(struct answer_head *head);
 

@@ -1,16 +1,15 @@
 /*
  * The body of an answer, from the bytes on the wire to those that go on: the chunked framing of
- * HTTP/1.1 is checked and taken off, and one content coding undone. libcurl follows the framing as
- * well, to find the end of the message, but is more lenient than RFC 9112 section 7.1.
+ * HTTP/1.1 is checked and taken off. libcurl follows the framing as well, to find the end of the
+ * message, but is more lenient than RFC 9112 section 7.1.
  *
- * One thread; allocates only the decoder of a coding.
+ * One thread; allocates nothing.
  */
 #ifndef SUNPROXY_FETCH_BODY_H
 #define SUNPROXY_FETCH_BODY_H
 
 #include "fetch/fetch.h"
 #include "http/chunked.h"
-#include "http/coding.h"
 
 enum body_step {
     BODY_WANTS,     /* all input is used up */
@@ -27,35 +26,25 @@ typedef enum fetch_flow body_taker(void *context, const void *bytes, size_t len)
 struct body {
     bool chunked;
     struct chunked chunks;
-    enum coding coding;
-    struct decoder *decoder; /* owned; NULL: nothing is decoded */
-    uint64_t coded;          /* bytes that the decoder has used */
-    bool unfinished;         /* the decoder may make more of the input that it has */
-    const char *reason;      /* static */
+    const char *reason; /* static */
 };
 
-/*
- * A body that comes chunked or not, in this coding (not CODING_UNKNOWN), with at most these bytes
- * and lines of trailers. False without memory.
- */
-bool body_init(struct body *body, bool chunked, enum coding coding, uint32_t max_trailer_bytes,
+/* A body that comes chunked or not, with at most these bytes and lines of trailers. */
+void body_init(struct body *body, bool chunked, uint32_t max_trailer_bytes,
                uint32_t max_trailer_lines);
-
-/* Harmless on a zeroed one, which is a body neither chunked nor coded. */
-void body_free(struct body *body);
 
 /*
  * Reads on in *input, which is moved behind what was used, and hands what it holds to `take`.
- * *allowance is lowered by the bytes handed on and by those used; at zero reading stops.
+ * *allowance is lowered by the bytes handed on; at zero reading stops.
  */
 enum body_step body_read(struct body *body, struct span *input, size_t *allowance, body_taker *take,
                          void *context);
 
 /*
- * Has all of the body been read, which has `stated_length` bytes on the wire (-1: not stated), of
- * which `received` have come? False if only the end of the connection would show it.
+ * Has all of the body been read, which has `length` bytes (-1: not stated), of which `received`
+ * have come? False if only the end of the connection would show it.
  */
-bool body_is_complete(const struct body *body, int64_t stated_length, uint64_t received);
+bool body_is_complete(const struct body *body, int64_t length, uint64_t received);
 
 /* The input has ended. NULL if the body may end here, or else what it lacks, static. */
 const char *body_end(const struct body *body);

@@ -1,7 +1,11 @@
 #include "fetch/deadline.h"
 
-int64_t
-deadline_of_all(const struct fetch *fetch)
+/*
+ * The end of the whole fetch: the total limit and the pauses that are over. INT64_MAX: there is
+ * none any more.
+ */
+static int64_t
+find_end(const struct fetch *fetch)
 {
     if (fetch->consumer.request->flags & REQUEST_STREAMS && fetch->stage == FETCH_TRANSFER &&
         fetch->transfer.stage == TRANSFER_BODY)
@@ -30,7 +34,6 @@ find_transfer_deadline(const struct fetch *fetch, const char **what)
         *what = "waiting for more of the headers";
         return fetch->transfer.last_byte_us + config->stall_timeout_us;
     case TRANSFER_BODY:
-    case TRANSFER_REDIRECT:
     case TRANSFER_COMPLETE:
         break;
     }
@@ -42,7 +45,7 @@ int64_t
 deadline_find(const struct fetch *fetch, const char **what)
 {
     const struct fetch_config *config = &fetch->loop->settings.config;
-    int64_t end = deadline_of_all(fetch);
+    int64_t end = find_end(fetch);
     int64_t due = end;
 
     /* Due at once, also if its consumer begins a pause before the loop has ended it. */

@@ -13,10 +13,4 @@
  */
 int64_t deadline_find(const struct fetch *fetch, const char **what);
 
-/*
- * The end of the whole fetch: the total limit and the pauses that are over. INT64_MAX: there is
- * none any more.
- */
-int64_t deadline_of_all(const struct fetch *fetch);
-
 #endif

@@ -14,6 +14,7 @@
 
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/clients.h"
 #include "base/memory_account.h"
 #include "base/span.h"
@@ -34,7 +35,6 @@ enum fetch_error {
     FETCH_TIMED_OUT,
     FETCH_ORIGIN_BROKE,
     FETCH_TOO_LARGE,
-    FETCH_BAD_REDIRECT,
     FETCH_OVERLOADED,
     FETCH_STOPPING,
     FETCH_INTERNAL,
@@ -63,11 +63,10 @@ fetch_is_disconnected(enum fetch_error error)
 
 /*
  * What a transfer is charged while it has its turn (MEMORY_FETCHES): libcurl's handle and buffer
- * for reading (64 KiB), the connection with TLS, a decoder, the answer's head. The window of a
- * decoder is charged beside it as the body grows (coding_window()), and FETCH_BUFFER_BYTES for
- * each buffer that not all transfers have: for sending a body that is supplied, and for what
- * libcurl holds of the answer in a pause. A transfer for which there is no memory ends with
- * FETCH_OVERLOADED; a pause is charged in any case.
+ * for reading (64 KiB), the connection with TLS, the answer's head. FETCH_BUFFER_BYTES are charged
+ * beside it for each buffer that not all transfers have: for sending a body that is supplied, and
+ * for what libcurl holds of the answer in a pause. A transfer for which there is no memory ends
+ * with FETCH_OVERLOADED; a pause is charged in any case.
  */
 #define FETCH_BYTES 163840u
 #define FETCH_BUFFER_BYTES 65536u
@@ -87,12 +86,9 @@ struct fetch_queued {
     const char *origin; /* "https://example.com:443" */
 };
 
-/* More than gzip and deflate can make of a byte (1,032); br and zstd make any number. */
-#define FETCH_MAX_RATIO 1100u
-
 /*
- * Only max_waiting, max_active_per_client, max_idle_per_origin, max_queued, max_redirects,
- * reserved_descriptors, max_body, pause_timeout_us and dns_ttl_us may be zero; no time is over a
+ * Only max_waiting, max_active_per_client, max_idle_per_origin, max_queued, reserved_descriptors,
+ * max_body, pause_timeout_us and dns_ttl_us may be zero; no time is over a
  * week.
  */
 struct fetch_config {
@@ -116,13 +112,12 @@ struct fetch_config {
                                      after its answer. Not of HTTP/2, which are shared */
     unsigned max_queued;          /* not begun; over it the client with the most of them gets
                                      FETCH_DISPLACED for its last */
-    unsigned max_redirects;
     unsigned resolver_threads;
     unsigned reserved_descriptors; /* the last ones below the limit, not used (descriptors.h) */
-    uint64_t max_body;             /* decoded bytes; see REQUEST_STREAMS */
+    uint64_t max_body;             /* see REQUEST_STREAMS */
     uint32_t max_headers; /* bytes of a response's heads, interim ones included, and trailers */
     int64_t resolve_timeout_us;
-    int64_t connect_timeout_us;    /* TCP and TLS, each hop */
+    int64_t connect_timeout_us;    /* TCP and TLS */
     int64_t first_byte_timeout_us; /* from the request sent to the first byte of the answer */
     int64_t stall_timeout_us;      /* without a byte of either body */
     int64_t total_timeout_us;      /* everything, waiting for a turn included, pauses excluded;
@@ -135,7 +130,6 @@ struct fetch_config {
      * names are its to resolve. The environment's proxies are never used.
      */
     const char *upstream_proxy;
-    const char *user_agent;
     /*
      * "HOST:PORT:HOST:PORT" as curl's, NULL-ended; or NULL. The address of the second host needs no
      * permission when it is reached by that rule.
@@ -176,9 +170,8 @@ void fetch_config_default(struct fetch_config *config);
  * a host); the method, which is not CONNECT, nor HEAD or TRACE with a body; and the lines: of RFC
  * 9110 section 5, at most 65,536 bytes, none that belongs to the connection or to the fetcher
  * (Host, Connection, Content-Length, Transfer-Encoding, TE, Expect, Upgrade, Proxy-*, ...).
- * Content-Encoding needs a body, and Accept-Encoding needs REQUEST_RAW. FETCH_OK, or
- * FETCH_BAD_URL, FETCH_BAD_METHOD or FETCH_BAD_HEADERS with a sentence in `why`. fetcher_submit()
- * checks the same. [any thread]
+ * Content-Encoding needs a body. FETCH_OK, or FETCH_BAD_URL, FETCH_BAD_METHOD or FETCH_BAD_HEADERS
+ * with a sentence in `why`. fetcher_submit() checks the same. [any thread]
  */
 enum fetch_error fetch_check_request(const struct request *request, struct span fields, char *why,
                                      size_t why_size);
@@ -188,20 +181,14 @@ enum fetch_error fetch_check_request(const struct request *request, struct span 
 /* The head of the final response. Spans are valid during the call-back. */
 struct fetch_head {
     unsigned status;
-    struct span final_url;  /* that of the request if no redirect was followed */
-    struct span headers;    /* field lines, each ended by CR LF, without hop-by-hop ones, and
-                               without Content-Encoding and Content-Length where the body is
-                               decoded */
+    struct span headers;    /* field lines, each ended by CR LF, without hop-by-hop ones */
     int64_t content_length; /* bytes that body() will get, as the origin states them; 0 for HEAD,
                                204 and 304; -1: unknown */
     bool no_store;          /* another recipient may read its framing in another way */
     bool is_1_0;            /* it came in HTTP/1.0 */
 };
 
-/*
- * The head of one response on the way to the final one, or of the final one itself, as it came.
- * Spans are valid during the call-back.
- */
+/* The head of the final response of an attempt, as it came. Spans are valid during the call-back. */
 struct fetch_hop {
     unsigned status;
     struct span lines; /* field lines as the origin sent them, not one dropped or unfolded */
@@ -250,8 +237,7 @@ struct fetch_sink {
     struct span (*fields)(void *context);
     /* The fetch has its turn, and the account is charged for it next. NULL: not wanted. */
     void (*begin)(void *context);
-    /* For each response, redirects included, before head() is called for the final one. NULL: not
-     * wanted. */
+    /* For each response, before head() is called for it. NULL: not wanted. */
     void (*hop)(void *context, const struct fetch_hop *hop);
     /*
      * For each interim response but 100, before the final one: 102, 103 and any other 1xx (RFC 9110
@@ -354,6 +340,15 @@ void fetcher_get_stats(struct fetcher *fetcher, struct fetch_stats *stats);
  * ("user:word@host"), or FETCH_BAD_URL with a sentence in `why`. [any thread]
  */
 enum fetch_error fetch_check_url(struct span url, bool *has_user, char *why, size_t why_size);
+
+/*
+ * Appends the URL to which a Location field leads from `url` (RFC 9110 section 10.2.2), without dot
+ * segments (RFC 3986 section 5.2.4) and with what should have been encoded encoded, as browsers do.
+ * *same_origin: is it of the origin of `url` (RFC 6454 section 5)? FETCH_OK, FETCH_BAD_URL or
+ * FETCH_INTERNAL with a sentence in `why`, and then nothing is appended. [any thread]
+ */
+enum fetch_error fetch_follow(struct span url, struct span location, struct buf *next,
+                              bool *same_origin, char *why, size_t why_size);
 
 /*
  * http_normal_url() and http_normal_prefix(), also for spellings that only libcurl's parser takes:

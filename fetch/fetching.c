@@ -86,14 +86,8 @@ end_attempt(struct fetch *f)
     end_hold(f);
     if (f->charged)
         memory_uncharge(loop->settings.config.memory, MEMORY_FETCHES, f->charged);
-    for (unsigned i = 0; i < f->redirects; i++)
-        free(f->visited[i]);
-    free(f->visited);
-    f->visited = NULL;
-    f->redirects = 0;
     f->charged = 0;
     f->held_us = 0;
-    f->left_origin = false;
 }
 
 /* The attempt waits for nothing any more. */
@@ -174,15 +168,6 @@ finish_with(struct fetch *f, enum fetch_error error, const char *format, ...)
     fetching_finish(f, error, sentence);
 }
 
-static void
-deny(struct fetch *f, const char *reason)
-{
-    if (f->redirects)
-        finish_with(f, FETCH_BAD_REDIRECT, "the redirect was %s", reason);
-    else
-        fetching_finish(f, FETCH_DENIED, reason);
-}
-
 /* ---- time limits --------------------------------------------------------------------- */
 
 static void
@@ -255,13 +240,6 @@ fetching_init(struct fetch_loop *loop)
 
 /* ---- the way to its connection ------------------------------------------------------ */
 
-/* What final_url says: the URL of the request, unless a redirect led elsewhere. */
-static struct span
-current_url(const struct fetch *f)
-{
-    return f->redirects ? span_str(f->target.text) : f->consumer.request->url;
-}
-
 static bool
 charge(struct fetch *f)
 {
@@ -277,19 +255,18 @@ charge(struct fetch *f)
 static bool
 start_transfer(struct fetch *f, struct resolved *addresses)
 {
-    struct transfer_hop hop = {
+    struct transfer_order order = {
         .target = &f->target,
         .route = &f->route,
         .addresses = addresses,
-        .fields = {.fields = fields_of(f), .credentials = !f->left_origin},
-        .final_url = current_url(f),
+        .fields = {.fields = fields_of(f)},
     };
     struct attempt_text text;
 
     /* To an upstream proxy the URL is the target. */
-    if (!f->left_origin && (!f->route.proxied || f->target.https))
-        hop.fields.host = attempt_host(f->consumer.request, &text);
-    return transfer_start(&f->transfer, &f->loop->place, &f->consumer, &hop);
+    if (!f->route.proxied || f->target.https)
+        order.fields.host = attempt_host(f->consumer.request, &text);
+    return transfer_start(&f->transfer, &f->loop->place, &f->consumer, &order);
 }
 
 static void
@@ -341,9 +318,10 @@ connect_to_permitted(struct fetch *f, struct resolved *addresses)
     if (!kept) {
         fetching_finish(f, FETCH_INTERNAL, "out of memory");
     } else if (kept->count == 0) {
-        deny(f,
-                     sentence_refuse(sentence, sizeof(sentence), f->loop->settings.config.addresses,
-                                     f->route.host, &addresses->list[0]));
+        fetching_finish(f, FETCH_DENIED,
+                        sentence_refuse(sentence, sizeof(sentence),
+                                        f->loop->settings.config.addresses, f->route.host,
+                                        &addresses->list[0]));
     } else {
         connect_to(f, kept);
     }
@@ -365,16 +343,15 @@ fetching_take_addresses(struct fetch *f)
         connect_to_permitted(f, addresses);
 }
 
-/* Has the operator chosen where this hop leads? */
+/* Has the operator chosen where the request leads? */
 static bool
 is_configured(const struct fetch *f)
 {
-    return (f->consumer.request->route || f->consumer.request->flags & REQUEST_CONFIGURED) &&
-           !f->left_origin;
+    return f->consumer.request->route || f->consumer.request->flags & REQUEST_CONFIGURED;
 }
 
 static void
-start_hop(struct fetch *f)
+start_attempt(struct fetch *f)
 {
     struct fetch_loop *loop = f->loop;
     const struct settings *settings = &loop->settings;
@@ -390,7 +367,7 @@ start_hop(struct fetch *f)
         snprintf(sentence, sizeof(sentence),
                  "refused: port %u of %s is for another protocol (allow it with --allow-port %u)",
                  f->target.port, f->target.host, f->target.port);
-        deny(f, sentence);
+        fetching_finish(f, FETCH_DENIED, sentence);
         return;
     }
     /* Behind a proxy a name is the proxy's to resolve, but an address can be checked here. */
@@ -398,7 +375,8 @@ start_hop(struct fetch *f)
         !address_policy_permits(settings->config.addresses, &f->target.address.any)) {
         char sentence[SENTENCE_MAX];
 
-        deny(f, sentence_refuse(sentence, sizeof(sentence), settings->config.addresses,
+        fetching_finish(f, FETCH_DENIED,
+                        sentence_refuse(sentence, sizeof(sentence), settings->config.addresses,
                                         f->target.host, &f->target.address));
         return;
     }
@@ -426,33 +404,7 @@ start_hop(struct fetch *f)
     }
 }
 
-/* ---- redirects ----------------------------------------------------------------------- */
-
-static bool
-was_visited(const struct fetch *f, const char *url)
-{
-    for (unsigned i = 0; i < f->redirects; i++)
-        if (strcmp(f->visited[i], url) == 0)
-            return true;
-    return strcmp(f->target.text, url) == 0;
-}
-
-/* Moves on to `next`, whose content it takes. False without memory. */
-static bool
-move_on(struct fetch *f, struct target *next)
-{
-    char **longer = realloc(f->visited, (f->redirects + 1) * sizeof(*longer));
-
-    if (!longer)
-        return false;
-    f->visited = longer;
-    f->visited[f->redirects++] = f->target.text;
-    f->target.text = NULL;
-    target_free(&f->target);
-    f->target = *next;
-    *next = (struct target){0};
-    return true;
-}
+/* ---- the queue ------------------------------------------------------------------------- */
 
 /* It has been queued: reports if it cannot begin now. */
 static void
@@ -474,7 +426,7 @@ report_wait(const struct fetch *f)
                                               .origin = f->target.origin});
 }
 
-/* Queues a hop to f->target. */
+/* Queues an attempt at f->target. */
 static void
 wait_for_turn(struct fetch *f)
 {
@@ -486,48 +438,7 @@ wait_for_turn(struct fetch *f)
     enter_stage(f, FETCH_QUEUED);
 }
 
-static void
-redirect(struct fetch *f)
-{
-    struct fetch_loop *loop = f->loop;
-    unsigned max = loop->settings.config.max_redirects;
-    struct target next;
-    char why[256], host[HOST_MAX + 1];
-    enum fetch_error error;
-
-    snprintf(host, sizeof(host), "%s", f->target.host);
-    error = target_follow(&next, &f->target, f->transfer.head.location, why, sizeof(why));
-    if (error) {
-        finish_with(f, error == FETCH_BAD_URL ? FETCH_BAD_REDIRECT : error,
-                            "%s redirects to \"%.100s\": %s", host, f->transfer.head.location, why);
-        return;
-    }
-    if (was_visited(f, next.text)) {
-        finish_with(f, FETCH_BAD_REDIRECT, "redirected in a circle, back to %.300s",
-                            next.text);
-        target_free(&next);
-        return;
-    }
-    if (f->redirects >= max) {
-        finish_with(f, FETCH_BAD_REDIRECT, "redirected more than %u times, last by %s", max,
-                            host);
-        target_free(&next);
-        return;
-    }
-    leave_paused(f);
-    transfer_clear(&f->transfer);
-    /* What the client sent for one origin is no other's business (RFC 9110 section 15.4). */
-    if (strcmp(next.origin, f->target.origin) != 0)
-        f->left_origin = true;
-    if (!move_on(f, &next)) {
-        target_free(&next);
-        fetching_finish(f, FETCH_INTERNAL, "out of memory");
-        return;
-    }
-    /* The next hop waits for a connection and an answer again, so it needs another kind of slot. */
-    queue_remove(loop->queue, &f->item);
-    wait_for_turn(f);
-}
+/* ---- results ---------------------------------------------------------------------------- */
 
 /* Hands the socket over. */
 static void
@@ -560,16 +471,9 @@ fetching_take_result(struct fetch *f, CURLcode code)
             fetching_finish(f, FETCH_INTERNAL, "out of memory");
         return;
     }
-    /* The rest of a redirect's answer is of no interest, be it broken or endless. */
-    if (f->transfer.stage == TRANSFER_REDIRECT) {
-        redirect(f);
-        return;
-    }
     error = transfer_evaluate(&f->transfer, code);
     if (!error && f->consumer.request->flags & REQUEST_CONNECT_ONLY)
         finish_connected(f);
-    else if (error == FETCH_DENIED)
-        deny(f, f->transfer.sentence);
     else
         fetching_finish(f, error, f->transfer.sentence);
 }
@@ -637,15 +541,14 @@ fetching_start_next(struct fetch_loop *loop)
     while ((item = queue_next(loop->queue))) {
         struct fetch *f = container_of(item, struct fetch, item);
 
-        if (f->redirects == 0)
-            atomic_fetch_add_explicit(&loop->started, 1, memory_order_relaxed);
-        start_hop(f);
+        atomic_fetch_add_explicit(&loop->started, 1, memory_order_relaxed);
+        start_attempt(f);
     }
     while (queue_queued(loop->queue) > loop->settings.config.max_queued)
         displace(loop);
 }
 
-/* Queues the first hop of an attempt. */
+/* Queues it. */
 static void
 begin_attempt(struct fetch *f)
 {
@@ -698,9 +601,6 @@ fetching_check_time(struct fetch *f, int64_t now_us)
         fetching_take_result(f, CURLE_OK);
     else if (due > now_us)
         timers_arm(&f->loop->timers, &f->timer, due);
-    else if (f->stage == FETCH_TRANSFER && f->transfer.stage == TRANSFER_REDIRECT &&
-             deadline_of_all(f) > now_us)
-        redirect(f);
     else
         finish_with(f, is_unconnected(f) ? FETCH_CONNECT_TIMED_OUT : FETCH_TIMED_OUT,
                             "%s: %s took too long", f->target.host, what);

@@ -1,6 +1,6 @@
 /*
- * A fetch from its submission to its end: waiting for its turn, hop after hop through resolving,
- * connecting and receiving, redirects, time limits. The fetcher's loop drives it.
+ * A fetch from its submission to its end: waiting for its turn, resolving, connecting and
+ * receiving, attempt after attempt, time limits. The fetcher's loop drives it.
  *
  * Everything here happens on the fetcher's thread, and never from inside libcurl.
  */
@@ -17,7 +17,7 @@
 
 /*
  * SUBMITTED -taken from the inbox-> QUEUED -its turn-> RESOLVING or TRANSFER
- * RESOLVING -addresses-> TRANSFER; TRANSFER -redirect, another attempt-> QUEUED
+ * RESOLVING -addresses-> TRANSFER; TRANSFER -another attempt-> QUEUED
  * any -end-> freed
  */
 enum fetch_stage {
@@ -48,12 +48,9 @@ struct fetch {
     TAILQ_ENTRY(fetch) paused_link; /* in loop->paused while the transfer is WAITING */
     int64_t held_since_us;          /* since when the consumer pauses it; 0: it does not */
     int64_t held_us;                /* in earlier pauses */
-    struct target target;           /* of this hop */
+    struct target target;           /* of this attempt */
     struct route route;
-    char **visited; /* the URLs of earlier hops, owned */
-    unsigned redirects;
-    bool left_origin; /* a redirect led away from the origin of the request */
-    size_t charged;   /* to settings.config.memory, for its transfer */
+    size_t charged; /* to settings.config.memory, for its transfer */
 };
 
 /* Is its answer complete, though not its request? */
@@ -118,7 +115,7 @@ void fetching_take_addresses(struct fetch *fetch);
 /* Begins the next turn: lets all transfers go on that paused in the last one. */
 void fetching_resume_paused(struct fetch_loop *loop);
 
-/* libcurl is done with its hop. */
+/* libcurl is done with its transfer. */
 void fetching_take_result(struct fetch *fetch, CURLcode code);
 
 /* Its timer has come due: ends it, or arms the timer anew. */

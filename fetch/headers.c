@@ -31,8 +31,6 @@ bad_headers(char *why, size_t why_size, const char *reason)
 static bool
 is_allowed(const struct request *request, struct span name)
 {
-    if (http_name_is(name, "Accept-Encoding"))
-        return request->flags & REQUEST_RAW;
     if (http_name_is(name, "Content-Encoding"))
         return request->body.kind != REQUEST_BODY_NONE;
     return !http_name_is_one_of(name, reserved) && !headers_is_proxy_field(name);
@@ -139,24 +137,22 @@ append_field(struct curl_slist **list, struct span name, struct span value)
 }
 
 bool
-headers_to_list(const struct request *request, const struct headers_for *hop,
+headers_to_list(const struct request *request, const struct headers_for *sent,
                 struct curl_slist **list)
 {
-    static const char *const secrets[] = {"Authorization", "Cookie", NULL};
     static const char *const accept[] = {"Accept", NULL};
-    struct span headers = hop->fields;
+    struct span headers = sent->fields;
     struct span line, name, value;
     bool ok = true;
 
     *list = NULL;
     while (ok && http_next_line(&headers, &line))
-        if (http_split_field(line, &name, &value) &&
-            (hop->credentials || !http_name_is_one_of(name, secrets)))
+        if (http_split_field(line, &name, &value))
             ok = append_field(list, name, value);
-    if (ok && hop->host.len)
-        ok = append_field(list, span_str("Host"), hop->host);
+    if (ok && sent->host.len)
+        ok = append_field(list, span_str("Host"), sent->host);
     /* Or libcurl accepts all. */
-    if (ok && (request->flags & REQUEST_RAW) && !headers_have(hop->fields, accept))
+    if (ok && !headers_have(sent->fields, accept))
         ok = append(list, "Accept:");
     /* Or libcurl expects 100 (Continue) before it sends a body that is long or of unknown length.
      */

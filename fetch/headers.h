@@ -15,16 +15,15 @@
 enum fetch_error headers_check(const struct request *request, struct span fields, char *why,
                                size_t why_size);
 
-/* What a hop is sent. */
+/* What a server is sent. */
 struct headers_for {
     struct span fields;
     struct span host; /* the value of Host; empty: that of the URL */
-    bool credentials; /* Authorization and Cookie of the fields */
 };
 
 /* The lines of a request as libcurl wants them, to be freed with curl_slist_free_all(). False
  * without memory. */
-bool headers_to_list(const struct request *request, const struct headers_for *hop,
+bool headers_to_list(const struct request *request, const struct headers_for *sent,
                      struct curl_slist **list);
 
 /* Is there a field of one of these names, which NULL ends? */

@@ -318,8 +318,7 @@ attempt_counts(struct attempt *attempt, const struct request *request, unsigned 
 {
     char reason[32];
 
-    /* After a redirect it may be another origin's. */
-    if (!request->route || attempt->stage == ATTEMPT_COUNTS)
+    if (!request->route)
         return true;
     attempt->stage = ATTEMPT_COUNTS;
     if (!is_failure(status)) {
@@ -403,10 +402,11 @@ attempt_url(const struct attempt *attempt, const struct request *request, struct
 {
     struct span path;
 
+    const struct span url = request_fetched_url(request);
+
     if (!request->route)
-        return request->url;
-    (void)origin_route_client(fetch_normal_url(request->url, text->client, sizeof(text->client)),
-                              &path);
+        return url;
+    (void)origin_route_client(fetch_normal_url(url, text->client, sizeof(text->client)), &path);
     return span_of(text->url, origin_route_write_url(request->route, attempt->choice.member, path,
                                                      text->url, sizeof(text->url)));
 }
@@ -416,6 +416,7 @@ attempt_host(const struct request *request, struct attempt_text *text)
 {
     if (!request->route)
         return span_of(NULL, 0);
-    return origin_route_host(request->route,
-                             fetch_normal_url(request->url, text->client, sizeof(text->client)));
+    return origin_route_host(request->route, fetch_normal_url(request_fetched_url(request),
+                                                              text->client,
+                                                              sizeof(text->client)));
 }

@@ -29,14 +29,15 @@ copy(char **end, struct span from)
 size_t
 request_size(const struct request *request, struct span url)
 {
-    return sizeof(struct kept) + request->method_name.len + url.len + request->fields.len;
+    return sizeof(struct kept) + request->method_name.len + url.len + request->target.len +
+           request->fields.len;
 }
 
 const struct request *
 request_keep(const struct request *request, struct span url, struct client *client,
              struct memory_account *account)
 {
-    size_t size = sizeof(struct kept) + request->method_name.len + url.len + request->fields.len;
+    size_t size = request_size(request, url);
     struct kept *kept;
     char *end;
 
@@ -58,6 +59,7 @@ request_keep(const struct request *request, struct span url, struct client *clie
     kept->request.client = client_retain(client);
     kept->request.method_name = copy(&end, request->method_name);
     kept->request.url = copy(&end, url);
+    kept->request.target = copy(&end, request->target);
     kept->request.fields = copy(&end, request->fields);
     return &kept->request;
 }

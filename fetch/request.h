@@ -20,26 +20,17 @@
 
 struct origin_route;
 
-/* Without any flag redirects are followed, and the body is decoded, bounded and not paused. */
+/* Without any flag the body is bounded and not paused. */
 enum request_flags {
     /*
-     * The response is HTTP's, and redirects are responses like any other. The body is delivered in
-     * the content coding in which the origin sent it, and the head's fields keep Content-Encoding
-     * and Content-Length. Accept-Encoding, Accept and User-Agent are the request's to give; without
-     * one none is sent. The framing (chunked) is checked and removed all the same. Bytes beyond a
-     * stated length are dropped, and their connection is closed; without this flag they are
-     * FETCH_ORIGIN_BROKE. So are a 206 to a request without Range and a 304 to one without a
-     * condition, which are responses like any other with this flag.
-     *
-     * Without it redirects are followed, but not those of requests with a body or with a method
-     * other than GET and HEAD, which are not repeated elsewhere unasked (RFC 9110 section 15.4).
+     * The front follows redirects itself, and gives its client the response behind them: a redirect
+     * that has a Location is not counted as a response.
      */
-    REQUEST_RAW = 1u << 0,
+    REQUEST_FOLLOWS = 1u << 0,
     /*
      * The response is read from its head on, and its consumer bounds the body: max_body does not,
-     * and total_timeout_us ends with the head, so that stall_timeout_us is its only time limit. A
-     * body that is decoded and larger than max_body may have FETCH_MAX_RATIO bytes for each that
-     * came. head() and body() may return FETCH_PAUSE, so the fetch uses HTTP/1.1: no libcurl pauses
+     * and total_timeout_us ends with the head, so that stall_timeout_us is its only time limit.
+     * head() and body() may return FETCH_PAUSE, so the fetch uses HTTP/1.1: no libcurl pauses
      * streams of HTTP/2 safely (docs/FETCH.md, "Pauses").
      */
     REQUEST_STREAMS = 1u << 1,
@@ -57,7 +48,7 @@ enum request_flags {
     REQUEST_WHOLE_SERVER = 1u << 3,
     /*
      * The operator has configured the URL, as that of a member of a row: its address and its port
-     * need no permission. Those that a redirect leads to do, unless they are of the same origin.
+     * need no permission.
      */
     REQUEST_CONFIGURED = 1u << 4,
     /* The origin's owner runs this proxy, as in front of a server: CDN-Cache-Control (RFC 9213) is
@@ -65,6 +56,14 @@ enum request_flags {
     REQUEST_OWNED = 1u << 5,
     /* The response is fetched from the origin, and not stored. */
     REQUEST_NO_STORE = 1u << 6,
+    /* Fields of the client's own are among `fields`, so the response is for this client alone. */
+    REQUEST_OWN_FIELDS = 1u << 7,
+    /*
+     * The client knows nothing of freshness, as those of RPC: a response that states no lifetime is
+     * fresh until it is evicted, and one of at most max_body bytes is stored in any cache that it
+     * fits.
+     */
+    REQUEST_KEEPS_UNSTATED = 1u << 8,
 };
 
 enum request_body_kind {
@@ -89,11 +88,13 @@ struct request {
     enum http_method method;
     struct span method_name; /* a token (RFC 9110 section 9.1) of at most 64 bytes; may be empty for
                                 GET */
-    struct span url;         /* any bytes, at most OBJECT_MAX_META of them; of a raw request as
-                                http_write_url() spells them */
+    struct span url;         /* any bytes, at most OBJECT_MAX_META of them; a front spells it as
+                                http_write_url() does */
+    struct span target;      /* what is fetched instead, since the URL leads there; empty: the URL */
     /*
-     * The end-to-end field lines, each ended by CR LF, as fetch_check_request() takes them. A front
-     * may make those of a raw request later (front.fields()): then they have no address at first.
+     * The end-to-end field lines, each ended by CR LF, as fetch_check_request() takes them:
+     * Accept-Encoding, Accept and User-Agent are sent only where they are among these. A front may
+     * make the lines later (front.fields()): then they have no address at first.
      */
     struct span fields;
     /*
@@ -108,12 +109,6 @@ struct request {
                              counted for the client, and charged to the account by the front */
     int64_t arrived_us;   /* of the monotonic clock */
 };
-
-static inline bool
-request_is_raw(const struct request *request)
-{
-    return request->flags & REQUEST_RAW;
-}
 
 static inline bool
 request_is_owned(const struct request *request)
@@ -145,12 +140,11 @@ request_may_repeat(const struct request *request)
     return http_method_is_safe(request->method) && !request_has_body(request);
 }
 
-/* May a redirect of it be followed unasked: is it a GET or HEAD without a body (section 15.4)? */
-static inline bool
-request_may_follow(const struct request *request)
+/* The URL that is fetched. */
+static inline struct span
+request_fetched_url(const struct request *request)
 {
-    return !(request->flags & REQUEST_RAW) && !request_has_body(request) &&
-           (request->method == HTTP_GET || request->method == HTTP_HEAD);
+    return request->target.len ? request->target : request->url;
 }
 
 /*

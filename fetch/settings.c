@@ -23,7 +23,6 @@ fetch_config_default(struct fetch_config *config)
         .max_active_per_client = 256,
         .max_idle_per_origin = 32,
         .max_queued = 4096,
-        .max_redirects = 10,
         .resolver_threads = 256,
         .max_body = 20971520,
         .max_headers = 65536,
@@ -34,7 +33,6 @@ fetch_config_default(struct fetch_config *config)
         .total_timeout_us = 80 * second,
         .pause_timeout_us = 600 * second,
         .dns_ttl_us = 60 * second,
-        .user_agent = "sunproxy/" SUNPROXY_VERSION,
     };
 }
 
@@ -388,15 +386,12 @@ settings_init(struct settings *settings, const struct fetch_config *config, char
     settings->config.upstream_proxy = NULL;
     settings->config.connect_to = NULL;
     settings->config.allow_ports = NULL;
-    settings->config.user_agent = NULL;
     if (!check_numbers(config, why, why_size))
         return false;
     if (!config->getaddrinfo) {
         settings->config.getaddrinfo = getaddrinfo;
         settings->config.freeaddrinfo = freeaddrinfo;
     }
-    if (config->user_agent && !(settings->config.user_agent = strdup(config->user_agent)))
-        return refuse(why, why_size, "out of memory");
     if (config->upstream_proxy && config->connect_to && config->connect_to[0])
         return refuse(why, why_size, "--connect-to and --upstream-proxy exclude each other");
     if (config->allow_ports && !take_ports(settings, config->allow_ports, why, why_size))
@@ -418,7 +413,6 @@ settings_free(struct settings *settings)
     free(settings->ports);
     free(settings->proxy_host);
     free((char *)settings->config.upstream_proxy);
-    free((char *)settings->config.user_agent);
     buf_free(&settings->authorities);
     *settings = (struct settings){0};
 }

@@ -4,9 +4,7 @@
 #include "http/method.h"
 #include "http/response_head.h"
 
-#define WINDOW_LEAST ((size_t)1 << 18)   /* charged at first for a decoder's window */
-#define REDIRECT_BODY_MAX 65536u         /* read to keep the connection; more is not worth it */
-#define TURN_ALLOWANCE ((size_t)1 << 20) /* bytes decoded or passed on for a transfer in a turn */
+#define TURN_ALLOWANCE ((size_t)1 << 20) /* bytes passed on for a transfer in a turn */
 #define MAX_INTERIM 16u /* 1xx answers before the final one */
 #define MAX_LINES 1000u /* of all heads and trailers: libcurl keeps those that it sees */
 
@@ -35,13 +33,7 @@ advance(struct transfer *t, enum answer_part part)
 static uint64_t
 max_body(const struct transfer *t)
 {
-    uint64_t max = t->settings->config.max_body, by_ratio = t->body.coded * FETCH_MAX_RATIO;
-
-    if (!(t->request->flags & REQUEST_STREAMS))
-        return max;
-    if (!t->body.decoder)
-        return UINT64_MAX;
-    return by_ratio < max ? max : by_ratio;
+    return t->request->flags & REQUEST_STREAMS ? UINT64_MAX : t->settings->config.max_body;
 }
 
 static enum fetch_flow
@@ -68,7 +60,7 @@ static void
 check_complete(struct transfer *t)
 {
     if (answer_has_body(t->answer) &&
-        !body_is_complete(&t->body, t->head.stated_length, t->read_bytes))
+        !body_is_complete(&t->body, t->head.content_length, t->read_bytes))
         return;
     if (!pool_keep_member(&t->place->connections->pools, &t->lease))
         curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
@@ -78,55 +70,13 @@ check_complete(struct transfer *t)
 
 /* ---- the head ------------------------------------------------------------------------ */
 
-/* Is the answer a redirect with somewhere to go? */
-static bool
-redirects(const struct transfer *t)
-{
-    return request_may_follow(t->request) && http_status_is_redirect(t->status.status) &&
-           t->head.location;
-}
-
 /* What the bytes that follow the head are. */
-static bool
+static void
 prepare_body(struct transfer *t)
 {
-    bool has_body = answer_has_body(t->answer);
-    uint32_t max_bytes = t->settings->config.max_headers;
-    enum coding coding = redirects(t) || !has_body ? CODING_IDENTITY : t->head.coding;
-
-    if (coding == CODING_UNKNOWN) {
-        transfer_fail(
-            t, FETCH_ORIGIN_BROKE,
-            "%s sent content in a coding that was not asked for, unknown or one of several",
-            t->target->host);
-        return false;
-    }
-    if (body_init(&t->body, t->head.chunked && has_body, coding,
-                  max_bytes - (uint32_t)t->line_bytes, MAX_LINES - t->line_count))
-        return true;
-    transfer_fail(t, FETCH_INTERNAL, "out of memory");
-    return false;
-}
-
-/*
- * Only a request for a part is answered by a part, and one with a condition by its failure. A
- * decoded body without its head would be taken for the whole.
- */
-static bool
-was_requested(struct transfer *t)
-{
-    static const char *const conditions[] = {"If-None-Match", "If-Modified-Since", NULL};
-    static const char *const ranges[] = {"Range", NULL};
-
-    if (t->request->flags & REQUEST_RAW)
-        return true;
-    if (t->status.status == 206 && !headers_have(t->fields, ranges))
-        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent a part of the page (status 206) unasked",
-                      t->target->host);
-    else if (t->status.status == 304 && !headers_have(t->fields, conditions))
-        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent \"not modified\" (status 304) unasked",
-                      t->target->host);
-    return !t->error;
+    body_init(&t->body, t->head.chunked && answer_has_body(t->answer),
+              t->settings->config.max_headers - (uint32_t)t->line_bytes,
+              MAX_LINES - t->line_count);
 }
 
 /* Reads the lines of a head, interim or final, into t->head. */
@@ -138,8 +88,7 @@ read_lines(struct transfer *t)
     bool no_memory;
 
     answer_head_free(&t->head);
-    malformed = answer_head_read(&t->head, &t->status, buf_span(&t->lines),
-                                 t->request->flags & REQUEST_RAW, &no_memory);
+    malformed = answer_head_read(&t->head, &t->status, buf_span(&t->lines), &no_memory);
     if (malformed) {
         transfer_fail(t, no_memory ? FETCH_INTERNAL : FETCH_ORIGIN_BROKE, "the answer of %s: %s",
                       t->target->host, malformed);
@@ -161,7 +110,6 @@ pass_head(struct transfer *t)
     struct consumer *c = t->consumer;
     const struct fetch_head head = {
         .status = t->status.status,
-        .final_url = t->final_url,
         .headers = buf_span(&t->head.fields),
         .content_length = t->head.content_length,
         .no_store = t->head.ambiguous,
@@ -210,7 +158,7 @@ take_answer(struct transfer *t)
     has_body = status_has_body(t->status.status) && t->request->method != HTTP_HEAD;
     if (!has_body)
         t->head.content_length = 0;
-    if (!advance(t, has_body ? ANSWER_END_OF_HEAD : ANSWER_END_OF_BODILESS) || !was_requested(t))
+    if (!advance(t, has_body ? ANSWER_END_OF_HEAD : ANSWER_END_OF_BODILESS))
         return false;
     /*
      * What another reading of the framing takes for an answer must not become one (section 6.3),
@@ -219,11 +167,8 @@ take_answer(struct transfer *t)
      */
     if (t->head.ambiguous || t->head.binds)
         curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
-    if (!prepare_body(t))
-        return false;
+    prepare_body(t);
     pass_hop(t);
-    if (redirects(t))
-        return true;
     if (t->head.content_length > 0 && (uint64_t)t->head.content_length > max_body(t)) {
         transfer_fail(t, FETCH_TOO_LARGE, "%s states a body of %lld bytes, the bound is %llu",
                       t->target->host, (long long)t->head.content_length,
@@ -261,7 +206,7 @@ end_head(struct transfer *t)
         return take_interim(t);
     if (!take_answer(t))
         return false;
-    transfer_enter(t, redirects(t) ? TRANSFER_REDIRECT : TRANSFER_BODY);
+    transfer_enter(t, TRANSFER_BODY);
     check_complete(t);
     return true;
 }
@@ -345,27 +290,6 @@ transfer_on_header(char *line, size_t size, size_t count, void *context)
 
 /* ---- the body ------------------------------------------------------------------------ */
 
-/*
- * Charges the account for what the decoder keeps of a body of this size, doubling as it grows.
- * False if that is more than the account has.
- */
-static bool
-charge_window(struct transfer *t, uint64_t size)
-{
-    size_t window = coding_window(t->body.coding), grown = t->window_charged;
-
-    if (t->window_charged >= window || size <= t->window_charged)
-        return true;
-    while (grown < window && grown < size)
-        grown = grown ? 2 * grown : WINDOW_LEAST;
-    if (!memory_charge(t->settings->config.memory, MEMORY_FETCHES, grown - t->window_charged)) {
-        transfer_fail(t, FETCH_OVERLOADED, "there is no memory to decode the body now; try again");
-        return false;
-    }
-    t->window_charged = grown;
-    return true;
-}
-
 static enum fetch_flow
 pass_body(struct consumer *c, const void *bytes, size_t len)
 {
@@ -384,21 +308,14 @@ take_piece(void *context, const void *bytes, size_t len)
     uint64_t max = max_body(t);
     enum fetch_flow flow;
 
-    if (t->stage == TRANSFER_REDIRECT) {
-        t->body_bytes += len;
-        return t->body_bytes <= REDIRECT_BODY_MAX ? FETCH_CONTINUE : FETCH_ABORT;
-    }
     if (len > max - t->body_bytes) {
-        transfer_fail(t, FETCH_TOO_LARGE,
-                      t->body.decoder
-                          ? "the body from %s is decoded to more than the bound of %llu bytes"
-                          : "the body from %s is over the bound of %llu bytes",
+        transfer_fail(t, FETCH_TOO_LARGE, "the body from %s is over the bound of %llu bytes",
                       t->target->host, (unsigned long long)max);
         return FETCH_ABORT;
     }
     flow = take_flow(t, pass_body(t->consumer, bytes, len));
     t->body_bytes += len;
-    return flow == FETCH_ABORT || charge_window(t, t->body_bytes) ? flow : FETCH_ABORT;
+    return flow;
 }
 
 static size_t
@@ -554,8 +471,8 @@ transfer_is_held(const struct transfer *t)
 /* ---- the view of the network --------------------------------------------------------- */
 
 /*
- * libcurl does not report bytes past the stated length, nor of bytes that its decoder still holds:
- * the view of what comes from the network shows both.
+ * libcurl does not report bytes past the stated length: the view of what comes from the network
+ * shows them.
  */
 int
 transfer_on_debug(CURL *easy, curl_infotype type, char *bytes, size_t len, void *context)
@@ -578,7 +495,6 @@ transfer_on_debug(CURL *easy, curl_infotype type, char *bytes, size_t len, void 
     if (type == CURLINFO_DATA_OUT)
         t->last_byte_us = clock_monotonic_us();
     if (type == CURLINFO_DATA_IN) {
-        t->wire_bytes += len;
         t->last_byte_us = clock_monotonic_us();
         atomic_fetch_add_explicit(t->place->received, len, memory_order_relaxed);
     }
@@ -612,9 +528,6 @@ transfer_clear(struct transfer *t)
     curl_slist_free_all(t->connect_to);
     resolved_release(&t->addresses);
     answer_head_free(&t->head);
-    body_free(&t->body);
-    if (t->window_charged)
-        memory_uncharge(t->settings->config.memory, MEMORY_FETCHES, t->window_charged);
     buf_free(&t->lines);
     *t = (struct transfer){0};
 }

@@ -1,5 +1,5 @@
 /*
- * One hop: one request to one address over libcurl, its answer checked and passed on.
+ * One request to one address over libcurl, its answer checked and passed on.
  *
  * Everything happens on the thread of the multi handle. Call-backs come from inside libcurl, so no
  * transfer may be added, removed or freed in them.
@@ -33,12 +33,12 @@ const char *sentence_refuse(char *sentence, size_t size, const struct address_po
                             const char *host, const union address *address);
 
 /*
- * How far a hop has come.
+ * How far a transfer has come.
  *
  * CONNECTING -request begins-> SENDING or ASKED, -the kept connection must not be used-> UNCLEAN
  * UNCLEAN -transfer_restart()-> CONNECTING
  * SENDING -end of its body-> ASKED; SENDING, ASKED -the kept connection is dead-> CONNECTING
- * SENDING, ASKED -status line-> ANSWERING -end of the head-> BODY or REDIRECT
+ * SENDING, ASKED -status line-> ANSWERING -end of the head-> BODY
  * BODY -the answer is complete, and its request is not-> COMPLETE
  */
 enum transfer_stage {
@@ -47,14 +47,13 @@ enum transfer_stage {
     TRANSFER_ASKED,      /* the request is on its way, nothing has come back */
     TRANSFER_ANSWERING,  /* parts of the head have come */
     TRANSFER_BODY,
-    TRANSFER_REDIRECT, /* the body of a redirect with somewhere to go */
     TRANSFER_COMPLETE, /* it has ended, although libcurl goes on */
     TRANSFER_UNCLEAN,  /* it has ended before its request began: transfer_restart() */
 };
 
 /*
- * Who gets the responses to a request: the sink of the fetch, which the transfers of all its hops
- * call. Of an attempt that is passed over or repeated it gets no body. After a cancellation it is
+ * Who gets the responses to a request: the sink of the fetch, which the transfers of all its
+ * attempts call. Of an attempt that is passed over or repeated it gets no body. After a cancellation it is
  * not called any more.
  */
 struct consumer {
@@ -92,13 +91,12 @@ struct transfer_place {
     void (*changed)(struct consumer *consumer, enum transfer_change change);
 };
 
-/* Where a hop leads, and with what. All but `host` outlive it. */
-struct transfer_hop {
+/* Where a transfer leads, and with what. All but `host` outlive it. */
+struct transfer_order {
     const struct target *target;
     const struct route *route;  /* its host stands for ... */
     struct resolved *addresses; /* ... these, to which a reference is taken */
     struct headers_for fields;
-    struct span final_url;
 };
 
 /* Whether the consumer gets what comes, and libcurl passes it on. */
@@ -123,7 +121,6 @@ struct transfer {
     int64_t last_byte_us;
 
     struct resolved *addresses; /* owned: where it may connect */
-    struct span final_url;
 
     struct curl_slist *headers; /* owned, as libcurl wants them while it runs */
     struct curl_slist *pins;
@@ -134,7 +131,6 @@ struct transfer {
 
     struct buf lines; /* the head's field lines as they come */
     struct answer_head head;
-    size_t window_charged;     /* to the account, for the window of the body's decoder */
     size_t line_bytes;         /* of all heads and trailers together */
     unsigned line_count;       /* likewise */
     unsigned interim;          /* 1xx answers seen */
@@ -147,19 +143,17 @@ struct transfer {
     uint64_t turn;       /* in which ... */
     size_t allowance;    /* ... this much work may still be done for it */
     size_t used;         /* of the piece that libcurl holds for it while it is paused */
-    uint64_t body_bytes; /* decoded */
-    uint64_t wire_bytes; /* as received */
-    uint64_t
-        read_bytes; /* of these, those that have been read to the end: paused pieces have not */
+    uint64_t body_bytes; /* given to the consumer */
+    uint64_t read_bytes; /* of those received, read to the end: paused pieces have not been */
 
     enum fetch_error error;     /* why we ended it ourselves, FETCH_OK if we did not */
     enum fetch_error no_socket; /* why libcurl was given none, with a sentence; FETCH_OK: it was */
     char sentence[SENTENCE_MAX];
 };
 
-/* Begins a hop. False if there is no memory; the transfer is then as before. */
+/* Begins one. False if there is no memory; the transfer is then as before. */
 bool transfer_start(struct transfer *transfer, const struct transfer_place *place,
-                    struct consumer *consumer, const struct transfer_hop *hop);
+                    struct consumer *consumer, const struct transfer_order *order);
 
 /*
  * After the end of a transfer with REQUEST_CONNECT_ONLY: a descriptor for its connection, which
@@ -204,7 +198,7 @@ bool transfer_is_held(const struct transfer *transfer);
 
 /*
  * What came of it, once libcurl says that it is done: FETCH_OK, or an error with
- * transfer->sentence. At TRANSFER_REDIRECT it is in transfer->head.location, whatever the rest.
+ * transfer->sentence.
  */
 enum fetch_error transfer_evaluate(struct transfer *transfer, CURLcode code);
 

@@ -102,21 +102,6 @@ is_over_libcurls_bound(const struct transfer *t, CURLcode code)
     return code == CURLE_OUT_OF_MEMORY && t->stage < TRANSFER_BODY;
 }
 
-/*
- * The bytes of a body are those stated; libcurl itself reports too few, and broken framing. What
- * goes on undecoded has gone on already when more comes: it ends where its length says (RFC 9112
- * section 6.3). So does an answer of length 0: what comes after it libcurl 8.14 shows and 7.88 does
- * not, and neither uses the connection again.
- */
-static void
-check_length(struct transfer *t)
-{
-    if (!(t->request->flags & REQUEST_RAW) && t->head.stated_length > 0 &&
-        t->wire_bytes > (uint64_t)t->head.stated_length && answer_has_body(t->answer))
-        transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent more than the %lld bytes that it stated",
-                      t->target->host, (long long)t->head.stated_length);
-}
-
 /* Does libcurl show what TLS receives? With other libraries it reports a missing end itself. */
 static bool
 shows_tls(void)
@@ -140,8 +125,7 @@ static void
 check_tls_end(struct transfer *t)
 {
     bool ends_with_connection = answer_has_body(t->answer) && t->status.version < 20 &&
-                                !t->head.chunked && t->head.stated_length < 0 &&
-                                t->stage != TRANSFER_REDIRECT;
+                                !t->head.chunked && t->head.content_length < 0;
 
     if (t->target->https && ends_with_connection && !t->tls_ended && shows_tls())
         transfer_fail(t, FETCH_ORIGIN_BROKE,
@@ -160,7 +144,6 @@ transfer_evaluate(struct transfer *t, CURLcode code)
         if (lack)
             transfer_fail(t, FETCH_ORIGIN_BROKE, "the answer of %s is broken: %s", t->target->host,
                           lack);
-        check_length(t);
         check_tls_end(t);
         return t->error;
     }

@@ -1,4 +1,4 @@
-/* Setting up a hop: what libcurl is given for it. */
+/* Setting up a transfer: what libcurl is given for it. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -341,13 +341,10 @@ set_method(struct transfer *t, CURL *easy)
     return CURLE_OK;
 }
 
-/* Unless the body is to come undecoded, no coding is asked for; one that is sent all the same is
- * decoded in transfer_on_body(). */
+/* The body comes as it was sent. */
 static CURLcode
-set_codings(struct transfer *t, CURL *easy)
+set_codings(CURL *easy)
 {
-    if (!(t->request->flags & REQUEST_RAW))
-        SET(CURLOPT_ACCEPT_ENCODING, "identity");
     SET(CURLOPT_HTTP_CONTENT_DECODING, 0L);
     /* libcurl finds the end of a chunked message; transfer_on_body() checks it. */
     SET(CURLOPT_HTTP_TRANSFER_DECODING, 0L);
@@ -382,7 +379,7 @@ set_request(struct transfer *t, CURL *easy, const struct route *route)
     CURLcode code = set_method(t, easy);
 
     if (!code)
-        code = set_codings(t, easy);
+        code = set_codings(easy);
     if (!code)
         code = set_target(t, easy, route);
     if (code)
@@ -393,8 +390,6 @@ set_request(struct transfer *t, CURL *easy, const struct route *route)
         SET(CURLOPT_CONNECT_ONLY, 1L);
         SET(CURLOPT_HTTPPROXYTUNNEL, 1L); /* where there is an upstream proxy */
     }
-    if (t->settings->config.user_agent && !(t->request->flags & REQUEST_RAW))
-        SET(CURLOPT_USERAGENT, t->settings->config.user_agent);
     if (t->headers)
         SET(CURLOPT_HTTPHEADER, t->headers);
     SET(CURLOPT_BUFFERSIZE, RECEIVE_BUFFER);
@@ -423,30 +418,29 @@ supply(void *context, void *buffer, size_t size, size_t *len)
 
 bool
 transfer_start(struct transfer *t, const struct transfer_place *place, struct consumer *consumer,
-               const struct transfer_hop *hop)
+               const struct transfer_order *order)
 {
     const struct request *request = consumer->request;
-    const struct route *route = hop->route;
+    const struct route *route = order->route;
 
     *t = (struct transfer){
         .place = place,
         .consumer = consumer,
         .request = request,
         .settings = place->settings,
-        .target = hop->target,
+        .target = order->target,
         .route = route,
-        .fields = hop->fields.fields,
+        .fields = order->fields.fields,
         .last_byte_us = clock_monotonic_us(),
-        .addresses = resolved_retain(hop->addresses),
-        .final_url = hop->final_url,
-        .head = {.content_length = -1, .stated_length = -1},
+        .addresses = resolved_retain(order->addresses),
+        .head.content_length = -1,
     };
     t->wish = wish_of(t);
     upload_init(&t->upload, &request->body, supply, consumer);
     buf_init(&t->lines, place->settings->config.max_headers);
     t->easy = curl_easy_init();
     if (!t->easy || !choose_pool(t, route) ||
-        !headers_to_list(request, &hop->fields, &t->headers) ||
+        !headers_to_list(request, &order->fields, &t->headers) ||
         (!is_literal(route) && !pin(t, route)) ||
         (route->redirected && !redirect_connection(t, route)) ||
         set_connection(t, t->easy, route) != CURLE_OK ||

@@ -258,24 +258,6 @@ target_parse(struct target *target, struct span url, char *why, size_t why_size)
     return error;
 }
 
-enum fetch_error
-target_follow(struct target *target, const struct target *from, const char *location, char *why,
-              size_t why_size)
-{
-    enum fetch_error error;
-    CURLUcode code;
-
-    *target = (struct target){.url = curl_url_dup(from->url)};
-    /* Without CURLU_PATH_AS_IS: dot segments are removed (RFC 3986, section 5.2.4). */
-    /* Encoding what should have been encoded is what browsers do with a Location, and libcurl. */
-    code = target->url ? curl_url_set(target->url, CURLUPART_URL, location, CURLU_URLENCODE)
-                       : CURLUE_OUT_OF_MEMORY;
-    error = code ? from_parser(code, why, why_size) : take_apart(target, why, why_size);
-    if (error)
-        target_free(target);
-    return error;
-}
-
 void
 target_free(struct target *target)
 {
@@ -340,6 +322,49 @@ fetch_check_url(struct span url, bool *has_user, char *why, size_t why_size)
         *has_user = target.has_user;
         target_free(&target);
     }
+    return error;
+}
+
+/* ---- redirects ----------------------------------------------------------------------- */
+
+/* What `location` means at `from`. */
+static enum fetch_error
+follow(struct target *target, const struct target *from, struct span location, char *why,
+       size_t why_size)
+{
+    char *text = strndup(location.ptr, location.len);
+    enum fetch_error error;
+    CURLUcode code;
+
+    *target = (struct target){.url = curl_url_dup(from->url)};
+    /* Without CURLU_PATH_AS_IS: dot segments are removed. */
+    code = text && target->url ? curl_url_set(target->url, CURLUPART_URL, text, CURLU_URLENCODE)
+                               : CURLUE_OUT_OF_MEMORY;
+    free(text);
+    error = code ? from_parser(code, why, why_size) : take_apart(target, why, why_size);
+    if (error)
+        target_free(target);
+    return error;
+}
+
+enum fetch_error
+fetch_follow(struct span url, struct span location, struct buf *next, bool *same_origin, char *why,
+             size_t why_size)
+{
+    struct target from, to;
+    enum fetch_error error = target_parse(&from, url, why, why_size);
+
+    if (error)
+        return error;
+    error = span_has_zero(location) ? bad_url(why, why_size, "it has a zero byte in it")
+                                    : follow(&to, &from, location, why, why_size);
+    if (!error) {
+        *same_origin = strcmp(from.origin, to.origin) == 0;
+        if (!buf_append_str(next, to.text))
+            error = from_parser(CURLUE_OUT_OF_MEMORY, why, why_size);
+        target_free(&to);
+    }
+    target_free(&from);
     return error;
 }
 

@@ -33,13 +33,6 @@ struct target {
  */
 enum fetch_error target_parse(struct target *target, struct span url, char *why, size_t why_size);
 
-/*
- * The same for a Location field's value, relative to where it came from (RFC 9110 section 10.2.2).
- * Dot segments are removed (RFC 3986 section 5.2.4).
- */
-enum fetch_error target_follow(struct target *target, const struct target *from,
-                               const char *location, char *why, size_t why_size);
-
 /* Harmless on an empty target. */
 void target_free(struct target *target);
 

@@ -218,6 +218,15 @@ set_staleness(const struct head *head, struct http_storing *storing, int64_t lim
         storing->stale_if_error_us = limited(control->stale_if_error * US_A_SECOND, limit_us);
 }
 
+/* Is it kept although it states no lifetime? */
+static bool
+is_kept(const struct http_received *received, const struct http_storing_rules *rules)
+{
+    unsigned status = received->status;
+
+    return rules->keeps_unstated && (status == 200 || status == 301 || status == 308);
+}
+
 static void
 set_times(const struct head *head, const struct http_received *received,
           const struct http_storing_rules *rules, struct http_storing *storing)
@@ -233,6 +242,8 @@ set_times(const struct head *head, const struct http_received *received,
     if (find_lifetime(head, arrival, date_s, &lifetime_s)) {
         storing->lifetime = HTTP_LIFETIME_EXPLICIT;
         storing->lifetime_us = lifetime_s * US_A_SECOND;
+    } else if (is_kept(received, rules)) {
+        storing->lifetime_us = HTTP_UNLIMITED;
     } else if (find_heuristic(head, received, rules, date_s, storing)) {
         storing->lifetime = HTTP_LIFETIME_HEURISTIC;
     }
@@ -395,7 +406,7 @@ static enum http_reason
 refuse_useless(const struct http_storing_rules *rules, const struct http_storing *storing)
 {
     if (storing->lifetime == HTTP_LIFETIME_UNSTATED) {
-        if (!rules->validates || storing->has_validator)
+        if (!rules->validates || storing->has_validator || storing->lifetime_us)
             return HTTP_REASON_NONE;
         return HTTP_REASON_UNSTATED;
     }

@@ -64,6 +64,9 @@ struct http_storing_rules {
     bool cdn_cache_control; /* honours CDN-Cache-Control; for caches that the origin's owner runs */
     bool set_cookie;        /* stores responses with Set-Cookie that state a lifetime */
     bool client_errors;     /* stores 400, 413 and 414 */
+    /* The caller's client knows nothing of freshness: a 200, 301 or 308 that states no lifetime is
+     * fresh without a limit, instead of by a heuristic. */
+    bool keeps_unstated;
     unsigned heuristic_percent; /* of the time since Last-Modified; 0: no heuristic */
     int64_t heuristic_max_us;   /* of a lifetime that is a heuristic one */
     int64_t redirect_max_us;    /* of any lifetime of a 3xx; HTTP_UNLIMITED */
@@ -74,7 +77,8 @@ struct http_storing_rules {
 void http_storing_rules_init(struct http_storing_rules *rules);
 
 enum http_lifetime {
-    HTTP_LIFETIME_UNSTATED, /* the response says nothing; `lifetime_us` is 0 */
+    HTTP_LIFETIME_UNSTATED, /* the response says nothing; `lifetime_us` is 0, or HTTP_UNLIMITED by
+                               the rule keeps_unstated */
     HTTP_LIFETIME_EXPLICIT,
     HTTP_LIFETIME_HEURISTIC,
 };

@@ -1,5 +1,5 @@
 /*
- * A relay: what a raw exchange and the fetch that it leads pass to each other beside the object.
+ * A relay: what an exchange and the fetch that it leads pass to each other beside the object.
  * The body of the request goes to the origin, through at most RELAY_BYTES of memory: a full relay
  * makes the client's side stop, an empty one pauses the fetch. Interim responses (RFC 9110, section
  * 15.2) go to the client.

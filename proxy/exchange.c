@@ -6,6 +6,7 @@
 
 #include "base/container_of.h"
 #include "http/conditional.h"
+#include "http/field.h"
 #include "http/request_head.h"
 #include "proxy/lookup.h"
 
@@ -43,11 +44,27 @@ static const struct {
     [OUTCOME_STALE] = {METRIC_REQUESTS_STALE, METRIC_SERVED_BYTES_CACHE},
 };
 
+struct span
+exchange_redirect(const struct exchange *x)
+{
+    static const struct span name = {"Location", sizeof("Location") - 1};
+    struct span lines = object_fields(x->object), line, value;
+
+    if (x->request->flags & REQUEST_FOLLOWS && http_status_is_redirect(x->object->status))
+        while (http_next_line(&lines, &line))
+            if (http_line_is(line, name, &value) && value.len)
+                return value;
+    return span_of(NULL, 0);
+}
+
 /* A response that has a head, when it is complete, or its front needs no more of it. */
 static void
 count_response(const struct exchange *x)
 {
     struct metrics *metrics = x->proxy->config.metrics;
+
+    if (exchange_redirect(x).len)
+        return;
 
     metrics_add(metrics, x->worker, rows[x->outcome].requests, 1);
     if (!request_streams(x->request))
@@ -84,7 +101,8 @@ fail(struct exchange *x, enum failure why, struct span sentence)
 void
 exchange_refuse(struct exchange *x, enum failure why, const char *sentence)
 {
-    x->url = x->request->url;
+    if (!x->url.ptr)
+        x->url = x->request->url;
     end_failed(x, why, span_str(sentence), span_str(sentence));
 }
 
@@ -100,6 +118,8 @@ respond(struct exchange *x, struct object *object, bool complete)
     }
     x->object = object;
     x->stage = complete ? EXCHANGE_COMPLETE : EXCHANGE_RESPONDS;
+    if (x->outcome == OUTCOME_HIT)
+        x->outcome = x->before;
     if (complete) {
         x->evicted = x->waiter.base.evicted;
         x->victims = &x->waiter.base.victims;
@@ -141,8 +161,6 @@ exchange_start(struct exchange *x)
     if (!x->as_of_us)
         x->as_of_us = x->request->arrived_us;
     x->url = x->request->url;
-    if (!request_is_raw(x->request))
-        x->url = proxy_normal_url(x->proxy, x->url);
     if (request_has_body(x->request) && !lookup_make_relay(x)) {
         enum failure why;
         const char *sentence = origin_fill_refusal(errno, &why);
@@ -214,7 +232,7 @@ is_for_request(struct exchange *x)
 static bool
 is_near(struct exchange *x, unsigned events)
 {
-    return events & WAITER_END || x->evaluated == EVALUATED_ALL || !request_is_raw(x->request) ||
+    return events & WAITER_END || x->evaluated == EVALUATED_ALL ||
            x->request->lacks & HTTP_HAS_RANGE ||
            lookup_is_near(exchange_fields(x), x->waiter.base.object);
 }
@@ -232,7 +250,7 @@ why_alone(struct exchange *x)
         return HTTP_REASON_REQUEST_RANGE;
     if (waiter->sent_back && exchange_is_of_user(x))
         return HTTP_REASON_REQUEST_USER;
-    if (waiter->sent_back && request_is_raw(x->request) && http_has_condition(exchange_fields(x)))
+    if (waiter->sent_back && http_has_condition(exchange_fields(x)))
         return HTTP_REASON_REQUEST_CONDITION;
     return HTTP_REASON_NONE;
 }

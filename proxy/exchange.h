@@ -29,8 +29,7 @@ struct exchange;
 
 /*
  * What a front does for its exchanges, on their thread except where marked [any]. interim() and
- * space() come between exchange_start() and the last call, and only to raw exchanges; they may not
- * end or cancel the exchange.
+ * space() come between exchange_start() and the last call; they may not end or cancel the exchange.
  */
 struct front {
     /*
@@ -114,8 +113,7 @@ struct exchange {
     const struct front *front;
     /*
      * Its spans are read during exchange_start() only: an exchange that waits has a copy, to which
-     * this leads from then on. Objects of raw requests are never given to others, nor theirs to
-     * them.
+     * this leads from then on.
      */
     const struct request *request;
     /*
@@ -126,9 +124,11 @@ struct exchange {
      */
     int64_t as_of_us;
     unsigned worker; /* the slot of its thread in the metrics */
+    /* How the exchange was answered whose redirect has led to this one: a hit here is none of the
+     * client's request, unless that was one, too. OUTCOME_HIT: there was none. */
+    enum outcome before;
 
-    /* The URL of the request, as objects have it (proxy_normal_url()): valid in the front's
-     * functions. */
+    /* The URL of the request, as objects have it: valid in the front's functions. */
     struct span url;
 
     /* ---- the response: from head() until exchange_end() */
@@ -233,6 +233,12 @@ int64_t exchange_fetch_us(const struct exchange *exchange, int64_t since_us);
  * as its head says. From head() on; after the last call it changes no more.
  */
 enum http_reason exchange_reason(const struct exchange *exchange);
+
+/*
+ * Where the response leads, which the front follows (REQUEST_FOLLOWS): the value of Location of a
+ * redirect. Empty: it is no such response. From head() on.
+ */
+struct span exchange_redirect(const struct exchange *exchange);
 
 /* Is the response stored, or going to be, as far as its head says? From head() on. */
 bool exchange_is_stored(const struct exchange *exchange);

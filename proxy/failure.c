@@ -25,8 +25,6 @@ failure_of_fetch(enum fetch_error error)
         return FAILURE_ORIGIN;
     case FETCH_TOO_LARGE:
         return FAILURE_TOO_LARGE;
-    case FETCH_BAD_REDIRECT:
-        return FAILURE_REDIRECT;
     case FETCH_OVERLOADED:
     case FETCH_DISPLACED:
         return FAILURE_OVERLOADED;

@@ -18,13 +18,13 @@ enum failure {
     FAILURE_TIMEOUT,
     FAILURE_ORIGIN,
     FAILURE_TOO_LARGE,
-    FAILURE_REDIRECT,
     FAILURE_OVERLOADED, /* a limit of the proxy; the request may be repeated */
     FAILURE_STOPPING,
     FAILURE_INTERNAL,
     FAILURE_CANCELLED,       /* exchange_cancel(); of a fetch: no request waited for it any more */
     FAILURE_NOT_CACHED,      /* the request may not cause a fetch: RFC 9111 section 5.2.1.7 */
     FAILURE_CONNECT_TIMEOUT, /* a FAILURE_TIMEOUT before there was a connection */
+    FAILURE_REDIRECT,        /* of a front that follows redirects; no fetch ends with it */
 };
 
 /* A sentence for people about a failure is shorter than this. */

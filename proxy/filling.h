@@ -1,6 +1,6 @@
 /*
  * A fill from an origin, from its beginning to its end. origin_fill.c has its fetch, origin_raw.c
- * what HTTP's rules make of the head of a raw response, origin_bounds.c whose the response is
+ * what HTTP's rules make of the head of the response, origin_bounds.c whose the response is
  * and how much of it is kept, origin_own.c what one to POST is for GET requests. Private to proxy/.
  */
 #ifndef SUNPROXY_PROXY_FILLING_H
@@ -22,7 +22,7 @@ enum origin_fill_stage {
     ORIGIN_FILL_FAILED,
 };
 
-/* Whose conditions a raw request is sent with. */
+/* Whose conditions the request is sent with. */
 enum origin_conditions {
     CONDITIONS_NONE,
     CONDITIONS_OURS,    /* the previous object is being validated */
@@ -58,7 +58,6 @@ struct origin_fill {
     uint64_t max_whole;  /* bytes of the body that are kept whole. After the head */
     int64_t unwanted_us; /* since when no request waits for it, as far as was seen; 0: some did */
 
-    /* Of a raw fetch (origin_raw.c). */
     struct invalidation write; /* if origin_fill_writes() */
     uint64_t epoch;            /* of the cache, when it was sent */
     struct cache_fill *own;    /* of a POST, a fill for later GET requests, or NULL, */
@@ -83,7 +82,7 @@ origin_fill_may_keep(const struct origin_fill *fill)
 static inline bool
 origin_fill_writes(const struct origin_fill *fill)
 {
-    return request_is_raw(fill->request) && !http_method_is_safe(fill->request->method);
+    return !http_method_is_safe(fill->request->method);
 }
 
 /* Is the object not stored, whatever the origin says? */
@@ -97,7 +96,7 @@ origin_fill_bypasses(const struct origin_fill *fill)
 static inline bool
 origin_fill_is_as_is(const struct origin_fill *fill)
 {
-    return request_is_raw(fill->request) && fill->purpose >= ORIGIN_FILL_PASSES;
+    return fill->purpose >= ORIGIN_FILL_PASSES;
 }
 
 /* The lines by which the response is selected. */
@@ -111,17 +110,13 @@ origin_fill_selecting(const struct origin_fill *fill)
 static inline struct span
 origin_fill_fields(const struct origin_fill *fill)
 {
-    if (!request_is_raw(fill->request))
-        return fill->request->fields;
     return fill->conditions ? buf_span(&fill->lines) : origin_fill_selecting(fill);
 }
 
 /* ---- origin_bounds.c ------------------------------------------------------------------------- */
 
-/* Why an object with this status is not stored, as far as its head says; `no_store`: the fetch says
- * so. */
-enum http_reason origin_fill_why_unstored(const struct origin_fill *fill, unsigned status,
-                                          bool no_store);
+/* Why the object is not stored, as far as its head says; `no_store`: the fetch says so. */
+enum http_reason origin_fill_why_unstored(const struct origin_fill *fill, bool no_store);
 
 /* Tells the waiters why the object is not stored, or is one that has expired; the first reason
  * stays, and HTTP_REASON_NONE does nothing. Before what it explains. */
@@ -177,7 +172,7 @@ int origin_fill_check_wanted(struct origin_fill *fill);
 /* ---- origin_raw.c ---------------------------------------------------------------------------- */
 
 /*
- * Makes fill->lines of the request for a raw fetch: with conditions if the object that it replaces
+ * Makes fill->lines of the request: with conditions if the object that it replaces
  * can be validated, or else with those of the request. False without memory.
  */
 bool origin_raw_request(struct origin_fill *fill);
@@ -192,7 +187,7 @@ enum origin_raw {
     ORIGIN_RAW_ERROR,  /* *error is an errno */
 };
 
-/* What the object of a raw response has in its head. */
+/* What the object of a response has in its head. */
 struct origin_raw_parts {
     struct buf fields;
     struct buf tags;
@@ -205,7 +200,7 @@ unsigned origin_raw_notes(const struct fetch_head *head, struct span fields,
 void origin_raw_parts_init(struct origin_raw_parts *parts);
 void origin_raw_parts_free(struct origin_raw_parts *parts);
 
-/* What becomes of the head of a raw response. */
+/* What becomes of the head of a response. */
 enum origin_raw origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
                                 struct origin_raw_parts *parts, int *error);
 
@@ -220,7 +215,7 @@ void origin_raw_back_off(struct origin_fill *fill);
 
 /* ---- origin_own.c ---------------------------------------------------------------------------- */
 
-/* The object of a raw response has begun, has grown, or has come to its end. */
+/* The object has begun, has grown, or has come to its end. */
 void origin_own_begin(struct origin_fill *fill, const struct fetch_head *head,
                       const struct origin_raw_parts *parts);
 void origin_own_append(struct origin_fill *fill, const void *bytes, size_t len);

@@ -41,7 +41,7 @@ struct invalidation {
     struct cache_change change; /* of the latest of the functions below */
 };
 
-/* `url` and the route, which may be NULL, must stay. `owned` as in struct exchange. */
+/* `url` and the route, which may be NULL, must stay. `owned`: REQUEST_OWNED. */
 void invalidation_init(struct invalidation *invalidation, struct proxy *proxy,
                        const struct origin_route *route, struct span url, bool owned);
 

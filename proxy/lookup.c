@@ -128,21 +128,19 @@ read_rules(struct request_rules *rules, const struct exchange *x)
     if (x->request->method != HTTP_GET)
         set_way(rules, x->request->method == HTTP_HEAD ? REQUEST_USES : REQUEST_PASSES,
                 HTTP_REASON_METHOD);
-    if (!request_is_raw(x->request) && x->request->fields.len)
+    if (x->request->flags & REQUEST_OWN_FIELDS)
         set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_FIELDS);
-    if (request_is_raw(x->request)) {
-        if (x->proxy->config.follows_http && may_have(x, HTTP_HAS_CACHE_CONTROL | HTTP_HAS_PRAGMA))
-            read_directives(rules, x);
-        /* If-Match and If-Unmodified-Since are the origin's to evaluate: RFC 9111 section 4.3.2. */
-        if (may_have(x, HTTP_HAS_IF_MATCH | HTTP_HAS_IF_UNMODIFIED_SINCE) &&
-            http_has_origin_condition(x->request->fields))
-            set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_CONDITION);
-        if (rules->way == REQUEST_SHARES && may_have(x, HTTP_HAS_RANGE))
-            rules->wanted = range_wanted(x->request->fields);
-        /* Nothing is filled for a part: what is not there is the origin's. */
-        if (rules->wanted == RANGE_PART && x->proxy->config.range_fill == 0)
-            set_way(rules, REQUEST_USES, HTTP_REASON_REQUEST_RANGE);
-    }
+    else if (x->proxy->config.follows_http && may_have(x, HTTP_HAS_CACHE_CONTROL | HTTP_HAS_PRAGMA))
+        read_directives(rules, x);
+    /* If-Match and If-Unmodified-Since are the origin's to evaluate: RFC 9111 section 4.3.2. */
+    if (may_have(x, HTTP_HAS_IF_MATCH | HTTP_HAS_IF_UNMODIFIED_SINCE) &&
+        http_has_origin_condition(x->request->fields))
+        set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_CONDITION);
+    if (rules->way == REQUEST_SHARES && may_have(x, HTTP_HAS_RANGE))
+        rules->wanted = range_wanted(x->request->fields);
+    /* Nothing is filled for a part: what is not there is the origin's. */
+    if (rules->wanted == RANGE_PART && x->proxy->config.range_fill == 0)
+        set_way(rules, REQUEST_USES, HTTP_REASON_REQUEST_RANGE);
     if (x->request->flags & REQUEST_NO_STORE)
         set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_NO_STORE);
     if (request_has_body(x->request))
@@ -255,8 +253,7 @@ select_variant(struct exchange *x, struct span names, struct buf *variant)
     struct http_vary vary;
 
     buf_reset(variant);
-    return buf_append(variant, RAW_VARIANT, sizeof(RAW_VARIANT) - 1) &&
-           http_vary_parse(&vary, names) == HTTP_VARY_FIELDS &&
+    return http_vary_parse(&vary, names) == HTTP_VARY_FIELDS &&
            http_variant_key(&vary, exchange_fields(x), variant);
 }
 
@@ -273,12 +270,21 @@ ask(struct exchange *x, const struct cache_request *request, struct span variant
     return answer;
 }
 
+/* What is fresh until it is evicted is so to clients that know nothing of freshness. */
+static unsigned
+stale_notes(const struct request *request)
+{
+    return request->flags & REQUEST_KEEPS_UNSTATED ? 0 : (unsigned)HTTP_KNOWN_UNSTATED;
+}
+
 /* Why is a request forwarded for which this is what the cache has? NULL: nothing. */
 static enum http_forwarded
 why_forwarded(const struct exchange *x, const struct object *found, bool varies)
 {
     if (found)
-        return object_is_fresh(found, x->as_of_us) ? HTTP_FORWARDED_REQUEST : HTTP_FORWARDED_STALE;
+        return object_is_fresh(found, x->as_of_us) && !(found->notes & stale_notes(x->request))
+                   ? HTTP_FORWARDED_REQUEST
+                   : HTTP_FORWARDED_STALE;
     /* Where there is a record of names, the variants themselves may have been evicted. */
     return varies ? HTTP_FORWARDED_MISS : HTTP_FORWARDED_URI_MISS;
 }
@@ -292,13 +298,14 @@ look_up(struct exchange *x, const struct request_rules *rules, bool only_ready,
     struct cache_request request = {
         .waiter = &x->waiter.base,
         .conditions = rules->demands || only_ready ? &conditions : NULL,
+        .stale_notes = stale_notes(x->request),
         .fill_size = origin_fill_size(),
         .max_waiters = x->proxy->config.max_waiters,
         .pass =
             !only_ready && (rules->way == REQUEST_PASSES || x->alone || x->retries > MAX_RETRIES),
     };
     struct buf *variant_of = proxy_scratch(x->proxy, x->worker);
-    struct span variant = request_is_raw(x->request) ? span_str(RAW_VARIANT) : span_of(NULL, 0);
+    struct span variant = span_of(NULL, 0);
     enum cache_answer answer = CACHE_VARIES;
 
     conditions.only_cached = only_ready;
@@ -319,7 +326,7 @@ look_up(struct exchange *x, const struct request_rules *rules, bool only_ready,
     if (only_ready)
         return CACHE_ABSENT;
     request.pass = true;
-    return ask(x, &request, span_str(RAW_VARIANT), found);
+    return ask(x, &request, span_of(NULL, 0), found);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -488,8 +495,7 @@ static bool
 suits_stale(struct exchange *x, const struct object *object)
 {
     return !exchange_is_of_user(x) ||
-           user_rules_permit_stale(x->proxy, object, request_is_owned(x->request),
-                                   exchange_fields(x));
+           user_rules_permit_stale(x->proxy, object, x->request, exchange_fields(x));
 }
 
 /* ---- stale objects --------------------------------------------------------------------------- */
@@ -502,8 +508,8 @@ accepts(const struct exchange *x, const struct request_rules *rules, const struc
 
     return !conditions->no_cache && conditions->min_fresh_us == 0 &&
            object_age(object, x->as_of_us) <= conditions->max_age_us &&
-           staleness_permits(x->proxy, object, request_is_owned(x->request), STALENESS_ACCEPTED,
-                             rules->max_stale_us, x->as_of_us);
+           staleness_permits(x->proxy, object, x->request, STALENESS_ACCEPTED, rules->max_stale_us,
+                             x->as_of_us);
 }
 
 /* May it be used while its successor is fetched? */
@@ -511,9 +517,8 @@ static bool
 may_refresh_later(const struct exchange *x, const struct request_rules *rules,
                   const struct object *object)
 {
-    return request_is_raw(x->request) && !rules->demands &&
-           staleness_permits(x->proxy, object, request_is_owned(x->request),
-                             STALENESS_WHILE_REVALIDATE, 0, x->as_of_us);
+    return !rules->demands && staleness_permits(x->proxy, object, x->request,
+                                                STALENESS_WHILE_REVALIDATE, 0, x->as_of_us);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -578,9 +583,7 @@ fetch(struct exchange *x, const struct request_rules *rules)
     case CACHE_BUSY:
         x->url = object_url(x->waiter.base.object);
         object_release(&previous);
-        x->evaluated = request_is_raw(x->request) && (answer == CACHE_PASS || x->alone)
-                           ? EVALUATED_ALL
-                           : EVALUATED_NOTHING;
+        x->evaluated = answer == CACHE_PASS || x->alone ? EVALUATED_ALL : EVALUATED_NOTHING;
         if (found.object && may_refresh_later(x, rules, found.object)) {
             if (answer == CACHE_STALE)
                 return refresh_in_background(x, found.fill, found.object);

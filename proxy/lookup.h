@@ -24,7 +24,7 @@ exchange_fields(struct exchange *x)
 static inline bool
 exchange_is_of_user(struct exchange *x)
 {
-    return request_is_raw(x->request) && x->proxy->config.follows_http &&
+    return x->proxy->config.follows_http &&
            (x->request->lacks & USER_RULES_FIELDS) != USER_RULES_FIELDS &&
            http_credentials_of(exchange_fields(x)) != 0;
 }

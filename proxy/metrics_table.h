@@ -52,7 +52,6 @@
     X(FETCHES_TIMEOUT,     "origin_fetches", "result=\"timed_out\"",      "", HELP_ORIGIN_FETCHES) \
     X(FETCHES_ORIGIN,      "origin_fetches", "result=\"origin_broke\"",   "", HELP_ORIGIN_FETCHES) \
     X(FETCHES_TOO_LARGE,   "origin_fetches", "result=\"too_large\"",      "", HELP_ORIGIN_FETCHES) \
-    X(FETCHES_REDIRECT,    "origin_fetches", "result=\"bad_redirect\"",   "", HELP_ORIGIN_FETCHES) \
     X(FETCHES_OVERLOADED,  "origin_fetches", "result=\"overloaded\"",     "", HELP_ORIGIN_FETCHES) \
     X(FETCHES_STOPPING,    "origin_fetches", "result=\"stopping\"",       "", HELP_ORIGIN_FETCHES) \
     X(FETCHES_INTERNAL,    "origin_fetches", "result=\"internal\"",       "", HELP_ORIGIN_FETCHES) \

@@ -28,8 +28,7 @@ origin_fill_tags(const struct origin_fill *fill, struct span lines, struct buf *
 {
     const struct proxy_config *config = &fill->proxy->config;
 
-    if (request_is_raw(fill->request) &&
-        !tags_read(lines, config->tag_fields ? config->tag_fields : tags_default_fields, tags))
+    if (!tags_read(lines, config->tag_fields ? config->tag_fields : tags_default_fields, tags))
         return false;
     return !config->tag_rules ||
            tag_rules_apply(config->tag_rules, object_url(fill->base.object), tags);
@@ -44,7 +43,7 @@ origin_fill_untag(struct origin_fill *fill, struct buf *tags)
 }
 
 enum http_reason
-origin_fill_why_unstored(const struct origin_fill *fill, unsigned status, bool no_store)
+origin_fill_why_unstored(const struct origin_fill *fill, bool no_store)
 {
     const struct sharing *sharing = &fill->sharing;
 
@@ -52,11 +51,8 @@ origin_fill_why_unstored(const struct origin_fill *fill, unsigned status, bool n
         return fill->passes;
     if (sharing->unshared)
         return sharing->unshared;
-    if (request_is_raw(fill->request) && sharing->refusal)
+    if (sharing->refusal)
         return sharing->refusal;
-    /* The status of what is not raw is that of the last of several responses. */
-    if (!request_is_raw(fill->request) && status != 200)
-        return HTTP_REASON_STATUS;
     if (no_store)
         return HTTP_REASON_FRAMING;
     if (!cache_fill_may_store(&fill->base))
@@ -95,10 +91,11 @@ origin_fill_largest(const struct origin_fill *fill)
         return config->max_body;
     cache_get_config(config->cache, &cache);
     share = cache.capacity_bytes / 8;
-    /* Of objects for RPC, those that version 1 can carry are stored in small caches, too: studies
-     * replay traces of any pages. */
-    return share && (request_is_raw(fill->request) || share > config->max_body) ? share
-                                                                                : config->max_body;
+    /* Those that version 1 of RPC can carry are stored in small caches, too: studies replay traces
+     * of any pages. */
+    if (fill->request->flags & REQUEST_KEEPS_UNSTATED && share < config->max_body)
+        return config->max_body;
+    return share ? share : config->max_body;
 }
 
 static void
@@ -204,8 +201,7 @@ all(const struct object_waiter *waiter, void *context)
 void
 origin_fill_give_up_range(struct origin_fill *fill)
 {
-    cache_fill_restrict(&fill->base, FILL_PRIVATE,
-                        proxy_now_us(fill->proxy) + ORIGIN_FILL_PASS_US);
+    cache_fill_restrict(&fill->base, FILL_PRIVATE, proxy_now_us(fill->proxy) + ORIGIN_FILL_PASS_US);
     cache_fill_fail(&fill->base, FAILURE_CANCELLED, "", all, NULL);
     fill->stage = ORIGIN_FILL_ENDED;
 }
@@ -259,7 +255,7 @@ is_worth_finishing(const struct origin_fill *fill)
         return kept;
     /* Before the head nothing has come that would be lost. RPC's clients repeat requests. */
     if (base->stage == FILL_BEGUN)
-        return !request_is_raw(fill->request);
+        return fill->request->flags & REQUEST_FOLLOWS;
     if (completes(fill))
         return true;
     if (base->declared < 0)

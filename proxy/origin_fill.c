@@ -108,14 +108,7 @@ fill_hop(void *context, const struct fetch_hop *hop)
                     HISTOGRAM_ORIGIN_FIRST_BYTE, hop->waited_us);
     if (hop->passed_over)
         return;
-    if (request_is_raw(fill->request)) {
-        origin_raw_hop(fill, hop);
-        return;
-    }
-    sharing_add_hop(&fill->sharing, hop, proxy_now_us(fill->proxy),
-                    config->clock.wall_us(config->clock.context));
-    if (fill->sharing.unshared)
-        origin_fill_isolate(fill);
+    origin_raw_hop(fill, hop);
 }
 
 static void
@@ -179,7 +172,6 @@ give_up(struct shedding_body *body)
 
 /* ---- the response ---------------------------------------------------------------------------- */
 
-/* Of the object of a raw response. */
 static unsigned
 notes_of(const struct origin_fill *fill, const struct fetch_head *head, struct span fields)
 {
@@ -189,14 +181,14 @@ notes_of(const struct origin_fill *fill, const struct fetch_head *head, struct s
 
 /* The object begins: 0 or an errno; EAGAIN if the leader's range is the origin's. */
 static int
-begin_object(struct origin_fill *fill, const struct fetch_head *head, struct span final_url,
+begin_object(struct origin_fill *fill, const struct fetch_head *head,
              const struct origin_raw_parts *parts)
 {
     struct proxy *proxy = fill->proxy;
     uint64_t largest = origin_fill_largest(fill);
     int error;
 
-    origin_fill_explain(fill, origin_fill_why_unstored(fill, head->status, head->no_store));
+    origin_fill_explain(fill, origin_fill_why_unstored(fill, head->no_store));
     if (head->content_length > 0 && (uint64_t)head->content_length > largest)
         origin_fill_explain(fill, HTTP_REASON_TOO_LARGE);
     if (fill->reason)
@@ -208,10 +200,8 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head, struct spa
         &fill->base,
         &(struct object_head){
             .status = head->status,
-            .notes =
-                request_is_raw(fill->request) ? notes_of(fill, head, buf_span(&parts->fields)) : 0,
-            .final_url = final_url,
-            .fields = request_is_raw(fill->request) ? buf_span(&parts->fields) : head->headers,
+            .notes = notes_of(fill, head, buf_span(&parts->fields)),
+            .fields = buf_span(&parts->fields),
             .tags = buf_span(&parts->tags),
             .fetched_us = fill->sharing.born_us,
             .fresh_until_us = fill->sharing.fresh_until_us,
@@ -231,68 +221,22 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head, struct spa
     return error;
 }
 
-/* Those of a response that is not raw; after redirects, of the last URL, too. */
-static void
-add_tags(struct origin_fill *fill, struct span final_url, struct buf *tags)
-{
-    const struct tag_rules *rules = fill->proxy->config.tag_rules;
-
-    if (origin_fill_bypasses(fill))
-        return;
-    if (!origin_fill_tags(fill, span_of(NULL, 0), tags) ||
-        (rules && final_url.len && !tag_rules_apply(rules, final_url, tags)))
-        origin_fill_untag(fill, tags);
-}
-
-/*
- * The URL at the end of redirects, for the client: what names a member of the route becomes the
- * client's URL for it, in *mapped. Empty if that is the URL of the request, or if the client has no
- * URL for it.
- */
-static struct span
-final_url_of(const struct origin_fill *fill, struct span url, struct buf *mapped)
-{
-    const struct origin_route *route = fill->request->route;
-    const struct span client_url = fill->request->url, none = span_of(NULL, 0);
-
-    if (span_equal(url, client_url))
-        return none;
-    if (!route)
-        return url;
-    if (origin_route_resolve(route, fill->member, client_url, url, mapped))
-        return span_equal(buf_span(mapped), client_url) ? none : buf_span(mapped);
-    /* Outside of the row, at a member, which may be a host of the inside. */
-    for (unsigned i = 0; i < route->count; i++)
-        if (http_have_same_origin(route->members[i].url, url))
-            return none;
-    return url;
-}
-
 static enum fetch_flow
 fill_head(void *context, const struct fetch_head *head)
 {
     struct origin_fill *fill = context;
-    enum origin_raw raw = ORIGIN_RAW_HEAD;
     struct origin_raw_parts parts;
-    struct span final_url = span_of(NULL, 0);
-    struct buf mapped;
-    int error = 0;
+    enum origin_raw raw;
+    int error;
 
-    buf_init(&mapped, OBJECT_MAX_META);
     shedding_charge_for(&fill->proxy->shedding, fill->request->client, NULL);
     origin_raw_parts_init(&parts);
-    if (request_is_raw(fill->request)) {
-        raw = origin_raw_head(fill, head, &parts, &error);
-    } else {
-        final_url = final_url_of(fill, head->final_url, &mapped);
-        add_tags(fill, final_url, &parts.tags);
-    }
+    raw = origin_raw_head(fill, head, &parts, &error);
     if (raw == ORIGIN_RAW_HEAD)
-        error = begin_object(fill, head, final_url, &parts);
+        error = begin_object(fill, head, &parts);
     if (raw == ORIGIN_RAW_HEAD && !error)
         origin_own_begin(fill, head, &parts);
     origin_raw_parts_free(&parts);
-    buf_free(&mapped);
     if (!error)
         return raw == ORIGIN_RAW_REPEAT ? FETCH_REPEAT : FETCH_CONTINUE;
     if (error == EAGAIN)
@@ -344,23 +288,21 @@ fill_supply(void *context, void *buffer, size_t size, size_t *len)
 static void
 finish(struct origin_fill *fill, int64_t total_us)
 {
-    int64_t born_us =
-        request_is_raw(fill->request) ? fill->sharing.born_us : proxy_now_us(fill->proxy);
-    int64_t lifetime_us = sharing_lifetime(&fill->sharing, born_us);
+    const int64_t born_us = fill->sharing.born_us;
     bool store;
 
-    origin_fill_explain(fill, origin_fill_why_unstored(fill, fill->base.object->status, false));
+    origin_fill_explain(fill, origin_fill_why_unstored(fill, false));
     if (object_length(fill->base.object) > fill->max_whole)
         origin_fill_explain(fill, HTTP_REASON_TOO_LARGE);
     store = origin_fill_may_keep(fill) && !fill->reason;
 
     shedding_charge_for(&fill->proxy->shedding, fill->request->client, NULL);
-    /* The response may have become stale while it arrived. */
     if (fill->sharing.unshared)
         origin_fill_isolate(fill);
     else if (!store)
         origin_fill_unmark(fill);
-    cache_fill_finish(&fill->base, store, (uint64_t)total_us, born_us, lifetime_us);
+    cache_fill_finish(&fill->base, store, (uint64_t)total_us, born_us,
+                      sharing_lifetime(&fill->sharing, born_us));
 }
 
 static bool
@@ -537,7 +479,7 @@ submit(struct origin_fill *fill, const struct origin_fill_order *order, char *te
 
     *why = FAILURE_INTERNAL;
     *sentence = out_of_memory;
-    if (request_is_raw(fill->request) && !origin_raw_request(fill))
+    if (!origin_raw_request(fill))
         return false;
     order->leader->sends_conditions = fill->conditions == CONDITIONS_CLIENTS;
     /* Before anything is charged: a URL that cannot be fetched costs its client nothing. */

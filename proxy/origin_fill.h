@@ -13,7 +13,7 @@
  * whole; requests of fronts that stream look up again if it is larger.
  * - The conditions of the leader's request are forwarded unless the object that is replaced is
  *   validated by its own. A 304 or 412 to them is the leader's alone; the others look up again.
- * - A 304 to a raw request without a condition, and a 206 to one without a range, are the leader's
+ * - A 304 to a request without a condition, and a 206 to one without a range, are the leader's
  *   alone, too. They change nothing that is stored, and later ones pass for ORIGIN_FILL_BRIEF_US at
  *   most. A leader whose range was not sent gets no such 206: it looks up again, and the range is
  *   the origin's.
@@ -46,7 +46,8 @@
 
 /*
  * A fetch for which no request waits goes on if nothing of its response is missing, or if it may
- * change the origin and has no head. A raw one without a head ends. Otherwise it goes on for an
+ * change the origin and has no head. One without a head ends, unless its client may come again
+ * for it, as those of RPC do (REQUEST_FOLLOWS). Otherwise it goes on for an
  * object that is to be stored while less than this is missing, or an unknown length has not reached
  * it, or less than a quarter is missing; but for this long at most. A refresh in the background of
  * what is to be stored goes on whatever is missing, for a time of its own; so does a fetch for a
@@ -72,9 +73,6 @@ struct origin_waiter {
     bool sends_conditions;
     bool wants_part; /* by a range: RANGE_PART */
 };
-
-/* The first bytes of the variants of raw objects; those of other objects are empty. */
-#define RAW_VARIANT "h"
 
 /* What the fetch is to its client's rate of fetches. */
 enum origin_fill_rate {

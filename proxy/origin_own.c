@@ -99,8 +99,7 @@ static bool
 is_storable(struct origin_fill *fill, const struct fetch_head *head)
 {
     const struct proxy *proxy = fill->proxy;
-    const struct http_storing_rules rules =
-        proxy_storing_rules(proxy, request_is_owned(fill->request));
+    const struct http_storing_rules rules = proxy_storing_rules(proxy, fill->request);
     const struct http_received received = {
         .method = HTTP_POST,
         .request_lines = origin_fill_selecting(fill),
@@ -111,7 +110,7 @@ is_storable(struct origin_fill *fill, const struct fetch_head *head)
     };
     struct http_vary vary;
 
-    sharing_add_raw(&fill->own_sharing, &received, &rules, proxy_now_us(proxy));
+    sharing_evaluate(&fill->own_sharing, &received, &rules, proxy_now_us(proxy));
     return !fill->own_sharing.refusal && !fill->own_sharing.unshared && !head->no_store &&
            http_vary_read(&vary, head->headers) == HTTP_VARY_NONE;
 }
@@ -127,7 +126,7 @@ begin_own(struct origin_fill *fill)
 
     if (change->latest > fill->epoch)
         return;
-    fill->own = begin_beside(fill, span_str(RAW_VARIANT), &fill->own_waiter);
+    fill->own = begin_beside(fill, span_of(NULL, 0), &fill->own_waiter);
 }
 
 /* False if it cannot: without memory, or with too many tags. */
@@ -161,9 +160,9 @@ void
 origin_own_begin(struct origin_fill *fill, const struct fetch_head *head,
                  const struct origin_raw_parts *parts)
 {
-    if (!request_is_raw(fill->request) || fill->request->method != HTTP_POST || fill->sharing.any ||
-        head->content_length < 0 || head->content_length > (int64_t)OWN_MAX ||
-        !is_own_location(fill, head->headers) || !is_storable(fill, head))
+    if (fill->request->method != HTTP_POST || fill->sharing.any || head->content_length < 0 ||
+        head->content_length > (int64_t)OWN_MAX || !is_own_location(fill, head->headers) ||
+        !is_storable(fill, head))
         return;
     begin_own(fill);
     if (fill->own && !fill->own_sharing.joinable)

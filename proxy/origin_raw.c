@@ -90,15 +90,14 @@ origin_raw_request(struct origin_fill *fill)
 static void
 evaluate(struct origin_fill *fill, const struct http_received *about)
 {
-    const struct http_storing_rules rules =
-        proxy_storing_rules(fill->proxy, request_is_owned(fill->request));
+    const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->request);
     struct http_received received = *about;
 
     received.method = HTTP_GET;
     received.request_lines = origin_fill_selecting(fill);
     received.arrival =
         (struct http_arrival){.wall_s = proxy_wall_s(fill->proxy), .waited_us = fill->waited_us};
-    sharing_add_raw(&fill->sharing, &received, &rules, proxy_now_us(fill->proxy));
+    sharing_evaluate(&fill->sharing, &received, &rules, proxy_now_us(fill->proxy));
 }
 
 /* The origin fails, perhaps for a while: RFC 5861 section 4. */
@@ -118,9 +117,8 @@ may_fall_back(const struct origin_fill *fill, enum staleness why)
     /* A stored error is no better than the one that has come. */
     if (why == STALENESS_IF_ERROR && previous && is_error(previous->status))
         return false;
-    return request_is_raw(fill->request) && !origin_fill_is_as_is(fill) && previous &&
-           staleness_permits(proxy, previous, request_is_owned(fill->request), why, 0,
-                             proxy_now_us(proxy));
+    return !origin_fill_is_as_is(fill) && previous &&
+           staleness_permits(proxy, previous, fill->request, why, 0, proxy_now_us(proxy));
 }
 
 /* Had the request, as the origin got it, the condition or the range that this status answers? */
@@ -220,8 +218,7 @@ write_proxy_challenges(struct span lines, struct buf *fields)
 static bool
 write_parts(struct origin_fill *fill, const struct fetch_head *head, struct origin_raw_parts *parts)
 {
-    const struct http_storing_rules rules =
-        proxy_storing_rules(fill->proxy, request_is_owned(fill->request));
+    const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->request);
     struct span lines = head->headers;
 
     read_tags(fill, lines, &parts->tags);
@@ -241,7 +238,7 @@ write_parts(struct origin_fill *fill, const struct fetch_head *head, struct orig
 static void
 learn_codings(struct origin_fill *fill, const struct fetch_head *head, struct http_vary *vary)
 {
-    struct object *names = cache_fill_names(&fill->base, span_str(RAW_VARIANT));
+    struct object *names = cache_fill_names(&fill->base, span_of(NULL, 0));
 
     if (names)
         http_vary_recall(vary, object_fields(names));
@@ -256,7 +253,7 @@ learn_codings(struct origin_fill *fill, const struct fetch_head *head, struct ht
 static void
 select_variant(struct origin_fill *fill, const struct fetch_head *head)
 {
-    const struct span base = span_str(RAW_VARIANT);
+    const struct span base = span_of(NULL, 0);
     struct http_vary vary = {.count = 0};
     struct buf names, variant;
     bool selected;
@@ -274,7 +271,6 @@ select_variant(struct origin_fill *fill, const struct fetch_head *head)
     buf_init(&variant, OBJECT_MAX_VARIANT);
     http_vary_write(&vary, &names);
     selected =
-        buf_append(&variant, base.ptr, base.len) &&
         (vary.count == 0 || http_variant_key(&vary, origin_fill_selecting(fill), &variant)) &&
         !buf_failed(&names) &&
         cache_fill_vary(&fill->base, base, buf_span(&names), buf_span(&variant));
@@ -330,7 +326,7 @@ refresh(struct origin_fill *fill, const struct fetch_head *head, struct origin_r
     /* One that is stored is there at once. */
     keep_apart(fill, fill->sharing.refusal != HTTP_REASON_NONE);
     read_tags(fill, buf_span(fields), &parts->tags);
-    origin_fill_explain(fill, origin_fill_why_unstored(fill, previous->status, head->no_store));
+    origin_fill_explain(fill, origin_fill_why_unstored(fill, head->no_store));
     return cache_fill_refresh(
         &fill->base,
         &(struct object_head){.status = previous->status,
@@ -359,8 +355,7 @@ origin_raw_back_off(struct origin_fill *fill)
 {
     struct proxy *proxy = fill->proxy;
 
-    if (request_is_raw(fill->request) && !origin_fill_is_as_is(fill) &&
-        cache_fill_previous(&fill->base))
+    if (!origin_fill_is_as_is(fill) && cache_fill_previous(&fill->base))
         backoff_add(&proxy->backoff, fill->base.key, proxy_now_us(proxy));
 }
 
@@ -378,8 +373,7 @@ confirmed(struct origin_fill *fill, const struct fetch_head *head, struct origin
           int *error)
 {
     const struct object *previous = cache_fill_previous(&fill->base);
-    const struct http_storing_rules rules =
-        proxy_storing_rules(fill->proxy, request_is_owned(fill->request));
+    const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->request);
     struct span before = object_fields(previous);
     struct buf *fields = &parts->fields;
 
@@ -433,7 +427,7 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
      * To a client of a forward proxy that challenge would be the proxy's own (RFC 9110 section
      * 11.7.1). In front of a server it is passed on, as other gateways do.
      */
-    if (head->status == PROXY_CHALLENGE && !request_is_owned(fill->request))
+    if (head->status == PROXY_CHALLENGE && !fill->request)
         *error = EPERM;
     if (is_error(head->status)) {
         origin_raw_back_off(fill);

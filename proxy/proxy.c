@@ -25,14 +25,15 @@ const struct origin_ops origin_fetcher = {fetcher_submit, fetcher_resume, fetche
 const struct proxy_clock proxy_clock_system = {.monotonic_us = monotonic_us, .wall_us = wall_us};
 
 struct http_storing_rules
-proxy_storing_rules(const struct proxy *proxy, bool owned)
+proxy_storing_rules(const struct proxy *proxy, const struct request *request)
 {
     struct http_storing_rules rules;
 
     http_storing_rules_init(&rules);
     if (proxy->config.storing)
         rules = *proxy->config.storing;
-    rules.cdn_cache_control = owned;
+    rules.cdn_cache_control = request_is_owned(request);
+    rules.keeps_unstated = request->flags & REQUEST_KEEPS_UNSTATED;
     return rules;
 }
 

@@ -55,10 +55,10 @@ struct proxy_config {
     struct proxy_clock clock;
     bool follows_http;  /* responses are shared and stored as their origins allow (--freshness) */
     int64_t max_age_us; /* how long a page is a hit after its fetch; 0: not bounded */
-    const struct http_storing_rules *storing; /* for raw responses; not owned. NULL: those of
+    const struct http_storing_rules *storing; /* not owned. NULL: those of
                                                  http_storing_rules_init() */
-    const char *const *tag_fields; /* names of fields with tags of raw responses, NULL-ended; not
-                                      owned. NULL: tags_default_fields */
+    const char *const *tag_fields; /* names of fields with the tags of responses, NULL-ended;
+                                      not owned. NULL: tags_default_fields */
     const struct tag_rules *tag_rules;   /* give tags to objects by their paths; NULL: none */
     const struct tag_rules *write_rules; /* name what else a write invalidates; NULL: nothing.
                                             Neither is owned */
@@ -67,8 +67,8 @@ struct proxy_config {
     uint64_t max_body; /* bytes of a body for a front that does not stream; a larger one fails */
     /*
      * Bytes of a body that is stored; larger ones are passed on. 0: for fronts that stream an
-     * eighth of the cache's capacity if that is bounded in bytes, but at least max_body if the
-     * object is not raw; otherwise max_body.
+     * eighth of the cache's capacity if that is bounded in bytes, but at least max_body for requests
+     * with REQUEST_KEEPS_UNSTATED; otherwise max_body.
      */
     uint64_t max_page;
     uint64_t range_fill;   /* bytes of a body that is stored for a request for a part of it; 0: the
@@ -117,8 +117,9 @@ proxy_scratch(struct proxy *proxy, unsigned worker)
 struct span proxy_normal_url(const struct proxy *proxy, struct span url);
 struct span proxy_normal_prefix(const struct proxy *proxy, struct span prefix);
 
-/* The rules for raw responses; `owned` as in struct exchange. */
-struct http_storing_rules proxy_storing_rules(const struct proxy *proxy, bool owned);
+/* The rules for responses to a request. */
+struct http_storing_rules proxy_storing_rules(const struct proxy *proxy,
+                                              const struct request *request);
 
 static inline int64_t
 proxy_now_us(const struct proxy *proxy)

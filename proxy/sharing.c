@@ -22,33 +22,6 @@ bound_age(struct sharing *sharing, int64_t now_us)
         sharing->fresh_until_us = now_us + sharing->max_age_us;
 }
 
-void
-sharing_add_hop(struct sharing *sharing, const struct fetch_hop *hop, int64_t now_us,
-                int64_t wall_us)
-{
-    /* Which statuses and methods are stored is for the callers to say. */
-    static const struct http_storing_rules rules = {.any_status = true};
-    const struct http_received received = {
-        .lines = hop->lines,
-        .arrival = {.wall_s = wall_us / 1000000, .waited_us = hop->waited_us},
-    };
-    struct http_storing storing;
-    int64_t fresh_us;
-
-    bound_age(sharing, now_us);
-    if (sharing->any || sharing->unshared)
-        return;
-    http_evaluate_response(&received, &rules, &storing);
-    fresh_us = storing.lifetime_us - storing.age_us;
-    if (storing.refusal != HTTP_REASON_NONE)
-        sharing->unshared = storing.refusal;
-    else if (hop->has_user)
-        sharing->unshared = HTTP_REASON_USER_INFO;
-    else if (storing.lifetime != HTTP_LIFETIME_UNSTATED &&
-             now_us + fresh_us < sharing->fresh_until_us)
-        sharing->fresh_until_us = now_us + fresh_us;
-}
-
 /* Does what keeps a response from being stored make it one client's, rather than of no use? */
 static bool
 is_for_one(enum http_reason refusal)
@@ -70,7 +43,10 @@ notes_of(const struct http_storing *storing)
     return (storing->made_for & HTTP_FOR_COOKIE ? (unsigned)HTTP_KNOWN_FOR_COOKIE : 0) |
            (storing->made_for & HTTP_FOR_AUTHORIZATION ? (unsigned)HTTP_KNOWN_FOR_AUTHORIZATION
                                                        : 0) |
-           (storing->lifetime == HTTP_LIFETIME_HEURISTIC ? (unsigned)HTTP_KNOWN_HEURISTIC : 0);
+           (storing->lifetime == HTTP_LIFETIME_HEURISTIC ? (unsigned)HTTP_KNOWN_HEURISTIC : 0) |
+           (storing->lifetime == HTTP_LIFETIME_UNSTATED && storing->lifetime_us > 0
+                ? (unsigned)HTTP_KNOWN_UNSTATED
+                : 0);
 }
 
 unsigned
@@ -81,12 +57,11 @@ sharing_made_for(unsigned notes)
 }
 
 void
-sharing_add_raw(struct sharing *sharing, const struct http_received *received,
-                const struct http_storing_rules *rules, int64_t now_us)
+sharing_evaluate(struct sharing *sharing, const struct http_received *received,
+                 const struct http_storing_rules *rules, int64_t now_us)
 {
     struct http_storing storing;
 
-    sharing->validates = true;
     sharing->born_us = now_us;
     sharing->refusal = received->status == 200 ? HTTP_REASON_NONE : HTTP_REASON_STATUS;
     sharing->fresh_until_us = INT64_MAX;
@@ -100,22 +75,20 @@ sharing_add_raw(struct sharing *sharing, const struct http_received *received,
     sharing->refusal = storing.refusal;
     sharing->notes = notes_of(&storing);
     sharing->born_us = now_us - storing.age_us;
-    sharing->fresh_until_us =
-        sharing->born_us + (storing.always_validate ? 0 : storing.lifetime_us);
+    if (storing.always_validate)
+        sharing->fresh_until_us = sharing->born_us;
+    else if (storing.lifetime_us != HTTP_UNLIMITED)
+        sharing->fresh_until_us = sharing->born_us + storing.lifetime_us;
     bound_age(sharing, now_us);
     sharing->while_revalidate_us = sharing->max_age_us ? 0 : storing.stale_while_revalidate_us;
 }
 
 int64_t
-sharing_lifetime(struct sharing *sharing, int64_t fetched_us)
+sharing_lifetime(const struct sharing *sharing, int64_t fetched_us)
 {
-    int64_t lifetime_us;
+    int64_t lifetime_us = sharing->fresh_until_us - fetched_us;
 
     if (sharing->fresh_until_us == INT64_MAX)
         return INT64_MAX;
-    lifetime_us = sharing->fresh_until_us - fetched_us;
-    /* Lifetimes are kept in whole milliseconds (cache_fill_finish()). */
-    if (lifetime_us < 1000 && !sharing->unshared && !sharing->validates && !sharing->any)
-        sharing->unshared = HTTP_REASON_STALE;
     return lifetime_us > 0 ? lifetime_us : 0;
 }

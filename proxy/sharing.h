@@ -1,11 +1,6 @@
 /*
  * May the response to a fetch be given to more than the client that it was fetched for, and for how
- * long? Taken together from every response on the way to it: the strictest one counts, since a
- * redirect that sets a cookie, or leads to a URL with credentials, is for one client, wherever it
- * ends.
- *
- * Vary needs no more than http/storing.h says about it: requests with fields of their own bypass
- * the cache, and all others look the same to an origin.
+ * long (http/storing.h)?
  *
  * Belongs to one fetch, on the fetcher's thread. Times are those of the monotonic clock.
  */
@@ -21,40 +16,34 @@ struct http_received;
 struct http_storing_rules;
 
 struct sharing {
-    bool any;               /* every response may be shared: --freshness off */
-    int64_t max_age_us;     /* of use without a new fetch, whatever a response states; 0 */
+    bool any;           /* every response may be shared: --freshness off */
+    int64_t max_age_us; /* of use without a new fetch, whatever a response states; 0 */
     enum http_reason unshared; /* why it may not be shared; HTTP_REASON_NONE: it may so far */
-    int64_t fresh_until_us; /* of all responses the earliest end; INT64_MAX: unlimited */
-    /* Of a raw response (sharing_add_raw()). */
-    bool validates; /* a response that is not fresh is of use */
-    enum http_reason refusal; /* why it is not storable, whether or not it is unshared;
-                                 HTTP_REASON_NONE: it is storable */
-    unsigned notes;  /* what an object of the response has as notes because of this */
-    bool joinable;   /* requests that wait for the response may have it */
-    int64_t born_us; /* when its age was 0 */
+    enum http_reason refusal;  /* why it is not storable, whether or not it is unshared;
+                                  HTTP_REASON_NONE: it is storable */
+    unsigned notes;            /* what an object of the response has as notes because of this */
+    bool joinable;             /* requests that wait for the response may have it */
+    int64_t born_us;           /* when its age was 0 */
+    int64_t fresh_until_us;    /* INT64_MAX: unlimited */
     int64_t while_revalidate_us; /* it may be used this long after its lifetime (RFC 5861 section
                                     3), by requests that demand nothing; 0 if age is bounded */
 };
 
 /*
- * Before the first response. However it may be shared otherwise, a response is fresh for at most
+ * Before the response. However it may be shared otherwise, a response is fresh for at most
  * `max_age_us` from its arrival on; 0: not bounded.
  */
 void sharing_init(struct sharing *sharing, bool any, int64_t max_age_us);
 
-/* Evaluates a response whose head came now, by both clocks. */
-void sharing_add_hop(struct sharing *sharing, const struct fetch_hop *hop, int64_t now_us,
-                     int64_t wall_us);
-
 /*
- * Evaluates the only response to a raw fetch, whose head came now, by all of HTTP's rules.
+ * Evaluates a response, whose head came now.
  * Requests that wait for it may have it only if it could answer them from the cache at once: it may
  * be stored, is fresh, and needs no validation. Any other response may have been made for its
  * request alone. `unshared` has the reason only where one request's response harms another, such
  * as a cookie.
  */
-void sharing_add_raw(struct sharing *sharing, const struct http_received *received,
-                     const struct http_storing_rules *rules, int64_t now_us);
+void sharing_evaluate(struct sharing *sharing, const struct http_received *received,
+                      const struct http_storing_rules *rules, int64_t now_us);
 
 /* Is it unshared because of what the request has (Authorization, Cookie, no-store, a range), and
  * not because of the response? */
@@ -63,10 +52,7 @@ bool sharing_is_by_request(const struct sharing *sharing);
 /* For struct http_received: what the response was made for, by the notes of its object. */
 unsigned sharing_made_for(unsigned notes);
 
-/*
- * How long the response is fresh from `fetched_us` on, INT64_MAX if unlimited. If that is less than
- * a millisecond, `unshared` says so from now on, unless it is a raw response or all are shared.
- */
-int64_t sharing_lifetime(struct sharing *sharing, int64_t fetched_us);
+/* How long the response is fresh from `fetched_us` on, INT64_MAX if unlimited. */
+int64_t sharing_lifetime(const struct sharing *sharing, int64_t fetched_us);
 
 #endif

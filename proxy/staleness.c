@@ -17,8 +17,8 @@ staleness_reason(enum staleness why)
 
 /* What the object is, as a response that was made for these credentials. */
 static void
-evaluate(const struct proxy *proxy, const struct object *object, bool owned, unsigned made_for,
-         struct http_storing *storing)
+evaluate(const struct proxy *proxy, const struct object *object, const struct request *request,
+         unsigned made_for, struct http_storing *storing)
 {
     const struct http_received received = {
         .method = HTTP_GET,
@@ -27,7 +27,7 @@ evaluate(const struct proxy *proxy, const struct object *object, bool owned, uns
         .arrival.wall_s = proxy_wall_s(proxy),
         .made_for = made_for,
     };
-    const struct http_storing_rules rules = proxy_storing_rules(proxy, owned);
+    const struct http_storing_rules rules = proxy_storing_rules(proxy, request);
 
     http_evaluate_response(&received, &rules, storing);
 }
@@ -48,15 +48,16 @@ is_too_old(const struct proxy *proxy, const struct object *object, int64_t now_u
 }
 
 bool
-staleness_permits(const struct proxy *proxy, const struct object *object, bool owned,
-                  enum staleness why, int64_t accepted_us, int64_t now_us)
+staleness_permits(const struct proxy *proxy, const struct object *object,
+                  const struct request *request, enum staleness why, int64_t accepted_us,
+                  int64_t now_us)
 {
     struct http_storing storing;
     int64_t permitted_us = 0, lifetime_us = object_lifetime(object);
 
     if (lifetime_us == INT64_MAX || (is_hit(why) && is_too_old(proxy, object, now_us)))
         return false;
-    evaluate(proxy, object, owned, 0, &storing);
+    evaluate(proxy, object, request, 0, &storing);
     switch (why) {
     case STALENESS_ACCEPTED:
         permitted_us = storing.may_be_stale ? accepted_us : 0;
@@ -77,11 +78,11 @@ staleness_permits(const struct proxy *proxy, const struct object *object, bool o
 }
 
 bool
-user_rules_permit_stale(const struct proxy *proxy, const struct object *object, bool owned,
-                        struct span request_lines)
+user_rules_permit_stale(const struct proxy *proxy, const struct object *object,
+                        const struct request *request, struct span request_lines)
 {
     struct http_storing storing;
 
-    evaluate(proxy, object, owned, http_credentials_of(request_lines), &storing);
+    evaluate(proxy, object, request, http_credentials_of(request_lines), &storing);
     return !http_is_for_credentials(storing.refusal);
 }

@@ -26,13 +26,14 @@ enum staleness {
 enum http_reason staleness_reason(enum staleness why);
 
 /*
- * For a ready object, which is raw, at `now_us`; `owned` as in struct exchange. `accepted_us` is
+ * For a ready object, at `now_us`; `accepted_us` is
  * how long after its lifetime the request accepts it, for STALENESS_ACCEPTED only. Where the age of
  * pages is bounded (max_age_us in struct proxy_config), an object over the bound is only used if
  * its origin fails.
  */
-bool staleness_permits(const struct proxy *proxy, const struct object *object, bool owned,
-                       enum staleness why, int64_t accepted_us, int64_t now_us);
+bool staleness_permits(const struct proxy *proxy, const struct object *object,
+                       const struct request *request, enum staleness why, int64_t accepted_us,
+                       int64_t now_us);
 
 /* ---- users ----------------------------------------------------------------------------------- */
 
@@ -52,8 +53,8 @@ user_rules_permit_fresh(const struct object *object)
     return !(object->notes & HTTP_KNOWN_HEURISTIC);
 }
 
-/* For an object, ready and raw, that is not fresh enough; `owned` as in struct exchange. */
-bool user_rules_permit_stale(const struct proxy *proxy, const struct object *object, bool owned,
-                             struct span request_lines);
+/* For a ready object that is not fresh enough. */
+bool user_rules_permit_stale(const struct proxy *proxy, const struct object *object,
+                             const struct request *request, struct span request_lines);
 
 #endif

@@ -172,7 +172,6 @@ make_fetcher(struct components *parts)
     config.max_active_per_origin = lower(options->max_fetches_per_origin, parts);
     config.max_idle_per_origin = (unsigned)options->max_idle_per_origin;
     config.max_queued = (unsigned)options->max_fetches_queued;
-    config.max_redirects = (unsigned)options->max_redirects;
     config.resolver_threads = (unsigned)options->resolver_threads;
     config.reserved_descriptors = DESCRIPTOR_PLAN_RESERVE;
     config.max_body = PROXY_MAX_PAGE;
@@ -185,7 +184,6 @@ make_fetcher(struct components *parts)
     config.dns_ttl_us = options->dns_ttl;
     config.cacert = options->cacert;
     config.upstream_proxy = options->upstream_proxy;
-    config.user_agent = options->user_agent;
     config.allow_ports = (const char *const *)options->allow_port.items;
     config.connect_to = (const char *const *)options->connect_to.items;
     parts->service.fetcher = fetcher_create(&config, why, sizeof(why));

@@ -87,8 +87,6 @@ answer_to(enum failure why)
         return (struct answer){502, "origin-broke"};
     case FAILURE_TOO_LARGE:
         return (struct answer){502, "too-large"};
-    case FAILURE_REDIRECT:
-        return (struct answer){502, "bad-redirect"};
     case FAILURE_OVERLOADED:
         return (struct answer){503, "overloaded"};
     case FAILURE_STOPPING:
@@ -97,6 +95,7 @@ answer_to(enum failure why)
         return (struct answer){504, "not-cached"};
     case FAILURE_INTERNAL:
     case FAILURE_CANCELLED:
+    case FAILURE_REDIRECT: /* clients of this protocol follow redirects themselves */
         break;
     }
     return (struct answer){500, "internal"};
@@ -170,7 +169,7 @@ set_exchange(struct http_exchange *x, struct span url, int64_t as_of_us)
     x->asked.method_name = request->method;
     x->asked.url = url;
     x->asked.lacks = ~request->has;
-    x->asked.flags = REQUEST_RAW | REQUEST_STREAMS |
+    x->asked.flags = REQUEST_STREAMS |
                      (http_request_is_for_server(request) ? REQUEST_WHOLE_SERVER : 0u) |
                      (x->origin ? REQUEST_OWNED : 0u);
     x->asked.body = (struct request_body){

@@ -270,7 +270,6 @@ is_by_origin(enum failure failure)
     case FAILURE_CONNECT_TIMEOUT:
     case FAILURE_ORIGIN:
     case FAILURE_TOO_LARGE:
-    case FAILURE_REDIRECT:
         return true;
     default:
         return false;

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/container_of.h"
-#include "http/target.h"
 #include "proxy.h"
 
 struct front_exchange *
@@ -17,6 +16,7 @@ front_begin(struct rpc_request *request, const struct front_version *version)
     front->exchange.proxy = &service->proxy;
     front->exchange.front = &version->front;
     front->exchange.request = &front->request;
+    front->request.flags = REQUEST_FOLLOWS | REQUEST_KEEPS_UNSTATED;
     front->request.client = rpc_request_client(request);
     front->request.waiting_bytes = rpc_request_bytes(request);
     front->request.arrived_us = rpc_request_arrived_us(request);
@@ -24,69 +24,7 @@ front_begin(struct rpc_request *request, const struct front_version *version)
     return front;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------ */
-
-static enum failure
-refuse(enum failure failure, const char *sentence, const char **why)
-{
-    *why = sentence;
-    return failure;
-}
-
-/*
- * By a row of --origin, as a request over HTTP in absolute form; its URL is in memory of this
- * thread then. 0; or the failure if there is none, and why.
- */
-static enum failure
-find_row(const struct http_origins *origins, struct request *request, const char **why)
-{
-    static const char too_long[] = "the URL is longer than 8,192 bytes";
-    static _Thread_local char url[PROXY_MAX_URL], normal[FETCH_NORMAL_SIZE], path[PROXY_MAX_URL];
-    struct http_origin_request asked;
-    struct http_authority authority;
-    struct span text = fetch_normal_url(request->url, normal, sizeof(normal));
-    struct http_origin *row;
-    size_t len;
-
-    asked.https = span_starts_with(text, span_str("https://"));
-    if ((!asked.https && !span_starts_with(text, span_str("http://"))) ||
-        !http_authority_read(origin_route_authority(text), &authority))
-        return refuse(FAILURE_DENIED, "this server serves no such URL", why);
-    (void)origin_route_client(text, &asked.path);
-    if (asked.path.len > sizeof(path))
-        return refuse(FAILURE_BAD_URL, too_long, why);
-    asked.path = http_origins_clean_path(asked.path, path);
-    asked.host = authority.host;
-    asked.port = authority.port;
-    row = http_origins_path_leads_up(asked.path)
-              ? NULL
-              : http_origins_find(origins, asked.host, asked.path);
-    if (!row)
-        return refuse(FAILURE_DENIED, "this server does not serve that host and path", why);
-    len = http_origin_write_url(row, &asked, url, sizeof(url));
-    if (!len)
-        return refuse(FAILURE_BAD_URL, too_long, why);
-    request->url = span_of(url, len);
-    request->route = &row->route;
-    request->flags |= REQUEST_OWNED;
-    return 0;
-}
-
 /* ---- requests -------------------------------------------------------------------------------- */
-
-static bool
-start(struct front_exchange *front)
-{
-    struct exchange *exchange = &front->exchange;
-    const struct http_origins *origins = &service_of(front_request(front))->origins;
-    const char *why;
-    enum failure failure = origins->count ? find_row(origins, &front->request, &why) : 0;
-
-    if (!failure)
-        return exchange_start(exchange);
-    exchange_refuse(exchange, failure, why);
-    return true;
-}
 
 bool_t
 front_start(struct front_exchange *front, void *result)
@@ -94,34 +32,13 @@ front_start(struct front_exchange *front, void *result)
     bool ended;
 
     front->result = result;
-    ended = start(front);
+    ended = front_get(front);
     front->result = NULL;
     if (ended)
         return front->has_result;
     /* Wake-ups are posted to this very thread, so none can come before the deferral. */
     rpc_request_defer(front_request(front));
     return FALSE;
-}
-
-static void
-run_exchange(struct net_task *task)
-{
-    exchange_run(&container_of(task, struct front_exchange, task)->exchange);
-}
-
-void
-front_wake(struct exchange *exchange)
-{
-    struct front_exchange *front = front_of(exchange);
-
-    front->task.run = run_exchange;
-    net_worker_post(rpc_request_worker(front_request(front)), &front->task);
-}
-
-bool
-front_is_bounded(struct exchange *exchange)
-{
-    return rpc_request_is_bounded(front_request(front_of(exchange)));
 }
 
 /* ---- replies --------------------------------------------------------------------------------- */
@@ -132,6 +49,7 @@ front_end_exchange(void *held)
     struct front_exchange *front = held;
 
     exchange_end(&front->exchange);
+    front_forget_way(front);
 }
 
 void
@@ -246,7 +164,7 @@ void
 front_error(struct front_exchange *front, enum rpc_error error)
 {
     front_count_answer(front, 0);
-    exchange_end(&front->exchange);
+    front_end_exchange(front);
     rpc_request_error(front_request(front), error);
 }
 
@@ -261,9 +179,9 @@ log_request(struct front_exchange *front, struct access_entry *entry)
     entry->peer = rpc_request_peer(request);
     entry->protocol = version_of(front)->protocol;
     entry->worker = exchange->worker;
-    entry->url = exchange->url;
+    entry->url = front_url(front);
     entry->us = clock_monotonic_us() - front->request.arrived_us;
-    entry->fetch_us = exchange_fetch_us(exchange, entry->us);
+    entry->fetch_us = front_fetch_us(front, entry->us);
     service_log(service_of(request), entry);
 }
 

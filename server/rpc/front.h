@@ -1,8 +1,14 @@
 /*
- * What the fronts of both versions of the protocol share: the exchange of an RPC request, its
- * reply, now or later, and what the logs have of it. A front decodes a call into an exchange
- * (proxy/exchange.h) and encodes what comes of it: front_v1.c, front_v2.c. On the request's worker,
- * except where marked.
+ * What the fronts of both versions of the protocol share: the exchange of an RPC request, the
+ * redirects that it follows, its reply, now or later, and what the logs have of it. A front decodes
+ * a call into an exchange (proxy/exchange.h) and encodes what comes of it: front_v1.c, front_v2.c.
+ * On the request's worker, except where marked.
+ *
+ * A request is a GET of a URL with the fields of front_fields(), and reads the objects that HTTP
+ * reads. Its clients know neither redirects nor freshness. So the front follows redirects
+ * (front_follow.c): each URL on the way is an exchange of its own. Where responses are not stored
+ * as origins allow (--freshness off), the last one is stored under the first URL, as the paper's
+ * proxy does.
  */
 #ifndef SUNPROXY_SERVER_RPC_FRONT_H
 #define SUNPROXY_SERVER_RPC_FRONT_H
@@ -15,15 +21,36 @@
 
 /* One version of the protocol. */
 struct front_version {
-    struct front front;
+    struct front front; /* FRONT_FOR_VERSIONS */
+    /* As those of struct front, of the last exchange. */
+    void (*head)(struct exchange *exchange);
+    void (*more)(struct exchange *exchange);
+    void (*fail)(struct exchange *exchange, enum failure why, struct span sentence);
     const char *protocol;        /* in the request database */
     enum metric requests, bytes; /* that count its requests, and its bytes of bodies */
 };
+
+/*
+ * PASSES -redirect, or what was not asked for-> LEAVES, -the exchange has ended-> STARTS;
+ * STARTS -exchange_start()-> PASSES
+ */
+enum front_stage {
+    FRONT_PASSES, /* what comes of the exchange goes to the version */
+    FRONT_LEAVES, /* the exchange is being cancelled */
+    FRONT_STARTS, /* another one is to start, or the request fails: `why` */
+};
+
+struct front_way;
 
 /* In the request's own memory: rpc_request_data(). */
 struct front_exchange {
     struct exchange exchange; /* first */
     struct request request;   /* of the exchange */
+    struct span own_fields;   /* the client's, valid while the procedure runs; may be empty */
+    enum front_stage stage;
+    struct front_way *way; /* of a request that was redirected; or NULL */
+    enum failure why;      /* why it fails after FRONT_LEAVES; 0: it does not */
+    const char *sentence;  /* of `why`: static, or in `way` */
     struct net_task task;     /* runs the exchange after a wake-up */
     void *result;             /* of the procedure while it runs, otherwise NULL */
     bool has_result;          /* the procedure returns it */
@@ -60,9 +87,36 @@ struct front_exchange *front_begin(struct rpc_request *request,
  */
 bool_t front_start(struct front_exchange *front, void *result);
 
-/* struct front's functions that do not depend on the version. wake: [any thread] */
+/* ---- front_follow.c -------------------------------------------------------------------------- */
+
+/* struct front's functions of both versions; `wake` is for any thread. */
 void front_wake(struct exchange *exchange);
+void front_fields(struct exchange *exchange);
 bool front_is_bounded(struct exchange *exchange);
+void front_head(struct exchange *exchange);
+void front_more(struct exchange *exchange);
+void front_fail(struct exchange *exchange, enum failure why, struct span sentence);
+
+#define FRONT_FOR_VERSIONS                                                                \
+    {                                                                                     \
+        .wake = front_wake, .fields = front_fields, .is_bounded = front_is_bounded,       \
+        .head = front_head, .more = front_more, .fail = front_fail                        \
+    }
+
+/* Starts the exchange, or those that redirects lead to. True: the last one has ended. */
+bool front_get(struct front_exchange *front);
+
+/* The URL of the client's request, and the one that its redirects have led to. From the head on. */
+struct span front_url(const struct front_exchange *front);
+struct span front_final_url(const struct exchange *exchange);
+
+/* exchange_fetch_us() of all exchanges of the request. */
+int64_t front_fetch_us(const struct front_exchange *front, int64_t since_us);
+
+/* Frees what the request has of its redirects. */
+void front_forget_way(struct front_exchange *front);
+
+/* ---- front.c --------------------------------------------------------------------------------- */
 
 /*
  * Answers with a result of `size` bytes, which `encode` encodes. What it refers to is the

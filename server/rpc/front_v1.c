@@ -117,13 +117,9 @@ reply_failure(struct exchange *exchange, enum failure why, struct span sentence)
 }
 
 static const struct front_version version_1 = {
-    .front =
-        {
-            .wake = front_wake,
-            .is_bounded = front_is_bounded,
-            .head = reply_object,
-            .fail = reply_failure,
-        },
+    .front = FRONT_FOR_VERSIONS,
+    .head = reply_object,
+    .fail = reply_failure,
     .protocol = "rpc1",
     .requests = METRIC_FRONT_REQUESTS_RPC1,
     .bytes = METRIC_FRONT_BYTES_RPC1,

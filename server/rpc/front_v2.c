@@ -59,7 +59,7 @@ begin_page(proxy_page *page, const struct exchange *exchange)
     page->source = source_of(exchange->outcome);
     page->age = exchange->outcome == OUTCOME_HIT ? age_of(exchange) : 0;
     page->total_us = (uint64_t)total_us;
-    FRONT_REFER(page->final_url, proxy_url, object_final_url(object));
+    FRONT_REFER(page->final_url, proxy_url, front_final_url(exchange));
     FRONT_REFER(page->headers, proxy_headers, object_fields(object));
     if (exchange->outcome == OUTCOME_HIT)
         metrics_observe(exchange->proxy->config.metrics, exchange->worker, HISTOGRAM_HIT_DURATION,
@@ -247,14 +247,10 @@ fail(struct exchange *exchange, enum failure why, struct span sentence)
 }
 
 static const struct front_version version_2 = {
-    .front =
-        {
-            .wake = front_wake,
-            .is_bounded = front_is_bounded,
-            .head = head,
-            .more = more,
-            .fail = fail,
-        },
+    .front = FRONT_FOR_VERSIONS,
+    .head = head,
+    .more = more,
+    .fail = fail,
     .protocol = "rpc2",
     .requests = METRIC_FRONT_REQUESTS_RPC2,
     .bytes = METRIC_FRONT_BYTES_RPC2,
@@ -268,8 +264,8 @@ proxy_get_2_svc(proxy_fetch_args *args, proxy_fetch_result *result, struct svc_r
     struct request *asked = &front->request;
 
     asked->url = span_of(args->url.proxy_url_val, args->url.proxy_url_len);
-    asked->fields = span_of(args->headers.proxy_headers_val, args->headers.proxy_headers_len);
-    asked->flags = REQUEST_STREAMS | (args->flags & PROXY_FLAG_NO_STORE ? REQUEST_NO_STORE : 0u);
+    front->own_fields = span_of(args->headers.proxy_headers_val, args->headers.proxy_headers_len);
+    asked->flags |= REQUEST_STREAMS | (args->flags & PROXY_FLAG_NO_STORE ? REQUEST_NO_STORE : 0u);
     front->show_victims = (args->flags & PROXY_FLAG_WANT_VICTIMS) &&
                           service_shows_victims(service_of(request), rpc_request_peer(request));
     return front_start(front, result);

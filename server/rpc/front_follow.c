@@ -1,0 +1,486 @@
+/*
+ * The exchanges of an RPC request: the first one, and one for each redirect that is followed (RFC
+ * 9110 section 15.4). A redirect is a response like any other to the cache. Its body is not needed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/container_of.h"
+#include "fetch/headers.h"
+#include "http/field.h"
+#include "http/request_head.h"
+#include "http/target.h"
+#include "proxy.h"
+#include "server/rpc/front.h"
+
+/* The way of a request over its redirects. */
+struct front_way {
+    struct buf visited; /* the URLs that were fetched, each ended by LF; first the client's */
+    struct buf url;     /* where the last redirect leads */
+    struct buf fields;  /* the client's own, as they are sent there */
+    unsigned redirects;
+    int64_t fetch_us; /* of the exchanges that have ended; -1: none of them led to a fetch */
+    char sentence[FAILURE_SENTENCE];
+};
+
+#define WAY_URLS ((size_t)102 * (PROXY_MAX_URL + 1)) /* for --max-redirects */
+
+static const char out_of_memory[] = "Cannot allocate memory";
+
+void
+front_forget_way(struct front_exchange *front)
+{
+    struct front_way *way = front->way;
+
+    if (!way)
+        return;
+    memory_uncharge(front->exchange.proxy->config.account, MEMORY_REQUESTS, sizeof(*way));
+    buf_free(&way->visited);
+    buf_free(&way->url);
+    buf_free(&way->fields);
+    free(way);
+    front->way = NULL;
+}
+
+/* Begins at the URL of the exchange. False without memory. */
+static bool
+make_way(struct front_exchange *front)
+{
+    struct memory_account *account = front->exchange.proxy->config.account;
+    struct front_way *way;
+
+    if (!memory_charge(account, MEMORY_REQUESTS, sizeof(*way)))
+        return false;
+    way = memory_realloc(account, NULL, sizeof(*way));
+    if (!way) {
+        memory_uncharge(account, MEMORY_REQUESTS, sizeof(*way));
+        return false;
+    }
+    way->redirects = 0;
+    way->fetch_us = -1;
+    buf_init(&way->visited, WAY_URLS);
+    buf_init(&way->url, PROXY_MAX_URL);
+    buf_init(&way->fields, PROXY_MAX_HEADERS);
+    front->way = way;
+    return true;
+}
+
+struct span
+front_url(const struct front_exchange *front)
+{
+    const struct front_way *way = front->way;
+    struct span lines = way ? buf_span(&way->visited) : front->exchange.url, line;
+
+    if (way && http_next_line(&lines, &line))
+        return line;
+    return front->exchange.url;
+}
+
+struct span
+front_final_url(const struct exchange *exchange)
+{
+    const struct front_way *way = ((const struct front_exchange *)exchange)->way;
+
+    return way ? buf_span(&way->url) : exchange->url;
+}
+
+int64_t
+front_fetch_us(const struct front_exchange *front, int64_t since_us)
+{
+    int64_t earlier_us = front->way ? front->way->fetch_us : -1;
+    int64_t fetch_us = exchange_fetch_us(&front->exchange, since_us);
+
+    if (earlier_us < 0 || fetch_us < 0)
+        return fetch_us < 0 ? earlier_us : fetch_us;
+    return earlier_us + fetch_us < since_us ? earlier_us + fetch_us : since_us;
+}
+
+/* ---- the fields of a request ----------------------------------------------------------------- */
+
+void
+front_fields(struct exchange *exchange)
+{
+    static _Thread_local char text[2 * PROXY_MAX_HEADERS];
+    static const char *const names[] = {"User-Agent", NULL}, *const accept[] = {"Accept", NULL},
+                             *const codings[] = {"Accept-Encoding", NULL};
+    struct front_exchange *front = front_of(exchange);
+    const char *agent = service_of(front_request(front))->options->user_agent;
+    const struct span own = front->own_fields;
+    char *end = text;
+
+    if (agent && *agent && strlen(agent) < PROXY_MAX_HEADERS / 2 && !headers_have(own, names))
+        end += sprintf(end, "User-Agent: %s\r\n", agent);
+    if (!headers_have(own, accept))
+        end = span_put(end, span_str("Accept: */*\r\n"));
+    if (!headers_have(own, codings))
+        end = span_put(end, span_str("Accept-Encoding: identity\r\n"));
+    if (own.len <= PROXY_MAX_HEADERS)
+        end = span_put(end, own);
+    front->request.fields = span_of(text, (size_t)(end - text));
+}
+
+/* Had the request the condition or the range that this status is the answer to? */
+static bool
+was_asked(const struct front_exchange *front, unsigned status)
+{
+    static const char *const conditions[] = {"If-None-Match", "If-Modified-Since", NULL};
+    static const char *const ranges[] = {"Range", NULL};
+    const struct request *request = front->exchange.request;
+
+    if (status != 206 && status != 304)
+        return true;
+    return request->flags & REQUEST_OWN_FIELDS &&
+           headers_have(request->fields, status == 206 ? ranges : conditions);
+}
+
+/* Keeps the client's own fields for a URL to which a redirect leads: what was sent for one origin
+ * is no other's business. False without memory. */
+static bool
+keep_own_fields(struct front_exchange *front, bool same_origin)
+{
+    static const char *const secrets[] = {"Authorization", "Cookie", NULL};
+    struct span lines = front->exchange.request->fields, line, name, value;
+    struct buf *kept = &front->way->fields;
+
+    buf_reset(kept);
+    if (!(front->request.flags & REQUEST_OWN_FIELDS))
+        return true;
+    while (http_next_line(&lines, &line))
+        if (same_origin || !http_split_field(line, &name, &value) ||
+            !http_name_is_one_of(name, secrets)) {
+            buf_append(kept, line.ptr, line.len);
+            buf_append_str(kept, "\r\n");
+        }
+    return !buf_failed(kept);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static enum failure
+refuse(enum failure failure, const char *sentence, const char **why)
+{
+    *why = sentence;
+    return failure;
+}
+
+/*
+ * By a row of --origin, as a request over HTTP in absolute form; its URL is in memory of this
+ * thread then. 0; or the failure if there is none, and why.
+ */
+static enum failure
+find_row(const struct http_origins *origins, struct request *request, struct span fetched,
+         const char **why)
+{
+    static const char too_long[] = "the URL is longer than 8,192 bytes";
+    static _Thread_local char url[PROXY_MAX_URL], normal[FETCH_NORMAL_SIZE], path[PROXY_MAX_URL];
+    struct http_origin_request asked;
+    struct http_authority authority;
+    struct span text = fetch_normal_url(fetched, normal, sizeof(normal));
+    struct http_origin *row;
+    size_t len;
+
+    asked.https = span_starts_with(text, span_str("https://"));
+    if ((!asked.https && !span_starts_with(text, span_str("http://"))) ||
+        !http_authority_read(origin_route_authority(text), &authority))
+        return refuse(FAILURE_DENIED, "this server serves no such URL", why);
+    (void)origin_route_client(text, &asked.path);
+    if (asked.path.len > sizeof(path))
+        return refuse(FAILURE_BAD_URL, too_long, why);
+    asked.path = http_origins_clean_path(asked.path, path);
+    asked.host = authority.host;
+    asked.port = authority.port;
+    row = http_origins_path_leads_up(asked.path)
+              ? NULL
+              : http_origins_find(origins, asked.host, asked.path);
+    if (!row)
+        return refuse(FAILURE_DENIED, "this server does not serve that host and path", why);
+    len = http_origin_write_url(row, &asked, url, sizeof(url));
+    if (!len)
+        return refuse(FAILURE_BAD_URL, too_long, why);
+    request->url = span_of(url, len);
+    request->route = &row->route;
+    request->flags |= REQUEST_OWNED;
+    return 0;
+}
+
+/* ---- exchanges ------------------------------------------------------------------------------- */
+
+/*
+ * Sets URL, route and fields of the request: the client's, or where redirects have led. 0, or why
+ * it is refused.
+ */
+static enum failure
+set_request(struct front_exchange *front, const char **why)
+{
+    struct proxy *proxy = front->exchange.proxy;
+    const struct http_origins *origins = &service_of(front_request(front))->origins;
+    struct request *request = &front->request;
+    const struct front_way *way = front->way;
+    enum failure failure = 0;
+
+    if (way) {
+        request->url = buf_span(&way->url);
+        front->own_fields = buf_span(&way->fields);
+    }
+    request->flags &= ~(unsigned)(REQUEST_OWNED | REQUEST_OWN_FIELDS);
+    request->flags |= front->own_fields.len ? (unsigned)REQUEST_OWN_FIELDS : 0;
+    request->lacks = front->own_fields.len ? 0 : ~(uint32_t)HTTP_HAS_ACCEPT_ENCODING;
+    request->fields = span_of(NULL, 0);
+    request->target = span_of(NULL, 0);
+    request->route = NULL;
+    if (origins->count)
+        failure = find_row(origins, request, request->url, why);
+    /* What no row has is another server's, which a redirect may lead to, but no client. */
+    if (way && failure == FAILURE_DENIED)
+        failure = 0;
+    if (!failure && !request->route)
+        request->url = proxy_normal_url(proxy, request->url);
+    if (way && !proxy->config.follows_http) {
+        request->target = request->url;
+        request->url = front_url(front);
+    }
+    return failure;
+}
+
+/* Starts an exchange. True: it has ended. */
+static bool
+start(struct front_exchange *front)
+{
+    const char *why;
+    enum failure failure = set_request(front, &why);
+
+    front->stage = FRONT_PASSES;
+    if (!failure)
+        return exchange_start(&front->exchange);
+    exchange_refuse(&front->exchange, failure, why);
+    return true;
+}
+
+/* The exchange has ended without an answer to the client: begins the next one, or fails. */
+static bool
+go_on(struct front_exchange *front)
+{
+    struct exchange *exchange = &front->exchange;
+    const struct exchange ended = *exchange;
+    int64_t fetch_us;
+
+    if (front->why) {
+        front->stage = FRONT_PASSES;
+        exchange_refuse(exchange, front->why, front->sentence);
+        return true;
+    }
+    fetch_us = exchange_fetch_us(exchange, 0);
+    if (fetch_us >= 0)
+        front->way->fetch_us = fetch_us + (front->way->fetch_us < 0 ? 0 : front->way->fetch_us);
+    exchange_end(exchange);
+    memset(exchange, 0, sizeof(*exchange));
+    exchange->proxy = ended.proxy;
+    exchange->front = ended.front;
+    exchange->worker = ended.worker;
+    exchange->before = ended.outcome;
+    exchange->request = &front->request;
+    exchange->as_of_us = proxy_now_us(ended.proxy);
+    return start(front);
+}
+
+bool
+front_get(struct front_exchange *front)
+{
+    bool ended = start(front);
+
+    while (ended && front->stage == FRONT_STARTS)
+        ended = go_on(front);
+    return ended;
+}
+
+/* The exchange has ended. While the procedure runs, front_get() goes on. */
+static void
+end_leaving(struct front_exchange *front)
+{
+    front->stage = FRONT_STARTS;
+    if (!front->result)
+        (void)go_on(front);
+}
+
+/* The response is not the one that the client gets. */
+static void
+leave(struct front_exchange *front)
+{
+    struct exchange *exchange = &front->exchange;
+
+    front->stage = FRONT_LEAVES;
+    if (exchange_is_complete(exchange) || exchange_cancel(exchange))
+        end_leaving(front);
+}
+
+static void
+run_exchange(struct net_task *task)
+{
+    exchange_run(&container_of(task, struct front_exchange, task)->exchange);
+}
+
+void
+front_wake(struct exchange *exchange)
+{
+    struct front_exchange *front = front_of(exchange);
+
+    front->task.run = run_exchange;
+    net_worker_post(rpc_request_worker(front_request(front)), &front->task);
+}
+
+bool
+front_is_bounded(struct exchange *exchange)
+{
+    return rpc_request_is_bounded(front_request(front_of(exchange)));
+}
+
+/* ---- redirects ------------------------------------------------------------------------------- */
+
+/* Appends where a reference of a row's origin leads its clients. */
+static bool
+resolve_in_row(const struct origin_route *route, struct span url, struct span location,
+               struct buf *next)
+{
+    bool found = false;
+
+    for (unsigned i = 0; !found && i < route->count; i++)
+        found = origin_route_resolve(route, i, url, location, next);
+    return found;
+}
+
+/* Was the URL fetched for this request? */
+static bool
+was_visited(const struct front_way *way, struct span url)
+{
+    struct span lines = buf_span(&way->visited), line;
+
+    while (http_next_line(&lines, &line))
+        if (span_equal(line, url))
+            return true;
+    return false;
+}
+
+static void refuse_redirect(struct front_exchange *front, enum failure why, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void
+refuse_redirect(struct front_exchange *front, enum failure why, const char *format, ...)
+{
+    struct front_way *way = front->way;
+    va_list args;
+
+    front->why = why;
+    front->sentence = way->sentence;
+    va_start(args, format);
+    vsnprintf(way->sentence, sizeof(way->sentence), format, args);
+    va_end(args);
+}
+
+/* The URL of the response, as the client would ask for it. */
+static struct span
+current_url(const struct front_exchange *front)
+{
+    return front->way->redirects ? buf_span(&front->way->url) : front->exchange.url;
+}
+
+/* Finds where the redirect leads: front->way->url, or front->why. */
+static void
+find_next(struct front_exchange *front, struct span location)
+{
+    const struct exchange *exchange = &front->exchange;
+    const struct service *service = service_of(front_request(front));
+    struct front_way *way = front->way;
+    struct span url = current_url(front);
+    bool same_origin = true;
+    char why[256];
+    struct buf next;
+    enum fetch_error error = FETCH_OK;
+
+    buf_append(&way->visited, url.ptr, url.len);
+    buf_append_char(&way->visited, '\n');
+    buf_init(&next, PROXY_MAX_URL);
+    if (!exchange->request->route ||
+        !resolve_in_row(exchange->request->route, url, location, &next))
+        error = fetch_follow(url, location, &next, &same_origin, why, sizeof(why));
+    if (error == FETCH_BAD_URL)
+        refuse_redirect(front, FAILURE_REDIRECT, "%.*s redirects to \"%.*s\": %s",
+                        (int)(url.len < 100 ? url.len : 100), url.ptr,
+                        (int)(location.len < 100 ? location.len : 100), location.ptr, why);
+    else if (exchange->outcome != OUTCOME_COALESCED && was_visited(way, buf_span(&next)))
+        refuse_redirect(front, FAILURE_REDIRECT, "redirected in a circle, back to %.200s",
+                        buf_str(&next));
+    else if (way->redirects >= service->options->max_redirects)
+        refuse_redirect(front, FAILURE_REDIRECT, "redirected more than %u times, last by %.*s",
+                        (unsigned)service->options->max_redirects,
+                        (int)(url.len < 200 ? url.len : 200), url.ptr);
+    buf_reset(&way->url);
+    buf_append(&way->url, next.data, next.len);
+    if (error == FETCH_INTERNAL || buf_failed(&way->visited) || buf_failed(&way->url) ||
+        !keep_own_fields(front, same_origin))
+        refuse_redirect(front, FAILURE_INTERNAL, "%s", out_of_memory);
+    buf_free(&next);
+    way->redirects++;
+}
+
+static void
+follow(struct front_exchange *front, struct span location)
+{
+    if (front->way || make_way(front)) {
+        find_next(front, location);
+    } else {
+        front->why = FAILURE_OVERLOADED;
+        front->sentence = "too many requests wait already; try again";
+    }
+    leave(front);
+}
+
+/* ---- the front's calls ----------------------------------------------------------------------- */
+
+static const struct front_version *
+version_of(const struct exchange *exchange)
+{
+    return container_of(exchange->front, struct front_version, front);
+}
+
+void
+front_head(struct exchange *exchange)
+{
+    struct front_exchange *front = front_of(exchange);
+    struct span location = exchange_redirect(exchange);
+
+    if (location.len) {
+        follow(front, location);
+    } else if (!was_asked(front, exchange->object->status)) {
+        front->why = FAILURE_ORIGIN;
+        front->sentence = exchange->object->status == 206
+                              ? "the origin sent a part of the page (status 206) unasked"
+                              : "the origin sent \"not modified\" (status 304) unasked";
+        leave(front);
+    } else {
+        version_of(exchange)->head(exchange);
+    }
+}
+
+void
+front_more(struct exchange *exchange)
+{
+    version_of(exchange)->more(exchange);
+}
+
+void
+front_fail(struct exchange *exchange, enum failure why, struct span sentence)
+{
+    struct front_exchange *front = front_of(exchange);
+
+    if (front->stage == FRONT_LEAVES) {
+        end_leaving(front);
+        return;
+    }
+    if (front->way && (why == FAILURE_DENIED || why == FAILURE_BAD_URL))
+        why = FAILURE_REDIRECT;
+    if (front->way || front->why)
+        sentence = failure_for_client(why, sentence);
+    version_of(exchange)->fail(exchange, why, sentence);
+}
