@@ -80,7 +80,6 @@ static const struct known {
     {"origin_fetches{result=\"timed_out\"}", "origin_timed_out", "- timed out"},
     {"origin_fetches{result=\"origin_broke\"}", "origin_origin_broke", "- broken by origins"},
     {"origin_fetches{result=\"too_large\"}", "origin_too_large", "- too large"},
-    {"origin_fetches{result=\"bad_redirect\"}", "origin_bad_redirect", "- bad redirects"},
     {"origin_fetches{result=\"overloaded\"}", "origin_overloaded", "- overloaded"},
     {"origin_fetches{result=\"stopping\"}", "origin_stopping", "- stopped"},
     {"origin_fetches{result=\"internal\"}", "origin_internal", "- internal failures"},

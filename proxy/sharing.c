@@ -56,6 +56,20 @@ sharing_made_for(unsigned notes)
            (notes & HTTP_KNOWN_FOR_AUTHORIZATION ? (unsigned)HTTP_FOR_AUTHORIZATION : 0);
 }
 
+/*
+ * May requests that wait for the response have it? Those of clients that know nothing of freshness
+ * also have what is not stored because it states no lifetime.
+ */
+static bool
+is_joinable(const struct http_storing *storing, bool keeps_unstated)
+{
+    if (keeps_unstated && !storing->always_validate &&
+        (storing->refusal == HTTP_REASON_STATUS || storing->refusal == HTTP_REASON_UNSTATED))
+        return true;
+    return !storing->refusal && !storing->always_validate &&
+           storing->lifetime_us > storing->age_us;
+}
+
 void
 sharing_evaluate(struct sharing *sharing, const struct http_received *received,
                  const struct http_storing_rules *rules, int64_t now_us)
@@ -69,8 +83,7 @@ sharing_evaluate(struct sharing *sharing, const struct http_received *received,
     if (sharing->any)
         return;
     http_evaluate_response(received, rules, &storing);
-    sharing->joinable =
-        !storing.refusal && !storing.always_validate && storing.lifetime_us > storing.age_us;
+    sharing->joinable = is_joinable(&storing, rules->keeps_unstated);
     sharing->unshared = is_for_one(storing.refusal) ? storing.refusal : HTTP_REASON_NONE;
     sharing->refusal = storing.refusal;
     sharing->notes = notes_of(&storing);
