@@ -220,11 +220,13 @@ set_staleness(const struct head *head, struct http_storing *storing, int64_t lim
 
 /* Is it kept although it states no lifetime? */
 static bool
-is_kept(const struct http_received *received, const struct http_storing_rules *rules)
+is_kept(const struct http_received *received, const struct http_storing_rules *rules,
+        const struct http_storing *storing)
 {
     unsigned status = received->status;
 
-    return rules->keeps_unstated && (status == 200 || status == 301 || status == 308);
+    return rules->keeps_unstated && !storing->always_validate &&
+           (status == 200 || status == 301 || status == 308);
 }
 
 static void
@@ -242,7 +244,7 @@ set_times(const struct head *head, const struct http_received *received,
     if (find_lifetime(head, arrival, date_s, &lifetime_s)) {
         storing->lifetime = HTTP_LIFETIME_EXPLICIT;
         storing->lifetime_us = lifetime_s * US_A_SECOND;
-    } else if (is_kept(received, rules)) {
+    } else if (is_kept(received, rules, storing)) {
         storing->lifetime_us = HTTP_UNLIMITED;
     } else if (find_heuristic(head, received, rules, date_s, storing)) {
         storing->lifetime = HTTP_LIFETIME_HEURISTIC;
@@ -340,8 +342,7 @@ refuse_status(const struct head *head, const struct http_received *received,
         return HTTP_REASON_METHOD;
     if (status == 206)
         return HTTP_REASON_PARTIAL;
-    if (status < 200 || status > 599 || is_of_one_request(status) ||
-        is_never_stored(status) ||
+    if (status < 200 || status > 599 || is_of_one_request(status) || is_never_stored(status) ||
         (status != 200 && has_condition_or_range(received->request_lines)) ||
         (is_client_error(status) && !rules->client_errors))
         return HTTP_REASON_STATUS;
