@@ -99,23 +99,32 @@ front_fetch_us(const struct front_exchange *front, int64_t since_us)
 
 /* ---- the fields of a request ----------------------------------------------------------------- */
 
+/* Writes a field that the client has not sent itself. */
+static char *
+put_field(char *end, struct span own, const char *name, struct span value)
+{
+    const char *const names[] = {name, NULL};
+
+    if (headers_have(own, names))
+        return end;
+    end = span_put(span_put(end, span_str(name)), span_str(": "));
+    return span_put(span_put(end, value), span_str("\r\n"));
+}
+
 void
 front_fields(struct exchange *exchange)
 {
     static _Thread_local char text[2 * PROXY_MAX_HEADERS];
-    static const char *const names[] = {"User-Agent", NULL}, *const accept[] = {"Accept", NULL},
-                             *const codings[] = {"Accept-Encoding", NULL};
     struct front_exchange *front = front_of(exchange);
-    const char *agent = service_of(front_request(front))->options->user_agent;
+    const char *user_agent = service_of(front_request(front))->options->user_agent;
+    const struct span agent = user_agent ? span_str(user_agent) : span_of(NULL, 0);
     const struct span own = front->own_fields;
     char *end = text;
 
-    if (agent && *agent && strlen(agent) < PROXY_MAX_HEADERS / 2 && !headers_have(own, names))
-        end += sprintf(end, "User-Agent: %s\r\n", agent);
-    if (!headers_have(own, accept))
-        end = span_put(end, span_str("Accept: */*\r\n"));
-    if (!headers_have(own, codings))
-        end = span_put(end, span_str("Accept-Encoding: identity\r\n"));
+    if (agent.len && agent.len < PROXY_MAX_HEADERS / 2)
+        end = put_field(end, own, "User-Agent", agent);
+    end = put_field(end, own, "Accept", span_str("*/*"));
+    end = put_field(end, own, "Accept-Encoding", span_str("identity"));
     if (own.len <= PROXY_MAX_HEADERS)
         end = span_put(end, own);
     front->request.fields = span_of(text, (size_t)(end - text));
