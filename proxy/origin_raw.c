@@ -427,7 +427,7 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
      * To a client of a forward proxy that challenge would be the proxy's own (RFC 9110 section
      * 11.7.1). In front of a server it is passed on, as other gateways do.
      */
-    if (head->status == PROXY_CHALLENGE && !fill->request)
+    if (head->status == PROXY_CHALLENGE && !request_is_owned(fill->request))
         *error = EPERM;
     if (is_error(head->status)) {
         origin_raw_back_off(fill);
