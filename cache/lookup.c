@@ -71,15 +71,19 @@ begin_pass(struct cache *cache, struct shard *shard, const struct cache_key *key
 }
 
 /*
- * May the response of this fill be used for a request with these conditions? One whose head has
- * come was not asked for by this request, and is as old as that. After its lifetime it is for
- * requests without conditions only, as a stored object is.
+ * May the response of this fill be used for a request? One whose head has come was not asked for by
+ * this request, and is as old as that. After its lifetime it is for requests without conditions
+ * only, as a stored object is.
  */
 static bool
-may_meet(const struct cache_fill *fill, const struct cache_conditions *conditions, int64_t now_us)
+may_meet(const struct cache_fill *fill, const struct cache_request *request, int64_t now_us)
 {
+    const struct cache_conditions *conditions = request->conditions;
+
     if (fill->stage == FILL_BEGUN)
         return true;
+    if (fill->object->notes & request->stale_notes)
+        return false;
     if (now_us >= fill->fresh_until_us)
         return !conditions && now_us - fill->fresh_until_us < fill->while_revalidate_us;
     return !conditions || (!conditions->no_cache && conditions->min_fresh_us == 0 &&
@@ -96,12 +100,12 @@ answer_cached(struct entry *entry, struct cache_found *found)
 }
 
 /*
- * The version that a request with these conditions joins, or NULL: the newest one whose head has
- * come, if that will do, or else one whose head has not come. A version that a purge has outdated
- * is in the list until its end, and of those without a head at most one is not outdated.
+ * The version that a request joins, or NULL: the newest one whose head has come, if that will do,
+ * or else one whose head has not come. A version that a purge has outdated is in the list until its
+ * end, and of those without a head at most one is not outdated.
  */
 static struct cache_fill *
-choose(const struct entry *entry, const struct cache_conditions *conditions, int64_t now_us)
+choose(const struct entry *entry, const struct cache_request *request, int64_t now_us)
 {
     struct cache_fill *fill, *begun = NULL;
 
@@ -110,7 +114,7 @@ choose(const struct entry *entry, const struct cache_conditions *conditions, int
         if (fill_is_outdated(fill))
             continue;
         if (fill->stage != FILL_BEGUN)
-            return may_meet(fill, conditions, now_us) ? fill : begun;
+            return may_meet(fill, request, now_us) ? fill : begun;
         begun = fill;
     }
     return begun;
@@ -151,7 +155,7 @@ answer_miss(struct cache *cache, struct shard *shard, const struct cache_key *ke
     /* Before each fill that may make one: expired ones do not accumulate. */
     if (!entry)
         shard_remove_expired_marks(shard, now_us, removed);
-    busy = entry ? choose(entry, request->conditions, now_us) : NULL;
+    busy = entry ? choose(entry, request, now_us) : NULL;
     if (busy)
         return join(busy, entry, request, found);
     answer = begin_shared(cache, shard, key, request, now_us, entry, found);

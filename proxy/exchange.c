@@ -219,9 +219,19 @@ set_outcome(struct exchange *x)
     }
 }
 
-/* May the request have the response of another one that it has waited for? */
+/* May it have the response of another request, for which it has waited, without a validation? */
 static bool
-is_for_request(struct exchange *x)
+is_fresh_to(const struct exchange *x)
+{
+    const struct object_waiter *waiter = &x->waiter.base;
+
+    return waiter->leader || waiter->outcome == CACHE_FELL_BACK ||
+           !(waiter->object->notes & staleness_notes(x->request));
+}
+
+/* May it have that response, as far as it is a user's? */
+static bool
+is_for_user(struct exchange *x)
 {
     const struct object_waiter *waiter = &x->waiter.base;
 
@@ -294,8 +304,10 @@ take_events(struct exchange *x)
         if (!x->alone)
             x->alone = why_alone(x);
         look_up_again(x);
-    } else if (x->stage == EXCHANGE_WAITS && (!is_for_request(x) || !is_near(x, events))) {
-        x->alone = is_for_request(x) ? HTTP_REASON_REQUEST_RANGE : HTTP_REASON_REQUEST_USER;
+    } else if (x->stage == EXCHANGE_WAITS &&
+               (!is_fresh_to(x) || !is_for_user(x) || !is_near(x, events))) {
+        if (!x->alone && is_fresh_to(x))
+            x->alone = is_for_user(x) ? HTTP_REASON_REQUEST_RANGE : HTTP_REASON_REQUEST_USER;
         if (events & WAITER_LAST || leave_to_look_up(x))
             look_up_again(x);
     } else {

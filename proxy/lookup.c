@@ -270,19 +270,12 @@ ask(struct exchange *x, const struct cache_request *request, struct span variant
     return answer;
 }
 
-/* What is fresh until it is evicted is so to clients that know nothing of freshness. */
-static unsigned
-stale_notes(const struct request *request)
-{
-    return request->flags & REQUEST_KEEPS_UNSTATED ? 0 : (unsigned)HTTP_KNOWN_UNSTATED;
-}
-
 /* Why is a request forwarded for which this is what the cache has? NULL: nothing. */
 static enum http_forwarded
 why_forwarded(const struct exchange *x, const struct object *found, bool varies)
 {
     if (found)
-        return object_is_fresh(found, x->as_of_us) && !(found->notes & stale_notes(x->request))
+        return object_is_fresh(found, x->as_of_us) && !(found->notes & staleness_notes(x->request))
                    ? HTTP_FORWARDED_REQUEST
                    : HTTP_FORWARDED_STALE;
     /* Where there is a record of names, the variants themselves may have been evicted. */
@@ -298,7 +291,7 @@ look_up(struct exchange *x, const struct request_rules *rules, bool only_ready,
     struct cache_request request = {
         .waiter = &x->waiter.base,
         .conditions = rules->demands || only_ready ? &conditions : NULL,
-        .stale_notes = stale_notes(x->request),
+        .stale_notes = staleness_notes(x->request),
         .fill_size = origin_fill_size(),
         .max_waiters = x->proxy->config.max_waiters,
         .pass =

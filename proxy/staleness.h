@@ -26,10 +26,19 @@ enum staleness {
 enum http_reason staleness_reason(enum staleness why);
 
 /*
- * For a ready object, at `now_us`; `accepted_us` is
- * how long after its lifetime the request accepts it, for STALENESS_ACCEPTED only. Where the age of
- * pages is bounded (max_age_us in struct proxy_config), an object over the bound is only used if
- * its origin fails.
+ * The notes of objects that have expired for a request as soon as they are there: what states no
+ * lifetime is fresh to clients that know nothing of freshness, and to no others.
+ */
+static inline unsigned
+staleness_notes(const struct request *request)
+{
+    return request->flags & REQUEST_KEEPS_UNSTATED ? 0 : (unsigned)HTTP_KNOWN_UNSTATED;
+}
+
+/*
+ * For a ready object, at `now_us`; `accepted_us` is how long after its lifetime the request accepts
+ * it, for STALENESS_ACCEPTED only. Where the age of pages is bounded (max_age_us in struct
+ * proxy_config), an object over the bound is only used if its origin fails.
  */
 bool staleness_permits(const struct proxy *proxy, const struct object *object,
                        const struct request *request, enum staleness why, int64_t accepted_us,
