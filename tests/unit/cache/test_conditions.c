@@ -124,6 +124,51 @@ START_TEST(a_fresh_object_outlives_a_successor_that_is_not_stored)
 }
 END_TEST
 
+/* Notes say for which requests an object has expired, whatever its lifetime. */
+START_TEST(an_object_with_such_a_note_has_expired)
+{
+    static const struct {
+        unsigned notes, stale_notes;
+        bool fresh;
+    } cases[] = {{0, 4, true}, {4, 0, true}, {3, 4, true}, {4, 4, false}, {7, 12, false}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct cache_request with = {.stale_notes = cases[i].stale_notes};
+        struct requester first = {0}, joins = {0}, later = {0};
+        struct cache_fill *fill;
+
+        request_lookup(&first, cache, "b", NOW, false);
+        fill = first.found.fill;
+        ck_assert_int_eq(cache_fill_head(fill, &(struct object_head){.status = 200,
+                                                                     .notes = cases[i].notes,
+                                                                     .length = 1,
+                                                                     .max_length = 1}),
+                         0);
+        /* While it grows. */
+        request_lookup_with(&joins, cache, "b", NOW, with);
+        ck_assert_int_eq(joins.answer, cases[i].fresh ? CACHE_BUSY : CACHE_MISS);
+        fill_letters(fill, 1);
+        cache_fill_finish(fill, true, 1, NOW, INT64_MAX);
+        cache_fill_free(fill);
+        if (joins.found.fill)
+            fill_fail(joins.found.fill);
+        ck_assert_uint_eq(request_take(&joins), cases[i].fresh ? WAITER_END : WAITER_FAILED);
+        request_lookup_with(&later, cache, "b", NOW, with);
+        ck_assert_int_eq(later.answer, cases[i].fresh ? CACHE_HIT : CACHE_STALE);
+        if (later.found.fill) {
+            fill_fail(later.found.fill);
+            request_take(&later);
+        }
+        request_take(&first);
+        request_end(&first);
+        request_end(&joins);
+        request_end(&later);
+        ck_assert(pages_hit_at(cache, "b", NOW));
+        ck_assert_uint_eq(cache_purge(cache, span_str("b")), 1);
+    }
+}
+END_TEST
+
 START_TEST(the_cache_alone_is_asked)
 {
     const struct cache_conditions only = {.only_cached = true, .max_age_us = INT64_MAX};
@@ -222,6 +267,7 @@ unit_suite(void)
     tcase_add_test(tc, an_unlimited_lifetime_is_fresh_long_enough);
     tcase_add_test(tc, a_fresh_object_has_a_successor_and_is_a_hit_meanwhile);
     tcase_add_test(tc, a_fresh_object_outlives_a_successor_that_is_not_stored);
+    tcase_add_test(tc, an_object_with_such_a_note_has_expired);
     tcase_add_test(tc, the_cache_alone_is_asked);
     tcase_add_test(tc, a_soft_purge_expires_objects);
     tcase_add_test(tc, a_soft_purge_keeps_the_end_of_what_has_expired);

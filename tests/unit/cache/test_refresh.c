@@ -50,7 +50,6 @@ fresh_head(void)
 {
     return (struct object_head){.status = 200,
                                 .notes = 5,
-                                .final_url = span_str("final"),
                                 .fields = span_str("ETag: \"2\"\r\n"),
                                 .length = -1,
                                 .account = &account};
@@ -101,7 +100,6 @@ START_TEST(a_confirmed_object_has_a_new_head_and_the_old_body)
         ck_assert_int_eq(object_state(object), OBJECT_READY);
         ck_assert(span_equal(object_fields(object), span_str("ETag: \"2\"\r\n")));
         ck_assert_uint_eq(object->notes, 5);
-        ck_assert(span_equal(object_final_url(object), span_str("final")));
         ck_assert(span_equal(object_url(object), span_str("u")));
         check_body(object, bodies[i]);
         ck_assert_int_eq(object->segmented, bodies[i] > OBJECT_INLINE_MAX);

@@ -36,7 +36,6 @@ fill_body(struct cache_fill *fill, const struct plan *plan)
 {
     struct object_head head = {
         .status = 200,
-        .final_url = span_str("f"),
         .fields = span_str("h"),
         .length = plan->length,
         .max_length = 100000,
