@@ -397,6 +397,60 @@ START_TEST(limits_of_redirects_and_errors)
 }
 END_TEST
 
+/* For clients that know nothing of freshness. */
+START_TEST(what_states_no_lifetime_may_be_kept)
+{
+    static const struct {
+        unsigned status;
+        const char *lines;
+        enum http_reason refusal;
+        enum http_lifetime lifetime;
+        int64_t lifetime_us;
+    } rows[] = {
+        {200, "", OK, HTTP_LIFETIME_UNSTATED, HTTP_UNLIMITED},
+        {200, TAG, OK, HTTP_LIFETIME_UNSTATED, HTTP_UNLIMITED},
+        {200, "Cache-Control: public\r\n", OK, HTTP_LIFETIME_UNSTATED, HTTP_UNLIMITED},
+        {301, "", OK, HTTP_LIFETIME_UNSTATED, HTTP_UNLIMITED},
+        {308, "", OK, HTTP_LIFETIME_UNSTATED, HTTP_UNLIMITED},
+        /* No heuristic applies to these. */
+        {200, DATE AN_HOUR_BEFORE, OK, HTTP_LIFETIME_UNSTATED, HTTP_UNLIMITED},
+        {203, DATE AN_HOUR_BEFORE, OK, HTTP_LIFETIME_HEURISTIC, 360 * S},
+        {203, "", NO_LIFETIME, HTTP_LIFETIME_UNSTATED, 0},
+        {302, "", NO_LIFETIME, HTTP_LIFETIME_UNSTATED, 0},
+        {404, "", NO_LIFETIME, HTTP_LIFETIME_UNSTATED, 0},
+        {404, TAG, OK, HTTP_LIFETIME_UNSTATED, 0},
+        /* What states a lifetime has that. */
+        {200, FRESH, OK, HTTP_LIFETIME_EXPLICIT, 60 * S},
+        {301, FRESH, OK, HTTP_LIFETIME_EXPLICIT, 60 * S},
+        {200, "Cache-Control: max-age=0\r\n", HTTP_REASON_STALE, HTTP_LIFETIME_EXPLICIT, 0},
+        {200, "Expires: 0\r\n" TAG, OK, HTTP_LIFETIME_EXPLICIT, 0},
+        {200, "Cache-Control: no-store\r\n", HTTP_REASON_NO_STORE, HTTP_LIFETIME_UNSTATED,
+         HTTP_UNLIMITED},
+        /* What is validated before each use is of no use without a validator. */
+        {200, "Cache-Control: no-cache\r\n", NO_LIFETIME, HTTP_LIFETIME_UNSTATED, 0},
+        {200, "Cache-Control: no-cache\r\n" TAG, OK, HTTP_LIFETIME_UNSTATED, 0},
+    };
+    struct http_storing_rules rules;
+
+    http_storing_rules_init(&rules);
+    rules.keeps_unstated = true;
+    rules.heuristic_percent = 10;
+    rules.heuristic_max_us = 86400 * S;
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        struct http_storing storing = evaluate("GET", "", rows[i].status, rows[i].lines, &rules);
+
+        ck_assert_msg(storing.refusal == rows[i].refusal, "row %zu: %s", i,
+                      http_reason_word(storing.refusal));
+        ck_assert_msg(storing.lifetime == rows[i].lifetime, "row %zu", i);
+        ck_assert_msg(storing.lifetime_us == rows[i].lifetime_us, "row %zu: %lld us", i,
+                      (long long)storing.lifetime_us);
+    }
+    rules.redirect_max_us = 9 * S;
+    ck_assert_int_eq(evaluate("GET", "", 301, "", &rules).lifetime_us, 9 * S);
+    ck_assert_int_eq(evaluate("GET", "", 200, "", &rules).lifetime_us, HTTP_UNLIMITED);
+}
+END_TEST
+
 /* RFC 9111 section 4.2.4, RFC 5861. */
 START_TEST(use_after_the_lifetime)
 {
@@ -525,6 +579,7 @@ unit_suite(void)
     tcase_add_test(tests, ages_and_lifetimes);
     tcase_add_test(tests, heuristic_lifetimes);
     tcase_add_test(tests, limits_of_redirects_and_errors);
+    tcase_add_test(tests, what_states_no_lifetime_may_be_kept);
     tcase_add_test(tests, use_after_the_lifetime);
     tcase_add_test(tests, the_field_for_caches_of_the_origin);
     tcase_add_test(tests, what_else_is_said);

@@ -46,7 +46,7 @@ crew_request_init(struct crew_worker *worker, struct crew_request *request,
     request->exchange.request = &request->asked;
     request->asked = (struct request){.url = span_str(url),
                                       .client = unit_client(client),
-                                      .flags = front->more ? REQUEST_STREAMS : 0,
+                                      .flags = front->more ? REQUEST_STREAMS : 0u,
                                       .waiting_bytes = 100,
                                       .arrived_us = scene.now_us};
     request->exchange.worker = worker->number;

@@ -110,7 +110,8 @@ size_t scene_fetches(void);
 unsigned scene_resumes(const struct scene_fetch *fetch);
 bool scene_is_cancelled(const struct scene_fetch *fetch);
 
-/* The response's parts. `lines` are field lines as C strings. */
+/* The response's parts. `lines` are field lines as C strings. scene_hop() is that of status 200. */
+void scene_hop_of(struct scene_fetch *fetch, unsigned status, const char *lines);
 void scene_hop(struct scene_fetch *fetch, const char *lines, bool has_user);
 enum fetch_flow scene_head(struct scene_fetch *fetch, unsigned status, const char *lines,
                            int64_t length);
@@ -118,8 +119,7 @@ enum fetch_flow scene_body(struct scene_fetch *fetch, size_t len);
 void scene_done(struct scene_fetch *fetch, enum fetch_error error, const char *sentence);
 
 /*
- * All of a raw response to the first fetch of this URL, and then scene_run(). 204 and 304 have no
- * body.
+ * All of a response to the first fetch of this URL, and then scene_run(). 204 and 304 have no body.
  */
 void scene_answer(const char *url, unsigned status, const char *lines, size_t len);
 
@@ -140,12 +140,20 @@ bool scene_has_bytes(const char *bytes, uint64_t position, size_t len);
 
 /* ---- the front ------------------------------------------------------------------------------- */
 
-/* A request. Set the first part, all else zero; then visit(). */
+/* The fields that a request over RPC has beside its client's own. */
+#define SCENE_RPC_FIELDS "Accept: */*\r\nAccept-Encoding: identity\r\n"
+
+/*
+ * A request: over RPC, as that front makes it, with its client's own fields if any, or over HTTP.
+ * Set the first part, all else zero; then visit().
+ */
 struct visit {
     const char *url;
-    const char *method, *fields; /* a raw exchange asks for its fields when it needs them */
-    uint32_t lacks;
-    bool raw, owned, no_store, streams;
+    const char *method, *fields; /* an exchange that streams asks for them when it needs them */
+    const char *target;          /* what is fetched instead; NULL: the URL */
+    uint32_t lacks;              /* over HTTP */
+    bool http, owned, no_store, streams;
+    enum outcome before; /* of the exchange that has led to this one */
     struct origin_route *route;
     bool has_body;
     int64_t body_length;
@@ -176,13 +184,14 @@ struct visit {
     unsigned origin_status;
     size_t evicted, victims, got; /* got: bytes of the body, as it should be */
     char ended_url[256];
+    char redirect[256]; /* exchange_redirect() */
 };
 
 /* The result of exchange_start(). */
 bool visit(struct visit *visit);
 
-/* visit() of the GET of a URL with these fields, raw, that streams. Returns as visit() does. */
-bool visit_raw(struct visit *visit, const char *url, const char *fields);
+/* visit() of the GET of a URL over HTTP with these fields, that streams. Returns as visit() does. */
+bool visit_http(struct visit *visit, const char *url, const char *fields);
 
 /* visit() of a URL, by a client of its own number, that is answered later. */
 void visit_url(struct visit *visit, const char *url, unsigned client);

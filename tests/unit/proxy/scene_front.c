@@ -5,6 +5,7 @@
 
 #include "base/container_of.h"
 #include "http/known_fields.h"
+#include "http/request_head.h"
 
 static struct visit *
 visit_of(struct exchange *exchange)
@@ -109,10 +110,11 @@ head(struct exchange *exchange)
     struct visit *visit = visit_of(exchange);
 
     visit->heads++;
-    /* What a front need not search the field lines of HTTP for. */
-    if (request_is_raw(exchange->request))
-        ck_assert_uint_eq(exchange->object->notes & HTTP_KNOWN_OF_FIELDS,
-                          http_known_fields(object_fields(exchange->object)));
+    /* What a front need not search the field lines for. */
+    ck_assert_uint_eq(exchange->object->notes & HTTP_KNOWN_OF_FIELDS,
+                      http_known_fields(object_fields(exchange->object)));
+    snprintf(visit->redirect, sizeof(visit->redirect), "%.*s",
+             (int)exchange_redirect(exchange).len, exchange_redirect(exchange).ptr);
     if (visit->cancels_in_head && visit_cancel(visit))
         return;
     read_body(visit);
@@ -152,13 +154,25 @@ interim(struct exchange *exchange, unsigned status, struct span lines)
     visit->interims++;
 }
 
+/* As the front of each protocol does it. */
+static struct span
+write_fields(const struct visit *visit)
+{
+    static char text[5000];
+    const char *own = visit->fields ? visit->fields : "";
+
+    ck_assert_uint_lt(strlen(own) + sizeof(SCENE_RPC_FIELDS), sizeof(text));
+    snprintf(text, sizeof(text), "%s%s", visit->http ? "" : SCENE_RPC_FIELDS, own);
+    return span_str(text);
+}
+
 static void
 make_fields(struct exchange *exchange)
 {
     struct visit *visit = visit_of(exchange);
 
     visit->makes++;
-    visit->request.fields = span_str(visit->fields ? visit->fields : "");
+    visit->request.fields = write_fields(visit);
 }
 
 static void
@@ -167,53 +181,79 @@ space(struct exchange *exchange)
     visit_of(exchange)->spaces++;
 }
 
-static const struct front whole = {
-    .wake = wake, .client = client, .is_bounded = is_bounded, .head = head, .fail = failed};
+static const struct front whole = {.wake = wake,
+                                   .fields = make_fields,
+                                   .client = client,
+                                   .is_bounded = is_bounded,
+                                   .head = head,
+                                   .fail = failed};
 static const struct front streaming = {.wake = wake,
+                                       .fields = make_fields,
                                        .client = client,
                                        .is_bounded = is_bounded,
                                        .head = head,
                                        .more = more,
                                        .fail = failed};
-static const struct front raw = {.wake = wake,
-                                 .fields = make_fields,
-                                 .client = client,
-                                 .is_bounded = is_bounded,
-                                 .head = head,
-                                 .more = more,
-                                 .fail = failed,
-                                 .interim = interim,
-                                 .space = space};
+static const struct front http = {.wake = wake,
+                                  .fields = make_fields,
+                                  .client = client,
+                                  .is_bounded = is_bounded,
+                                  .head = head,
+                                  .more = more,
+                                  .fail = failed,
+                                  .interim = interim,
+                                  .space = space};
+
+static unsigned
+flags_of(const struct visit *visit)
+{
+    const unsigned rpc = REQUEST_FOLLOWS | REQUEST_KEEPS_UNSTATED |
+                         (visit->fields && *visit->fields ? (unsigned)REQUEST_OWN_FIELDS : 0u);
+
+    return (visit->http ? 0u : rpc) | (visit->streams ? (unsigned)REQUEST_STREAMS : 0u) |
+           (visit->owned ? (unsigned)REQUEST_OWNED : 0u) |
+           (visit->no_store ? (unsigned)REQUEST_NO_STORE : 0u);
+}
+
+/* What the request over RPC certainly has not. */
+static uint32_t
+lacks_of_rpc(const struct visit *visit)
+{
+    return visit->fields && *visit->fields ? 0 : ~(uint32_t)HTTP_HAS_ACCEPT_ENCODING;
+}
 
 bool
 visit(struct visit *visit)
 {
     static char url[512];
-    const bool later = visit->raw && visit->streams;
+    const bool later = !visit->http || visit->streams;
+    struct span sent;
 
     /* The front's bytes are there during the call only. */
     snprintf(url, sizeof(url), "%s", visit->url);
+    sent = span_str(url);
     visit->request = (struct request){
-        .url = span_str(url),
-        .flags = (visit->raw ? REQUEST_RAW : 0u) | (visit->streams ? REQUEST_STREAMS : 0u) |
-                 (visit->owned ? REQUEST_OWNED : 0u) | (visit->no_store ? REQUEST_NO_STORE : 0u),
+        .url = visit->http ? sent : proxy_normal_url(&scene.proxy, sent),
+        .target = span_str(visit->target ? visit->target : ""),
+        .flags = flags_of(visit),
         .route = visit->route,
         .method = http_method_of(span_str(visit->method ? visit->method : "")),
         .method_name = span_str(visit->method ? visit->method : ""),
-        .fields = later ? span_of(NULL, 0) : span_str(visit->fields ? visit->fields : ""),
-        .lacks = visit->lacks,
+        .fields = later ? span_of(NULL, 0) : write_fields(visit),
+        .lacks = visit->http ? visit->lacks : lacks_of_rpc(visit),
         .body = {.kind = visit->has_body ? REQUEST_BODY_SUPPLIED : REQUEST_BODY_NONE,
                  .length = visit->body_length},
-        .client = visit->raw ? NULL : client(&visit->exchange),
+        .client = visit->http ? NULL : client(&visit->exchange),
         .waiting_bytes = visit->waiting_bytes ? visit->waiting_bytes : 10,
         .arrived_us = scene.now_us,
     };
     visit->exchange = (struct exchange){
         .proxy = &scene.proxy,
-        .front = visit->raw && visit->streams ? &raw
-                 : visit->streams             ? &streaming
-                                              : &whole,
+        .front = visit->http && visit->streams ? &http
+                 : visit->streams              ? &streaming
+                                               : &whole,
         .request = &visit->request,
+        .before = visit->before,
     };
     scene.visits++;
     if (exchange_start(&visit->exchange)) {
@@ -227,9 +267,9 @@ visit(struct visit *visit)
 }
 
 bool
-visit_raw(struct visit *v, const char *url, const char *fields)
+visit_http(struct visit *v, const char *url, const char *fields)
 {
-    *v = (struct visit){.url = url, .fields = fields, .raw = true, .streams = true};
+    *v = (struct visit){.url = url, .fields = fields, .http = true, .streams = true};
     return visit(v);
 }
 
@@ -260,7 +300,7 @@ expect_end(const struct visit *visit)
     struct span url = span_str(visit->url);
 
     ck_assert(visit->ended);
-    if (!visit->raw)
+    if (!visit->http)
         url = proxy_normal_url(&scene.proxy, url);
     ck_assert(span_equal(span_str(visit->ended_url), url));
     for (size_t i = 0; i < sizeof(visit->exchange); i++)

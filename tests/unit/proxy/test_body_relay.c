@@ -220,7 +220,7 @@ static struct visit
 post(int64_t length)
 {
     return (struct visit){.url = URL,
-                          .raw = true,
+                          .http = true,
                           .streams = true,
                           .method = "POST",
                           .fields = "Content-Type: text/plain\r\n",

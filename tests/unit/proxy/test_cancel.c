@@ -179,8 +179,8 @@ START_TEST(without_a_cache_no_fetch_outlasts_its_requests)
     struct scene_fetch *fetch;
 
     scene_begin(&(struct scene_options){.policy = "none"});
-    visit_raw(&first, URL, "");
-    visit_raw(&second, URL, "");
+    visit_http(&first, URL, "");
+    visit_http(&second, URL, "");
     fetch = scene_fetch(URL);
     if (_i > 0) {
         scene_hop(fetch, "Cache-Control: max-age=60\r\n", false);

@@ -17,7 +17,7 @@ expect_hit(size_t len)
 {
     struct visit v;
 
-    ck_assert(visit_raw(&v, URL, ""));
+    ck_assert(visit_http(&v, URL, ""));
     expect_body(&v, OUTCOME_HIT, len);
 }
 
@@ -27,14 +27,14 @@ START_TEST(a_200_is_stored_and_shared)
     struct scene_fetch *fetch;
 
     scene_begin(&defaults);
-    ck_assert(!visit_raw(&first, URL, CONDITION));
-    ck_assert(!visit_raw(&second, URL, ""));
+    ck_assert(!visit_http(&first, URL, CONDITION));
+    ck_assert(!visit_http(&second, URL, ""));
     fetch = scene_fetch(URL);
     ck_assert_str_eq(fetch->fields, CONDITION);
     scene_hop(fetch, FRESH, false);
     scene_head(fetch, 200, FRESH, 30);
     scene_run();
-    ck_assert(!visit_raw(&third, URL, CONDITION));
+    ck_assert(!visit_http(&third, URL, CONDITION));
     scene_body(fetch, 30);
     scene_done(fetch, FETCH_OK, "");
     scene_run();
@@ -60,9 +60,9 @@ START_TEST(what_answers_a_condition_is_for_its_client_alone)
     struct scene_fetch *fetch;
 
     scene_begin(&defaults);
-    ck_assert(!visit_raw(&first, URL, CONDITION));
-    ck_assert(!visit_raw(&other, URL, ""));
-    ck_assert(!visit_raw(&conditional, URL, CONDITION));
+    ck_assert(!visit_http(&first, URL, CONDITION));
+    ck_assert(!visit_http(&other, URL, ""));
+    ck_assert(!visit_http(&conditional, URL, CONDITION));
     ck_assert_uint_eq(scene_fetches(), 1);
     scene_answer(URL, status, lines, 0);
     expect_body(&first, OUTCOME_MISS, 0);
@@ -92,11 +92,11 @@ START_TEST(other_statuses_are_stored_as_the_rules_say)
     struct visit v;
 
     scene_begin(&defaults);
-    ck_assert(!visit_raw(&v, URL, CONDITION));
+    ck_assert(!visit_http(&v, URL, CONDITION));
     scene_answer(URL, 404, "Cache-Control: max-age=60\r\n", 20);
     expect_body(&v, OUTCOME_MISS, 20);
     ck_assert(v.stored);
-    ck_assert(visit_raw(&v, URL, ""));
+    ck_assert(visit_http(&v, URL, ""));
     ck_assert_uint_eq(v.status, 404);
     scene_end();
 }
@@ -108,10 +108,10 @@ START_TEST(a_stale_object_is_validated_by_its_own)
     struct visit v;
 
     scene_begin(&defaults);
-    ck_assert(!visit_raw(&v, URL, ""));
+    ck_assert(!visit_http(&v, URL, ""));
     scene_answer(URL, 200, "ETag: \"old\"\r\nCache-Control: max-age=10\r\n", 20);
     scene.now_us += 11 * SECOND;
-    ck_assert(!visit_raw(&v, URL, CONDITION));
+    ck_assert(!visit_http(&v, URL, CONDITION));
     ck_assert_str_eq(scene_fetch(URL)->fields, "If-None-Match: \"old\"\r\n");
     scene_answer(URL, 304, FRESH, 0);
     ck_assert_uint_eq(scene_fetches(), 1); /* it concerned another one */
@@ -131,14 +131,14 @@ START_TEST(a_stale_object_without_validators)
     struct visit v;
 
     scene_begin(&defaults);
-    ck_assert(!visit_raw(&v, URL, ""));
+    ck_assert(!visit_http(&v, URL, ""));
     scene_answer(URL, 200, "Cache-Control: max-age=10\r\n", 20);
     scene.now_us += 11 * SECOND;
-    ck_assert(!visit_raw(&v, URL, CONDITION));
+    ck_assert(!visit_http(&v, URL, CONDITION));
     ck_assert_str_eq(scene_fetch(URL)->fields, CONDITION);
     scene_answer(URL, 304, FRESH, 0);
     ck_assert_uint_eq(v.status, 304);
-    ck_assert(!visit_raw(&v, URL, CONDITION));
+    ck_assert(!visit_http(&v, URL, CONDITION));
     scene_done(scene_fetch(URL), FETCH_CONNECT_FAILED, "refused");
     scene_run();
     expect_body(&v, OUTCOME_STALE, 20);

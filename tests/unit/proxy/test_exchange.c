@@ -64,7 +64,7 @@ START_TEST(an_expired_page_survives_a_fetch_that_fails_and_no_response)
     struct visit v = {0};
 
     scene_begin(&defaults);
-    scene_store(URL, "Cache-Control: max-age=10\r\n", 10);
+    scene_store(URL, "Cache-Control: max-age=10, must-revalidate\r\n", 10);
     scene.now_us += 11 * SECOND;
     visit_url(&v, URL, 1);
     scene_done(scene_fetch(URL), FETCH_TIMED_OUT, "origin.test: nothing came");
@@ -93,7 +93,7 @@ START_TEST(a_miss_is_fetched_for_its_client_and_stored)
     expect_waiting(&v);
     fetch = scene_fetch(URL);
     ck_assert_ptr_eq(fetch->client, v.client);
-    ck_assert_str_eq(fetch->fields, "");
+    ck_assert_str_eq(fetch->fields, SCENE_RPC_FIELDS);
     scene_respond(URL, "Content-Type: text/plain\r\n", 100);
     expect_body(&v, OUTCOME_MISS, 100);
     ck_assert(v.stored);
@@ -157,7 +157,8 @@ START_TEST(a_bypass_neither_looks_up_nor_stores_nor_joins)
     ck_assert(!visit(&by_fields));
     ck_assert(!visit(&by_flag));
     ck_assert_uint_eq(scene_fetches(), 3);
-    ck_assert_str_eq(TAILQ_NEXT(scene_fetch(URL), link)->fields, "X-A: b\r\n");
+    ck_assert_str_eq(TAILQ_NEXT(scene_fetch(URL), link)->fields,
+                     SCENE_RPC_FIELDS "X-A: b\r\n");
     /* The bypasses' responses: the one with fields is private, which proves nothing for others. */
     scene_respond(URL, "", 10);
     scene_respond(URL, "Set-Cookie: a=b\r\n", 20);
@@ -175,30 +176,55 @@ START_TEST(a_bypass_neither_looks_up_nor_stores_nor_joins)
 }
 END_TEST
 
-START_TEST(only_200_is_stored)
+/* Those that are not stored are for their own request. */
+START_TEST(a_response_without_a_lifetime_is_kept_by_its_status)
 {
-    static const unsigned status[] = {203, 204, 301, 404, 500};
+    static const struct {
+        unsigned status;
+        bool stored;
+    } rows[] = {{200, true},  {301, true},  {308, true},  {203, false}, {204, false},
+                {302, false}, {307, false}, {404, false}, {410, false}, {500, false}};
 
-    scene_begin(&defaults);
-    for (size_t i = 0; i < sizeof(status) / sizeof(status[0]); i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const size_t len = rows[i].status == 204 ? 0 : 4;
         struct visit first = {0}, second = {0};
-        struct scene_fetch *fetch;
 
+        scene_begin(&defaults);
         visit_url(&first, URL, 1);
         visit_url(&second, URL, 2);
-        fetch = scene_fetch(URL);
-        scene_hop(fetch, "", false);
-        ck_assert_int_eq(scene_head(fetch, status[i], "", -1), FETCH_CONTINUE);
-        scene_body(fetch, 4);
-        scene_done(fetch, FETCH_OK, "");
-        scene_run();
-        expect_body(&first, OUTCOME_MISS, 4);
-        expect_body(&second, OUTCOME_COALESCED, 4);
-        ck_assert_uint_eq(second.status, status[i]);
-        ck_assert(!first.stored && !second.stored);
+        scene_answer(URL, rows[i].status, "", len);
+        expect_body(&first, OUTCOME_MISS, len);
+        ck_assert_msg(first.stored == rows[i].stored, "row %zu", i);
+        ck_assert_uint_eq(scene_stats().pages, rows[i].stored);
+        if (!rows[i].stored)
+            scene_answer(URL, rows[i].status, "", len);
+        expect_body(&second, rows[i].stored ? OUTCOME_COALESCED : OUTCOME_MISS, len);
+        ck_assert_uint_eq(second.status, rows[i].status);
+        scene.now_us += 100000 * SECOND;
+        ck_assert_msg(scene_has(URL) == rows[i].stored, "row %zu", i);
+        scene_end();
     }
-    ck_assert_uint_eq(scene_stats().pages, 0);
-    scene_end();
+}
+END_TEST
+
+/* As HTTP has them. */
+START_TEST(other_responses_with_a_lifetime_are_stored)
+{
+    static const unsigned statuses[] = {203, 302, 404, 410, 500};
+
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+        struct visit v = {0};
+
+        scene_begin(&defaults);
+        visit_url(&v, URL, 1);
+        scene_answer(URL, statuses[i], "Cache-Control: max-age=10\r\n", 4);
+        expect_body(&v, OUTCOME_MISS, 4);
+        ck_assert(v.stored);
+        ck_assert(scene_has(URL));
+        scene.now_us += 11 * SECOND;
+        ck_assert(!scene_has(URL));
+        scene_end();
+    }
 }
 END_TEST
 
@@ -214,7 +240,6 @@ START_TEST(a_response_with_two_framings_is_shared_and_not_stored)
     scene_hop(fetch, "", false);
     fetch->sink->head(fetch->context,
                       &(struct fetch_head){.status = 200,
-                                           .final_url = span_str("http://other.test/end"),
                                            .headers = span_str("A: b\r\n"),
                                            .content_length = -1,
                                            .no_store = true});
@@ -263,7 +288,6 @@ START_TEST(a_failure_before_the_head_fails_all_that_wait)
         {FETCH_CONNECT_TIMED_OUT, FAILURE_CONNECT_TIMEOUT},
         {FETCH_ORIGIN_BROKE, FAILURE_ORIGIN},
         {FETCH_TOO_LARGE, FAILURE_TOO_LARGE},
-        {FETCH_BAD_REDIRECT, FAILURE_REDIRECT},
         {FETCH_OVERLOADED, FAILURE_OVERLOADED},
         {FETCH_STOPPING, FAILURE_STOPPING},
         {FETCH_INTERNAL, FAILURE_INTERNAL},
@@ -472,7 +496,8 @@ unit_suite(void)
     tcase_add_test(cases, evicted_pages_are_named_to_the_request_that_caused_it);
     tcase_add_test(cases, requests_beyond_the_bound_of_waiters_are_refused_at_once);
     tcase_add_test(cases, a_bypass_neither_looks_up_nor_stores_nor_joins);
-    tcase_add_test(cases, only_200_is_stored);
+    tcase_add_test(cases, a_response_without_a_lifetime_is_kept_by_its_status);
+    tcase_add_test(cases, other_responses_with_a_lifetime_are_stored);
     tcase_add_test(cases, a_response_with_two_framings_is_shared_and_not_stored);
     tcase_add_test(cases, without_a_policy_requests_are_coalesced_and_nothing_is_stored);
     tcase_add_test(cases, a_failure_before_the_head_fails_all_that_wait);

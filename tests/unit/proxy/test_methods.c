@@ -16,7 +16,7 @@ store(const char *url, const char *fields, const char *lines)
 {
     struct visit v;
 
-    ck_assert(!visit_raw(&v, url, fields));
+    ck_assert(!visit_http(&v, url, fields));
     scene_answer(url, 200, lines, 20);
     expect_body(&v, OUTCOME_MISS, 20);
     ck_assert(v.stored);
@@ -26,7 +26,7 @@ static bool
 begin(struct visit *v, const char *method, const char *fields)
 {
     *v = (struct visit){
-        .url = URL, .raw = true, .streams = true, .method = method, .fields = fields};
+        .url = URL, .http = true, .streams = true, .method = method, .fields = fields};
     return visit(v);
 }
 
@@ -38,7 +38,7 @@ has(const char *url, const char *fields)
     char all[200];
 
     snprintf(all, sizeof(all), "%sCache-Control: only-if-cached\r\n", fields);
-    ck_assert(visit_raw(&v, url, all));
+    ck_assert(visit_http(&v, url, all));
     return v.fails == 0;
 }
 
@@ -78,7 +78,7 @@ START_TEST(head_is_passed_on_where_there_is_no_fresh_object)
     }
     ck_assert_uint_eq(scene_stats().pages, 1);
     /* Nor does it wait for an object, nor get one that another method led to. */
-    ck_assert(!visit_raw(&get, URL, ""));
+    ck_assert(!visit_http(&get, URL, ""));
     ck_assert(!begin(&v, "HEAD", ""));
     ck_assert_uint_eq(scene_fetches(), 2);
     scene_answer(URL, 200, FRESH, 20);
@@ -96,7 +96,6 @@ store_all(void)
 {
     store(URL, "", FRESH "Vary: X-A\r\n");
     store(URL, "X-A: 1\r\n", FRESH "Vary: X-A\r\n");
-    scene_store(URL, "", 10); /* of RPC */
     scene_store(URL "2", "", 10);
 }
 
@@ -109,7 +108,7 @@ expect_all(bool all)
     ck_assert(has(URL, "") == all);
     ck_assert(has(URL, "X-A: 1\r\n") == all);
     if (all)
-        ck_assert(visit(&v));
+        ck_assert(visit(&v)); /* over RPC */
     else
         ck_assert(!scene_has(URL));
     ck_assert(scene_has(URL "2"));
@@ -152,10 +151,10 @@ START_TEST(what_is_fetched_while_an_unsafe_request_is_under_way_is_not_stored)
     scene_begin(&defaults);
     ck_assert(!begin(&v, "PUT", ""));
     fetch = scene_fetch(URL);
-    ck_assert(!visit_raw(&before, URL, ""));
+    ck_assert(!visit_http(&before, URL, ""));
     scene_hop(fetch, "", false);
     scene_head(fetch, 200, "", 5);
-    ck_assert(!visit_raw(&after, URL, ""));
+    ck_assert(!visit_http(&after, URL, ""));
     ck_assert_uint_eq(scene_fetches(), 3);
     scene_body(fetch, 5);
     scene_done(fetch, FETCH_OK, "");
@@ -274,7 +273,7 @@ START_TEST(a_response_to_post_answers_later_requests_if_it_is_that_of_its_url)
         expect_body(&v, OUTCOME_BYPASS, 30);
         ck_assert_msg(has(URL, "") == rows[i].stored, "row %zu", i);
         if (rows[i].stored) {
-            ck_assert(visit_raw(&v, URL, ""));
+            ck_assert(visit_http(&v, URL, ""));
             expect_body(&v, OUTCOME_HIT, 30);
         }
         scene_end();
@@ -298,7 +297,7 @@ START_TEST(a_response_to_head_leaves_what_is_stored)
         ck_assert(!begin(&v, "HEAD", "Cache-Control: no-cache\r\n"));
         scene_answer(URL, 200, rows[i], 0);
         expect_body(&v, OUTCOME_BYPASS, 0);
-        ck_assert(visit_raw(&v, URL, ""));
+        ck_assert(visit_http(&v, URL, ""));
         ck_assert_str_eq(outcome_word(v.outcome), "hit");
         ck_assert_ptr_nonnull(strstr(v.lines, "X-A: old\r\n"));
         scene_end();
@@ -318,7 +317,7 @@ START_TEST(a_response_to_post_that_breaks_off_or_is_overtaken_is_not_stored)
         scene_hop(fetch, OWN, false);
         scene_head(fetch, 200, OWN, 20);
         /* It can be joined meanwhile. */
-        ck_assert(!visit_raw(&get, URL, ""));
+        ck_assert(!visit_http(&get, URL, ""));
         ck_assert_uint_eq(scene_fetches(), 1);
         scene_body(fetch, 10);
         scene_run();
@@ -355,7 +354,7 @@ START_TEST(a_response_to_post_that_another_write_was_answered_before_is_not_stor
     /* Another write to the URL, to a URL with its tag, or neither. */
     for (unsigned i = 0; i < 3; i++) {
         for (unsigned early = 0; early < 2; early++) {
-            struct visit first, second = {.url = urls[i], .raw = true, .method = "PUT"};
+            struct visit first, second = {.url = urls[i], .http = true, .method = "PUT"};
             struct scene_fetch *fetch;
 
             scene_begin(&defaults);
@@ -390,7 +389,7 @@ START_TEST(a_response_to_post_that_is_large_is_not_kept_twice)
         fetch = scene_fetch(URL);
         scene_hop(fetch, OWN, false);
         scene_head(fetch, 200, OWN, known ? (int64_t)MIB + 1 : -1);
-        ck_assert(!visit_raw(&get, URL, ""));
+        ck_assert(!visit_http(&get, URL, ""));
         ck_assert_uint_eq(scene_fetches(), 2);
         scene_done(fetch, FETCH_ORIGIN_BROKE, "broken");
         scene_answer(URL, 200, FRESH, 20);

@@ -183,7 +183,7 @@ static bool
 request(struct visit *v)
 {
     *v = (struct visit){
-        .raw = true, .streams = true, .url = "http://site.test/x", .route = &route};
+        .http = true, .streams = true, .url = "http://site.test/x", .route = &route};
     return visit(v);
 }
 

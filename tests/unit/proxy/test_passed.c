@@ -16,7 +16,7 @@ set_mark(void)
 {
     struct visit v;
 
-    ck_assert(!visit_raw(&v, URL, ""));
+    ck_assert(!visit_http(&v, URL, ""));
     scene_answer(URL, 200, PRIVATE, 20);
     expect_body(&v, OUTCOME_MISS, 20);
     ck_assert_uint_eq(scene_stats().passed, 1);
@@ -36,11 +36,11 @@ START_TEST(what_the_origin_made_of_a_range_or_a_condition_is_not_stored)
 
         scene_begin(&defaults);
         set_mark();
-        ck_assert(!visit_raw(&v, URL, rows[i].fields));
+        ck_assert(!visit_http(&v, URL, rows[i].fields));
         ck_assert_str_eq(scene_fetch(URL)->fields, rows[i].fields);
         scene_answer(URL, rows[i].status, "Cache-Control: max-age=60\r\n", 5);
         ck_assert_uint_eq(v.status, rows[i].status);
-        ck_assert(!visit_raw(&v, URL, ""));
+        ck_assert(!visit_http(&v, URL, ""));
         scene_answer(URL, 200, FRESH, 30);
         ck_assert_uint_eq(v.status, 200);
         ck_assert_uint_eq(v.got, 30);
@@ -66,12 +66,12 @@ START_TEST(an_older_response_does_not_replace_a_newer_one)
 
     scene_begin(&defaults);
     set_mark();
-    ck_assert(!visit_raw(&v[0], URL, ""));
+    ck_assert(!visit_http(&v[0], URL, ""));
     older = scene_fetch(URL);
     scene_hop(older, FRESH, false);
     scene_head(older, 200, FRESH, 20);
     scene.now_us += 30 * SECOND;
-    ck_assert(!visit_raw(&v[1], URL, ""));
+    ck_assert(!visit_http(&v[1], URL, ""));
     newer = next_fetch(older);
     scene_hop(newer, FRESH, false);
     scene_head(newer, 200, FRESH, 30);
@@ -83,7 +83,7 @@ START_TEST(an_older_response_does_not_replace_a_newer_one)
     scene_done(older, FETCH_OK, "");
     scene_run();
     expect_body(&v[0], OUTCOME_MISS, 20);
-    ck_assert(visit_raw(&v[2], URL, ""));
+    ck_assert(visit_http(&v[2], URL, ""));
     expect_body(&v[2], OUTCOME_HIT, 30);
     ck_assert_int_lt(v[2].age_us, SECOND);
     scene_end();
@@ -96,11 +96,11 @@ START_TEST(what_a_request_forbids_leaves_no_mark_and_the_page_as_it_is)
     struct visit v[2];
 
     scene_begin(&defaults);
-    ck_assert(!visit_raw(&v[0], URL, ""));
+    ck_assert(!visit_http(&v[0], URL, ""));
     scene_answer(URL, 200, stale, 20);
     scene.now_us += 20 * SECOND;
-    ck_assert(!visit_raw(&v[0], URL, "Authorization: x\r\n"));
-    ck_assert(!visit_raw(&v[1], URL, ""));
+    ck_assert(!visit_http(&v[0], URL, "Authorization: x\r\n"));
+    ck_assert(!visit_http(&v[1], URL, ""));
     scene_answer(URL, 200, FRESH, 30);
     expect_body(&v[0], OUTCOME_MISS, 30);
     ck_assert_uint_eq(scene_stats().passed, 0);
@@ -110,7 +110,7 @@ START_TEST(what_a_request_forbids_leaves_no_mark_and_the_page_as_it_is)
     expect_body(&v[1], OUTCOME_STALE, 20);
     /* Without a page there is no mark either. */
     control_purge(&scene.proxy, CONTROL_PURGE_URL, span_str(URL));
-    ck_assert(!visit_raw(&v[0], URL, "Authorization: x\r\n"));
+    ck_assert(!visit_http(&v[0], URL, "Authorization: x\r\n"));
     scene_answer(URL, 200, FRESH, 30);
     ck_assert_uint_eq(scene_stats().passed, 0);
     scene_end();
@@ -137,7 +137,7 @@ START_TEST(the_mark_ends_when_a_response_proves_that_it_is_for_all)
 
         scene_begin(&defaults);
         set_mark();
-        ck_assert(!visit_raw(&v, URL, rows[i].fields));
+        ck_assert(!visit_http(&v, URL, rows[i].fields));
         scene_answer(URL, rows[i].status, rows[i].lines, 5);
         ck_assert_uint_eq(v.status, rows[i].status);
         ck_assert_msg(scene_stats().passed == rows[i].stays, "row %zu", i);
@@ -162,15 +162,15 @@ START_TEST(a_demand_is_not_met_by_a_response_that_has_begun_before)
         struct visit v[4];
 
         scene_begin(&defaults);
-        ck_assert(!visit_raw(&v[0], URL, ""));
+        ck_assert(!visit_http(&v[0], URL, ""));
         first = scene_fetch(URL);
         /* Before the head has come its response will do. */
-        ck_assert(!visit_raw(&v[1], URL, rows[i].fields));
+        ck_assert(!visit_http(&v[1], URL, rows[i].fields));
         ck_assert_uint_eq(scene_fetches(), 1);
         scene_hop(first, FRESH, false);
         scene_head(first, 200, FRESH, 20);
         scene.now_us += 50 * SECOND;
-        ck_assert(!visit_raw(&v[2], URL, rows[i].fields));
+        ck_assert(!visit_http(&v[2], URL, rows[i].fields));
         ck_assert_msg(scene_fetches() == (rows[i].joins ? 1 : 2), "row %zu", i);
         scene_body(first, 20);
         if (!rows[i].joins) {
@@ -190,7 +190,7 @@ START_TEST(a_demand_is_not_met_by_a_response_that_has_begun_before)
         expect_body(&v[2], rows[i].joins ? OUTCOME_COALESCED : OUTCOME_MISS,
                     rows[i].joins ? 20 : 30);
         /* The later response has replaced the earlier one. */
-        ck_assert(visit_raw(&v[3], URL, ""));
+        ck_assert(visit_http(&v[3], URL, ""));
         expect_body(&v[3], OUTCOME_HIT, rows[i].joins ? 20 : 30);
         scene_end();
     }
@@ -203,7 +203,7 @@ END_TEST
 START_TEST(a_response_that_has_expired_while_it_arrives_is_not_joined)
 {
     static const struct {
-        bool raw;
+        bool http;
         const char *lines, *fields;
         int64_t after_s;
         bool joins;
@@ -225,7 +225,7 @@ START_TEST(a_response_that_has_expired_while_it_arrives_is_not_joined)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct visit v[2] = {{.url = URL, .raw = rows[i].raw, .fields = "", .streams = true}};
+        struct visit v[2] = {{.url = URL, .http = rows[i].http, .fields = "", .streams = true}};
         struct scene_fetch *first;
 
         v[1] = v[0];
@@ -263,13 +263,13 @@ START_TEST(requests_after_an_expired_response_share_one_fetch)
         struct visit v[7];
 
         scene_begin(&defaults);
-        ck_assert(!visit_raw(&v[0], URL, ""));
+        ck_assert(!visit_http(&v[0], URL, ""));
         first = scene_fetch(URL);
         scene_hop(first, lines, false);
         scene_head(first, 200, lines, 20);
         scene.now_us += 10 * SECOND;
         for (unsigned i = 1; i < 5; i++) {
-            ck_assert(!visit_raw(&v[i], URL, ""));
+            ck_assert(!visit_http(&v[i], URL, ""));
             ck_assert(!v[i].as_is);
         }
         ck_assert_uint_eq(scene_fetches(), 2);
@@ -282,7 +282,7 @@ START_TEST(requests_after_an_expired_response_share_one_fetch)
             scene_run();
         }
         /* Also where the first one is a page of the cache by now. */
-        ck_assert(!visit_raw(&v[5], URL, ""));
+        ck_assert(!visit_http(&v[5], URL, ""));
         ck_assert_uint_eq(scene_fetches(), last ? 2 : 1);
         scene_body(second, 30);
         scene_done(second, FETCH_OK, "");
@@ -296,7 +296,7 @@ START_TEST(requests_after_an_expired_response_share_one_fetch)
         for (unsigned i = 2; i < 6; i++)
             expect_body(&v[i], OUTCOME_COALESCED, 30);
         ck_assert_uint_eq(scene_stats().pages, 1);
-        ck_assert(visit_raw(&v[6], URL, ""));
+        ck_assert(visit_http(&v[6], URL, ""));
         expect_body(&v[6], OUTCOME_HIT, 30);
         scene_end();
     }
@@ -312,7 +312,7 @@ START_TEST(a_slow_response_that_has_expired_is_validated_at_its_end)
 
     scene_begin(&defaults);
     for (unsigned i = 0; i < 2; i++) {
-        ck_assert(!visit_raw(&v[i], URL, ""));
+        ck_assert(!visit_http(&v[i], URL, ""));
         fetches[i] = i ? next_fetch(fetches[0]) : scene_fetch(URL);
         scene_hop(fetches[i], lines, false);
         scene_head(fetches[i], 200, lines, 20);
@@ -322,14 +322,14 @@ START_TEST(a_slow_response_that_has_expired_is_validated_at_its_end)
     scene_done(fetches[0], FETCH_OK, "");
     scene_run();
     expect_body(&v[0], OUTCOME_MISS, 20);
-    ck_assert(!visit_raw(&v[2], URL, ""));
+    ck_assert(!visit_http(&v[2], URL, ""));
     ck_assert_ptr_nonnull(strstr(next_fetch(fetches[1])->fields, "If-None-Match: \"a\""));
     scene_body(fetches[1], 20);
     scene_done(fetches[1], FETCH_OK, "");
     scene_answer(URL, 304, lines, 0);
     expect_body(&v[1], OUTCOME_MISS, 20);
     ck_assert_uint_eq(v[2].got, 20);
-    ck_assert(visit_raw(&v[3], URL, ""));
+    ck_assert(visit_http(&v[3], URL, ""));
     expect_body(&v[3], OUTCOME_HIT, 20);
     scene_end();
 }

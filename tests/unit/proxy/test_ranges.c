@@ -26,7 +26,7 @@ visit_part(struct visit *v, const char *fields)
     *v = (struct visit){.url = URL,
                         .method = "GET",
                         .fields = fields,
-                        .raw = true,
+                        .http = true,
                         .streams = true,
                         .cancels_in_head = true};
     ck_assert(!visit(v));
@@ -74,7 +74,7 @@ expect_hit(const char *fields, size_t len)
 {
     struct visit v;
 
-    ck_assert(visit_raw(&v, URL, fields));
+    ck_assert(visit_http(&v, URL, fields));
     expect_body(&v, OUTCOME_HIT, len);
     ck_assert_int_eq(v.evaluated, EVALUATED_NOTHING);
 }
@@ -147,11 +147,11 @@ START_TEST(a_range_is_near_what_has_come_or_not)
         struct visit whole, v;
 
         scene_begin(&defaults);
-        ck_assert(!visit_raw(&whole, URL, ""));
+        ck_assert(!visit_http(&whole, URL, ""));
         fetch = scene_fetch(URL);
         begin(fetch, 200, lines, rows[i].length);
         grow(fetch, rows[i].come);
-        ck_assert(!visit_raw(&v, URL, rows[i].fields));
+        ck_assert(!visit_http(&v, URL, rows[i].fields));
         scene_run();
         ck_assert_msg(scene_fetches() == (rows[i].near ? 1 : 2), "row %zu", i);
         ck_assert_uint_eq(v.heads, rows[i].near);
@@ -201,8 +201,8 @@ START_TEST(ranges_of_what_is_not_filled_are_the_origins)
         struct visit v, joined;
 
         scene_begin(&options);
-        ck_assert(!visit_raw(&v, URL, fields));
-        ck_assert(!visit_raw(&joined, URL, "Range: bytes=7-9\r\n"));
+        ck_assert(!visit_http(&v, URL, fields));
+        ck_assert(!visit_http(&joined, URL, "Range: bytes=7-9\r\n"));
         fetch = scene_fetch(URL);
         ck_assert_msg((begin(fetch, 200, rows[i / 2].lines, rows[i / 2].length) == FETCH_ABORT) ==
                           gives_up,
@@ -218,7 +218,7 @@ START_TEST(ranges_of_what_is_not_filled_are_the_origins)
             ck_assert_uint_eq(v.status, 206);
             ck_assert_int_eq(v.evaluated, EVALUATED_ALL);
             /* Later ones ask for nothing else. */
-            ck_assert(!visit_raw(&v, URL, MIDDLE));
+            ck_assert(!visit_http(&v, URL, MIDDLE));
             ck_assert_uint_eq(scene_fetches(), 1);
             ck_assert_str_eq(scene_fetch(URL)->fields, MIDDLE);
             scene_answer(URL, 206, PRIVATE, 100);
@@ -243,7 +243,7 @@ START_TEST(a_range_ends_no_fetch_that_others_wait_for)
 
     scene_begin(&options);
     visit_part(&part, _i ? MIDDLE : FIRST);
-    ck_assert(!visit_raw(&whole, URL, ""));
+    ck_assert(!visit_http(&whole, URL, ""));
     fetch = scene_fetch(URL);
     ck_assert_int_eq(begin(fetch, 200, WITH_LENGTH, LENGTH), FETCH_CONTINUE);
     ck_assert_uint_eq(scene_stats().passed, 0);
@@ -270,7 +270,7 @@ START_TEST(a_users_range_is_the_origins)
     struct visit v;
 
     scene_begin(&defaults);
-    ck_assert(!visit_raw(&v, URL, "Authorization: a\r\n" FIRST));
+    ck_assert(!visit_http(&v, URL, "Authorization: a\r\n" FIRST));
     ck_assert_str_eq(scene_fetch(URL)->fields, "Authorization: a\r\n");
     ck_assert_int_eq(begin(scene_fetch(URL), 200, WITH_LENGTH, LENGTH), FETCH_ABORT);
     ck_assert_str_eq(scene_fetch(URL)->fields, "Authorization: a\r\n" FIRST);
@@ -291,7 +291,7 @@ START_TEST(other_statuses_are_passed_on)
         struct visit v;
 
         scene_begin(&defaults);
-        ck_assert(!visit_raw(&v, URL, FIRST));
+        ck_assert(!visit_http(&v, URL, FIRST));
         scene_answer(URL, statuses[i], "", 0);
         ck_assert(v.ended);
         ck_assert_uint_eq(v.status, statuses[i]);
@@ -306,8 +306,8 @@ START_TEST(a_part_that_was_not_asked_for_is_for_one_request)
     struct visit first, second;
 
     scene_begin(&defaults);
-    ck_assert(!visit_raw(&first, URL, ""));
-    ck_assert(!visit_raw(&second, URL, ""));
+    ck_assert(!visit_http(&first, URL, ""));
+    ck_assert(!visit_http(&second, URL, ""));
     scene_answer(URL, 206, "Content-Range: bytes 5-9/10\r\nCache-Control: max-age=60\r\n", 5);
     expect_body(&first, OUTCOME_MISS, 5);
     ck_assert(!first.stored && first.status == 206);
@@ -327,7 +327,7 @@ START_TEST(what_has_answered_a_condition_is_stored)
     struct visit v;
 
     scene_begin(&defaults);
-    ck_assert(!visit_raw(&v, URL, ""));
+    ck_assert(!visit_http(&v, URL, ""));
     scene_answer(URL, 200, "ETag: \"old\"\r\nCache-Control: max-age=10\r\n", 20);
     scene.now_us += 11 * SECOND;
     visit_part(&v, "If-None-Match: \"a\"\r\n");
@@ -358,7 +358,7 @@ START_TEST(each_fetch_counts_for_its_client)
         struct visit v = {.url = url,
                           .method = "GET",
                           .fields = MIDDLE,
-                          .raw = true,
+                          .http = true,
                           .streams = true,
                           .client = client,
                           .bounded = true};

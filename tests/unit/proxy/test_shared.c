@@ -1,5 +1,4 @@
-/* Which raw responses go to the requests that wait for them, and which to their own request only.
- */
+/* Which responses go to the requests that wait for them, and which to their own request only. */
 #define UNIT_STARTS_NO_THREAD
 
 #include "proxy/control.h"
@@ -15,7 +14,7 @@ begin(struct visit *v, const char *fields, unsigned client)
 {
     *v = (struct visit){.url = URL,
                         .fields = fields,
-                        .raw = true,
+                        .http = true,
                         .streams = true,
                         .client = unit_client(client)};
     return visit(v);

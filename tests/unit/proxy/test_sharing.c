@@ -1,144 +1,165 @@
-/* What may be shared of a response that several hops led to. */
+/* What may be shared of a response, and for how long. */
 #define UNIT_STARTS_NO_THREAD
 
 #include "proxy/sharing.h"
 
+#include "http/known_fields.h"
+#include "http/storing.h"
 #include "tests/unit/unit.h"
 
 #define SECOND ((int64_t)1000000)
 #define NOW (1000 * SECOND)
-#define WALL (1780000000 * SECOND)
+#define WALL_S 1780000000
 
+/* To a request over RPC (`keeps`), or over HTTP. */
 static void
-add(struct sharing *sharing, const char *lines, bool has_user)
+evaluate(struct sharing *sharing, bool keeps, unsigned status, const char *lines)
 {
-    const struct fetch_hop hop = {.status = 200, .lines = span_str(lines), .has_user = has_user};
+    const struct http_received received = {
+        .method = HTTP_GET,
+        .status = status,
+        .lines = span_str(lines),
+        .arrival.wall_s = WALL_S,
+    };
+    struct http_storing_rules rules;
 
-    sharing_add_hop(sharing, &hop, NOW, WALL);
+    http_storing_rules_init(&rules);
+    rules.keeps_unstated = keeps;
+    sharing_evaluate(sharing, &received, &rules, NOW);
 }
 
-START_TEST(one_response_that_forbids_it_is_enough)
+START_TEST(what_is_for_one_client_is_not_shared)
 {
-    static const char *const rows[][2] = {
-        {"Set-Cookie: a=b\r\n", ""},
-        {"", "Set-Cookie: a=b\r\n"},
-        {"Cache-Control: private\r\n", "Cache-Control: max-age=60\r\n"},
-        {"Cache-Control: max-age=60\r\n", "Cache-Control: max-age=0\r\n"},
-        {"Expires: 0\r\n", "Cache-Control: public\r\n"},
+    static const struct {
+        const char *lines;
+        enum http_reason unshared;
+    } rows[] = {
+        {"", HTTP_REASON_NONE},
+        {"Cache-Control: max-age=60\r\n", HTTP_REASON_NONE},
+        {"Set-Cookie: a=b\r\n", HTTP_REASON_SET_COOKIE},
+        {"Cache-Control: private\r\n", HTTP_REASON_PRIVATE},
+        {"Cache-Control: no-store\r\n", HTTP_REASON_NO_STORE},
+        {"Vary: *\r\n", HTTP_REASON_VARY_ANY},
+        {"Cache Control: x\r\n", HTTP_REASON_MALFORMED},
+        /* It is of no use later, but says nothing of others. */
+        {"Cache-Control: max-age=0\r\n", HTTP_REASON_NONE},
+        {"Expires: 0\r\n", HTTP_REASON_NONE},
+        {"Cache-Control: no-cache\r\n", HTTP_REASON_NONE},
     };
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+        const size_t row = i / 2;
         struct sharing sharing, any;
 
         sharing_init(&sharing, false, 0);
         sharing_init(&any, true, 0);
-        for (size_t hop = 0; hop < 2; hop++) {
-            add(&sharing, rows[i][hop], false);
-            add(&any, rows[i][hop], true);
-        }
-        ck_assert_msg(sharing.unshared, "row %zu", i);
+        evaluate(&sharing, i % 2, 200, rows[row].lines);
+        evaluate(&any, i % 2, 200, rows[row].lines);
+        ck_assert_msg(sharing.unshared == rows[row].unshared, "row %zu", row);
+        ck_assert(!rows[row].unshared || (sharing.refusal && !sharing.joinable));
+        /* With --freshness off all is shared, and stays. */
         ck_assert_int_eq(any.unshared, HTTP_REASON_NONE);
-        ck_assert_int_eq(sharing_lifetime(&any, NOW), INT64_MAX);
+        ck_assert_int_eq(any.refusal, HTTP_REASON_NONE);
+        ck_assert(any.joinable);
+        ck_assert_uint_eq(any.notes, 0);
+        ck_assert_int_eq(sharing_lifetime(&any, any.born_us), INT64_MAX);
     }
 }
 END_TEST
 
-START_TEST(user_information_on_the_way_forbids_it)
+START_TEST(without_a_lifetime_it_is_kept_for_clients_that_know_no_freshness)
 {
-    for (unsigned which = 0; which < 2; which++) {
+    static const unsigned statuses[] = {200, 301, 308};
+
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
         struct sharing sharing;
 
         sharing_init(&sharing, false, 0);
-        add(&sharing, "Cache-Control: public\r\n", which == 0);
-        add(&sharing, "Cache-Control: public\r\n", which == 1);
-        ck_assert_int_eq(sharing.unshared, HTTP_REASON_USER_INFO);
+        evaluate(&sharing, true, statuses[i], "X: y\r\n");
+        ck_assert_int_eq(sharing.refusal, HTTP_REASON_NONE);
+        ck_assert(sharing.joinable);
+        ck_assert_uint_eq(sharing.notes, HTTP_KNOWN_UNSTATED);
+        ck_assert_int_eq(sharing.fresh_until_us, INT64_MAX);
+        ck_assert_int_eq(sharing_lifetime(&sharing, sharing.born_us), INT64_MAX);
+
+        sharing_init(&sharing, false, 0);
+        evaluate(&sharing, false, statuses[i], "X: y\r\n");
+        ck_assert_int_eq(sharing.refusal, HTTP_REASON_UNSTATED);
+        ck_assert(!sharing.joinable);
+
+        sharing_init(&sharing, false, 0);
+        evaluate(&sharing, false, statuses[i], "ETag: \"a\"\r\n");
+        ck_assert_int_eq(sharing.refusal, HTTP_REASON_NONE);
+        ck_assert(!sharing.joinable);
+        ck_assert_uint_eq(sharing.notes, 0);
+        ck_assert_int_eq(sharing_lifetime(&sharing, sharing.born_us), 0);
     }
 }
 END_TEST
 
-START_TEST(the_shortest_lifetime_counts)
+START_TEST(other_statuses_are_not_kept_without_a_lifetime)
 {
-    static const char *const rows[][2] = {
-        {"Cache-Control: max-age=60\r\n", "Cache-Control: max-age=600\r\n"},
-        {"Cache-Control: max-age=600\r\n", "Cache-Control: max-age=60\r\n"},
-        {"Cache-Control: max-age=60\r\n", ""},
-        {"", "Cache-Control: max-age=60\r\n"},
-    };
+    static const unsigned statuses[] = {203, 302, 303, 307, 404, 410, 500, 503};
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
         struct sharing sharing;
 
         sharing_init(&sharing, false, 0);
-        add(&sharing, rows[i][0], false);
-        add(&sharing, rows[i][1], false);
-        ck_assert_int_eq(sharing_lifetime(&sharing, NOW + SECOND), 59 * SECOND);
+        evaluate(&sharing, true, statuses[i], "");
+        ck_assert_int_eq(sharing.refusal, HTTP_REASON_UNSTATED);
         ck_assert_int_eq(sharing.unshared, HTTP_REASON_NONE);
+        ck_assert(!sharing.joinable);
+        ck_assert_uint_eq(sharing.notes, 0);
+        sharing_init(&sharing, true, 0);
+        evaluate(&sharing, true, statuses[i], "");
+        ck_assert_int_eq(sharing.refusal, HTTP_REASON_STATUS);
+        ck_assert(sharing.joinable);
     }
 }
 END_TEST
 
-START_TEST(without_a_lifetime_there_is_no_bound)
-{
-    struct sharing sharing;
-
-    sharing_init(&sharing, false, 0);
-    add(&sharing, "X: y\r\n", false);
-    ck_assert_int_eq(sharing_lifetime(&sharing, NOW), INT64_MAX);
-    ck_assert_int_eq(sharing.unshared, HTTP_REASON_NONE);
-}
-END_TEST
-
-START_TEST(a_response_that_expires_while_it_arrives_is_not_shared)
+START_TEST(a_lifetime_counts_from_the_age_0_on)
 {
     static const struct {
-        int64_t after_us, lifetime_us;
-        bool shared;
+        const char *lines;
+        int64_t age_us, lifetime_us;
+        bool joinable;
     } rows[] = {
-        {61 * SECOND, 0, false},
-        {60 * SECOND, 0, false},
-        /* Lifetimes are kept in whole milliseconds. */
-        {60 * SECOND - 999, 999, false},
-        {60 * SECOND - 1000, 1000, true},
+        {"Cache-Control: max-age=60\r\n", 0, 60 * SECOND, true},
+        {"Cache-Control: max-age=60\r\nAge: 59\r\n", 59 * SECOND, 60 * SECOND, true},
+        {"Cache-Control: max-age=60\r\nAge: 60\r\nETag: \"a\"\r\n", 60 * SECOND, 60 * SECOND,
+         false},
+        {"Cache-Control: max-age=60, no-cache\r\nETag: \"a\"\r\n", 0, 0, false},
+        /* The second 1780000000 and a minute. */
+        {"Expires: Thu, 28 May 2026 20:27:40 GMT\r\n", 0, 60 * SECOND, true},
+        {"Expires: Thu, 28 May 2026 20:26:40 GMT\r\nETag: \"a\"\r\n", 0, 0, false},
     };
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+        const size_t row = i / 2;
         struct sharing sharing;
 
         sharing_init(&sharing, false, 0);
-        add(&sharing, "Cache-Control: max-age=60\r\n", false);
-        ck_assert_int_eq(sharing_lifetime(&sharing, NOW + rows[i].after_us), rows[i].lifetime_us);
-        if (rows[i].shared)
-            ck_assert_int_eq(sharing.unshared, HTTP_REASON_NONE);
-        else
-            ck_assert_int_eq(sharing.unshared, HTTP_REASON_STALE);
+        evaluate(&sharing, i % 2, 200, rows[row].lines);
+        ck_assert_int_eq(sharing.refusal, HTTP_REASON_NONE);
+        ck_assert_int_eq(sharing.born_us, NOW - rows[row].age_us);
+        ck_assert_int_eq(sharing_lifetime(&sharing, sharing.born_us), rows[row].lifetime_us);
+        ck_assert_msg(sharing.joinable == rows[row].joinable, "row %zu", row);
     }
 }
 END_TEST
 
-START_TEST(dates_are_compared_with_the_wall_clock)
-{
-    struct sharing sharing;
-
-    sharing_init(&sharing, false, 0);
-    /* The second 1780000000 and a minute. */
-    add(&sharing, "Expires: Thu, 28 May 2026 20:27:40 GMT\r\n", false);
-    ck_assert_int_eq(sharing.unshared, HTTP_REASON_NONE);
-    ck_assert_int_eq(sharing_lifetime(&sharing, NOW), 60 * SECOND);
-}
-END_TEST
-
-START_TEST(the_bound_on_the_age_counts_from_the_first_arrival_on)
+START_TEST(the_bound_on_the_age_counts_from_the_arrival_on)
 {
     static const struct {
-        const char *first, *second;
-        int64_t lifetime_us;
+        const char *lines;
+        int64_t lifetime_us; /* from the arrival on */
     } rows[] = {
-        {"Cache-Control: max-age=60\r\n", "", 30 * SECOND},
-        {"Cache-Control: max-age=20\r\n", "", 20 * SECOND},
-        {"", "Cache-Control: max-age=20\r\n", 20 * SECOND},
-        {"", "", 30 * SECOND},
+        {"Cache-Control: max-age=60\r\n", 30 * SECOND},
+        {"Cache-Control: max-age=20\r\n", 20 * SECOND},
+        {"", 30 * SECOND},
         /* The age that a response had on arrival does not count. */
-        {"Cache-Control: max-age=600\r\nAge: 100\r\n", "", 30 * SECOND},
+        {"Cache-Control: max-age=600\r\nAge: 100\r\n", 30 * SECOND},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -146,14 +167,27 @@ START_TEST(the_bound_on_the_age_counts_from_the_first_arrival_on)
 
         sharing_init(&sharing, false, 30 * SECOND);
         sharing_init(&any, true, 30 * SECOND);
-        add(&sharing, rows[i].first, false);
-        add(&sharing, rows[i].second, false);
-        add(&any, rows[i].first, false);
+        evaluate(&sharing, true, 200, rows[i].lines);
+        evaluate(&any, true, 200, rows[i].lines);
         ck_assert_int_eq(sharing_lifetime(&sharing, NOW), rows[i].lifetime_us);
         ck_assert_int_eq(sharing_lifetime(&any, NOW), 30 * SECOND);
         ck_assert_int_eq(sharing_lifetime(&any, NOW + 31 * SECOND), 0);
         ck_assert_int_eq(any.unshared, HTTP_REASON_NONE);
     }
+}
+END_TEST
+
+START_TEST(stale_while_revalidate_counts_where_the_age_is_not_bounded)
+{
+    static const char lines[] = "Cache-Control: max-age=60, stale-while-revalidate=20\r\n";
+    struct sharing sharing;
+
+    sharing_init(&sharing, false, 0);
+    evaluate(&sharing, true, 200, lines);
+    ck_assert_int_eq(sharing.while_revalidate_us, 20 * SECOND);
+    sharing_init(&sharing, false, 30 * SECOND);
+    evaluate(&sharing, true, 200, lines);
+    ck_assert_int_eq(sharing.while_revalidate_us, 0);
 }
 END_TEST
 
@@ -163,13 +197,12 @@ unit_suite(void)
     Suite *suite = suite_create("proxy: sharing");
     TCase *tests = tcase_create("sharing");
 
-    tcase_add_test(tests, one_response_that_forbids_it_is_enough);
-    tcase_add_test(tests, user_information_on_the_way_forbids_it);
-    tcase_add_test(tests, the_shortest_lifetime_counts);
-    tcase_add_test(tests, without_a_lifetime_there_is_no_bound);
-    tcase_add_test(tests, a_response_that_expires_while_it_arrives_is_not_shared);
-    tcase_add_test(tests, dates_are_compared_with_the_wall_clock);
-    tcase_add_test(tests, the_bound_on_the_age_counts_from_the_first_arrival_on);
+    tcase_add_test(tests, what_is_for_one_client_is_not_shared);
+    tcase_add_test(tests, without_a_lifetime_it_is_kept_for_clients_that_know_no_freshness);
+    tcase_add_test(tests, other_statuses_are_not_kept_without_a_lifetime);
+    tcase_add_test(tests, a_lifetime_counts_from_the_age_0_on);
+    tcase_add_test(tests, the_bound_on_the_age_counts_from_the_arrival_on);
+    tcase_add_test(tests, stale_while_revalidate_counts_where_the_age_is_not_bounded);
     suite_add_tcase(suite, tests);
     return suite;
 }

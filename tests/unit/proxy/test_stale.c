@@ -18,7 +18,7 @@ store(const char *lines, int64_t age_s)
 {
     struct visit v;
 
-    ck_assert(!visit_raw(&v, URL, ""));
+    ck_assert(!visit_http(&v, URL, ""));
     scene_answer(URL, 200, lines, 20);
     expect_body(&v, OUTCOME_MISS, 20);
     scene.now_us += age_s * SECOND;
@@ -31,17 +31,17 @@ START_TEST(a_request_that_may_not_be_fetched_is_answered_from_the_cache_or_fails
     struct visit v;
 
     scene_begin(&defaults);
-    ck_assert(visit_raw(&v, URL, "Cache-Control: only-if-cached\r\n"));
+    ck_assert(visit_http(&v, URL, "Cache-Control: only-if-cached\r\n"));
     expect_failure(&v, FAILURE_NOT_CACHED, "not in the cache");
     store(FRESH, 5);
-    ck_assert(visit_raw(&v, URL, "Cache-Control: only-if-cached\r\n"));
+    ck_assert(visit_http(&v, URL, "Cache-Control: only-if-cached\r\n"));
     expect_body(&v, OUTCOME_HIT, 20);
-    ck_assert(visit_raw(&v, URL, "Cache-Control: only-if-cached, max-age=3\r\n"));
+    ck_assert(visit_http(&v, URL, "Cache-Control: only-if-cached, max-age=3\r\n"));
     expect_failure(&v, FAILURE_NOT_CACHED, "not in the cache");
     scene.now_us += 6 * SECOND;
-    ck_assert(visit_raw(&v, URL, "Cache-Control: only-if-cached\r\n"));
+    ck_assert(visit_http(&v, URL, "Cache-Control: only-if-cached\r\n"));
     expect_failure(&v, FAILURE_NOT_CACHED, "not in the cache");
-    ck_assert(visit_raw(&v, URL, "Cache-Control: only-if-cached, max-stale\r\n"));
+    ck_assert(visit_http(&v, URL, "Cache-Control: only-if-cached, max-stale\r\n"));
     expect_body(&v, OUTCOME_STALE, 20);
     ck_assert_uint_eq(scene.submitted, 1);
     scene_end();
@@ -64,7 +64,7 @@ START_TEST(a_request_that_passes_and_may_not_be_fetched_fails)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct visit v = {
             .url = URL,
-            .raw = true,
+            .http = true,
             .streams = true,
             .method = rows[i].method,
             .fields = rows[i].fields,
@@ -88,7 +88,7 @@ START_TEST(a_request_that_passes_is_fetched_though_it_accepts_a_stale_response)
 
     scene_begin(&defaults);
     store(FRESH, 11);
-    ck_assert(!visit_raw(&v, URL, "Cache-Control: no-store, max-stale=100\r\n"));
+    ck_assert(!visit_http(&v, URL, "Cache-Control: no-store, max-stale=100\r\n"));
     ck_assert_uint_eq(scene_fetches(), 1);
     scene_answer(URL, 200, FRESH, 30);
     expect_body(&v, OUTCOME_BYPASS, 30);
@@ -101,8 +101,8 @@ START_TEST(a_request_that_may_not_be_fetched_does_not_wait_either)
     struct visit first, second;
 
     scene_begin(&defaults);
-    ck_assert(!visit_raw(&first, URL, ""));
-    ck_assert(visit_raw(&second, URL, "Cache-Control: only-if-cached\r\n"));
+    ck_assert(!visit_http(&first, URL, ""));
+    ck_assert(visit_http(&second, URL, "Cache-Control: only-if-cached\r\n"));
     expect_failure(&second, FAILURE_NOT_CACHED, "not in the cache");
     scene_answer(URL, 200, FRESH, 20);
     expect_body(&first, OUTCOME_MISS, 20);
@@ -138,7 +138,7 @@ START_TEST(a_request_accepts_what_it_says)
 
         scene_begin(&defaults);
         store(rows[i].lines, 15);
-        ck_assert_msg(visit_raw(&v, URL, rows[i].fields) == rows[i].stale, "row %zu", i);
+        ck_assert_msg(visit_http(&v, URL, rows[i].fields) == rows[i].stale, "row %zu", i);
         if (!rows[i].stale)
             scene_answer(URL, 304, "", 0);
         expect_body(&v, rows[i].stale ? OUTCOME_STALE : OUTCOME_REVALIDATED, 20);
@@ -154,10 +154,10 @@ START_TEST(a_request_with_no_store_leaves_nothing_behind)
 
     scene_begin(&defaults);
     store(FRESH, 5);
-    ck_assert(!visit_raw(&v, URL, "Cache-Control: no-store\r\n"));
+    ck_assert(!visit_http(&v, URL, "Cache-Control: no-store\r\n"));
     scene_answer(URL, 200, FRESH, 30);
     expect_body(&v, OUTCOME_BYPASS, 30);
-    ck_assert(visit_raw(&v, URL, ""));
+    ck_assert(visit_http(&v, URL, ""));
     expect_body(&v, OUTCOME_HIT, 20);
     scene_end();
 }
@@ -172,7 +172,7 @@ START_TEST(a_stale_object_is_used_at_once_and_refreshed_by_one_fetch)
     scene_begin(&defaults);
     store(SWR, 15);
     for (unsigned i = 0; i < 3; i++) {
-        ck_assert(visit_raw(&v[i], URL, "X-A: b\r\n"));
+        ck_assert(visit_http(&v[i], URL, "X-A: b\r\n"));
         expect_body(&v[i], OUTCOME_STALE, 20);
         ck_assert(v[i].stored);
         ck_assert_int_ge(v[i].age_us, 15 * SECOND);
@@ -182,11 +182,11 @@ START_TEST(a_stale_object_is_used_at_once_and_refreshed_by_one_fetch)
     ck_assert_uint_eq(scene_metric("requests{outcome=\"stale\"}"), 3);
     if (_i) {
         scene_answer(URL, 304, "", 0);
-        ck_assert(visit_raw(&v[0], URL, ""));
+        ck_assert(visit_http(&v[0], URL, ""));
         expect_body(&v[0], OUTCOME_HIT, 20);
     } else {
         scene_answer(URL, 200, SWR, 30);
-        ck_assert(visit_raw(&v[0], URL, ""));
+        ck_assert(visit_http(&v[0], URL, ""));
         expect_body(&v[0], OUTCOME_HIT, 30);
     }
     ck_assert_uint_eq(scene_stats().pages, 1);
@@ -201,11 +201,11 @@ START_TEST(when_the_successor_has_begun_to_come_requests_join_it)
 
     scene_begin(&defaults);
     store(SWR, 15);
-    ck_assert(visit_raw(&first, URL, ""));
+    ck_assert(visit_http(&first, URL, ""));
     fetch = scene_fetch(URL);
     scene_hop(fetch, SWR, false);
     scene_head(fetch, 200, SWR, 30);
-    ck_assert(!visit_raw(&second, URL, ""));
+    ck_assert(!visit_http(&second, URL, ""));
     scene_body(fetch, 30);
     scene_done(fetch, FETCH_OK, "");
     scene_run();
@@ -227,7 +227,7 @@ START_TEST(a_stale_object_is_not_used_beyond_its_window_nor_against_the_request)
 
         scene_begin(&defaults);
         store(SWR, rows[i].age_s);
-        ck_assert(!visit_raw(&v, URL, rows[i].fields));
+        ck_assert(!visit_http(&v, URL, rows[i].fields));
         scene_answer(URL, 304, "", 0);
         expect_body(&v, OUTCOME_REVALIDATED, 20);
         scene_end();
@@ -243,26 +243,26 @@ START_TEST(after_a_failure_the_next_refresh_waits_longer_each_time)
     scene_begin(&defaults);
     store(SWR, 11);
     for (unsigned i = 0; i < 4; i++, delay_us *= 2) {
-        ck_assert(visit_raw(&v, URL, ""));
+        ck_assert(visit_http(&v, URL, ""));
         expect_body(&v, OUTCOME_STALE, 20);
         if (i % 2)
             scene_answer(URL, 503, "", 5);
         else
             scene_done(scene_fetch(URL), FETCH_CONNECT_FAILED, "refused");
         scene.now_us += delay_us - 1;
-        ck_assert(visit_raw(&v, URL, ""));
+        ck_assert(visit_http(&v, URL, ""));
         expect_body(&v, OUTCOME_STALE, 20);
         ck_assert_uint_eq(scene_fetches(), 0);
         scene.now_us += 1;
     }
-    ck_assert(visit_raw(&v, URL, ""));
+    ck_assert(visit_http(&v, URL, ""));
     scene_answer(URL, 304, "", 0);
     scene.now_us += 15 * SECOND;
     /* After a success as at first. */
-    ck_assert(visit_raw(&v, URL, ""));
+    ck_assert(visit_http(&v, URL, ""));
     scene_done(scene_fetch(URL), FETCH_CONNECT_FAILED, "refused");
     scene.now_us += BACKOFF_FIRST_US;
-    ck_assert(visit_raw(&v, URL, ""));
+    ck_assert(visit_http(&v, URL, ""));
     expect_body(&v, OUTCOME_STALE, 20);
     ck_assert_uint_eq(scene_fetches(), 1);
     scene_answer(URL, 304, "", 0);
@@ -279,20 +279,20 @@ START_TEST(what_is_no_failure_of_the_origin_delays_no_refresh)
     scene_begin(&defaults);
     store(SWR, 15);
     for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
-        ck_assert(!visit_raw(&v, URL, "Cache-Control: no-cache\r\n"));
+        ck_assert(!visit_http(&v, URL, "Cache-Control: no-cache\r\n"));
         if (errors[i] == FETCH_CANCELLED)
             visit_cancel(&v);
         scene_done(scene_fetch(URL), errors[i], "");
         scene_run();
         ck_assert(v.ended);
-        ck_assert(visit_raw(&v, URL, ""));
+        ck_assert(visit_http(&v, URL, ""));
         expect_body(&v, OUTCOME_STALE, 20);
         ck_assert_uint_eq(scene_fetches(), 1);
         /* The refresh fails likewise. */
         scene_done(scene_fetch(URL), errors[i], "");
         scene_run();
     }
-    ck_assert(visit_raw(&v, URL, ""));
+    ck_assert(visit_http(&v, URL, ""));
     scene_answer(URL, 304, "", 0);
     scene_end();
 }
@@ -305,10 +305,10 @@ START_TEST(a_refresh_that_is_refused_leaves_the_object_as_it_is)
     scene_begin(&defaults);
     store(SWR, 15);
     scene.refuses = ESHUTDOWN;
-    ck_assert(visit_raw(&v, URL, ""));
+    ck_assert(visit_http(&v, URL, ""));
     expect_body(&v, OUTCOME_STALE, 20);
     scene.refuses = 0;
-    ck_assert(visit_raw(&v, URL, ""));
+    ck_assert(visit_http(&v, URL, ""));
     expect_body(&v, OUTCOME_STALE, 20);
     ck_assert_uint_eq(scene_fetches(), 1);
     scene_answer(URL, 304, "", 0);
@@ -324,7 +324,7 @@ START_TEST(a_refresh_of_a_large_object_is_finished)
 
     scene_begin(&(struct scene_options){.max_body = 8 * MIB});
     store(SWR, 15);
-    ck_assert(visit_raw(&v, URL, ""));
+    ck_assert(visit_http(&v, URL, ""));
     fetch = scene_fetch(URL);
     scene_hop(fetch, SWR, false);
     ck_assert_int_eq(scene_head(fetch, 200, SWR, _i ? -1 : (int64_t)(5 * MIB)), FETCH_CONTINUE);
@@ -351,7 +351,7 @@ START_TEST(a_refresh_from_an_origin_that_trickles_ends)
 
     scene_begin(&defaults);
     store(lines, 15);
-    ck_assert(visit_raw(&v, URL, ""));
+    ck_assert(visit_http(&v, URL, ""));
     fetch = scene_fetch(URL);
     scene_hop(fetch, lines, false);
     ck_assert_int_eq(scene_head(fetch, 200, lines, 1000), FETCH_CONTINUE);
@@ -365,11 +365,11 @@ START_TEST(a_refresh_from_an_origin_that_trickles_ends)
     ck_assert_int_le(scene.now_us - began_us, ORIGIN_FILL_REFRESH_US + 15 * SECOND);
     scene_done(fetch, FETCH_CANCELLED, "");
     /* As after other failures of the origin. */
-    ck_assert(visit_raw(&v, URL, ""));
+    ck_assert(visit_http(&v, URL, ""));
     expect_body(&v, OUTCOME_STALE, 20);
     ck_assert_uint_eq(scene_fetches(), 0);
     scene.now_us += BACKOFF_FIRST_US;
-    ck_assert(visit_raw(&v, URL, ""));
+    ck_assert(visit_http(&v, URL, ""));
     expect_body(&v, OUTCOME_STALE, 20);
     ck_assert_uint_eq(scene_fetches(), 1);
     scene_answer(URL, 304, "", 0);
@@ -387,11 +387,11 @@ START_TEST(a_refresh_that_a_request_reads_goes_on)
 
     scene_begin(&defaults);
     store(lines, 15);
-    ck_assert(visit_raw(&v, URL, ""));
+    ck_assert(visit_http(&v, URL, ""));
     fetch = scene_fetch(URL);
     scene_hop(fetch, lines, false);
     ck_assert_int_eq(scene_head(fetch, 200, lines, 100), FETCH_CONTINUE);
-    ck_assert(!visit_raw(&reader, URL, ""));
+    ck_assert(!visit_http(&reader, URL, ""));
     for (unsigned i = 0; i < 100; i++) {
         scene.now_us += 15 * SECOND;
         ck_assert_int_eq(scene_body(fetch, 1), FETCH_CONTINUE);
@@ -421,17 +421,17 @@ START_TEST(no_page_is_a_hit_beyond_the_bound_on_the_age)
 
     for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
         const size_t row = i / 2;
-        struct visit v = {.url = URL, .raw = i % 2};
+        struct visit v = {.url = URL, .http = i % 2};
 
         scene_begin(&(struct scene_options){.max_age_us = 30 * SECOND,
                                             .freshness_off = rows[row].freshness_off});
         for (unsigned fetch = 1; fetch <= 2; fetch++) {
-            v = (struct visit){.url = URL, .raw = i % 2};
+            v = (struct visit){.url = URL, .http = i % 2};
             ck_assert_msg(!visit(&v), "row %zu, fetch %u", i, fetch);
             scene_respond(URL, rows[row].lines, 20);
             expect_body(&v, OUTCOME_MISS, 20);
             scene.now_us += rows[row].hit_s * SECOND;
-            v = (struct visit){.url = URL, .raw = i % 2};
+            v = (struct visit){.url = URL, .http = i % 2};
             ck_assert_msg(visit(&v), "row %zu, fetch %u", i, fetch);
             expect_body(&v, OUTCOME_HIT, 20);
             scene.now_us += (rows[row].miss_s - rows[row].hit_s) * SECOND;
@@ -458,12 +458,12 @@ START_TEST(no_stale_page_is_a_hit_beyond_the_bound_on_the_age)
         scene_begin(&(struct scene_options){.max_age_us = 12 * SECOND});
         store(rows[i].lines, 11);
         v = (struct visit){.url = URL};
-        ck_assert(visit_raw(&v, URL, rows[i].request));
+        ck_assert(visit_http(&v, URL, rows[i].request));
         expect_body(&v, OUTCOME_STALE, 20);
         if (scene_find(URL))
             scene_done(scene_find(URL), FETCH_ORIGIN_BROKE, "broken");
         scene.now_us += 2 * SECOND;
-        ck_assert(!visit_raw(&v, URL, rows[i].request));
+        ck_assert(!visit_http(&v, URL, rows[i].request));
         scene_respond(URL, rows[i].lines, 5);
         expect_body(&v, OUTCOME_MISS, 5);
         scene_end();
@@ -478,15 +478,15 @@ START_TEST(a_page_that_its_origin_confirms_is_a_hit_for_the_bound_again)
     for (unsigned off = 0; off < 2; off++) {
         scene_begin(&(struct scene_options){.max_age_us = 5 * SECOND, .freshness_off = off});
         store("ETag: \"a\"\r\nCache-Control: max-age=600\r\n", 5);
-        ck_assert(!visit_raw(&v, URL, ""));
+        ck_assert(!visit_http(&v, URL, ""));
         ck_assert_ptr_nonnull(strstr(scene_fetch(URL)->fields, "If-None-Match: \"a\""));
         scene_answer(URL, 304, "ETag: \"a\"\r\nCache-Control: max-age=600\r\n", 0);
         expect_body(&v, OUTCOME_REVALIDATED, 20);
         scene.now_us += 4 * SECOND;
-        ck_assert(visit_raw(&v, URL, ""));
+        ck_assert(visit_http(&v, URL, ""));
         expect_body(&v, OUTCOME_HIT, 20);
         scene.now_us += SECOND;
-        ck_assert(!visit_raw(&v, URL, ""));
+        ck_assert(!visit_http(&v, URL, ""));
         scene_answer(URL, 200, "", 30);
         expect_body(&v, OUTCOME_MISS, 30);
         scene_end();

@@ -122,7 +122,8 @@ start(struct crew_worker *worker, struct crew_request *base)
     request->url = url;
     request->client = client;
     request->cancels = unit_draw(&worker->draws, 10) == 0;
-    base->asked.flags |= bypass ? REQUEST_NO_STORE : 0;
+    base->asked.flags |= REQUEST_FOLLOWS | REQUEST_KEEPS_UNSTATED;
+    base->asked.flags |= bypass ? (unsigned)REQUEST_NO_STORE : 0u;
     if (exchange_start(&base->exchange))
         REQUIRE(!base->busy);
     else if (request->cancels && exchange_cancel(&base->exchange))
@@ -165,7 +166,7 @@ respond(struct scene_fetch *fetch, uint64_t *draws)
         scene_done(fetch, FETCH_DISPLACED, "displaced");
         return;
     }
-    scene_hop(fetch, lines, false);
+    scene_hop_of(fetch, kind == NOT_FOUND ? 404 : 200, lines);
     if (kind == FAILS && unit_draw(draws, 2)) {
         scene_done(fetch, FETCH_TIMED_OUT, "late");
         return;

@@ -21,7 +21,7 @@ store(const char *lines, int64_t age_s)
 {
     struct visit v;
 
-    ck_assert(!visit_raw(&v, URL, ""));
+    ck_assert(!visit_http(&v, URL, ""));
     scene_answer(URL, 200, lines, 20);
     expect_body(&v, OUTCOME_MISS, 20);
     ck_assert(v.stored);
@@ -50,7 +50,7 @@ expect_shared(bool shared)
     struct visit v[2];
 
     for (unsigned i = 0; i < 2; i++)
-        ck_assert(!visit_raw(&v[i], URL, ""));
+        ck_assert(!visit_http(&v[i], URL, ""));
     ck_assert_uint_eq(scene_fetches(), shared ? 1 : 2);
     for (unsigned i = 0; i < 2; i++)
         if (scene_find(URL))
@@ -71,9 +71,9 @@ START_TEST(its_client_alone_has_it)
     struct visit first, others[3];
 
     scene_begin(&defaults);
-    ck_assert(!visit_raw(&first, URL, ""));
+    ck_assert(!visit_http(&first, URL, ""));
     for (unsigned i = 0; i < 3; i++)
-        ck_assert(!visit_raw(&others[i], URL, fields[i]));
+        ck_assert(!visit_http(&others[i], URL, fields[i]));
     ck_assert_uint_eq(scene_fetches(), 1);
     answer_unasked(&first, part, heads[_i / 2]);
     ck_assert_int_eq(scene.fetched.failure, 0);
@@ -97,7 +97,7 @@ START_TEST(later_requests_pass_for_a_second)
 
     for (unsigned i = 0; i < 2; i++) {
         scene_begin(&defaults);
-        ck_assert(!visit_raw(&v, URL, ""));
+        ck_assert(!visit_http(&v, URL, ""));
         answer_unasked(&v, _i, "Cache-Control: private\r\n");
         if (i == 1)
             scene.now_us += ORIGIN_FILL_BRIEF_US + 1000;
@@ -114,8 +114,8 @@ START_TEST(it_is_not_shared_whatever_is)
     struct visit first, second;
 
     scene_begin(&options);
-    ck_assert(!visit_raw(&first, URL, ""));
-    ck_assert(!visit_raw(&second, URL, ""));
+    ck_assert(!visit_http(&first, URL, ""));
+    ck_assert(!visit_http(&second, URL, ""));
     answer_unasked(&first, _i, FRESH);
     expect_waiting(&second);
     scene_answer(URL, 200, FRESH, 30);
@@ -132,8 +132,8 @@ START_TEST(an_object_stays_as_it_is)
 
     scene_begin(&defaults);
     store(validates ? FRESH : "Cache-Control: max-age=10, stale-if-error=1000\r\n", 70);
-    ck_assert(!visit_raw(&first, URL, ""));
-    ck_assert(!visit_raw(&second, URL, ""));
+    ck_assert(!visit_http(&first, URL, ""));
+    ck_assert(!visit_http(&second, URL, ""));
     if (validates && !part) {
         /* It concerns another object. */
         scene_answer(URL, 304, "ETag: \"b\"\r\n", 0);
@@ -164,7 +164,7 @@ START_TEST(a_refresh_in_the_background_has_failed)
     scene_begin(&defaults);
     store("Cache-Control: max-age=10, stale-while-revalidate=1000\r\n", 15);
     for (unsigned i = 0; i < 2; i++) {
-        ck_assert(visit_raw(&v, URL, ""));
+        ck_assert(visit_http(&v, URL, ""));
         expect_body(&v, OUTCOME_STALE, 20);
         ck_assert_uint_eq(scene_fetches(), i == 0);
         if (i == 0)
@@ -182,11 +182,11 @@ START_TEST(a_mark_stays_as_long_as_it_would)
     struct visit v;
 
     scene_begin(&defaults);
-    ck_assert(!visit_raw(&v, URL, ""));
+    ck_assert(!visit_http(&v, URL, ""));
     scene_answer(URL, 200, "Cache-Control: private\r\n", 20);
     expect_body(&v, OUTCOME_MISS, 20);
     scene.now_us += ORIGIN_FILL_PASS_US - 10 * SECOND;
-    ck_assert(!visit_raw(&v, URL, ""));
+    ck_assert(!visit_http(&v, URL, ""));
     answer_unasked(&v, _i % 2, "");
     ck_assert_uint_eq(scene_stats().passed, 1);
     scene.now_us += ends ? 11 * SECOND : 5 * SECOND;
@@ -201,7 +201,7 @@ START_TEST(a_range_is_the_origins_then)
     struct visit v;
 
     scene_begin(&defaults);
-    ck_assert(!visit_raw(&v, URL, "Range: bytes=0-4\r\n"));
+    ck_assert(!visit_http(&v, URL, "Range: bytes=0-4\r\n"));
     ck_assert_str_eq(scene_fetch(URL)->fields, "");
     scene_answer(URL, 206, PART, 5);
     expect_waiting(&v);
@@ -222,7 +222,7 @@ START_TEST(methods_that_are_passed_on)
 
     for (unsigned i = 0; i < 3; i++) {
         struct visit v = {
-            .url = URL, .method = methods[i], .fields = "", .raw = true, .streams = true};
+            .url = URL, .method = methods[i], .fields = "", .http = true, .streams = true};
 
         scene_begin(&defaults);
         ck_assert(!visit(&v));

@@ -38,7 +38,7 @@ expect_window(struct visit *v)
 
 START_TEST(a_response_that_was_purged_before_its_head_has_a_window)
 {
-    struct visit v = {.url = URL, .raw = true, .streams = true, .paces = true};
+    struct visit v = {.url = URL, .http = true, .streams = true, .paces = true};
 
     scene_begin(&large);
     ck_assert(!visit(&v));
@@ -50,7 +50,7 @@ END_TEST
 
 START_TEST(a_response_that_is_purged_while_it_comes_gets_a_window)
 {
-    struct visit v = {.url = URL, .raw = true, .streams = true, .paces = true};
+    struct visit v = {.url = URL, .http = true, .streams = true, .paces = true};
 
     scene_begin(&large);
     ck_assert(!visit(&v));
@@ -67,12 +67,12 @@ START_TEST(a_response_whose_variant_cannot_be_told_has_a_window)
     struct visit v;
 
     scene_begin(&large);
-    ck_assert(!visit_raw(&v, URL, "Accept-Language: de\r\n"));
+    ck_assert(!visit_http(&v, URL, "Accept-Language: de\r\n"));
     scene_answer(URL, 200, LANGUAGE, 20);
     memset(fields, 'x', 4500);
     memcpy(fields, "Accept-Language: ", 17);
     strcpy(fields + 4500, "\"\r\n");
-    v = (struct visit){.url = URL, .raw = true, .streams = true, .paces = true, .fields = fields};
+    v = (struct visit){.url = URL, .http = true, .streams = true, .paces = true, .fields = fields};
     ck_assert(!visit(&v));
     begin_response(LANGUAGE);
     expect_window(&v);
@@ -85,10 +85,10 @@ START_TEST(a_fetch_that_is_repeated_ends_when_its_request_has_left)
     struct visit v;
 
     scene_begin(&large);
-    ck_assert(!visit_raw(&v, URL, ""));
+    ck_assert(!visit_http(&v, URL, ""));
     scene_answer(URL, 200, FRESH, 20);
     scene.now_us += 11 * SECOND;
-    ck_assert(!visit_raw(&v, URL, ""));
+    ck_assert(!visit_http(&v, URL, ""));
     scene_hop(scene_fetch(URL), "ETag: \"b\"\r\n", false);
     ck_assert_int_eq(scene_head(scene_fetch(URL), 304, "ETag: \"b\"\r\n", 0), FETCH_CONTINUE);
     control_purge(&scene.proxy, CONTROL_PURGE_URL, span_str(URL));

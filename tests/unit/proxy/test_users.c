@@ -25,7 +25,7 @@ static bool
 begin(struct visit *v, const char *fields, unsigned client)
 {
     *v = (struct visit){
-        .url = URL, .fields = fields, .raw = true, .streams = true, .client = unit_client(client)};
+        .url = URL, .fields = fields, .http = true, .streams = true, .client = unit_client(client)};
     return visit(v);
 }
 
@@ -381,7 +381,7 @@ START_TEST(a_heuristic_lifetime_is_for_strangers)
     static const char *const users[] = {USER, AUTHORIZED};
 
     for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
-        struct visit v = {.url = URL, .raw = true, .streams = true};
+        struct visit v = {.url = URL, .http = true, .streams = true};
         char fields[200];
 
         begin_with_heuristic();
@@ -395,7 +395,7 @@ START_TEST(a_heuristic_lifetime_is_for_strangers)
         fetch(fields, fields, DATED, 25, false);
         snprintf(fields, sizeof(fields), "%sRange: bytes=2000000-\r\n", users[i]);
         fetch(fields, fields, DATED, 25, false);
-        v = (struct visit){.url = URL, .method = "HEAD", .raw = true, .streams = true};
+        v = (struct visit){.url = URL, .method = "HEAD", .http = true, .streams = true};
         v.fields = users[i];
         ck_assert(!visit(&v));
         scene_answer(URL, 200, DATED, 0);
@@ -414,7 +414,7 @@ START_TEST(a_user_that_waits_gets_no_heuristic_response)
         scene.rules.heuristic_percent = 10;
         ck_assert(!begin(&v[0], STRANGER, 0));
         ck_assert(!begin(&v[1], STRANGER, 1));
-        v[2] = (struct visit){.url = URL, .fields = USER, .raw = true, .streams = streams};
+        v[2] = (struct visit){.url = URL, .fields = USER, .http = true, .streams = streams};
         ck_assert(!visit(&v[2]));
         ck_assert_uint_eq(scene_fetches(), 1);
         scene_answer(URL, 200, DATED, 20);

@@ -20,7 +20,7 @@ store_expired(const char *lines)
 {
     struct visit v;
 
-    ck_assert(!visit_raw(&v, URL, ""));
+    ck_assert(!visit_http(&v, URL, ""));
     scene_answer(URL, 200, lines, 20);
     expect_body(&v, OUTCOME_MISS, 20);
     ck_assert(v.stored);
@@ -32,7 +32,7 @@ expect_hit(size_t len)
 {
     struct visit v;
 
-    ck_assert(visit_raw(&v, URL, ""));
+    ck_assert(visit_http(&v, URL, ""));
     expect_body(&v, OUTCOME_HIT, len);
 }
 
@@ -55,7 +55,7 @@ START_TEST(an_expired_object_is_validated_by_what_it_has)
 
         scene_begin(&defaults);
         store_expired(rows[i].lines);
-        ck_assert(!visit_raw(&v, URL,
+        ck_assert(!visit_http(&v, URL,
                              "X-A: b\r\nIf-None-Match: \"mine\"\r\nRange: bytes=0-\r\n"
                              "If-Range: \"mine\"\r\n"));
         snprintf(expected, sizeof(expected), "X-A: b\r\n%s", rows[i].fields);
@@ -86,7 +86,7 @@ START_TEST(a_request_can_demand_a_validation)
         scene_begin(&defaults);
         store_expired(TAGGED);
         scene.now_us -= 6 * SECOND; /* the age is 5 seconds */
-        ck_assert_msg(visit_raw(&v, URL, rows[i].fields) != rows[i].validates, "%s",
+        ck_assert_msg(visit_http(&v, URL, rows[i].fields) != rows[i].validates, "%s",
                       rows[i].fields);
         if (rows[i].validates) {
             ck_assert_ptr_nonnull(strstr(scene_fetch(URL)->fields, "If-None-Match: \"a\"\r\n"));
@@ -107,7 +107,7 @@ START_TEST(a_304_makes_the_object_fresh_again_and_updates_its_fields)
     scene_begin(&defaults);
     store_expired(TAGGED "X-A: old\r\nX-B: old\r\n");
     for (unsigned i = 0; i < 3; i++)
-        ck_assert(!visit_raw(&v[i], URL, ""));
+        ck_assert(!visit_http(&v[i], URL, ""));
     ck_assert_uint_eq(scene_fetches(), 1);
     scene_answer(URL, 304, "X-A: new\r\nAge: 3\r\n", 0);
     expect_body(&v[0], OUTCOME_REVALIDATED, 20);
@@ -128,7 +128,7 @@ START_TEST(a_304_makes_the_object_fresh_again_and_updates_its_fields)
     scene.now_us += 6 * SECOND;
     expect_hit(20);
     scene.now_us += 2 * SECOND;
-    ck_assert(!visit_raw(&v[0], URL, ""));
+    ck_assert(!visit_http(&v[0], URL, ""));
     scene_answer(URL, 304, "", 0);
     expect_body(&v[0], OUTCOME_REVALIDATED, 20);
     scene_end();
@@ -141,7 +141,7 @@ START_TEST(a_304_may_forbid_that_the_object_stays)
 
     scene_begin(&defaults);
     store_expired(TAGGED);
-    ck_assert(!visit_raw(&v, URL, ""));
+    ck_assert(!visit_http(&v, URL, ""));
     scene_answer(URL, 304, "Cache-Control: no-store\r\n", 0);
     expect_body(&v, OUTCOME_REVALIDATED, 20);
     ck_assert(!v.stored);
@@ -156,7 +156,7 @@ START_TEST(an_object_that_is_evicted_meanwhile_is_confirmed_all_the_same)
 
     scene_begin(&defaults);
     store_expired(TAGGED);
-    ck_assert(!visit_raw(&v, URL, ""));
+    ck_assert(!visit_http(&v, URL, ""));
     control_purge(&scene.proxy, CONTROL_PURGE_ALL, span_of(NULL, 0));
     scene_answer(URL, 304, "", 0);
     expect_body(&v, OUTCOME_REVALIDATED, 20);
@@ -172,11 +172,11 @@ START_TEST(a_304_with_another_etag_leads_to_a_fetch_without_conditions)
 
     scene_begin(&defaults);
     store_expired(TAGGED);
-    ck_assert(!visit_raw(&v, URL, "X-A: b\r\n"));
+    ck_assert(!visit_http(&v, URL, "X-A: b\r\n"));
     scene_answer(URL, 304, "ETag: \"other\"\r\n", 0);
     expect_waiting(&v);
     ck_assert_str_eq(scene_fetch(URL)->fields, "X-A: b\r\n");
-    ck_assert_uint_eq(scene_fetch(URL)->flags, REQUEST_RAW | REQUEST_STREAMS);
+    ck_assert_uint_eq(scene_fetch(URL)->flags, REQUEST_STREAMS);
     scene_answer(URL, 200, TAGGED, 30);
     expect_body(&v, OUTCOME_MISS, 30);
     expect_hit(30);
@@ -199,7 +199,7 @@ START_TEST(a_304_that_fills_the_head_leads_to_a_fetch_without_conditions)
 
         memset(lines + len, 'x', EACH);
         strcpy(lines + len + EACH, "\r\n");
-        ck_assert(!visit_raw(&v, URL, ""));
+        ck_assert(!visit_http(&v, URL, ""));
         ck_assert_str_eq(scene_fetch(URL)->fields, "If-None-Match: \"a\"\r\n");
         scene_answer(URL, 304, lines, 0);
         scene.now_us += 11 * SECOND;
@@ -221,7 +221,7 @@ START_TEST(a_fetch_without_conditions_can_fail_in_its_turn)
     scene_begin(&defaults);
     for (unsigned i = 0; i < 3; i++) {
         store_expired(TAGGED);
-        ck_assert(!visit_raw(&v, URL, ""));
+        ck_assert(!visit_http(&v, URL, ""));
         scene_answer(URL, 304, "ETag: \"other\"\r\n", 0);
         if (i == 0) {
             scene_answer(URL, 304, "ETag: \"other\"\r\n", 0);
@@ -253,8 +253,8 @@ START_TEST(an_object_is_used_after_an_error_if_its_response_permits_that)
 
         scene_begin(&defaults);
         store_expired("ETag: \"a\"\r\nCache-Control: max-age=10, stale-if-error=60\r\n");
-        ck_assert(!visit_raw(&v[0], URL, ""));
-        ck_assert(!visit_raw(&v[1], URL, ""));
+        ck_assert(!visit_http(&v[0], URL, ""));
+        ck_assert(!visit_http(&v[1], URL, ""));
         if (errors[i])
             scene_answer(URL, errors[i], "", 30);
         else
@@ -269,7 +269,7 @@ START_TEST(an_object_is_used_after_an_error_if_its_response_permits_that)
         /* It stays, until it is too old. */
         ck_assert_uint_eq(scene_stats().pages, 1);
         scene.now_us += 60 * SECOND;
-        ck_assert(!visit_raw(&v[0], URL, ""));
+        ck_assert(!visit_http(&v[0], URL, ""));
         scene_done(scene_fetch(URL), FETCH_CONNECT_FAILED, "refused");
         scene_run();
         expect_failure(&v[0], FAILURE_CONNECT, "refused");
@@ -286,8 +286,8 @@ START_TEST(an_error_that_is_not_to_be_stored_leaves_the_old_object)
     scene_begin(&defaults);
     store_expired("ETag: \"a\"\r\nCache-Control: max-age=10, stale-if-error=60\r\n");
     for (unsigned i = 0; i < 3; i++) {
-        ck_assert(!visit_raw(&v[0], URL, ""));
-        ck_assert(!visit_raw(&v[1], URL, ""));
+        ck_assert(!visit_http(&v[0], URL, ""));
+        ck_assert(!visit_http(&v[1], URL, ""));
         scene_answer(URL, 503, "Cache-Control: no-store\r\n", 7);
         expect_body(&v[0], OUTCOME_STALE, 20);
         expect_body(&v[1], OUTCOME_STALE, 20);
@@ -296,8 +296,8 @@ START_TEST(an_error_that_is_not_to_be_stored_leaves_the_old_object)
     }
     /* Beyond the window the error goes to its request only. */
     scene.now_us += 60 * SECOND;
-    ck_assert(!visit_raw(&v[0], URL, ""));
-    ck_assert(!visit_raw(&v[1], URL, ""));
+    ck_assert(!visit_http(&v[0], URL, ""));
+    ck_assert(!visit_http(&v[1], URL, ""));
     scene_answer(URL, 503, "Cache-Control: no-store\r\n", 7);
     ck_assert_uint_eq(v[0].status, 503);
     ck_assert_uint_eq(scene_stats().passed, 1);
@@ -314,12 +314,12 @@ START_TEST(a_stored_error_is_replaced_by_a_later_one)
     struct visit v[2];
 
     scene_begin(&defaults);
-    ck_assert(!visit_raw(&v[0], URL, ""));
+    ck_assert(!visit_http(&v[0], URL, ""));
     scene_answer(URL, 503, lines, 7);
     ck_assert(v[0].stored);
     scene.now_us += 11 * SECOND;
-    ck_assert(!visit_raw(&v[0], URL, ""));
-    ck_assert(!visit_raw(&v[1], URL, ""));
+    ck_assert(!visit_http(&v[0], URL, ""));
+    ck_assert(!visit_http(&v[1], URL, ""));
     scene_answer(URL, 503, lines, 8);
     expect_body(&v[0], OUTCOME_MISS, 8);
     expect_body(&v[1], OUTCOME_COALESCED, 8);
@@ -327,7 +327,7 @@ START_TEST(a_stored_error_is_replaced_by_a_later_one)
     expect_hit(8);
     /* Without a response it is used. */
     scene.now_us += 11 * SECOND;
-    ck_assert(!visit_raw(&v[0], URL, ""));
+    ck_assert(!visit_http(&v[0], URL, ""));
     scene_done(scene_fetch(URL), FETCH_CONNECT_FAILED, "refused");
     scene_run();
     expect_body(&v[0], OUTCOME_STALE, 8);
@@ -366,7 +366,7 @@ START_TEST(without_its_origin_an_object_is_used_unless_its_response_forbids_that
         scene_begin(&defaults);
         store_expired(rows[i].lines);
         scene.now_us += (rows[i].age_s - 11) * SECOND;
-        ck_assert(!visit_raw(&v, URL, ""));
+        ck_assert(!visit_http(&v, URL, ""));
         scene_done(scene_fetch(URL), rows[i].error, "no way");
         scene_run();
         ck_assert_msg((v.fails == 0) == rows[i].used, "row %zu", i);
@@ -387,7 +387,7 @@ START_TEST(without_permission_the_error_is_the_response)
 
         scene_begin(&defaults);
         store_expired(rows[i]);
-        ck_assert(!visit_raw(&v, URL, ""));
+        ck_assert(!visit_http(&v, URL, ""));
         scene_answer(URL, 503, "", 30);
         expect_body(&v, OUTCOME_MISS, 30);
         ck_assert_uint_eq(v.status, 503);
@@ -403,7 +403,7 @@ START_TEST(a_body_that_breaks_off_is_no_reason_to_use_the_old_object)
 
     scene_begin(&defaults);
     store_expired("ETag: \"a\"\r\nCache-Control: max-age=10, stale-if-error=60\r\n");
-    ck_assert(!visit_raw(&v, URL, ""));
+    ck_assert(!visit_http(&v, URL, ""));
     fetch = scene_fetch(URL);
     scene_hop(fetch, TAGGED, false);
     scene_head(fetch, 200, TAGGED, 30);
@@ -423,10 +423,10 @@ START_TEST(a_new_status_replaces_the_object)
 
     scene_begin(&defaults);
     store_expired(TAGGED);
-    ck_assert(!visit_raw(&v, URL, ""));
+    ck_assert(!visit_http(&v, URL, ""));
     scene_answer(URL, 404, "Cache-Control: max-age=10\r\n", 30);
     expect_body(&v, OUTCOME_MISS, 30);
-    ck_assert(visit_raw(&v, URL, ""));
+    ck_assert(visit_http(&v, URL, ""));
     expect_body(&v, OUTCOME_HIT, 30);
     ck_assert_uint_eq(v.status, 404);
     ck_assert_uint_eq(scene_stats().pages, 1);

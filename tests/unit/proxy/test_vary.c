@@ -18,7 +18,7 @@ store(const char *fields, const char *lines, size_t len)
 {
     struct visit v;
 
-    ck_assert(!visit_raw(&v, URL, fields));
+    ck_assert(!visit_http(&v, URL, fields));
     scene_answer(URL, 200, lines, len);
     expect_body(&v, OUTCOME_MISS, len);
     ck_assert(v.stored);
@@ -29,7 +29,7 @@ expect_hit(const char *fields, size_t len)
 {
     struct visit v;
 
-    ck_assert(visit_raw(&v, URL, fields));
+    ck_assert(visit_http(&v, URL, fields));
     expect_body(&v, OUTCOME_HIT, len);
 }
 
@@ -56,10 +56,10 @@ START_TEST(those_that_wait_and_do_not_match_look_up_again)
     struct visit v[4];
 
     scene_begin(&defaults);
-    ck_assert(!visit_raw(&v[0], URL, DE));
-    ck_assert(!visit_raw(&v[1], URL, EN));
-    ck_assert(!visit_raw(&v[2], URL, DE));
-    ck_assert(!visit_raw(&v[3], URL, EN));
+    ck_assert(!visit_http(&v[0], URL, DE));
+    ck_assert(!visit_http(&v[1], URL, EN));
+    ck_assert(!visit_http(&v[2], URL, DE));
+    ck_assert(!visit_http(&v[3], URL, EN));
     ck_assert_uint_eq(scene_fetches(), 1);
     scene_hop(scene_fetch(URL), LANGUAGE, false);
     scene_head(scene_fetch(URL), 200, LANGUAGE, 20);
@@ -86,8 +86,8 @@ START_TEST(after_a_purge_those_that_do_not_match_look_up_again_too)
     struct visit v[2];
 
     scene_begin(&defaults);
-    ck_assert(!visit_raw(&v[0], URL, DE));
-    ck_assert(!visit_raw(&v[1], URL, EN));
+    ck_assert(!visit_http(&v[0], URL, DE));
+    ck_assert(!visit_http(&v[1], URL, EN));
     control_purge(&scene.proxy, CONTROL_PURGE_URL, span_str(URL));
     scene_answer(URL, 200, LANGUAGE, 20);
     expect_body(&v[0], OUTCOME_MISS, 20);
@@ -108,8 +108,8 @@ START_TEST(after_a_purge_those_that_match_share_the_response)
     scene_begin(&defaults);
     store(DE, LANGUAGE, 20);
     scene.now_us += 11 * SECOND;
-    ck_assert(!visit_raw(&v[0], URL, DE));
-    ck_assert(!visit_raw(&v[1], URL, DE));
+    ck_assert(!visit_http(&v[0], URL, DE));
+    ck_assert(!visit_http(&v[1], URL, DE));
     control_purge(&scene.proxy, CONTROL_PURGE_URL, span_str(URL));
     scene_answer(URL, 200, LANGUAGE, 30);
     expect_body(&v[0], OUTCOME_MISS, 30);
@@ -138,7 +138,7 @@ START_TEST(a_304_that_changes_what_selects_it_leads_to_a_fetch_without_condition
         scene_begin(&defaults);
         store(DE, rows[i].before, 20);
         scene.now_us += 20 * SECOND;
-        ck_assert(!visit_raw(&v[0], URL, DE));
+        ck_assert(!visit_http(&v[0], URL, DE));
         ck_assert_ptr_nonnull(strstr(scene_fetch(URL)->fields, "If-None-Match"));
         scene_answer(URL, 304, rows[i].after, 0);
         ck_assert_msg(v[0].ended != rows[i].repeats, "row %zu", i);
@@ -148,7 +148,7 @@ START_TEST(a_304_that_changes_what_selects_it_leads_to_a_fetch_without_condition
             expect_body(&v[0], OUTCOME_MISS, 30);
         }
         /* No request with another language gets it. */
-        ck_assert(!visit_raw(&v[1], URL, EN "X-Kind: 1\r\n"));
+        ck_assert(!visit_http(&v[1], URL, EN "X-Kind: 1\r\n"));
         ck_assert_ptr_null(strstr(scene_fetch(URL)->fields, "If-None-Match"));
         scene_answer(URL, 200, LANGUAGE, 40);
         expect_body(&v[1], OUTCOME_MISS, 40);
@@ -165,12 +165,12 @@ START_TEST(a_variant_is_validated_for_itself)
     store(DE, LANGUAGE, 20);
     store(EN, LANGUAGE, 30);
     scene.now_us += 11 * SECOND;
-    ck_assert(!visit_raw(&v, URL, EN));
+    ck_assert(!visit_http(&v, URL, EN));
     ck_assert_str_eq(scene_fetch(URL)->fields, EN "If-None-Match: \"a\"\r\n");
     scene_answer(URL, 304, "", 0);
     expect_body(&v, OUTCOME_REVALIDATED, 30);
     expect_hit(EN, 30);
-    ck_assert(!visit_raw(&v, URL, DE));
+    ck_assert(!visit_http(&v, URL, DE));
     scene_answer(URL, 200, LANGUAGE, 40);
     expect_body(&v, OUTCOME_MISS, 40);
     scene_end();
@@ -210,8 +210,8 @@ START_TEST(what_selects_by_too_much_is_for_one_request)
 
     scene_begin(&defaults);
     snprintf(fields, sizeof(fields), "X-Kind: %04500d\r\n", 7);
-    ck_assert(!visit_raw(&v, URL, fields));
-    ck_assert(!visit_raw(&waiting, URL, "X-Kind: a\r\n"));
+    ck_assert(!visit_http(&v, URL, fields));
+    ck_assert(!visit_http(&waiting, URL, "X-Kind: a\r\n"));
     scene_answer(URL, 200, lines, 20);
     expect_body(&v, OUTCOME_MISS, 20);
     ck_assert(!v.stored);
@@ -219,7 +219,7 @@ START_TEST(what_selects_by_too_much_is_for_one_request)
     expect_body(&waiting, OUTCOME_MISS, 30);
     /* And where the record of the names is known already. */
     expect_hit("X-Kind: a\r\n", 30);
-    ck_assert(!visit_raw(&v, URL, fields));
+    ck_assert(!visit_http(&v, URL, fields));
     scene_answer(URL, 200, lines, 40);
     ck_assert(!v.stored && v.as_is);
     ck_assert_uint_eq(scene_stats().pages, 1);
@@ -312,13 +312,13 @@ START_TEST(an_uncompressed_error_leaves_no_coding_out)
     struct visit v;
 
     scene_begin(&defaults);
-    ck_assert(!visit_raw(&v, URL, TAKES_2));
+    ck_assert(!visit_http(&v, URL, TAKES_2));
     scene_answer(URL, 404, PLAIN, 20);
     expect_body(&v, OUTCOME_MISS, 20);
-    ck_assert(!visit_raw(&v, URL, TAKES("identity")));
+    ck_assert(!visit_http(&v, URL, TAKES("identity")));
     scene_answer(URL, 200, PLAIN, 30);
     expect_body(&v, OUTCOME_MISS, 30);
-    ck_assert(!visit_raw(&v, URL, TAKES_1));
+    ck_assert(!visit_http(&v, URL, TAKES_1));
     scene_answer(URL, 200, GZIP, 40);
     expect_body(&v, OUTCOME_MISS, 40);
     expect_hit(TAKES("identity"), 30);
@@ -334,14 +334,14 @@ START_TEST(an_origin_that_begins_to_use_a_coding_is_followed)
     store(TAKES_4, GZIP, 20);
     expect_hit(TAKES_1, 20);
     scene.now_us += 11 * SECOND;
-    ck_assert(!visit_raw(&v, URL, TAKES_2));
+    ck_assert(!visit_http(&v, URL, TAKES_2));
     ck_assert_ptr_nonnull(strstr(scene_fetch(URL)->fields, TAKES_2));
     scene_answer(URL, 200, BR, 30);
     expect_body(&v, OUTCOME_MISS, 30);
     expect_hit(TAKES_4, 30);
     expect_hit(TAKES_2, 30);
     /* What there was stays for those who do not accept the new one, and is validated for them. */
-    ck_assert(!visit_raw(&v, URL, TAKES_1));
+    ck_assert(!visit_http(&v, URL, TAKES_1));
     ck_assert_str_eq(scene_fetch(URL)->fields, TAKES_1 "If-None-Match: \"g\"\r\n");
     scene_answer(URL, 304, "", 0);
     expect_body(&v, OUTCOME_REVALIDATED, 20);
@@ -367,10 +367,10 @@ START_TEST(those_that_wait_do_not_get_a_coding_that_comes_unexpectedly)
         scene_begin(&defaults);
         store(TAKES_4, PLAIN, 20);
         scene.now_us += 11 * SECOND;
-        ck_assert(!visit_raw(&v[0], URL, TAKES_2));
-        ck_assert(!visit_raw(&v[1], URL, TAKES("identity")));
-        ck_assert(!visit_raw(&v[2], URL, TAKES_1));
-        ck_assert(!visit_raw(&v[3], URL, TAKES_4));
+        ck_assert(!visit_http(&v[0], URL, TAKES_2));
+        ck_assert(!visit_http(&v[1], URL, TAKES("identity")));
+        ck_assert(!visit_http(&v[2], URL, TAKES_1));
+        ck_assert(!visit_http(&v[3], URL, TAKES_4));
         ck_assert_uint_eq(scene_fetches(), 1);
         if (purged)
             control_purge(&scene.proxy, CONTROL_PURGE_URL, span_str(URL));

@@ -26,7 +26,7 @@ begin(struct visit *visit, unsigned status, const char *lines, int64_t length)
     visit_url(visit, URL, 1);
     fetch = scene_fetch(NULL);
     fetch->sink->begin(fetch->context);
-    scene_hop(fetch, lines, false);
+    scene_hop_of(fetch, status, lines);
     ck_assert_int_eq(scene_head(fetch, status, lines, length), FETCH_CONTINUE);
     scene_run();
     return fetch;
@@ -89,7 +89,7 @@ START_TEST(a_body_that_is_not_stored_takes_a_window_of_memory_at_any_size)
     ck_assert(!visit(&v));
     fetch = scene_fetch(URL);
     ck_assert_uint_eq(fetch->flags, REQUEST_STREAMS);
-    scene_hop(fetch, response->lines, false);
+    scene_hop_of(fetch, response->status, response->lines);
     scene_head(fetch, response->status, response->lines,
                response->has_length ? (int64_t)LARGE : -1);
     while (sent < LARGE) {
@@ -487,7 +487,7 @@ END_TEST
 /* Ending it would leave open whether the origin has acted on the request. */
 START_TEST(a_request_that_changes_the_origin_is_fetched_up_to_its_head)
 {
-    struct visit v = {.url = URL, .streams = true, .raw = true, .method = "DELETE"};
+    struct visit v = {.url = URL, .streams = true, .http = true, .method = "DELETE"};
     struct scene_fetch *fetch;
 
     scene_begin(&(struct scene_options){0});

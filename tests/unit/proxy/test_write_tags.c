@@ -13,17 +13,17 @@ START_TEST(a_write_invalidates_the_tags_of_the_object_of_its_url)
 
         scene_begin(&(struct scene_options){0});
         scene.proxy.config.invalidates_early = early;
-        store_raw(HOST "/a", FRESH "Surrogate-Key: x y\r\n");
-        store_raw(HOST "/b", FRESH "Surrogate-Key: y z\r\n");
-        store_raw(HOST "/c", FRESH "Surrogate-Key: z\r\n");
+        store_http(HOST "/a", FRESH "Surrogate-Key: x y\r\n");
+        store_http(HOST "/b", FRESH "Surrogate-Key: y z\r\n");
+        store_http(HOST "/c", FRESH "Surrogate-Key: z\r\n");
         begin_write(&v, HOST "/a", false);
-        ck_assert(has_raw(HOST "/a") == !early && has_raw(HOST "/b") == !early &&
-                  has_raw(HOST "/c"));
+        ck_assert(has_http(HOST "/a") == !early && has_http(HOST "/b") == !early &&
+                  has_http(HOST "/c"));
         /* The tags are known still when the object is not there any more. */
         if (early)
             store_beside(HOST "/b", FRESH "Surrogate-Key: y z\r\n");
         scene_answer(HOST "/a", 204, "", 0);
-        ck_assert(!has_raw(HOST "/a") && !has_raw(HOST "/b") && has_raw(HOST "/c"));
+        ck_assert(!has_http(HOST "/a") && !has_http(HOST "/b") && has_http(HOST "/c"));
         scene_end();
     }
 }
@@ -32,10 +32,10 @@ END_TEST
 START_TEST(an_error_leaves_tags_that_no_rule_gives)
 {
     scene_begin(&(struct scene_options){0});
-    store_raw(HOST "/a", FRESH "Surrogate-Key: x\r\n");
-    store_raw(HOST "/b", FRESH "Surrogate-Key: x\r\n");
+    store_http(HOST "/a", FRESH "Surrogate-Key: x\r\n");
+    store_http(HOST "/b", FRESH "Surrogate-Key: x\r\n");
     write_to(HOST "/a", false, 500, "");
-    ck_assert(has_raw(HOST "/a") && has_raw(HOST "/b"));
+    ck_assert(has_http(HOST "/a") && has_http(HOST "/b"));
     scene_end();
 }
 END_TEST
@@ -67,13 +67,13 @@ START_TEST(tags_of_other_origins_are_invalidated_by_their_owner_only)
 {
     for (unsigned owned = 0; owned < 2; owned++) {
         writes_scene();
-        store_raw(HOST "/users/1", FRESH);
-        store_raw(OTHER "/users/1", FRESH);
-        store_raw("http://origin.test.other/users/1", FRESH);
+        store_http(HOST "/users/1", FRESH);
+        store_http(OTHER "/users/1", FRESH);
+        store_http("http://origin.test.other/users/1", FRESH);
         write_to(HOST "/users/9", owned != 0, 200, "");
-        ck_assert(!has_raw(HOST "/users/1"));
-        ck_assert(has_raw(OTHER "/users/1") == !owned);
-        ck_assert(has_raw("http://origin.test.other/users/1") == !owned);
+        ck_assert(!has_http(HOST "/users/1"));
+        ck_assert(has_http(OTHER "/users/1") == !owned);
+        ck_assert(has_http("http://origin.test.other/users/1") == !owned);
         scene_end();
     }
 }
@@ -87,7 +87,7 @@ START_TEST(without_memory_for_the_tags_of_what_is_removed_a_write_is_refused)
     char fields[20];
 
     for (size_t left = 0; left < 65536; left += 2000) {
-        struct visit v = {.url = HOST "/a", .raw = true, .streams = true, .method = "PUT"};
+        struct visit v = {.url = HOST "/a", .http = true, .streams = true, .method = "PUT"};
         struct visit get;
         bool early;
 
@@ -98,25 +98,25 @@ START_TEST(without_memory_for_the_tags_of_what_is_removed_a_write_is_refused)
             memset(lines + strlen(lines), 'x' + (int)i, 6000);
             strcat(lines, "\r\n");
             snprintf(fields, sizeof(fields), "X-A: %u\r\n", i);
-            ck_assert(!visit_raw(&get, HOST "/a", fields));
+            ck_assert(!visit_http(&get, HOST "/a", fields));
             scene_answer(HOST "/a", 200, lines, 20);
             ck_assert(get.stored);
             memset(lines, 0, sizeof(lines));
         }
-        store_raw(HOST "/b", FRESH);
-        store_raw(OTHER "/a", FRESH);
+        store_http(HOST "/b", FRESH);
+        store_http(OTHER "/a", FRESH);
         ck_assert(memory_charge(&scene.account, MEMORY_REQUESTS, 65536 - left));
         if (visit(&v))
             expect_failure(&v, FAILURE_OVERLOADED, "try again");
         else
             scene_answer(HOST "/a", 204, "", 0);
         memory_uncharge(&scene.account, MEMORY_REQUESTS, 65536 - left);
-        ck_assert(visit_raw(&get, HOST "/a", "X-A: 1\r\nCache-Control: only-if-cached\r\n"));
+        ck_assert(visit_http(&get, HOST "/a", "X-A: 1\r\nCache-Control: only-if-cached\r\n"));
         early = get.fails != 0;
         ck_assert(early || v.fails);
         refused += early && v.fails;
         forwarded += !v.fails;
-        ck_assert(has_raw(HOST "/b") && has_raw(OTHER "/a"));
+        ck_assert(has_http(HOST "/b") && has_http(OTHER "/a"));
         scene_end();
     }
     ck_assert_uint_gt(refused, 0);
@@ -134,10 +134,10 @@ START_TEST(a_response_to_a_write_needs_no_memory_of_requests)
         scene_begin(&(struct scene_options){.memory = 8 * 65536});
         if (early)
             scene_add_rule(&scene.write_rules, "/a -> y");
-        store_raw(HOST "/a", FRESH "Surrogate-Key: x y\r\n");
-        store_raw(HOST "/b", FRESH "Surrogate-Key: x\r\n");
-        store_raw(HOST "/c", FRESH "Surrogate-Key: y\r\n");
-        store_raw(HOST "/d", FRESH "Surrogate-Key: z\r\n");
+        store_http(HOST "/a", FRESH "Surrogate-Key: x y\r\n");
+        store_http(HOST "/b", FRESH "Surrogate-Key: x\r\n");
+        store_http(HOST "/c", FRESH "Surrogate-Key: y\r\n");
+        store_http(HOST "/d", FRESH "Surrogate-Key: z\r\n");
         invalidation_init(&write, &scene.proxy, NULL, span_str(HOST "/a"), false);
         ck_assert(invalidation_before(&write));
         while (memory_charge(&scene.account, MEMORY_REQUESTS, 16))
@@ -145,8 +145,8 @@ START_TEST(a_response_to_a_write_needs_no_memory_of_requests)
         invalidation_after(&write, 0, 204, span_str(""));
         memory_uncharge(&scene.account, MEMORY_REQUESTS, taken);
         invalidation_free(&write);
-        ck_assert(!has_raw(HOST "/a") && !has_raw(HOST "/b") && !has_raw(HOST "/c") &&
-                  has_raw(HOST "/d"));
+        ck_assert(!has_http(HOST "/a") && !has_http(HOST "/b") && !has_http(HOST "/c") &&
+                  has_http(HOST "/d"));
         scene_end();
     }
 }
@@ -169,23 +169,23 @@ START_TEST(a_write_invalidates_all_tags_of_all_variants)
                 snprintf(lines + strlen(lines), sizeof(lines) - strlen(lines), " tag%u-%u", i, t);
             strcat(lines, "\r\n");
             snprintf(fields, sizeof(fields), "X-A: %u\r\n", i);
-            ck_assert(!visit_raw(&v, HOST "/a", fields));
+            ck_assert(!visit_http(&v, HOST "/a", fields));
             scene_answer(HOST "/a", 200, lines, 20);
             ck_assert(v.stored);
         }
         for (unsigned i = 0; i < VARIANTS; i += 20) {
             snprintf(lines, sizeof(lines), FRESH "Surrogate-Key: tag%u-63\r\n", i);
             snprintf(url, sizeof(url), OTHER "/%u", i);
-            store_raw(url, lines);
+            store_http(url, lines);
         }
-        store_raw(HOST "/b", FRESH "Surrogate-Key: tag60-0\r\n");
+        store_http(HOST "/b", FRESH "Surrogate-Key: tag60-0\r\n");
         begin_write(&v, HOST "/a", true);
         scene_answer(HOST "/a", 204, "", 0);
         for (unsigned i = 0; i < VARIANTS; i += 20) {
             snprintf(url, sizeof(url), OTHER "/%u", i);
-            ck_assert(!has_raw(url));
+            ck_assert(!has_http(url));
         }
-        ck_assert(!has_raw(HOST "/a") && has_raw(HOST "/b"));
+        ck_assert(!has_http(HOST "/a") && has_http(HOST "/b"));
         scene_end();
     }
 }
@@ -202,18 +202,18 @@ START_TEST(a_write_to_a_long_path_invalidates_no_more_than_others)
 
         scene_begin(&(struct scene_options){0});
         scene_add_rule(&scene.tag_rules, "/* -> $1 all");
-        store_raw(HOST "/x", FRESH);
+        store_http(HOST "/x", FRESH);
         scene_add_rule(&scene.write_rules, "/* -> never");
-        store_raw("http://host.test", FRESH "Surrogate-Key: other\r\n");
+        store_http("http://host.test", FRESH "Surrogate-Key: other\r\n");
         strcpy(url, HOST "/");
         memset(url + strlen(url), ',', i ? 60000 : 3000);
         url[strlen(HOST "/") + (i ? 60000 : 3000)] = '\0';
         invalidation_init(&write, &scene.proxy, NULL, span_str(url), true);
         ck_assert(invalidation_before(&write));
-        ck_assert(!has_raw(HOST "/x") && has_raw("http://host.test"));
+        ck_assert(!has_http(HOST "/x") && has_http("http://host.test"));
         invalidation_after(&write, 0, 404, span_str(""));
         invalidation_free(&write);
-        ck_assert(has_raw("http://host.test"));
+        ck_assert(has_http("http://host.test"));
         scene_end();
     }
 }
@@ -222,11 +222,11 @@ END_TEST
 START_TEST(a_write_invalidates_the_tags_of_the_objects_of_its_references)
 {
     scene_begin(&(struct scene_options){0});
-    store_raw(HOST "/a", FRESH "Surrogate-Key: x\r\n");
-    store_raw(HOST "/b", FRESH "Surrogate-Key: x\r\n");
-    store_raw(HOST "/c", FRESH "Surrogate-Key: y\r\n");
+    store_http(HOST "/a", FRESH "Surrogate-Key: x\r\n");
+    store_http(HOST "/b", FRESH "Surrogate-Key: x\r\n");
+    store_http(HOST "/c", FRESH "Surrogate-Key: y\r\n");
     write_to(HOST "/new", false, 201, "Location: /a\r\n");
-    ck_assert(!has_raw(HOST "/a") && !has_raw(HOST "/b") && has_raw(HOST "/c"));
+    ck_assert(!has_http(HOST "/a") && !has_http(HOST "/b") && has_http(HOST "/c"));
     scene_end();
 }
 END_TEST

@@ -12,8 +12,8 @@ static const char *const urls[] = {HOST "/users/1", HOST "/users/2", HOST "/path
 static void
 store_users(void)
 {
-    store_raw(urls[0], FRESH);
-    store_raw(urls[1], FRESH);
+    store_http(urls[0], FRESH);
+    store_http(urls[1], FRESH);
     scene_store(HOST "/users/3", "", 10);
 }
 
@@ -21,17 +21,17 @@ static void
 store_all(void)
 {
     store_users();
-    store_raw(urls[2], FRESH);
-    store_raw(urls[3], FRESH);
+    store_http(urls[2], FRESH);
+    store_http(urls[3], FRESH);
 }
 
 static void
 expect(bool users, bool paths)
 {
-    ck_assert(has_raw(urls[0]) == users && has_raw(urls[1]) == users);
+    ck_assert(has_http(urls[0]) == users && has_http(urls[1]) == users);
     ck_assert(scene_has(HOST "/users/3") == users);
-    ck_assert(has_raw(urls[2]) == paths);
-    ck_assert(has_raw(urls[3]));
+    ck_assert(has_http(urls[2]) == paths);
+    ck_assert(has_http(urls[3]));
 }
 
 START_TEST(a_write_invalidates_by_the_rules_before_and_after)
@@ -52,7 +52,7 @@ START_TEST(a_write_invalidates_by_the_rules_before_and_after)
         scene_answer(HOST "/users/9", statuses[i], "", 5);
         expect_body(&v, OUTCOME_BYPASS, 5);
         expect(false, true);
-        ck_assert(!has_raw(HOST "/users/9"));
+        ck_assert(!has_http(HOST "/users/9"));
         store_users();
         expect(true, true);
         scene_end();
@@ -69,7 +69,7 @@ START_TEST(a_write_invalidates_the_tags_that_rules_name)
     begin_write(&v, HOST "/paths", false);
     expect(false, false);
     store_users();
-    store_raw(urls[2], FRESH);
+    store_http(urls[2], FRESH);
     expect(true, true);
     scene_done(scene_fetch(HOST "/paths"), FETCH_ORIGIN_BROKE, "broken");
     scene_run();
@@ -81,7 +81,7 @@ END_TEST
 
 START_TEST(requests_that_are_safe_or_no_writes_of_rules_leave_tags)
 {
-    struct visit v = {.url = HOST "/users/9", .raw = true, .streams = true, .method = "OPTIONS"};
+    struct visit v = {.url = HOST "/users/9", .http = true, .streams = true, .method = "OPTIONS"};
 
     writes_scene();
     store_all();
@@ -104,7 +104,7 @@ START_TEST(what_is_fetched_during_a_write_is_not_stored)
         struct scene_fetch *fetch;
 
         writes_scene();
-        ck_assert(!visit_raw(&before, urls[0], ""));
+        ck_assert(!visit_http(&before, urls[0], ""));
         fetch = scene_fetch(urls[0]);
         for (unsigned m = 0; m < 3; m++) {
             if (moment == m) {
@@ -113,8 +113,8 @@ START_TEST(what_is_fetched_during_a_write_is_not_stored)
             }
             if (m == 0) {
                 begin_write(&write, urls[2], false);
-                ck_assert(!visit_raw(&during, urls[1], ""));
-                ck_assert(!visit_raw(&joined, urls[1], ""));
+                ck_assert(!visit_http(&during, urls[1], ""));
+                ck_assert(!visit_http(&joined, urls[1], ""));
             } else if (m == 1) {
                 scene_answer(urls[2], 204, "", 0);
             }
@@ -123,16 +123,16 @@ START_TEST(what_is_fetched_during_a_write_is_not_stored)
         scene_done(fetch, FETCH_OK, "");
         scene_run();
         expect_body(&before, OUTCOME_MISS, 20);
-        ck_assert(!before.stored && !has_raw(urls[0]));
+        ck_assert(!before.stored && !has_http(urls[0]));
         scene_answer(urls[1], 200, FRESH, 20);
         expect_body(&during, OUTCOME_MISS, 20);
-        ck_assert(!during.stored && !has_raw(urls[1]));
+        ck_assert(!during.stored && !has_http(urls[1]));
         /* The request that has joined looks up again. */
         expect_waiting(&joined);
         scene_answer(urls[1], 200, FRESH, 20);
         expect_body(&joined, OUTCOME_MISS, 20);
-        ck_assert(joined.stored && has_raw(urls[1]));
-        ck_assert(!visit_raw(&after, urls[0], ""));
+        ck_assert(joined.stored && has_http(urls[1]));
+        ck_assert(!visit_http(&after, urls[0], ""));
         scene_answer(urls[0], 200, FRESH, 20);
         ck_assert(after.stored);
         scene_end();
@@ -143,7 +143,7 @@ END_TEST
 /* It may have been sent, as far as the client knows. */
 START_TEST(a_write_that_cannot_be_forwarded_has_invalidated)
 {
-    struct visit v = {.url = HOST "/users/9", .raw = true, .streams = true, .method = "PUT"};
+    struct visit v = {.url = HOST "/users/9", .http = true, .streams = true, .method = "PUT"};
 
     writes_scene();
     store_all();
@@ -171,27 +171,27 @@ START_TEST(many_writes_at_a_time)
         begin_write(&writes[i], targets[i], false);
     }
     for (unsigned i = 0; i < WRITES; i++) {
-        store_raw(urls[0], FRESH);
+        store_http(urls[0], FRESH);
         scene_answer(targets[i], 204, "", 0);
         expect_body(&writes[i], OUTCOME_BYPASS, 0);
-        ck_assert(!has_raw(urls[0]));
+        ck_assert(!has_http(urls[0]));
     }
-    store_raw(urls[0], FRESH);
-    ck_assert(has_raw(urls[0]));
+    store_http(urls[0], FRESH);
+    ck_assert(has_http(urls[0]));
     scene_end();
 }
 END_TEST
 
 START_TEST(what_is_fetched_after_a_write_that_was_not_forwarded_is_stored)
 {
-    struct visit v = {.url = HOST "/users/9", .raw = true, .streams = true, .method = "PUT"};
+    struct visit v = {.url = HOST "/users/9", .http = true, .streams = true, .method = "PUT"};
 
     writes_scene();
     scene.refuses = ENOMEM;
     ck_assert(visit(&v));
     scene.refuses = 0;
-    store_raw(urls[0], FRESH);
-    store_raw(HOST "/users/9", FRESH);
+    store_http(urls[0], FRESH);
+    store_http(HOST "/users/9", FRESH);
     scene_end();
 }
 END_TEST

@@ -128,16 +128,16 @@ START_TEST(a_private_response)
 }
 END_TEST
 
-/* ---- raw requests ---------------------------------------------------------------------------- */
+/* ---- requests over HTTP ---------------------------------------------------------------------- */
 
 #define VARIES "Vary: Accept\r\nETag: \"a\"\r\nCache-Control: max-age=10, stale-if-error=100\r\n"
 
-/* A raw request, with the field that selects a variant. */
+/* A request with the field that selects a variant. */
 static void
 visit_variant(struct visit *v, const char *method, unsigned variant)
 {
     *v = (struct visit){.url = URL,
-                        .raw = true,
+                        .http = true,
                         .streams = true,
                         .method = method,
                         .fields = variant ? "Accept: a\r\n" : "Accept: b\r\n",
@@ -152,7 +152,7 @@ visit_variant(struct visit *v, const char *method, unsigned variant)
 
 /* An interim response, and then this one to each fetch. */
 static void
-answer_raw(unsigned status, size_t len)
+answer_http(unsigned status, size_t len)
 {
     struct scene_fetch *fetch;
 
@@ -164,7 +164,7 @@ answer_raw(unsigned status, size_t len)
 
 /* Every failure is one of memory; every response is whole. */
 static void
-check_raw(unsigned count)
+check_http(unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
         const struct visit *v = &visits[i];
@@ -182,37 +182,37 @@ check_raw(unsigned count)
  * because the origin fails, or replaced; a request with a body invalidates both.
  */
 static void
-request_raw(void *context)
+request_http(void *context)
 {
     const unsigned *status = context;
 
     control_purge(&scene.proxy, CONTROL_PURGE_ALL, span_of(NULL, 0));
     for (unsigned i = 0; i < VISITS; i++)
         visit_variant(&visits[i], "GET", i % 2);
-    answer_raw(200, 40000);
+    answer_http(200, 40000);
     scene_run();
-    check_raw(VISITS);
+    check_http(VISITS);
     scene.now_us += 11 * SECOND;
     for (unsigned i = 0; i < VISITS; i++)
         visit_variant(&visits[i], "GET", i % 2);
-    answer_raw(*status, *status == 304 ? 0 : 40000);
+    answer_http(*status, *status == 304 ? 0 : 40000);
     scene_run();
-    check_raw(VISITS);
+    check_http(VISITS);
     scene.now_us += 11 * SECOND;
     visit_variant(&visits[0], "HEAD", 0);
-    answer_raw(200, 0);
+    answer_http(200, 0);
     scene_run();
-    check_raw(1);
+    check_http(1);
     visit_variant(&visits[0], "POST", 0);
     visit_variant(&visits[1], "HEAD", 0);
-    answer_raw(204, 0);
+    answer_http(204, 0);
     scene_run();
-    check_raw(2);
+    check_http(2);
     visit_variant(&visits[0], "POST", 0);
     if (scene_find(NULL))
         scene_answer(URL, 200, "Content-Location: /page\r\nCache-Control: max-age=10\r\n", 4000);
     scene_run();
-    check_raw(1);
+    check_http(1);
     torture_fail_at(0);
     ck_assert(cache_is_valid(scene.cache));
     ck_assert_uint_eq(client_share_total(&scene.proxy.waiting), 0);
@@ -220,13 +220,13 @@ request_raw(void *context)
     ck_assert_uint_eq(memory_used(&scene.account, MEMORY_PAGES), 0);
 }
 
-START_TEST(raw_requests)
+START_TEST(requests_over_http)
 {
     unsigned status[] = {304, 200, 503}, n;
 
     answered = failed = 0;
     scene_begin(&(struct scene_options){0});
-    n = torture_walk(request_raw, &status[_i]);
+    n = torture_walk(request_http, &status[_i]);
     torture_fail_at(0);
     ck_assert_uint_ge(n, 40);
     ck_assert_uint_gt(answered, failed);
@@ -300,7 +300,7 @@ unit_suite(void)
     tcase_add_checked_fixture(tests, NULL, tear_down);
     tcase_add_loop_test(tests, a_shared_response, 0, 2);
     tcase_add_loop_test(tests, a_private_response, 0, 2);
-    tcase_add_loop_test(tests, raw_requests, 0, 3);
+    tcase_add_loop_test(tests, requests_over_http, 0, 3);
     tcase_add_test(tests, memory_is_reclaimed_for_a_lookup);
     tcase_add_test(tests, a_proxy_is_made_or_it_is_not);
     tcase_add_test(tests, a_change_without_memory_changes_nothing);

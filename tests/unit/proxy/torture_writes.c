@@ -25,9 +25,9 @@ begin(void)
 
 /* False if it fails. */
 static bool
-get(const char *url, bool raw)
+get(const char *url, bool http)
 {
-    struct visit v = {.url = url, .raw = raw, .streams = raw};
+    struct visit v = {.url = url, .http = http, .streams = http};
 
     if (!visit(&v))
         scene_answer(url, 200, FRESH, 20);
@@ -41,7 +41,7 @@ has(const char *url)
 {
     struct visit v;
 
-    ck_assert(visit_raw(&v, url, "Cache-Control: only-if-cached\r\n"));
+    ck_assert(visit_http(&v, url, "Cache-Control: only-if-cached\r\n"));
     return v.fails == 0;
 }
 
@@ -50,7 +50,7 @@ START_TEST(what_a_write_invalidates_does_not_stay)
     unsigned n = 0, forwarded = 0, refused = 0;
 
     do {
-        struct visit v = {.url = HOST "/paths/1", .raw = true, .streams = true, .method = "PUT"};
+        struct visit v = {.url = HOST "/paths/1", .http = true, .streams = true, .method = "PUT"};
 
         begin();
         ck_assert(get(HOST "/users/1", true) && get(HOST "/paths/1", true) &&

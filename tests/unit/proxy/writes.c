@@ -11,11 +11,11 @@ writes_scene(void)
 }
 
 void
-store_raw(const char *url, const char *lines)
+store_http(const char *url, const char *lines)
 {
     struct visit v;
 
-    ck_assert(!visit_raw(&v, url, ""));
+    ck_assert(!visit_http(&v, url, ""));
     scene_answer(url, 200, lines, 20);
     expect_body(&v, OUTCOME_MISS, 20);
     ck_assert(v.stored);
@@ -38,7 +38,7 @@ store_beside(const char *url, const char *lines)
     struct scene_fetch *fetch;
     struct visit v;
 
-    ck_assert(!visit_raw(&v, url, ""));
+    ck_assert(!visit_http(&v, url, ""));
     fetch = scene_get(url);
     scene_hop(fetch, lines, false);
     scene_head(fetch, 200, lines, 20);
@@ -50,18 +50,18 @@ store_beside(const char *url, const char *lines)
 }
 
 bool
-has_raw(const char *url)
+has_http(const char *url)
 {
     struct visit v;
 
-    ck_assert(visit_raw(&v, url, "Cache-Control: only-if-cached\r\n"));
+    ck_assert(visit_http(&v, url, "Cache-Control: only-if-cached\r\n"));
     return v.fails == 0;
 }
 
 void
 begin_write(struct visit *v, const char *url, bool owned)
 {
-    *v = (struct visit){.url = url, .raw = true, .streams = true, .method = "PUT", .owned = owned};
+    *v = (struct visit){.url = url, .http = true, .streams = true, .method = "PUT", .owned = owned};
     ck_assert(!visit(v));
 }
 

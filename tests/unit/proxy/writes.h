@@ -11,14 +11,14 @@
 /* Begins a scene with a rule that tags paths with their first segments, and one for writes. */
 void writes_scene(void);
 
-/* Stores a raw response of 20 bytes with these field lines. */
-void store_raw(const char *url, const char *lines);
+/* Stores a response to HTTP of 20 bytes with these field lines. */
+void store_http(const char *url, const char *lines);
 
 /* The same while a write to the URL is under way. */
 void store_beside(const char *url, const char *lines);
 
-/* Is the raw object of the URL in the cache? */
-bool has_raw(const char *url);
+/* Is the object of the URL in the cache, and fresh over HTTP? */
+bool has_http(const char *url);
 
 /* Begins a PUT, by the owner of several origins or not; write_to() also has it answered. */
 void begin_write(struct visit *visit, const char *url, bool owned);
