@@ -43,10 +43,7 @@ notes_of(const struct http_storing *storing)
     return (storing->made_for & HTTP_FOR_COOKIE ? (unsigned)HTTP_KNOWN_FOR_COOKIE : 0) |
            (storing->made_for & HTTP_FOR_AUTHORIZATION ? (unsigned)HTTP_KNOWN_FOR_AUTHORIZATION
                                                        : 0) |
-           (storing->lifetime == HTTP_LIFETIME_HEURISTIC ? (unsigned)HTTP_KNOWN_HEURISTIC : 0) |
-           (storing->lifetime == HTTP_LIFETIME_UNSTATED && storing->lifetime_us > 0
-                ? (unsigned)HTTP_KNOWN_UNSTATED
-                : 0);
+           (storing->lifetime == HTTP_LIFETIME_HEURISTIC ? (unsigned)HTTP_KNOWN_HEURISTIC : 0);
 }
 
 unsigned
@@ -56,18 +53,24 @@ sharing_made_for(unsigned notes)
            (notes & HTTP_KNOWN_FOR_AUTHORIZATION ? (unsigned)HTTP_FOR_AUTHORIZATION : 0);
 }
 
-/*
- * May requests that wait for the response have it? Those of clients that know nothing of freshness
- * also have what is not stored because it states no lifetime.
- */
+/* May requests that wait for the response have it? */
 static bool
-is_joinable(const struct http_storing *storing, bool keeps_unstated)
+is_joinable(const struct http_storing *storing)
 {
-    if (keeps_unstated && !storing->always_validate &&
-        (storing->refusal == HTTP_REASON_STATUS || storing->refusal == HTTP_REASON_UNSTATED))
-        return true;
     return !storing->refusal && !storing->always_validate &&
-           storing->lifetime_us > storing->age_us;
+           storing->lifetime != HTTP_LIFETIME_UNSTATED && storing->lifetime_us > storing->age_us;
+}
+
+/* May those of clients that know nothing of freshness? They also have what is not stored because of
+ * its status, or because it states no lifetime. */
+static bool
+is_joinable_unstated(const struct http_storing *storing)
+{
+    if (storing->always_validate)
+        return false;
+    if (storing->refusal == HTTP_REASON_NONE)
+        return storing->lifetime_us > storing->age_us;
+    return storing->refusal == HTTP_REASON_STATUS || storing->refusal == HTTP_REASON_UNSTATED;
 }
 
 void
@@ -83,10 +86,14 @@ sharing_evaluate(struct sharing *sharing, const struct http_received *received,
     if (sharing->any)
         return;
     http_evaluate_response(received, rules, &storing);
-    sharing->joinable = is_joinable(&storing, rules->keeps_unstated);
+    sharing->joinable = is_joinable(&storing);
     sharing->unshared = is_for_one(storing.refusal) ? storing.refusal : HTTP_REASON_NONE;
     sharing->refusal = storing.refusal;
     sharing->notes = notes_of(&storing);
+    if (!sharing->joinable && rules->keeps_unstated && is_joinable_unstated(&storing)) {
+        sharing->joinable = true;
+        sharing->notes |= HTTP_KNOWN_UNSTATED;
+    }
     sharing->born_us = now_us - storing.age_us;
     if (storing.always_validate)
         sharing->fresh_until_us = sharing->born_us;
