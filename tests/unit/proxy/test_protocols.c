@@ -215,8 +215,7 @@ START_TEST(a_stale_page_is_used_over_rpc_where_the_origin_fails)
             expect_body(&v[k], OUTCOME_STALE, 20);
         if (!rows[i].used && rows[i].status) {
             expect_body(&v[0], OUTCOME_MISS, 5);
-            scene_answer(URL, rows[i].status, "", 5);
-            expect_body(&v[1], OUTCOME_MISS, 5);
+            expect_body(&v[1], OUTCOME_COALESCED, 5);
         } else if (!rows[i].used) {
             expect_failure(&v[0], FAILURE_CONNECT, "refused");
             expect_failure(&v[1], FAILURE_CONNECT, "refused");
@@ -351,6 +350,34 @@ START_TEST(http_does_not_get_it_from_a_fetch_of_rpc)
         expect_body(&v, OUTCOME_REVALIDATED, 20);
     }
     scene_end();
+}
+END_TEST
+
+/* Nor what is not stored at all, which all of RPC have that wait. */
+START_TEST(http_does_not_get_what_is_not_stored)
+{
+    static const struct {
+        unsigned status;
+        const char *lines;
+    } rows[] = {{404, ""}, {302, "Location: /login\r\n"}, {503, ""}, {429, FRESH}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct visit rpc[2], http;
+
+        scene_begin(&defaults);
+        ck_assert(!begin(&rpc[0], RPC, ""));
+        ck_assert(!begin(&http, HTTP, "Cookie: user=1\r\n"));
+        ck_assert(!begin(&rpc[1], RPC, ""));
+        scene_answer(URL, rows[i].status, rows[i].lines, 20);
+        expect_body(&rpc[0], OUTCOME_MISS, 20);
+        expect_body(&rpc[1], OUTCOME_COALESCED, 20);
+        ck_assert_uint_eq(rpc[1].status, rows[i].status);
+        expect_waiting(&http);
+        ck_assert_str_eq(scene_fetch(URL)->fields, "Cookie: user=1\r\n");
+        scene_answer(URL, 200, "", 30);
+        expect_body(&http, OUTCOME_MISS, 30);
+        scene_end();
+    }
 }
 END_TEST
 
@@ -678,6 +705,7 @@ unit_suite(void)
     tcase_add_test(cases, without_a_validator_it_is_fetched_anew_for_http);
     tcase_add_test(cases, what_http_stores_by_a_heuristic_is_a_hit_for_rpc_and_then_validated);
     tcase_add_loop_test(cases, http_does_not_get_it_from_a_fetch_of_rpc, 0, 4);
+    tcase_add_test(cases, http_does_not_get_what_is_not_stored);
     tcase_add_test(cases, rpc_validates_what_a_fetch_of_http_has_brought);
     tcase_add_test(cases, a_user_over_http_does_not_get_it);
     tcase_add_test(cases, it_is_a_stale_page_for_http);

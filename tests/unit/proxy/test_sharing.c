@@ -108,8 +108,12 @@ START_TEST(other_statuses_are_not_kept_without_a_lifetime)
         evaluate(&sharing, true, statuses[i], "");
         ck_assert_int_eq(sharing.refusal, HTTP_REASON_UNSTATED);
         ck_assert_int_eq(sharing.unshared, HTTP_REASON_NONE);
+        /* Those of them that wait have it nevertheless. */
+        ck_assert(sharing.joinable);
+        ck_assert_uint_eq(sharing.notes, HTTP_KNOWN_UNSTATED);
+        sharing_init(&sharing, false, 0);
+        evaluate(&sharing, false, statuses[i], "");
         ck_assert(!sharing.joinable);
-        ck_assert_uint_eq(sharing.notes, 0);
         sharing_init(&sharing, true, 0);
         evaluate(&sharing, true, statuses[i], "");
         ck_assert_int_eq(sharing.refusal, HTTP_REASON_STATUS);
