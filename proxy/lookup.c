@@ -389,7 +389,7 @@ rate_of(struct exchange *x)
 {
     if (!x->front->is_bounded || !x->front->is_bounded(x))
         return ORIGIN_FILL_FREE;
-    return x->retries ? ORIGIN_FILL_INDEBTED : ORIGIN_FILL_RATED;
+    return x->retries || x->before != OUTCOME_HIT ? ORIGIN_FILL_INDEBTED : ORIGIN_FILL_RATED;
 }
 
 /* Gives the fill to the fetcher. False: refused. */
