@@ -5,9 +5,11 @@
 #include <stdlib.h>
 
 #include "base/container_of.h"
+#include "fetch/headers.h"
 #include "http/conditional.h"
 #include "http/field.h"
 #include "http/request_head.h"
+#include "http/response_head.h"
 #include "proxy/lookup.h"
 
 /* ---- the front's calls ----------------------------------------------------------------------- */
@@ -57,15 +59,27 @@ exchange_redirect(const struct exchange *x)
     return span_of(NULL, 0);
 }
 
+bool
+exchange_is_unasked(const struct exchange *x)
+{
+    static const char *const conditions[] = {"If-None-Match", "If-Modified-Since", NULL};
+    static const char *const ranges[] = {"Range", NULL};
+    const unsigned status = x->object->status, flags = x->request->flags;
+
+    if (!(flags & REQUEST_FOLLOWS) || (status != 206 && status != 304))
+        return false;
+    return !(flags & REQUEST_OWN_FIELDS) ||
+           !headers_have(x->request->fields, status == 206 ? ranges : conditions);
+}
+
 /* A response that has a head, when it is complete, or its front needs no more of it. */
 static void
 count_response(const struct exchange *x)
 {
     struct metrics *metrics = x->proxy->config.metrics;
 
-    if (exchange_redirect(x).len)
+    if (exchange_redirect(x).len || exchange_is_unasked(x))
         return;
-
     metrics_add(metrics, x->worker, rows[x->outcome].requests, 1);
     if (!request_streams(x->request))
         exchange_count_sent(x, object_length(x->object));

@@ -240,6 +240,12 @@ enum http_reason exchange_reason(const struct exchange *exchange);
  */
 struct span exchange_redirect(const struct exchange *exchange);
 
+/*
+ * Is the response, to a request with REQUEST_FOLLOWS, a part (206) or "not modified" (304) that its
+ * client has not asked for? It is no use to the client, so the front refuses it. From head() on.
+ */
+bool exchange_is_unasked(const struct exchange *exchange);
+
 /* Is the response stored, or going to be, as far as its head says? From head() on. */
 bool exchange_is_stored(const struct exchange *exchange);
 

@@ -78,7 +78,8 @@ struct origin_waiter {
 enum origin_fill_rate {
     ORIGIN_FILL_FREE,     /* the rate does not hold for the request */
     ORIGIN_FILL_RATED,    /* it takes a token, or is refused */
-    ORIGIN_FILL_INDEBTED, /* its client has waited already: it takes a token whatever it costs */
+    ORIGIN_FILL_INDEBTED, /* its client has waited already, or been redirected: it takes a token
+                             whatever it costs */
 };
 
 /* Who gets the response. */

@@ -130,20 +130,6 @@ front_fields(struct exchange *exchange)
     front->request.fields = span_of(text, (size_t)(end - text));
 }
 
-/* Had the request the condition or the range that this status is the answer to? */
-static bool
-was_asked(const struct front_exchange *front, unsigned status)
-{
-    static const char *const conditions[] = {"If-None-Match", "If-Modified-Since", NULL};
-    static const char *const ranges[] = {"Range", NULL};
-    const struct request *request = front->exchange.request;
-
-    if (status != 206 && status != 304)
-        return true;
-    return request->flags & REQUEST_OWN_FIELDS &&
-           headers_have(request->fields, status == 206 ? ranges : conditions);
-}
-
 /* Keeps the client's own fields for a URL to which a redirect leads: what was sent for one origin
  * is no other's business. False without memory. */
 static bool
@@ -461,7 +447,7 @@ front_head(struct exchange *exchange)
 
     if (location.len) {
         follow(front, location);
-    } else if (!was_asked(front, exchange->object->status)) {
+    } else if (exchange_is_unasked(exchange)) {
         front->why = FAILURE_ORIGIN;
         front->sentence = exchange->object->status == 206
                               ? "the origin sent a part of the page (status 206) unasked"
