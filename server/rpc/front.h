@@ -48,6 +48,8 @@ struct front_exchange {
     struct request request;   /* of the exchange */
     struct span own_fields;   /* the client's, valid while the procedure runs; may be empty */
     enum front_stage stage;
+    bool *redirected;      /* while an exchange is being started: set when stage is FRONT_STARTS;
+                              otherwise NULL */
     struct front_way *way; /* of a request that was redirected; or NULL */
     enum failure why;      /* why it fails after FRONT_LEAVES; 0: it does not */
     const char *sentence;  /* of `why`: static, or in `way` */

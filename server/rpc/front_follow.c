@@ -27,6 +27,9 @@ struct front_way {
 
 #define WAY_URLS ((size_t)102 * (PROXY_MAX_URL + 1)) /* for --max-redirects */
 
+/* Bytes of the fields of a request, the client's own and ours. */
+#define FIELDS (2u * PROXY_MAX_HEADERS)
+
 static const char out_of_memory[] = "Cannot allocate memory";
 
 void
@@ -62,7 +65,7 @@ make_way(struct front_exchange *front)
     way->fetch_us = -1;
     buf_init(&way->visited, WAY_URLS);
     buf_init(&way->url, PROXY_MAX_URL);
-    buf_init(&way->fields, PROXY_MAX_HEADERS);
+    buf_init(&way->fields, FIELDS);
     front->way = way;
     return true;
 }
@@ -114,7 +117,7 @@ put_field(char *end, struct span own, const char *name, struct span value)
 void
 front_fields(struct exchange *exchange)
 {
-    static _Thread_local char text[2 * PROXY_MAX_HEADERS];
+    static _Thread_local char text[FIELDS];
     struct front_exchange *front = front_of(exchange);
     const char *user_agent = service_of(front_request(front))->options->user_agent;
     const struct span agent = user_agent ? span_str(user_agent) : span_of(NULL, 0);
@@ -125,7 +128,7 @@ front_fields(struct exchange *exchange)
         end = put_field(end, own, "User-Agent", agent);
     end = put_field(end, own, "Accept", span_str("*/*"));
     end = put_field(end, own, "Accept-Encoding", span_str("identity"));
-    if (own.len <= PROXY_MAX_HEADERS)
+    if (own.len <= (size_t)(text + sizeof(text) - end))
         end = span_put(end, own);
     front->request.fields = span_of(text, (size_t)(end - text));
 }
@@ -253,22 +256,33 @@ start(struct front_exchange *front)
     return true;
 }
 
+/* Adds the time of the fetch that the exchange has caused, which goes on if it was left. */
+static void
+count_fetch(struct front_exchange *front)
+{
+    const struct exchange *exchange = &front->exchange;
+    struct front_way *way = front->way;
+    int64_t fetch_us = exchange_fetch_us(exchange, 0);
+
+    if (fetch_us < 0 && exchange->led)
+        fetch_us = proxy_now_us(exchange->proxy) - exchange->as_of_us;
+    if (fetch_us >= 0)
+        way->fetch_us = fetch_us + (way->fetch_us < 0 ? 0 : way->fetch_us);
+}
+
 /* The exchange has ended without an answer to the client: begins the next one, or fails. */
 static bool
 go_on(struct front_exchange *front)
 {
     struct exchange *exchange = &front->exchange;
     const struct exchange ended = *exchange;
-    int64_t fetch_us;
 
     if (front->why) {
         front->stage = FRONT_PASSES;
         exchange_refuse(exchange, front->why, front->sentence);
         return true;
     }
-    fetch_us = exchange_fetch_us(exchange, 0);
-    if (fetch_us >= 0)
-        front->way->fetch_us = fetch_us + (front->way->fetch_us < 0 ? 0 : front->way->fetch_us);
+    count_fetch(front);
     exchange_end(exchange);
     memset(exchange, 0, sizeof(*exchange));
     exchange->proxy = ended.proxy;
@@ -280,23 +294,41 @@ go_on(struct front_exchange *front)
     return start(front);
 }
 
-bool
-front_get(struct front_exchange *front)
+/*
+ * Runs exchanges until one waits, or one that is answered has ended, by the first of these functions
+ * and then by go_on(). True: it has ended, and the request may be gone unless the procedure runs.
+ */
+static bool
+run_exchanges(struct front_exchange *front, bool (*begin)(struct front_exchange *front))
 {
-    bool ended = start(front);
+    bool redirected, ended;
 
-    while (ended && front->stage == FRONT_STARTS)
-        ended = go_on(front);
+    do {
+        redirected = false;
+        front->redirected = &redirected;
+        ended = begin(front);
+        begin = go_on;
+    } while (ended && redirected);
+    if (!ended)
+        front->redirected = NULL;
     return ended;
 }
 
-/* The exchange has ended. While the procedure runs, front_get() goes on. */
+bool
+front_get(struct front_exchange *front)
+{
+    return run_exchanges(front, start);
+}
+
+/* The exchange has ended: run_exchanges() goes on, if it has called this. */
 static void
 end_leaving(struct front_exchange *front)
 {
     front->stage = FRONT_STARTS;
-    if (!front->result)
-        (void)go_on(front);
+    if (front->redirected)
+        *front->redirected = true;
+    else
+        (void)run_exchanges(front, go_on);
 }
 
 /* The response is not the one that the client gets. */
@@ -454,6 +486,7 @@ front_head(struct exchange *exchange)
                               : "the origin sent \"not modified\" (status 304) unasked";
         leave(front);
     } else {
+        front->redirected = NULL;
         version_of(exchange)->head(exchange);
     }
 }
@@ -477,5 +510,6 @@ front_fail(struct exchange *exchange, enum failure why, struct span sentence)
         why = FAILURE_REDIRECT;
     if (front->way || front->why)
         sentence = failure_for_client(why, sentence);
+    front->redirected = NULL;
     version_of(exchange)->fail(exchange, why, sentence);
 }
