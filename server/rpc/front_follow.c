@@ -2,6 +2,7 @@
  * The exchanges of an RPC request: the first one, and one for each redirect that is followed (RFC
  * 9110 section 15.4). A redirect is a response like any other to the cache. Its body is not needed.
  */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,12 +21,15 @@ struct front_way {
     struct buf visited; /* the URLs that were fetched, each ended by LF; first the client's */
     struct buf url;     /* where the last redirect leads */
     struct buf fields;  /* the client's own, as they are sent there */
-    unsigned redirects;
+    unsigned redirects, restarts;
     int64_t fetch_us; /* of the exchanges that have ended; -1: none of them led to a fetch */
     char sentence[FAILURE_SENTENCE];
 };
 
 #define WAY_URLS ((size_t)102 * (PROXY_MAX_URL + 1)) /* for --max-redirects */
+
+/* How often a request begins again whose redirect another one has fetched. */
+#define MAX_RESTARTS 100
 
 /* Bytes of the fields of a request, the client's own and ours. */
 #define FIELDS (2u * PROXY_MAX_HEADERS)
@@ -61,7 +65,7 @@ make_way(struct front_exchange *front)
         memory_uncharge(account, MEMORY_REQUESTS, sizeof(*way));
         return false;
     }
-    way->redirects = 0;
+    way->redirects = way->restarts = 0;
     way->fetch_us = -1;
     buf_init(&way->visited, WAY_URLS);
     buf_init(&way->url, PROXY_MAX_URL);
@@ -412,50 +416,112 @@ current_url(const struct front_exchange *front)
     return front->way->redirects ? buf_span(&front->way->url) : front->exchange.url;
 }
 
+/* Is the response that another request has fetched perhaps that of another URL on the way? With
+ * --freshness off all that a URL leads to is fetched for that URL. */
+static bool
+shares_way(const struct front_exchange *front)
+{
+    const struct exchange *exchange = &front->exchange;
+
+    return !exchange->proxy->config.follows_http && exchange->outcome == OUTCOME_COALESCED;
+}
+
+/* Appends where the reference leads: FETCH_OK, or an error with a sentence in `why`. */
+static enum fetch_error
+resolve(const struct front_exchange *front, struct span location, struct buf *next,
+        bool *same_origin, char *why, size_t why_size)
+{
+    const struct origin_route *route = front->exchange.request->route;
+    const struct span url = current_url(front);
+    enum fetch_error error = FETCH_OK;
+
+    *same_origin = true;
+    if (location.len <= PROXY_MAX_URL && !(route && resolve_in_row(route, url, location, next)))
+        error = fetch_follow(url, location, next, same_origin, why, why_size);
+    if (!error && (location.len > PROXY_MAX_URL || next->len > PROXY_MAX_URL)) {
+        snprintf(why, why_size, "it is longer than %u bytes", (unsigned)PROXY_MAX_URL);
+        error = FETCH_BAD_URL;
+    }
+    return error;
+}
+
 /* Finds where the redirect leads: front->way->url, or front->why. */
 static void
 find_next(struct front_exchange *front, struct span location)
 {
-    const struct exchange *exchange = &front->exchange;
-    const struct service *service = service_of(front_request(front));
+    const unsigned most = (unsigned)service_of(front_request(front))->options->max_redirects;
     struct front_way *way = front->way;
-    struct span url = current_url(front);
-    bool same_origin = true;
+    const struct span url = current_url(front);
+    enum fetch_error error;
+    bool same_origin;
     char why[256];
     struct buf next;
-    enum fetch_error error = FETCH_OK;
 
     buf_append(&way->visited, url.ptr, url.len);
     buf_append_char(&way->visited, '\n');
-    buf_init(&next, PROXY_MAX_URL);
-    if (!exchange->request->route ||
-        !resolve_in_row(exchange->request->route, url, location, &next))
-        error = fetch_follow(url, location, &next, &same_origin, why, sizeof(why));
-    if (error == FETCH_BAD_URL)
-        refuse_redirect(front, FAILURE_REDIRECT, "%.*s redirects to \"%.*s\": %s",
+    buf_init(&next, 4 * PROXY_MAX_URL);
+    error = resolve(front, location, &next, &same_origin, why, sizeof(why));
+    if (error)
+        refuse_redirect(front, error == FETCH_BAD_URL ? FAILURE_REDIRECT : FAILURE_INTERNAL, "%.*s redirects to \"%.*s\": %s",
                         (int)(url.len < 100 ? url.len : 100), url.ptr,
                         (int)(location.len < 100 ? location.len : 100), location.ptr, why);
-    else if (exchange->outcome != OUTCOME_COALESCED && was_visited(way, buf_span(&next)))
+    else if (!shares_way(front) && was_visited(way, buf_span(&next)))
         refuse_redirect(front, FAILURE_REDIRECT, "redirected in a circle, back to %.200s",
                         buf_str(&next));
-    else if (way->redirects >= service->options->max_redirects)
+    else if (way->redirects >= most)
         refuse_redirect(front, FAILURE_REDIRECT, "redirected more than %u times, last by %.*s",
-                        (unsigned)service->options->max_redirects,
-                        (int)(url.len < 200 ? url.len : 200), url.ptr);
+                        most, (int)(url.len < 200 ? url.len : 200), url.ptr);
     buf_reset(&way->url);
-    buf_append(&way->url, next.data, next.len);
-    if (error == FETCH_INTERNAL || buf_failed(&way->visited) || buf_failed(&way->url) ||
-        !keep_own_fields(front, same_origin))
+    if (!front->why)
+        buf_append(&way->url, next.data, next.len);
+    if (buf_failed(&way->visited) || buf_failed(&way->url) || !keep_own_fields(front, same_origin))
         refuse_redirect(front, FAILURE_INTERNAL, "%s", out_of_memory);
     buf_free(&next);
     way->redirects++;
+}
+
+/* Does a reference begin with a scheme (RFC 3986 section 3.1)? */
+static bool
+has_scheme(struct span reference)
+{
+    size_t len = 0;
+
+    while (len < reference.len && (isalnum((unsigned char)reference.ptr[len]) ||
+                                   memchr("+-.", reference.ptr[len], 3)))
+        len++;
+    return len && len < reference.len && isalpha((unsigned char)reference.ptr[0]) &&
+           reference.ptr[len] == ':';
+}
+
+/* Begins again at the client's URL, where the last response may be by now: from where the reference
+ * leads on is not known. */
+static void
+start_over(struct front_exchange *front)
+{
+    struct front_way *way = front->way;
+    const struct span url = front_url(front);
+
+    buf_reset(&way->url);
+    buf_append(&way->url, url.ptr, url.len);
+    buf_reset(&way->visited);
+    buf_append(&way->visited, way->url.data, way->url.len);
+    buf_append_char(&way->visited, '\n');
+    way->redirects = 0;
+    if (buf_failed(&way->url) || buf_failed(&way->visited))
+        refuse_redirect(front, FAILURE_INTERNAL, "%s", out_of_memory);
+    else if (way->restarts++ == MAX_RESTARTS)
+        refuse_redirect(front, FAILURE_OVERLOADED,
+                        "too many requests are redirected from this URL; try again");
 }
 
 static void
 follow(struct front_exchange *front, struct span location)
 {
     if (front->way || make_way(front)) {
-        find_next(front, location);
+        if (shares_way(front) && !has_scheme(location))
+            start_over(front);
+        else
+            find_next(front, location);
     } else {
         front->why = FAILURE_OVERLOADED;
         front->sentence = "too many requests wait already; try again";
