@@ -116,18 +116,23 @@ class StoringTest(SharingCase):
                 self.assertIsInstance(c.fetch_v1(url), bytes)
         self.assertEqual(len(self.o.requests()), 3)
 
-    def test_a_redirect_on_the_way_counts(self):
+    def test_a_redirect_is_stored_or_not_for_itself(self):
         end = "fault=redirect:http://b.test/end"
+        self.get("http://b.test/end")
         for n, query in enumerate((
                 f"fault=cookie&{end}",
                 f"fault=header:{quote('Cache-Control: no-store')}&{end}",
-                f"fault=header:{quote('Expires: 0')}&{end}",
-                "fault=redirect:http://user:word@b.test/end",
-                "fault=redirect:http://user@b.test/?fault=redirect:/end")):
+                f"fault=header:{quote('Expires: 0')}&{end}", end)):
             url = f"http://a.test/{n}?{query}"
             pages = [self.get(url), self.get(url)]
             self.assertEqual([(p.status, p.source, p.stored) for p in pages],
-                             [("ok", "miss", False)] * 2, query)
+                             [("ok", "miss", True)] * 2, query)
+        self.assertEqual(len(self.o.requests("/end")), 1)
+        for n, user in enumerate(("user:word@b.test/end", "user@b.test/?fault=redirect:/other")):
+            pages = [self.get(f"http://a.test/user{n}?fault=redirect:http://{user}")
+                     for _ in range(2)]
+            self.assertEqual([(p.status, p.source, p.stored) for p in pages],
+                             [("ok", "miss", False)] * 2, user)
         url = f"http://a.test/?fault=header:{quote('Cache-Control: max-age=3600')}&{end}"
         self.assertEqual([self.get(url).source, self.get(url).source], ["miss", "hit"])
 
