@@ -1,7 +1,6 @@
 #include "fetch/answer.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <strings.h>
 
 #include "base/ascii.h"

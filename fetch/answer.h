@@ -40,8 +40,8 @@ struct answer_head {
  * section 5.5), hop-by-hop fields dropped (RFC 9110 section 7.6.1), as are fields for proxies other
  * than the challenge of a 407, and a Content-Length of a response whose status forbids it (RFC 9110
  * section 8.6). One Content-Length goes on, in decimal without zeros in front. Returns NULL, or a
- * static sentence on what is malformed beyond repair, or out of memory (*no_memory set). *head is to
- * be freed in any case.
+ * static sentence on what is malformed beyond repair, or out of memory (*no_memory set). *head is
+ * to be freed in any case.
  */
 const char *answer_head_read(struct answer_head *head, const struct status_line *status,
                              struct span lines, bool *no_memory);

@@ -55,7 +55,8 @@ deadline_find(const struct fetch *fetch, const char **what)
     }
     if (fetch->held_since_us) {
         *what = "the pause by its consumer";
-        return config->pause_timeout_us ? fetch->held_since_us + config->pause_timeout_us : INT64_MAX;
+        return config->pause_timeout_us ? fetch->held_since_us + config->pause_timeout_us
+                                        : INT64_MAX;
     }
     if (fetch->stage == FETCH_RESOLVING) {
         due = fetch->stage_since_us + config->resolve_timeout_us;

@@ -88,8 +88,7 @@ struct fetch_queued {
 
 /*
  * Only max_waiting, max_active_per_client, max_idle_per_origin, max_queued, reserved_descriptors,
- * max_body, pause_timeout_us and dns_ttl_us may be zero; no time is over a
- * week.
+ * max_body, pause_timeout_us and dns_ttl_us may be zero; no time is over a week.
  */
 struct fetch_config {
     struct memory_account *memory;          /* charged for transfers; not owned, or NULL */
@@ -188,7 +187,7 @@ struct fetch_head {
     bool is_1_0;            /* it came in HTTP/1.0 */
 };
 
-/* The head of the final response of an attempt, as it came. Spans are valid during the call-back. */
+/* The final response of an attempt, its head as it came. Spans are valid during the call-back. */
 struct fetch_hop {
     unsigned status;
     struct span lines; /* field lines as the origin sent them, not one dropped or unfolded */
@@ -237,7 +236,7 @@ struct fetch_sink {
     struct span (*fields)(void *context);
     /* The fetch has its turn, and the account is charged for it next. NULL: not wanted. */
     void (*begin)(void *context);
-    /* For each response, before head() is called for it. NULL: not wanted. */
+    /* For the final response of each attempt, before head() is called for it. NULL: not wanted. */
     void (*hop)(void *context, const struct fetch_hop *hop);
     /*
      * For each interim response but 100, before the final one: 102, 103 and any other 1xx (RFC 9110
@@ -307,10 +306,9 @@ void fetcher_destroy(struct fetcher *fetcher);
 
 /*
  * Submits a request that is kept (request_keep()), to which the fetch takes a reference. Every
- * outcome, also refusal, comes through sink->done
- * on the fetcher's thread. *id, unless NULL, is set before the first call-back: a number above zero
- * that the fetcher never uses again. False, without any call-back, only with errno ENOMEM, or
- * ESHUTDOWN after fetcher_stop(). [any thread]
+ * outcome, also refusal, comes through sink->done on the fetcher's thread. *id, unless NULL, is set
+ * before the first call-back: a number above zero that the fetcher never uses again. False, without
+ * any call-back, only with errno ENOMEM, or ESHUTDOWN after fetcher_stop(). [any thread]
  */
 bool fetcher_submit(struct fetcher *fetcher, const struct request *request,
                     const struct fetch_sink *sink, void *context, uint64_t *id);
@@ -342,10 +340,11 @@ void fetcher_get_stats(struct fetcher *fetcher, struct fetch_stats *stats);
 enum fetch_error fetch_check_url(struct span url, bool *has_user, char *why, size_t why_size);
 
 /*
- * Appends the URL to which a Location field leads from `url` (RFC 9110 section 10.2.2), without dot
- * segments (RFC 3986 section 5.2.4) and with what should have been encoded encoded, as browsers do.
- * *same_origin: is it of the origin of `url` (RFC 6454 section 5)? FETCH_OK, FETCH_BAD_URL or
- * FETCH_INTERNAL with a sentence in `why`, and then nothing is appended. [any thread]
+ * Appends the URL to which a Location field, which is not empty, leads from `url` (RFC 9110 section
+ * 10.2.2), without dot segments (RFC 3986 section 5.2.4) and with what should have been encoded
+ * encoded, as browsers do. *same_origin: is it of the origin of `url` (RFC 6454 section 5)?
+ * FETCH_OK, FETCH_BAD_URL or FETCH_INTERNAL with a sentence in `why`, and then nothing is appended.
+ * [any thread]
  */
 enum fetch_error fetch_follow(struct span url, struct span location, struct buf *next,
                               bool *same_origin, char *why, size_t why_size);

@@ -274,9 +274,9 @@ connect_to(struct fetch *f, struct resolved *addresses)
 {
     struct memory_account *memory = f->loop->settings.config.memory;
 
-    if (!f->charged && f->consumer.sink.begin)
+    if (f->consumer.sink.begin)
         f->consumer.sink.begin(f->consumer.context);
-    if (!f->charged && !charge(f)) {
+    if (!charge(f)) {
         fetching_finish(f, FETCH_OVERLOADED, "there is no memory for another fetch now; try again");
         return;
     }
@@ -337,8 +337,7 @@ fetching_take_addresses(struct fetch *f)
     f->query.resolved = NULL;
     if (f->query.error)
         finish_with(f, f->query.error == EAI_MEMORY ? FETCH_INTERNAL : FETCH_RESOLVE_FAILED,
-                            "%s cannot be resolved: %s", f->route.host,
-                            gai_strerror(f->query.error));
+                    "%s cannot be resolved: %s", f->route.host, gai_strerror(f->query.error));
     else
         connect_to_permitted(f, addresses);
 }
@@ -448,7 +447,7 @@ finish_connected(struct fetch *f)
 
     if (fd < 0) {
         finish_with(f, errno == EMFILE ? FETCH_OVERLOADED : FETCH_INTERNAL,
-                            "a connection cannot be taken over: %s", strerror(errno));
+                    "a connection cannot be taken over: %s", strerror(errno));
         return;
     }
     f->consumer.sink.connected(f->consumer.context, fd);
@@ -603,5 +602,5 @@ fetching_check_time(struct fetch *f, int64_t now_us)
         timers_arm(&f->loop->timers, &f->timer, due);
     else
         finish_with(f, is_unconnected(f) ? FETCH_CONNECT_TIMED_OUT : FETCH_TIMED_OUT,
-                            "%s: %s took too long", f->target.host, what);
+                    "%s: %s took too long", f->target.host, what);
 }

@@ -29,7 +29,7 @@ enum fetch_stage {
 
 struct fetch {
     struct fetch_loop *loop;
-    TAILQ_ENTRY(fetch) link; /* in the loop's inbox, then in loop->all */
+    TAILQ_ENTRY(fetch) link;  /* in the loop's inbox, then in loop->all */
     struct consumer consumer; /* its request is a reference; what is not atomic is constant, or the
                                  fetcher thread's */
     uint64_t id;
@@ -80,7 +80,7 @@ struct fetch_loop {
     /* the fetcher thread's */
     struct fetch_list all;
     struct fetch_list paused; /* their transfers wait for the next turn */
-    uint64_t turn;              /* the number of this one */
+    uint64_t turn;            /* the number of this one */
     struct poller poller;
     struct connections connections;
     struct queue *queue;

@@ -400,9 +400,8 @@ attempt_goes_on(struct attempt *attempt, const struct request *request,
 struct span
 attempt_url(const struct attempt *attempt, const struct request *request, struct attempt_text *text)
 {
-    struct span path;
-
     const struct span url = request_fetched_url(request);
+    struct span path;
 
     if (!request->route)
         return url;
@@ -417,6 +416,5 @@ attempt_host(const struct request *request, struct attempt_text *text)
     if (!request->route)
         return span_of(NULL, 0);
     return origin_route_host(request->route, fetch_normal_url(request_fetched_url(request),
-                                                              text->client,
-                                                              sizeof(text->client)));
+                                                              text->client, sizeof(text->client)));
 }

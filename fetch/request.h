@@ -90,7 +90,8 @@ struct request {
                                 GET */
     struct span url;         /* any bytes, at most OBJECT_MAX_META of them; a front spells it as
                                 http_write_url() does */
-    struct span target;      /* what is fetched instead, since the URL leads there; empty: the URL */
+    struct span target;      /* what is fetched instead, since the URL leads there; empty: the
+                                URL */
     /*
      * The end-to-end field lines, each ended by CR LF, as fetch_check_request() takes them:
      * Accept-Encoding, Accept and User-Agent are sent only where they are among these. A front may

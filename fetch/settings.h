@@ -29,8 +29,8 @@ struct settings {
 };
 
 /*
- * Where a hop's connection goes, and whether the operator configured that. `host` is borrowed from
- * `target` or `settings`.
+ * Where the connection of a transfer goes, and whether the operator configured that. `host` is
+ * borrowed from `target` or `settings`.
  */
 struct route {
     const char *host;

@@ -2,10 +2,9 @@
 
 #include "base/clock.h"
 #include "http/method.h"
-#include "http/response_head.h"
 
 #define TURN_ALLOWANCE ((size_t)1 << 20) /* bytes passed on for a transfer in a turn */
-#define MAX_INTERIM 16u /* 1xx answers before the final one */
+#define MAX_INTERIM 16u                  /* 1xx answers before the final one */
 #define MAX_LINES 1000u /* of all heads and trailers: libcurl keeps those that it sees */
 
 /* ---- state --------------------------------------------------------------------------- */
@@ -75,8 +74,7 @@ static void
 prepare_body(struct transfer *t)
 {
     body_init(&t->body, t->head.chunked && answer_has_body(t->answer),
-              t->settings->config.max_headers - (uint32_t)t->line_bytes,
-              MAX_LINES - t->line_count);
+              t->settings->config.max_headers - (uint32_t)t->line_bytes, MAX_LINES - t->line_count);
 }
 
 /* Reads the lines of a head, interim or final, into t->head. */
@@ -269,8 +267,7 @@ static bool
 read_line(struct transfer *t, struct span line)
 {
     if (answer_has_head(t->answer))
-        return advance(t,
-                                t->status.version >= 20 ? ANSWER_TRAILER_LINE : ANSWER_FIELD_LINE);
+        return advance(t, t->status.version >= 20 ? ANSWER_TRAILER_LINE : ANSWER_FIELD_LINE);
     if (t->stage < TRANSFER_ANSWERING)
         transfer_enter(t, TRANSFER_ANSWERING);
     if (t->answer == ANSWER_AWAITED)
@@ -367,9 +364,9 @@ transfer_on_body(char *bytes, size_t size, size_t count, void *context)
         t->used = len - input.len;
         return pause_receiving(t);
     case BODY_TOO_LARGE:
-        transfer_fail(
-            t, FETCH_TOO_LARGE, "the headers and trailers of %s are over %u bytes or %u lines",
-            t->target->host, (unsigned)t->settings->config.max_headers, MAX_LINES);
+        transfer_fail(t, FETCH_TOO_LARGE,
+                      "the headers and trailers of %s are over %u bytes or %u lines",
+                      t->target->host, (unsigned)t->settings->config.max_headers, MAX_LINES);
         break;
     case BODY_BROKEN:
         transfer_fail(t, FETCH_ORIGIN_BROKE, "the answer of %s is broken: %s", t->target->host,
@@ -470,10 +467,8 @@ transfer_is_held(const struct transfer *t)
 
 /* ---- the view of the network --------------------------------------------------------- */
 
-/*
- * libcurl does not report bytes past the stated length: the view of what comes from the network
- * shows them.
- */
+/* Sees what no other call-back does: bytes that follow an answer, the end of TLS, and all that is
+ * sent and received. */
 int
 transfer_on_debug(CURL *easy, curl_infotype type, char *bytes, size_t len, void *context)
 {

@@ -53,8 +53,8 @@ enum transfer_stage {
 
 /*
  * Who gets the responses to a request: the sink of the fetch, which the transfers of all its
- * attempts call. Of an attempt that is passed over or repeated it gets no body. After a cancellation it is
- * not called any more.
+ * attempts call. Of an attempt that is passed over or repeated it gets no body. After a
+ * cancellation it is not called any more.
  */
 struct consumer {
     const struct request *request;
@@ -140,8 +140,8 @@ struct transfer {
     struct upload upload;      /* the request's body */
     enum transfer_flow flow;
     struct body body;
-    uint64_t turn;       /* in which ... */
-    size_t allowance;    /* ... this much work may still be done for it */
+    uint64_t turn;       /* the last one in which bytes were passed on */
+    size_t allowance;    /* bytes that may still be passed on in that turn */
     size_t used;         /* of the piece that libcurl holds for it while it is paused */
     uint64_t body_bytes; /* given to the consumer */
     uint64_t read_bytes; /* of those received, read to the end: paused pieces have not been */
