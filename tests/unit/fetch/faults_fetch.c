@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <zlib.h>
 
 #include "fetch/own_addresses.h"
 #include "tests/unit/faults.h"
@@ -55,16 +54,15 @@ has_failed(void)
 static const struct armed_calls calls = {.fail_at = fail_at, .failed = has_failed};
 
 static const struct line script[] = {
-    {"/", "HTTP/1.1 302 Found\r\nLocation: http://name.test/page\r\nContent-Length: 0\r\n\r\n", 0,
-     CLOSE, 0},
-    {"/page", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage", 0, CLOSE, 0},
+    {"/", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage", 0, CLOSE, 0},
     {NULL, NULL, 0, KEEP, 0}};
 
-/* A redirect to a name that the operator redirects in turn. */
+/* By a name that the operator has redirected. */
 START_TEST(fetching)
 {
     static const struct name_row names[] = {{"name.test", "127.0.0.1"}, {NULL, NULL}};
-    static char rule[64], url[64];
+    static const char url[] = "http://name.test/";
+    static char rule[64];
     static const char *const rules[] = {rule, NULL};
     struct origin *origin;
     struct fetcher *fetcher;
@@ -74,15 +72,14 @@ START_TEST(fetching)
     descriptors = unit_open_descriptors();
     origin = origin_start(script);
     snprintf(rule, sizeof(rule), "name.test:80:name.test:%u", origin->port);
-    snprintf(url, sizeof(url), "http://127.0.0.1:%u/", origin->port);
     names_use(&config, names);
     config.dns_ttl_us = 0;
     config.connect_to = rules;
     fetcher = start_fetcher(&config);
     expect_page(fetcher, "page", "%s", url);
-    /* The options of two transfers, for the most part. */
+    /* The options of the transfer, for the most part. */
     ck_assert_uint_ge(armed_walk(fetcher, &calls, &GET(OUTCOME_CLIENT, url, "A: b\r\n"), "page"),
-                      80);
+                      40);
     expect_page(fetcher, "page", "%s", url);
     fetcher_destroy(fetcher);
     origin_stop(origin);
@@ -90,35 +87,32 @@ START_TEST(fetching)
 }
 END_TEST
 
-/* So much decoded of a few bytes that the transfer pauses, and cannot go on. */
+/* The consumer pauses the response at each piece, and the transfer cannot go on. */
 START_TEST(going_on_after_a_pause)
 {
-    static char zeros[3u << 20], answer[65536], url[64];
-    uLongf len = sizeof(answer) - 256;
+    static char answer[100000] = "HTTP/1.0 200 OK\r\n\r\n", url[64];
     struct line lines[] = {{"/", answer, 0, CLOSE, 0}, {NULL, NULL, 0, KEEP, 0}};
+    struct request request = {.client = OUTCOME_CLIENT, .flags = REQUEST_STREAMS};
+    size_t head = strlen(answer);
     struct origin *origin;
     struct fetcher *fetcher;
     struct outcome o;
     unsigned unable = 0;
-    int head;
 
-    memset(zeros, 'z', sizeof(zeros) - 1);
-    head = snprintf(answer, sizeof(answer), "HTTP/1.0 200 OK\r\nContent-Encoding: deflate\r\n\r\n");
-    ck_assert_int_eq(compress((Bytef *)answer + head, &len, (Bytef *)zeros, sizeof(zeros) - 1),
-                     Z_OK);
-    lines[0].len = (size_t)head + len;
+    memset(answer + head, 'z', sizeof(answer) - 1 - head);
     origin = origin_start(lines);
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/", origin->port);
+    request.url = span_str(url);
     fetcher = start_fetcher(&config);
     for (unsigned n = 1;; n++) {
-        bool failed = armed_fetch(fetcher, &calls, n, &GET(OUTCOME_CLIENT, url, "A: b\r\n"), &o);
+        bool failed = armed_fetch(fetcher, &calls, n, &request, &o);
 
         unable += o.error == FETCH_INTERNAL && o.heads == 1;
         if (!failed)
             break;
         outcome_free(&o);
     }
-    ck_assert_msg(o.error == FETCH_OK && strcmp(o.body, zeros) == 0, "%s", o.sentence);
+    ck_assert_msg(o.error == FETCH_OK && strcmp(o.body, answer + head) == 0, "%s", o.sentence);
     outcome_free(&o);
     ck_assert_uint_ge(unable, 2);
     fetcher_destroy(fetcher);

@@ -16,8 +16,6 @@ outcome_head(void *context, const struct fetch_head *head)
     o->heads++;
     o->status = head->status;
     o->content_length = head->content_length;
-    snprintf(o->final_url, sizeof(o->final_url), "%.*s", (int)head->final_url.len,
-             head->final_url.ptr);
     snprintf(o->headers, sizeof(o->headers), "%.*s", (int)head->headers.len, head->headers.ptr);
     pthread_mutex_unlock(&o->lock);
     return FETCH_CONTINUE;

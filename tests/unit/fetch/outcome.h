@@ -27,7 +27,6 @@ struct outcome {
     char interim[512];         /* "status lines" of all of them, one behind the other */
     unsigned status;
     int64_t content_length;
-    char final_url[8300];
     char headers[8192];
     char *body;
     size_t body_len;

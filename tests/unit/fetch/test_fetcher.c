@@ -35,10 +35,7 @@ START_TEST(a_plain_answer)
     ck_assert_uint_eq(o.status, 200);
     ck_assert_int_eq(o.content_length, 6);
     ck_assert_str_eq(o.body, "hello\n");
-    ck_assert_str_eq(o.final_url, url);
     ck_assert_str_eq(o.headers, "Content-Length: 6\r\nX-A: b\r\n");
-    ck_assert_ptr_nonnull(strstr(origin->last_request, "Accept-Encoding: identity\r\n"));
-    ck_assert_ptr_nonnull(strstr(origin->last_request, "User-Agent: sunproxy/"));
     outcome_free(&o);
     fetcher_get_stats(fetcher, &stats);
     ck_assert_uint_eq(stats.started, 1);

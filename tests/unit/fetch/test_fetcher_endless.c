@@ -80,23 +80,6 @@ START_TEST(interim_answers)
 }
 END_TEST
 
-/* 300 KB of a gzip header's file name, at the stated length and as chunks. */
-START_TEST(coded_bodies_that_yield_nothing)
-{
-    static const char start[] = OK "Content-Encoding: gzip\r\nContent-Length: 300010\r\n\r\n"
-                                   "\x1f\x8b\x08\x08\x01\x01\x01\x01\x02\x03";
-    struct buf stated = repeat(start, "name", 75000, "");
-    struct buf chunks = repeat(OK "Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
-                                  "a\r\n\x1f\x8b\x08\x08\x01\x01\x01\x01\x02\x03\r\n",
-                               "4\r\nname\r\n", 75000, "0\r\n\r\n");
-
-    expect_answer(&stated, FETCH_ORIGIN_BROKE, "decode to nothing");
-    expect_answer(&chunks, FETCH_ORIGIN_BROKE, "decode to nothing");
-    buf_free(&stated);
-    buf_free(&chunks);
-}
-END_TEST
-
 Suite *
 unit_suite(void)
 {
@@ -105,6 +88,5 @@ unit_suite(void)
 
     tcase_add_test(tc, trailers);
     tcase_add_test(tc, interim_answers);
-    tcase_add_test(tc, coded_bodies_that_yield_nothing);
     return suite;
 }

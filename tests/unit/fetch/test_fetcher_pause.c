@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "tests/unit/fetch/fixture.h"
 #include "tests/unit/fetch/paced.h"
@@ -248,55 +247,6 @@ START_TEST(a_pause_at_each_piece)
     paced_expect(&p.paced, FETCH_OK);
     ck_assert_str_eq(p.paced.outcome.body, "abcdefgh");
     ck_assert_uint_eq(p.paced.pauses, 3);
-    pausing_free(&p);
-}
-END_TEST
-
-/* What the decoder still has to make of its input waits, too. */
-START_TEST(pauses_in_a_coded_body)
-{
-    static const size_t sizes = 1 << 20;
-    static char answer[65536];
-    const struct line coded[] = {{.path = "/", .bytes = answer}, {.path = NULL}};
-    struct line lines[2];
-    unsigned char packed[32768];
-    uLongf packed_len = sizeof(packed);
-    char *plain = malloc(sizes);
-    struct pausing p;
-    int head;
-
-    for (size_t i = 0; i < sizes; i++)
-        plain[i] = (char)('a' + i / 1000 % 26);
-    ck_assert_int_eq(compress((Bytef *)packed, &packed_len, (Bytef *)plain, sizes), Z_OK);
-    head = snprintf(answer, sizeof(answer),
-                    "HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\nContent-Length: %lu\r\n\r\n",
-                    packed_len);
-    memcpy(answer + head, packed, packed_len);
-    memcpy(lines, coded, sizeof(lines));
-    lines[0].len = (size_t)head + packed_len;
-    p.origin = origin_start(lines);
-    p.fetcher = start_fetcher(&config);
-    paced_init(&p.paced, p.fetcher);
-    p.request = paced_request(p.url, sizeof(p.url), p.origin->port, "GET", "/", REQUEST_STREAMS);
-    p.paced.pause_at = p.paced.pause_step = 100000;
-    paced_submit(&p.paced, &p.request);
-    for (unsigned i = 0; i < 8; i++) {
-        size_t before;
-
-        paced_wait_paused(&p.paced);
-        before = paced_len(&p.paced);
-        ck_assert_uint_lt(before, sizes);
-        usleep(5000);
-        ck_assert_uint_eq(paced_len(&p.paced), before);
-        if (i == 7)
-            p.paced.pause_at = 0; /* it is paused: nothing else looks */
-        paced_go_on(&p.paced);
-    }
-    paced_expect(&p.paced, FETCH_OK);
-    ck_assert_uint_eq(p.paced.pauses, 8);
-    ck_assert_uint_eq(p.paced.outcome.body_len, sizes);
-    ck_assert_mem_eq(p.paced.outcome.body, plain, sizes);
-    free(plain);
     pausing_free(&p);
 }
 END_TEST
@@ -587,7 +537,6 @@ unit_suite(void)
     tcase_add_test(tc, a_pause_at_the_head);
     tcase_add_test(tc, a_pause_without_a_body_to_come);
     tcase_add_test(tc, a_pause_at_each_piece);
-    tcase_add_test(tc, pauses_in_a_coded_body);
     tcase_add_test(tc, a_pause_without_its_flag);
     tcase_add_test(tc, a_resume_before_the_pause);
     tcase_add_test(tc, resumed_by_other_threads);
