@@ -331,6 +331,7 @@ START_TEST(request_headers)
         "If-None-Match: \"a:b\"\r\nCookie: a=b\r\nAuthorization: Basic x\r\n",
         "X-Bytes: \xc3\xbc\r\n",
         "Host-Of-Mine: a\r\n",
+        "Accept-Encoding: gzip\r\nUser-Agent: me\r\n",
     };
     static const char *const bad[] = {
         "Accept: a",
@@ -353,7 +354,6 @@ START_TEST(request_headers)
         "Trailer: a\r\n",
         "Upgrade: h2c\r\n",
         "Keep-Alive: 1\r\n",
-        "Accept-Encoding: gzip\r\n",
         "Proxy-Authorization: x\r\n",
         "proxy-anything: x\r\n",
         "Expect: 100-continue\r\n",
@@ -382,26 +382,34 @@ START_TEST(request_headers)
 }
 END_TEST
 
-START_TEST(request_headers_for_libcurl)
+/* These lines, and nothing beside them. */
+static void
+expect_lines(const struct headers_for *sent, const char *const *lines)
 {
     const struct request request = {0};
-    struct headers_for hop = {
-        .credentials = true,
-        .fields = span_str("A:  b \r\nEmpty:\r\nCOOKIE: c\r\nauthorization: d\r\nE: f:g\r\n")};
-    struct curl_slist *list;
+    struct curl_slist *list, *line;
 
-    ck_assert(headers_to_list(&request, &hop, &list));
-    ck_assert_str_eq(list->data, "A: b");
-    ck_assert_str_eq(list->next->data, "Empty;");
-    ck_assert_str_eq(list->next->next->data, "COOKIE: c");
+    ck_assert(headers_to_list(&request, sent, &list));
+    for (line = list; *lines; lines++, line = line->next) {
+        ck_assert_ptr_nonnull(line);
+        ck_assert_str_eq(line->data, *lines);
+    }
+    ck_assert_ptr_null(line);
     curl_slist_free_all(list);
-    hop.credentials = false;
-    ck_assert(headers_to_list(&request, &hop, &list));
-    ck_assert_str_eq(list->next->next->data, "E: f:g");
-    ck_assert_ptr_null(list->next->next->next);
-    curl_slist_free_all(list);
-    ck_assert(headers_to_list(&request, &(struct headers_for){.host = span_of(NULL, 0)}, &list));
-    ck_assert_ptr_null(list);
+}
+
+START_TEST(request_headers_for_libcurl)
+{
+    struct headers_for sent = {
+        .fields = span_str("A:  b \r\nEmpty:\r\nCOOKIE: c\r\nauthorization: d\r\nE: f:g\r\n")};
+
+    /* libcurl sends no Accept of its own then. */
+    expect_lines(&sent, (const char *const[]){"A: b", "Empty;", "COOKIE: c", "authorization: d",
+                                              "E: f:g", "Accept:", NULL});
+    sent = (struct headers_for){.fields = span_str("accept: a\r\n"), .host = span_str("h:81")};
+    expect_lines(&sent, (const char *const[]){"accept: a", "Host: h:81", NULL});
+    sent = (struct headers_for){.fields = span_of(NULL, 0)};
+    expect_lines(&sent, (const char *const[]){"Accept:", NULL});
 }
 END_TEST
 
@@ -422,52 +430,84 @@ START_TEST(dot_segments_stay)
 }
 END_TEST
 
-START_TEST(redirect_targets)
+START_TEST(where_redirects_lead)
 {
     static const struct {
-        const char *location, *url; /* NULL: refused */
-    } cases[] = {
-        {"/x", "http://h.example:81/x"},
-        {"x", "http://h.example:81/a/x"},
-        {"../x", "http://h.example:81/x"},
-        {"/a/./b/../c/..", "http://h.example:81/a/"},
-        {"http://other/a/../b", "http://other/b"},
-        {"?q", "http://h.example:81/a/b?q"},
-        {"//other/x", "http://other/x"},
-        {"https://other", "https://other/"},
-        {"/a b", "http://h.example:81/a%20b"},
-        {"file:///etc/passwd", NULL},
-        {"ftp://other/", NULL},
-        {"http://", NULL},
-        {"http://a:b:c/", NULL},
+        const char *from, *location, *to;
+        bool same_origin;
+    } rows[] = {
+        {"http://h.example:81/a/b", "/x", "http://h.example:81/x", true},
+        {"http://h.example:81/a/b", "x", "http://h.example:81/a/x", true},
+        {"http://h.example:81/a/b", "../x", "http://h.example:81/x", true},
+        {"http://h.example:81/a/b", "/a/./b/../c/..", "http://h.example:81/a/", true},
+        {"http://h.example:81/a/b", "http://other/a/../b", "http://other/b", false},
+        {"http://h.example:81/a/b", "?q", "http://h.example:81/a/b?q", true},
+        {"http://h.example:81/a/b", "//other/x", "http://other/x", false},
+        {"http://h.example:81/a/b", "https://other", "https://other/", false},
+        {"http://h.example:81/a/b", "/a b", "http://h.example:81/a%20b", true},
+        {"http://h.example:81/a/b", "//H.EXAMPLE:81/x", "http://h.example:81/x", true},
+        {"http://h/a", "http://h:80/x", "http://h:80/x", true},
+        {"http://h/a", "https://h/a", "https://h/a", false},
+        {"http://h/a", "http://h:81/a", "http://h:81/a", false},
+        {"http://h/a", "//www.h/a", "http://www.h/a", false},
+        /* The dot segments of the URL that redirects are removed, too. */
+        {"http://h/a/b/../c/d", "../x", "http://h/a/x", true},
+        /* A name and a password stay with the host that they were given for. */
+        {"http://u:p@h/a", "/x", "http://u:p@h/x", true},
+        {"http://u:p@h/a", "//other/x", "http://other/x", false},
     };
-    struct target from, other;
-    char why[256];
 
-    ck_assert_int_eq(target_parse(&from, span_str("http://h.example:81/a/b"), why, sizeof(why)), 0);
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        struct target to;
-        enum fetch_error error = target_follow(&to, &from, cases[i].location, why, sizeof(why));
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        bool same_origin = !rows[i].same_origin;
+        struct buf next;
+        char why[256];
 
-        ck_assert_msg((error == FETCH_OK) == (cases[i].url != NULL), "%s: %s", cases[i].location,
-                      why);
-        if (cases[i].url)
-            ck_assert_str_eq(to.text, cases[i].url);
-        target_free(&to);
+        buf_init(&next, URL_MAX + 1);
+        buf_append_str(&next, ">");
+        ck_assert_msg(fetch_follow(span_str(rows[i].from), span_str(rows[i].location), &next,
+                                   &same_origin, why, sizeof(why)) == FETCH_OK,
+                      "%s: %s", rows[i].location, why);
+        ck_assert_str_eq(buf_str(&next) + 1, rows[i].to);
+        ck_assert_msg(same_origin == rows[i].same_origin, "%s, %s", rows[i].from, rows[i].location);
+        buf_free(&next);
     }
-    target_free(&from);
-    /* Those of the URL that redirects are removed, too. */
-    ck_assert_int_eq(target_parse(&from, span_str("http://h/a/b/../c/d"), why, sizeof(why)), 0);
-    ck_assert_int_eq(target_follow(&other, &from, "../x", why, sizeof(why)), 0);
-    ck_assert_str_eq(other.text, "http://h/a/x");
-    target_free(&other);
-    target_free(&from);
-    /* A name and a password stay with the host that they were given for. */
-    ck_assert_int_eq(target_parse(&from, span_str("http://u:p@h/a"), why, sizeof(why)), 0);
-    ck_assert_int_eq(target_follow(&other, &from, "//other/x", why, sizeof(why)), 0);
-    ck_assert_str_eq(other.text, "http://other/x");
-    target_free(&other);
-    target_free(&from);
+}
+END_TEST
+
+START_TEST(redirects_that_lead_nowhere)
+{
+    static char too_long[URL_MAX + 1] = "/", spaces[URL_MAX / 2] = "/";
+    const struct {
+        struct span url, location;
+        enum fetch_error error;
+    } rows[] = {
+        {span_str("http://h/"), span_str("file:///etc/passwd"), FETCH_BAD_URL},
+        {span_str("http://h/"), span_str("ftp://other/"), FETCH_BAD_URL},
+        {span_str("http://h/"), span_str("http://"), FETCH_BAD_URL},
+        {span_str("http://h/"), span_str("http://a:b:c/"), FETCH_BAD_URL},
+        {span_str("http://h/"), span_of("/a\0b", 4), FETCH_BAD_URL},
+        {span_str("http://h/"), span_of(too_long, URL_MAX), FETCH_BAD_URL},
+        {span_str("http://h/"), span_of(spaces, sizeof(spaces) - 1), FETCH_BAD_URL},
+        {span_str("file:///a"), span_str("/x"), FETCH_BAD_URL},
+        /* A buffer that is too small. */
+        {span_str("http://host.example/"), span_str("/0123456789"), FETCH_INTERNAL},
+    };
+
+    memset(too_long + 1, 'a', sizeof(too_long) - 1);
+    memset(spaces + 1, ' ', sizeof(spaces) - 2);
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        char why[256] = "";
+        bool same_origin;
+        struct buf next;
+
+        buf_init(&next, rows[i].error == FETCH_INTERNAL ? 20 : URL_MAX);
+        ck_assert_msg(fetch_follow(rows[i].url, rows[i].location, &next, &same_origin, why,
+                                   sizeof(why)) == rows[i].error,
+                      "%zu: %s", i, why);
+        ck_assert_str_ne(why, "");
+        ck_assert_uint_eq(next.len, 0);
+        buf_free(&next);
+    }
 }
 END_TEST
 
@@ -646,7 +686,8 @@ unit_suite(void)
     tcase_add_test(tc, request_headers);
     tcase_add_test(tc, request_headers_for_libcurl);
     tcase_add_test(tc, dot_segments_stay);
-    tcase_add_test(tc, redirect_targets);
+    tcase_add_test(tc, where_redirects_lead);
+    tcase_add_test(tc, redirects_that_lead_nowhere);
     tcase_add_test(tc, where_connections_go);
     tcase_add_test(tc, ports_of_other_protocols);
     tcase_add_test(tc, configurations_that_cannot_be);
