@@ -165,14 +165,13 @@ make_calls(unsigned number, const struct transfer *begun, struct taken *taken)
     ck_assert_msg(t.error == FETCH_OK || t.error == FETCH_ORIGIN_BROKE, "%u: %s", number,
                   t.sentence);
     answer_head_free(&t.head);
-    body_free(&t.body);
     buf_free(&t.lines);
 }
 
 /* Each sequence of calls, with and without a request's body that has not been sent. */
 START_TEST(any_order_of_calls)
 {
-    struct request request = {.flags = REQUEST_RAW};
+    struct request request = {0};
     struct target target = {.host = (char[]){"example.test"}};
     struct settings settings = {.config = {.max_headers = 4096, .max_body = 4096}};
     static struct connections none;

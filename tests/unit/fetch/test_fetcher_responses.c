@@ -173,7 +173,8 @@ START_TEST(what_is_asked_for_is_what_the_request_has)
 }
 END_TEST
 
-/* What the origin makes of a request without a range or a condition is for the consumer to judge. */
+/* What the origin makes of a request without a range or a condition is for the consumer to judge.
+ */
 START_TEST(answers_that_were_not_asked_for)
 {
     static const struct {
