@@ -114,6 +114,122 @@ START_TEST(a_name_that_hangs)
 }
 END_TEST
 
+/* ---- permissions ----------------------------------------------------------------------------- */
+
+/* However the address is spelt. */
+START_TEST(addresses_that_are_refused)
+{
+    static const struct name_row names[] = {{"private.test", "10.0.0.1"}, {NULL, NULL}};
+    static const char *const urls[] = {
+        "http://10.0.0.1/",
+        "http://167772161/",
+        "http://012.0.0.1/",
+        "http://0x0a000001/",
+        "http://10.1/",
+        "http://%31%30.0.0.1/",
+        "http://[::1]/",
+        "http://[::ffff:10.0.0.1]/",
+        "http://[::ffff:a00:1]/",
+        "http://[64:ff9b::10.0.0.1]/",
+        "http://169.254.169.254/latest/",
+        "http://private.test/",
+    };
+    struct fetcher *fetcher;
+    struct outcome o;
+
+    names_use(&config, names);
+    fetcher = start_fetcher(&config);
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+        fetch_one(fetcher, &o, "%s", urls[i]);
+        ck_assert_msg(o.error == FETCH_DENIED, "%s: %d %s", urls[i], o.error, o.sentence);
+        ck_assert_msg(strstr(o.sentence, "refused: ") != NULL, "%s: %s", urls[i], o.sentence);
+        outcome_free(&o);
+    }
+    fetch_one(fetcher, &o, "http://127.0.0.1:25/");
+    ck_assert_int_eq(o.error, FETCH_DENIED);
+    ck_assert_msg(strstr(o.sentence, "allow it with --allow-port 25") != NULL, "%s", o.sentence);
+    outcome_free(&o);
+    fetcher_destroy(fetcher);
+}
+END_TEST
+
+/* What the operator has configured, as a member of a row or as a URL, needs no permission. */
+START_TEST(configured_urls)
+{
+    struct origin *origin = origin_start(script);
+    struct request request = {.client = OUTCOME_CLIENT};
+    struct origin_route route;
+    struct fetcher *fetcher;
+    char url[64], field[64];
+
+    forbid_loopback();
+    fetcher = start_fetcher(&config);
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", origin->port);
+    route = route_to(url, "site.test:81");
+    snprintf(field, sizeof(field), "Host: 127.0.0.1:%u\r\n", origin->port);
+    for (unsigned i = 0; i < 3; i++) {
+        struct outcome o;
+
+        request.url = span_str(i == 1 ? "http://client.test/" : url);
+        request.route = i == 1 ? &route : NULL;
+        request.flags = i == 2 ? REQUEST_CONFIGURED : 0;
+        outcome_init(&o);
+        ck_assert(submit_request(fetcher, &request, &outcome_sink, &o, NULL));
+        outcome_wait(&o);
+        ck_assert_msg(o.error == (i ? FETCH_OK : FETCH_DENIED), "%u: %d %s", i, o.error,
+                      o.sentence);
+        if (i)
+            ck_assert_ptr_nonnull(
+                strstr(origin->last_request, i == 1 ? "Host: site.test:81\r\n" : field));
+        outcome_free(&o);
+    }
+    ck_assert_uint_eq(origin_requests(origin), 2);
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
+/* A request is kept under its URL, and another URL is fetched for it. */
+START_TEST(a_target_is_fetched_instead)
+{
+    static const struct name_row names[] = {{"target.test", "127.0.0.1"}, {NULL, NULL}};
+    struct origin *origin = origin_start(script);
+    struct request request = {.client = OUTCOME_CLIENT, .url = span_str("http://refused.test/a")};
+    struct origin_route route;
+    struct fetcher *fetcher;
+    char url[64], target[64], why[256];
+
+    names_use(&config, names);
+    fetcher = start_fetcher(&config);
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", origin->port);
+    snprintf(target, sizeof(target), "http://target.test:%u/slow", origin->port);
+    route = route_to(url, "");
+    route.host = ORIGIN_HOST_CLIENT;
+    request.target = span_str(target);
+    for (unsigned i = 0; i < 2; i++) {
+        char field[64];
+        struct outcome o;
+
+        request.route = i ? &route : NULL;
+        ck_assert_int_eq(fetch_check_request(&request, request.fields, why, sizeof(why)), FETCH_OK);
+        outcome_init(&o);
+        ck_assert(submit_request(fetcher, &request, &outcome_sink, &o, NULL));
+        outcome_wait(&o);
+        ck_assert_msg(o.error == FETCH_OK, "%u: %d %s", i, o.error, o.sentence);
+        ck_assert(strncmp(origin->last_request, "GET /slow HTTP/1.1\r\n", 20) == 0);
+        snprintf(field, sizeof(field), "Host: target.test:%u\r\n", origin->port);
+        ck_assert_ptr_nonnull(strstr(origin->last_request, field));
+        outcome_free(&o);
+    }
+    request.route = NULL;
+    request.target = span_str("file:///a");
+    ck_assert_int_eq(fetch_check_request(&request, request.fields, why, sizeof(why)),
+                     FETCH_BAD_URL);
+    fetcher_destroy(fetcher);
+    origin_stop(origin);
+}
+END_TEST
+
 /* ---- proxies and connect_to ------------------------------------------------------------------ */
 
 START_TEST(the_environments_proxies_are_ignored)
@@ -184,7 +300,6 @@ START_TEST(connect_to)
     names_use(&config, names);
     fetcher = start_fetcher(&config);
     fetch_fine(fetcher, &o, "http://a.example/");
-    ck_assert_str_eq(o.final_url, "http://a.example/");
     ck_assert_ptr_nonnull(strstr(origin->last_request, "Host: a.example\r\n"));
     outcome_free(&o);
     expect_end(fetcher, FETCH_OK, "http://b.example:1234/");
@@ -478,6 +593,9 @@ unit_suite(void)
     tcase_add_test(tc, a_name_that_changes_its_address);
     tcase_add_test(tc, pins_are_replaced);
     tcase_add_test(tc, a_name_that_hangs);
+    tcase_add_test(tc, addresses_that_are_refused);
+    tcase_add_test(tc, configured_urls);
+    tcase_add_test(tc, a_target_is_fetched_instead);
     tcase_add_test(tc, the_environments_proxies_are_ignored);
     tcase_add_test(tc, an_upstream_proxy);
     tcase_add_test(tc, connect_to);
