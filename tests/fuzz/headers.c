@@ -40,26 +40,22 @@ check_request(struct span lines)
     FUZZ_CHECK(!span_has_zero(lines));
     FUZZ_CHECK(
         headers_to_list(&(struct request){0}, &(struct headers_for){.fields = lines}, &list));
-    for (const struct curl_slist *item = list; item; item = item->next) {
-        FUZZ_CHECK(strncasecmp(item->data, "authorization:", 14) != 0);
-        FUZZ_CHECK(strncasecmp(item->data, "cookie:", 7) != 0);
+    for (const struct curl_slist *item = list; item; item = item->next)
         FUZZ_CHECK(strncasecmp(item->data, "host:", 5) != 0);
-    }
     curl_slist_free_all(list);
 }
 
 static void
-check_answer(struct span lines, bool undecoded)
+check_answer(struct span lines)
 {
     struct answer_head head = {0}, again = {0};
     struct status_line status = {.version = 11, .status = 200};
     bool no_memory = false;
 
-    if (!answer_head_read(&head, &status, lines, undecoded, &no_memory)) {
-        FUZZ_CHECK(head.content_length >= -1 && head.stated_length >= -1);
+    if (!answer_head_read(&head, &status, lines, &no_memory)) {
+        FUZZ_CHECK(head.content_length >= -1);
         check_lines(buf_span(&head.fields));
-        FUZZ_CHECK(
-            !answer_head_read(&again, &status, buf_span(&head.fields), undecoded, &no_memory));
+        FUZZ_CHECK(!answer_head_read(&again, &status, buf_span(&head.fields), &no_memory));
         FUZZ_CHECK(span_equal(buf_span(&head.fields), buf_span(&again.fields)));
     }
     FUZZ_CHECK(!no_memory);
@@ -71,11 +67,10 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct span input = span_of(data, size);
-    unsigned kind = fuzz_byte(&input);
 
-    if (kind % 2)
+    if (fuzz_byte(&input) % 2)
         check_request(input);
     else
-        check_answer(input, kind & 2);
+        check_answer(input);
     return 0;
 }

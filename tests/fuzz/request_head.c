@@ -83,7 +83,6 @@ check_forwarded(const struct http_request *request)
         .method = request->method_id == HTTP_CONNECT ? HTTP_GET : request->method_id,
         .method_name = request->method_id == HTTP_CONNECT ? span_str("GET") : request->method,
         .url = span_str("http://example.com/"),
-        .flags = REQUEST_RAW,
     };
     char why[512] = "";
     struct buf fields;

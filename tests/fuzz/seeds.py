@@ -85,6 +85,7 @@ URLS = {
     "location-relative": b"http://example.com/a/b\n../c?d",
     "location-absolute": b"http://example.com/\nhttps://other.example/x",
     "location-network": b"https://example.com/\n//other.example:81/x",
+    "location-number": b"http://example.com/\nhttp://%31%30.0.0.1/",
     "file": b"file:///etc/passwd",
 }
 
@@ -323,7 +324,7 @@ def answers(flags, second, first, *rest):
     return bytes([flags, second]) + struct.pack("<H", len(first)) + first + b"".join(rest)
 
 
-RAW, WHOLE, HEAD, POST, KEEP, BYTES, OWNED = (1 << n for n in range(7))
+HTTP, WHOLE, HEAD, POST, KEEP, BYTES, OWNED = (1 << n for n in range(7))
 OK = b"HTTP/1.1 200 OK\r\n"
 FIVE = b"Content-Length: 5\r\n\r\nhello"
 FRESH = b"Cache-Control: max-age=60\r\nETag: \"a\"\r\n"
@@ -335,29 +336,29 @@ GZIP = gzip.compress(b"hello" * 50, 9, mtime=0)
 CODED = b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(GZIP) + GZIP
 MOVED = b"HTTP/1.1 302 F\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"
 ANSWERS = {
-    "hit": answers(RAW | KEEP, 0, OK + FRESH + FIVE),
+    "hit": answers(HTTP | KEEP, 0, OK + FRESH + FIVE),
     "rpc": answers(0, 0, OK + FRESH + FIVE),
     "rpc-whole": answers(WHOLE, 0, OK + FRESH + FIVE),
     "rpc-gzip": answers(0, 0, OK + FRESH + CODED),
     "rpc-redirect": answers(KEEP, 0, MOVED, OK + FRESH + FIVE),
-    "validated": answers(RAW | KEEP, 0, OK + STALE + FIVE, SAME),
-    "changed": answers(RAW, 3, OK + STALE + FIVE, OK + STALE.replace(b"a", b"b") + CHUNKS),
-    "chunks": answers(RAW | KEEP, 0, EARLY + OK + CHUNKS, OK + CHUNKS),
-    "to-the-end": answers(RAW, 0, OK + FRESH + b"\r\nhello"),
-    "vary": answers(RAW, 5, OK + FRESH + b"Vary: Accept-Language, Cookie\r\n" + FIVE,
+    "validated": answers(HTTP | KEEP, 0, OK + STALE + FIVE, SAME),
+    "changed": answers(HTTP, 3, OK + STALE + FIVE, OK + STALE.replace(b"a", b"b") + CHUNKS),
+    "chunks": answers(HTTP | KEEP, 0, EARLY + OK + CHUNKS, OK + CHUNKS),
+    "to-the-end": answers(HTTP, 0, OK + FRESH + b"\r\nhello"),
+    "vary": answers(HTTP, 5, OK + FRESH + b"Vary: Accept-Language, Cookie\r\n" + FIVE,
                     OK + FRESH + FIVE),
-    "head": answers(RAW | HEAD, 0, OK + FRESH + b"Content-Length: 5\r\n\r\n", OK + FRESH + FIVE),
-    "post": answers(RAW | POST, 0, OK + FRESH + b"Content-Location: /a\r\n" + FIVE),
-    "condition": answers(RAW, 1, OK + b"Cache-Control: private\r\n" + FIVE, SAME),
-    "part": answers(RAW | OWNED, 2, OK + b"CDN-Cache-Control: max-age=9\r\nSet-Cookie: a\r\n" + FIVE,
+    "head": answers(HTTP | HEAD, 0, OK + FRESH + b"Content-Length: 5\r\n\r\n", OK + FRESH + FIVE),
+    "post": answers(HTTP | POST, 0, OK + FRESH + b"Content-Location: /a\r\n" + FIVE),
+    "condition": answers(HTTP, 1, OK + b"Cache-Control: private\r\n" + FIVE, SAME),
+    "part": answers(HTTP | OWNED, 2, OK + b"CDN-Cache-Control: max-age=9\r\nSet-Cookie: a\r\n" + FIVE,
                     b"HTTP/1.1 206 P\r\nContent-Range: bytes 1-2/5\r\nContent-Length: 2\r\n\r\nel"),
-    "unavailable": answers(RAW | BYTES, 0, OK + STALE + FIVE,
+    "unavailable": answers(HTTP | BYTES, 0, OK + STALE + FIVE,
                            b"HTTP/1.1 503 No\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"),
-    "bad-cr": answers(RAW, 0, OK + b"Content-Length: 5\r\n\rX\r\nhello"),
+    "bad-cr": answers(HTTP, 0, OK + b"Content-Length: 5\r\n\rX\r\nhello"),
     "bad-cr-rpc": answers(0, 0, OK + b"Content-Length: 5\r\n\r\r\nhello"),
-    "bad-interim": answers(RAW, 0, b"HTTP/1.1 103 Early\r\n\r\r\n" + OK + FIVE),
-    "bad-nothing": answers(RAW, 0, b""),
-    "bad-two-lengths": answers(RAW, 0, OK + b"Content-Length: 6\r\n" + FIVE),
+    "bad-interim": answers(HTTP, 0, b"HTTP/1.1 103 Early\r\n\r\r\n" + OK + FIVE),
+    "bad-nothing": answers(HTTP, 0, b""),
+    "bad-two-lengths": answers(HTTP, 0, OK + b"Content-Length: 6\r\n" + FIVE),
 }
 
 FORWARDED = {
