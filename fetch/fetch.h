@@ -188,7 +188,7 @@ struct fetch_head {
 };
 
 /* The final response of an attempt, its head as it came. Spans are valid during the call-back. */
-struct fetch_hop {
+struct fetch_response {
     unsigned status;
     struct span lines; /* field lines as the origin sent them, not one dropped or unfolded */
     bool has_user;     /* the requested URL contains user information */
@@ -237,7 +237,7 @@ struct fetch_sink {
     /* The fetch has its turn, and the account is charged for it next. NULL: not wanted. */
     void (*begin)(void *context);
     /* For the final response of each attempt, before head() is called for it. NULL: not wanted. */
-    void (*hop)(void *context, const struct fetch_hop *hop);
+    void (*response)(void *context, const struct fetch_response *response);
     /*
      * For each interim response but 100, before the final one: 102, 103 and any other 1xx (RFC 9110
      * section 15.2), at most 16 a response. The lines are as in fetch_head. 101 ends the fetch with

@@ -128,11 +128,11 @@ pass_head(struct transfer *t)
 
 /* The consumer gets to know the response, which may be one that is passed over. */
 static void
-pass_hop(struct transfer *t)
+pass_response(struct transfer *t)
 {
     const int64_t now_us = clock_monotonic_us();
     struct consumer *c = t->consumer;
-    struct fetch_hop hop = {
+    struct fetch_response response = {
         .status = t->status.status,
         .lines = buf_span(&t->lines),
         .has_user = t->target->has_user,
@@ -141,9 +141,9 @@ pass_hop(struct transfer *t)
 
     if (consumer_is_cancelled(c))
         return;
-    hop.passed_over = !attempt_counts(&c->attempt, t->request, hop.status, now_us);
-    if (c->sink.hop)
-        c->sink.hop(c->context, &hop);
+    response.passed_over = !attempt_counts(&c->attempt, t->request, response.status, now_us);
+    if (c->sink.response)
+        c->sink.response(c->context, &response);
 }
 
 static bool
@@ -166,7 +166,7 @@ take_answer(struct transfer *t)
     if (t->head.ambiguous || t->head.binds)
         curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
     prepare_body(t);
-    pass_hop(t);
+    pass_response(t);
     if (t->head.content_length > 0 && (uint64_t)t->head.content_length > max_body(t)) {
         transfer_fail(t, FETCH_TOO_LARGE, "%s states a body of %lld bytes, the bound is %llu",
                       t->target->host, (long long)t->head.content_length,

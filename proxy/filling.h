@@ -178,7 +178,7 @@ int origin_fill_check_wanted(struct origin_fill *fill);
 bool origin_raw_request(struct origin_fill *fill);
 
 /* Evaluates the head as the origin sent it: may it be shared and stored, and for how long? */
-void origin_raw_hop(struct origin_fill *fill, const struct fetch_hop *hop);
+void origin_raw_response(struct origin_fill *fill, const struct fetch_response *response);
 
 enum origin_raw {
     ORIGIN_RAW_HEAD,   /* it is the head of the object, with *parts */

@@ -99,16 +99,16 @@ fill_begin(void *context)
 }
 
 static void
-fill_hop(void *context, const struct fetch_hop *hop)
+fill_response(void *context, const struct fetch_response *response)
 {
     struct origin_fill *fill = context;
     const struct proxy_config *config = &fill->proxy->config;
 
     metrics_observe(config->metrics, metrics_fetcher_slot(config->metrics),
-                    HISTOGRAM_ORIGIN_FIRST_BYTE, hop->waited_us);
-    if (hop->passed_over)
+                    HISTOGRAM_ORIGIN_FIRST_BYTE, response->waited_us);
+    if (response->passed_over)
         return;
-    origin_raw_hop(fill, hop);
+    origin_raw_response(fill, response);
 }
 
 static void
@@ -424,7 +424,7 @@ static const struct fetch_sink sink = {
     .member = fill_member,
     .fields = fill_fields,
     .begin = fill_begin,
-    .hop = fill_hop,
+    .response = fill_response,
     .interim = fill_interim,
     .head = fill_head,
     .body = fill_body,
@@ -437,7 +437,7 @@ static const struct fetch_sink sink = {
 
 /*
  * Is there user information in the authority of the URL (RFC 3986, section 3.2)? The fetcher, which
- * parses the URL exactly, says so again with each response (struct fetch_hop); known now, no
+ * parses the URL exactly, says so again with each response (struct fetch_response); known now, no
  * request waits for a response that is not shared.
  */
 static bool

@@ -151,23 +151,23 @@ isolate_unasked(struct origin_fill *fill, unsigned status)
 }
 
 void
-origin_raw_hop(struct origin_fill *fill, const struct fetch_hop *hop)
+origin_raw_response(struct origin_fill *fill, const struct fetch_response *response)
 {
-    fill->waited_us = hop->waited_us;
+    fill->waited_us = response->waited_us;
     /* What a 304 means is known when it has updated the previous object. */
-    if (fill->conditions == CONDITIONS_OURS && hop->status == 304)
+    if (fill->conditions == CONDITIONS_OURS && response->status == 304)
         return;
-    evaluate(fill, &(struct http_received){.status = hop->status, .lines = hop->lines});
-    if (!was_asked(fill, hop->status)) {
-        isolate_unasked(fill, hop->status);
+    evaluate(fill, &(struct http_received){.status = response->status, .lines = response->lines});
+    if (!was_asked(fill, response->status)) {
+        isolate_unasked(fill, response->status);
         return;
     }
-    if (hop->has_user && !fill->sharing.any) {
+    if (response->has_user && !fill->sharing.any) {
         fill->sharing.unshared = HTTP_REASON_USER_INFO;
     }
     /* The previous object stays where it may be used instead: origin_raw_head() decides. */
     if (fill->sharing.unshared &&
-        !(is_error(hop->status) && may_fall_back(fill, STALENESS_IF_ERROR)))
+        !(is_error(response->status) && may_fall_back(fill, STALENESS_IF_ERROR)))
         origin_fill_isolate(fill);
 }
 

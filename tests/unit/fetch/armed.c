@@ -17,11 +17,11 @@ struct armed {
 };
 
 static void
-armed_hop(void *context, const struct fetch_hop *hop)
+armed_response(void *context, const struct fetch_response *response)
 {
     struct armed *armed = context;
 
-    outcome_hop(armed->outcome, hop);
+    outcome_response(armed->outcome, response);
 }
 
 /* A pause that ends at once. */
@@ -88,7 +88,7 @@ static void
 begin(void *context, enum fetch_error error, const char *sentence, int64_t total_us)
 {
     static const struct fetch_sink sink = {
-        .hop = armed_hop,
+        .response = armed_response,
         .head = armed_head,
         .body = armed_body,
         .supply = armed_supply,

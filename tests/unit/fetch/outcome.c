@@ -52,21 +52,22 @@ outcome_done(void *context, enum fetch_error error, const char *sentence, int64_
 }
 
 void
-outcome_hop(void *context, const struct fetch_hop *hop)
+outcome_response(void *context, const struct fetch_response *response)
 {
     struct outcome *o = context;
 
     pthread_mutex_lock(&o->lock);
-    if (o->hops < sizeof(o->hop) / sizeof(o->hop[0])) {
-        struct outcome_hop *kept = &o->hop[o->hops];
+    if (o->responses < sizeof(o->response) / sizeof(o->response[0])) {
+        struct outcome_response *kept = &o->response[o->responses];
 
-        kept->status = hop->status;
-        kept->has_user = hop->has_user;
-        kept->waited_us = hop->waited_us;
+        kept->status = response->status;
+        kept->has_user = response->has_user;
+        kept->waited_us = response->waited_us;
         kept->heads_before = o->heads;
-        snprintf(kept->lines, sizeof(kept->lines), "%.*s", (int)hop->lines.len, hop->lines.ptr);
+        snprintf(kept->lines, sizeof(kept->lines), "%.*s", (int)response->lines.len,
+                 response->lines.ptr);
     }
-    o->hops++;
+    o->responses++;
     pthread_mutex_unlock(&o->lock);
 }
 
@@ -85,7 +86,7 @@ outcome_interim(void *context, unsigned status, struct span lines)
 }
 
 const struct fetch_sink outcome_sink = {
-    .hop = outcome_hop,
+    .response = outcome_response,
     .interim = outcome_interim,
     .head = outcome_head,
     .body = outcome_body,

@@ -8,8 +8,8 @@
 #include "fetch/fetch.h"
 #include "fetch/origin_route.h"
 
-/* What was said of a response on the way. */
-struct outcome_hop {
+/* What was said of a response. */
+struct outcome_response {
     unsigned status;
     unsigned heads_before; /* calls of head() until then */
     bool has_user;
@@ -22,8 +22,8 @@ struct outcome {
     pthread_cond_t changed;
     bool over;
     char url[9000]; /* that was asked for, if a shorthand did */
-    unsigned hops, interims, heads, dones;
-    struct outcome_hop hop[4]; /* the first ones */
+    unsigned responses, interims, heads, dones;
+    struct outcome_response response[4]; /* the first ones */
     char interim[512];         /* "status lines" of all of them, one behind the other */
     unsigned status;
     int64_t content_length;
@@ -54,7 +54,7 @@ bool submit_request(struct fetcher *fetcher, const struct request *request,
 
 /* The sink for submit_request(), with an initialised outcome as its context, and its parts. */
 extern const struct fetch_sink outcome_sink;
-void outcome_hop(void *context, const struct fetch_hop *hop);
+void outcome_response(void *context, const struct fetch_response *response);
 void outcome_interim(void *context, unsigned status, struct span lines);
 enum fetch_flow outcome_head(void *context, const struct fetch_head *head);
 enum fetch_flow outcome_body(void *context, const void *bytes, size_t len);

@@ -110,7 +110,7 @@ void
 paced_submit(struct paced *paced, const struct request *request)
 {
     static const struct fetch_sink sink = {
-        .hop = outcome_hop,
+        .response = outcome_response,
         .head = paced_head,
         .body = paced_body,
         .supply = paced_supply,

@@ -69,10 +69,10 @@ struct taken {
 };
 
 static void
-take_hop(void *context, const struct fetch_hop *hop)
+take_response(void *context, const struct fetch_response *response)
 {
     (void)context;
-    (void)hop;
+    (void)response;
 }
 
 static void
@@ -180,7 +180,10 @@ START_TEST(any_order_of_calls)
     uint64_t turn = 1;
     struct consumer consumer = {
         .request = &request,
-        .sink = {.hop = take_hop, .interim = take_interim, .head = take_head, .body = take_body},
+        .sink = {.response = take_response,
+                 .interim = take_interim,
+                 .head = take_head,
+                 .body = take_body},
         .context = &taken,
     };
     const struct transfer_place place = {

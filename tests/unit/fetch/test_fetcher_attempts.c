@@ -47,12 +47,12 @@ fields(void *context)
 }
 
 static void
-take_hop(void *context, const struct fetch_hop *hop)
+take_response(void *context, const struct fetch_response *response)
 {
     struct seen *seen = context;
 
-    seen->passed_over += hop->passed_over;
-    outcome_hop(&seen->outcome, hop);
+    seen->passed_over += response->passed_over;
+    outcome_response(&seen->outcome, response);
 }
 
 static enum fetch_flow
@@ -78,7 +78,7 @@ take_again(void *context, enum fetch_error error, const char *sentence, int64_t 
 
 static const struct fetch_sink sink = {.member = take_member,
                                        .fields = fields,
-                                       .hop = take_hop,
+                                       .response = take_response,
                                        .head = take_head,
                                        .body = outcome_body,
                                        .again = take_again,

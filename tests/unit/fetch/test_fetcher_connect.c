@@ -38,7 +38,7 @@ connect_to(struct fetcher *fetcher, struct tunnel *tunnel, const char *url)
     tunnel->fd = -1;
     ck_assert(submit_request(fetcher, &request, &sink, tunnel, NULL));
     outcome_wait(&tunnel->outcome);
-    ck_assert_uint_eq(tunnel->outcome.hops, 0);
+    ck_assert_uint_eq(tunnel->outcome.responses, 0);
     ck_assert_uint_eq(tunnel->outcome.heads, 0);
     return tunnel->outcome.error;
 }

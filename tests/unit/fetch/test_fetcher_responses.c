@@ -211,13 +211,13 @@ START_TEST(a_response_is_shown_as_it_came)
 
     for (unsigned i = 0; i < 2; i++) {
         fetch_fine(fetcher, &o, "http://%s127.0.0.1:%u/early", i ? "user@" : "", origin->port);
-        ck_assert_uint_eq(o.hops, 1);
-        ck_assert_uint_eq(o.hop[0].status, 200);
-        ck_assert_str_eq(o.hop[0].lines, "X-Own: 1\r\nConnection: X-Own\r\n"
-                                         "Content-Length: 4\r\nX: a\r\n b\r\n");
-        ck_assert_uint_eq(o.hop[0].heads_before, 0);
-        ck_assert_int_eq(o.hop[0].has_user, i);
-        ck_assert(o.hop[0].waited_us >= 0 && o.hop[0].waited_us <= o.total_us);
+        ck_assert_uint_eq(o.responses, 1);
+        ck_assert_uint_eq(o.response[0].status, 200);
+        ck_assert_str_eq(o.response[0].lines, "X-Own: 1\r\nConnection: X-Own\r\n"
+                                              "Content-Length: 4\r\nX: a\r\n b\r\n");
+        ck_assert_uint_eq(o.response[0].heads_before, 0);
+        ck_assert_int_eq(o.response[0].has_user, i);
+        ck_assert(o.response[0].waited_us >= 0 && o.response[0].waited_us <= o.total_us);
         ck_assert_str_eq(o.interim, "103 X: early\r\n");
         ck_assert_str_eq(o.headers, "Content-Length: 4\r\nX: a b\r\n");
         outcome_free(&o);

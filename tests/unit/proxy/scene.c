@@ -63,15 +63,15 @@ on_begin(void *context)
 }
 
 static void
-on_hop(void *context, const struct fetch_hop *hop)
+on_response(void *context, const struct fetch_response *response)
 {
     struct scene_fetch *fetch = context;
-    struct fetch_hop passed = *hop;
+    struct fetch_response passed = *response;
 
     passed.passed_over =
-        !attempt_counts(&fetch->attempt, fetch->request, hop->status, scene.now_us);
-    if (fetch->given->hop)
-        fetch->given->hop(fetch->given_context, &passed);
+        !attempt_counts(&fetch->attempt, fetch->request, response->status, scene.now_us);
+    if (fetch->given->response)
+        fetch->given->response(fetch->given_context, &passed);
 }
 
 static void
@@ -128,7 +128,7 @@ on_connected(void *context, int fd)
 
 static const struct fetch_sink attempts = {
     .begin = on_begin,
-    .hop = on_hop,
+    .response = on_response,
     .interim = on_interim,
     .head = on_head,
     .body = on_body,
@@ -270,18 +270,18 @@ scene_is_cancelled(const struct scene_fetch *fetch)
 void
 scene_hop_of(struct scene_fetch *fetch, unsigned status, const char *lines)
 {
-    fetch->sink->hop(
+    fetch->sink->response(
         fetch->context,
-        &(struct fetch_hop){.status = status, .lines = span_str(lines), .waited_us = 1000});
+        &(struct fetch_response){.status = status, .lines = span_str(lines), .waited_us = 1000});
 }
 
 void
-scene_hop(struct scene_fetch *fetch, const char *lines, bool has_user)
+scene_response(struct scene_fetch *fetch, const char *lines, bool has_user)
 {
-    fetch->sink->hop(fetch->context, &(struct fetch_hop){.status = 200,
-                                                         .lines = span_str(lines),
-                                                         .has_user = has_user,
-                                                         .waited_us = 1000});
+    fetch->sink->response(fetch->context, &(struct fetch_response){.status = 200,
+                                                                   .lines = span_str(lines),
+                                                                   .has_user = has_user,
+                                                                   .waited_us = 1000});
 }
 
 enum fetch_flow
@@ -426,7 +426,7 @@ scene_respond(const char *url, const char *lines, size_t len)
     struct scene_fetch *fetch = scene_fetch(url);
 
     fetch->sink->begin(fetch->context);
-    scene_hop(fetch, lines, false);
+    scene_response(fetch, lines, false);
     ck_assert_int_eq(scene_head(fetch, 200, lines, (int64_t)len), FETCH_CONTINUE);
     ck_assert_int_eq(scene_body(fetch, len), FETCH_CONTINUE);
     scene_done(fetch, FETCH_OK, "");

@@ -1,7 +1,7 @@
 /*
  * What the tests of proxy/ share: a proxy with a scripted clock and a scripted origin, and a front
  * whose exchanges belong to the test's thread. Nothing happens by itself: the test lets the origin
- * respond by scene_hop() to scene_done(), and the woken exchanges run by scene_run(). Another
+ * respond by scene_response() to scene_done(), and the woken exchanges run by scene_run(). Another
  * attempt of a fetch is another one of the list.
  */
 #ifndef SUNPROXY_TESTS_PROXY_SCENE_H
@@ -110,9 +110,10 @@ size_t scene_fetches(void);
 unsigned scene_resumes(const struct scene_fetch *fetch);
 bool scene_is_cancelled(const struct scene_fetch *fetch);
 
-/* The response's parts. `lines` are field lines as C strings. scene_hop() is that of status 200. */
+/* The response's parts. `lines` are field lines as C strings. scene_response() is that of status
+ * 200. */
 void scene_hop_of(struct scene_fetch *fetch, unsigned status, const char *lines);
-void scene_hop(struct scene_fetch *fetch, const char *lines, bool has_user);
+void scene_response(struct scene_fetch *fetch, const char *lines, bool has_user);
 enum fetch_flow scene_head(struct scene_fetch *fetch, unsigned status, const char *lines,
                            int64_t length);
 enum fetch_flow scene_body(struct scene_fetch *fetch, size_t len);

@@ -20,7 +20,7 @@ START_TEST(a_stream_gets_the_body_as_it_arrives_and_wakes_are_merged)
     visit_url(&early, URL, 1);
     visit_url(&whole, URL, 2);
     fetch = scene_fetch(URL);
-    scene_hop(fetch, "", false);
+    scene_response(fetch, "", false);
     scene_run();
     ck_assert_uint_eq(early.wakes, 0);
     scene_head(fetch, 200, "A: b\r\n", -1);
@@ -81,7 +81,7 @@ advance(struct scene_fetch *fetch, enum moment moment)
 {
     switch (moment) {
     case AFTER_HOP:
-        scene_hop(fetch, "", false);
+        scene_response(fetch, "", false);
         break;
     case AFTER_HEAD:
         scene_head(fetch, 200, "", -1);
@@ -183,7 +183,7 @@ START_TEST(without_a_cache_no_fetch_outlasts_its_requests)
     visit_http(&second, URL, "");
     fetch = scene_fetch(URL);
     if (_i > 0) {
-        scene_hop(fetch, "Cache-Control: max-age=60\r\n", false);
+        scene_response(fetch, "Cache-Control: max-age=60\r\n", false);
         scene_head(fetch, 200, "Cache-Control: max-age=60\r\n", _i > 1 ? 1000 : -1);
     }
     if (_i > 1)
@@ -208,7 +208,7 @@ START_TEST(a_request_that_is_to_look_up_again_can_be_cancelled)
     visit_url(&first, URL, 1);
     visit_url(&second, URL, 2);
     fetch = scene_fetch(URL);
-    scene_hop(fetch, "Set-Cookie: a=b\r\n", false);
+    scene_response(fetch, "Set-Cookie: a=b\r\n", false);
     ck_assert(!visit_cancel(&second));
     scene_run();
     expect_failure(&second, FAILURE_CANCELLED, "");
@@ -229,7 +229,7 @@ START_TEST(a_front_may_cancel_in_its_head)
     scene_begin(&defaults);
     ck_assert(!visit(&v));
     fetch = scene_fetch(URL);
-    scene_hop(fetch, "", false);
+    scene_response(fetch, "", false);
     scene_head(fetch, 200, "", 5);
     scene_run();
     ck_assert(v.ended);

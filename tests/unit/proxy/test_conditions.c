@@ -31,7 +31,7 @@ START_TEST(a_200_is_stored_and_shared)
     ck_assert(!visit_http(&second, URL, ""));
     fetch = scene_fetch(URL);
     ck_assert_str_eq(fetch->fields, CONDITION);
-    scene_hop(fetch, FRESH, false);
+    scene_response(fetch, FRESH, false);
     scene_head(fetch, 200, FRESH, 30);
     scene_run();
     ck_assert(!visit_http(&third, URL, CONDITION));

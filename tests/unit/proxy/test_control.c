@@ -75,7 +75,7 @@ START_TEST(a_purge_during_a_fetch_lets_it_end_for_those_that_wait)
             ck_assert_uint_eq(scene_fetches(), 2);
         }
         if (step == 0)
-            scene_hop(fetch, "", false);
+            scene_response(fetch, "", false);
         else if (step == 1)
             scene_head(fetch, 200, "", 8);
         else
@@ -181,7 +181,7 @@ START_TEST(a_change_during_a_fetch_keeps_it)
     visit_url(&before, URL, 1);
     visit_url(&expired, OTHER, 1);
     fetch = scene_fetch(URL);
-    scene_hop(fetch, "", false);
+    scene_response(fetch, "", false);
     scene_head(fetch, 200, "", -1);
     scene_body(fetch, 4);
     ck_assert_int_eq(configure(&changes[_i]), CONTROL_OK);

@@ -235,7 +235,7 @@ START_TEST(a_response_with_two_framings_is_shared_and_not_stored)
     visit_url(&first, URL, 1);
     visit_url(&second, URL, 2);
     fetch = scene_fetch(URL);
-    scene_hop(fetch, "", false);
+    scene_response(fetch, "", false);
     fetch->sink->head(fetch->context,
                       &(struct fetch_head){.status = 200,
                                            .headers = span_str("A: b\r\n"),
@@ -327,7 +327,7 @@ START_TEST(a_failure_after_the_head_breaks_off_what_streams)
     visit_url(&whole, URL, 1);
     visit_url(&stream, URL, 2);
     fetch = scene_fetch(URL);
-    scene_hop(fetch, "", false);
+    scene_response(fetch, "", false);
     scene_head(fetch, 200, "", 100);
     scene_body(fetch, 40);
     scene_run();
@@ -354,7 +354,7 @@ START_TEST(a_body_that_is_too_large_fails_and_its_fetch_ends)
         scene_begin(&(struct scene_options){.max_body = 1000});
         visit_url(&v, URL, 1);
         fetch = scene_fetch(URL);
-        scene_hop(fetch, "", false);
+        scene_response(fetch, "", false);
         ck_assert_int_eq(scene_head(fetch, 200, "", known ? 1000 : -1), FETCH_CONTINUE);
         ck_assert_int_eq(scene_body(fetch, 1000), FETCH_CONTINUE);
         ck_assert_int_eq(scene_body(fetch, 1), FETCH_ABORT);

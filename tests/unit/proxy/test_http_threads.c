@@ -221,9 +221,9 @@ respond(struct scene_fetch *fetch, uint64_t *draws)
     status = confirms ? 304 : 200;
     snprintf(lines, sizeof(lines), "%sX-Version: %u\r\n", control[kind_of(url)],
              versions[group_of(url)]);
-    fetch->sink->hop(
+    fetch->sink->response(
         fetch->context,
-        &(struct fetch_hop){.status = status, .lines = span_str(lines), .waited_us = 1000});
+        &(struct fetch_response){.status = status, .lines = span_str(lines), .waited_us = 1000});
     length = confirms ? 0 : length_of(url, variant);
     flow = scene_head(fetch, status, lines, unit_draw(draws, 2) ? (int64_t)length : -1);
     while (flow == FETCH_CONTINUE && at < length) {

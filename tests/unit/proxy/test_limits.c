@@ -92,7 +92,7 @@ START_TEST(a_fetch_after_a_wait_is_charged_to_the_rate_and_not_refused)
     ck_assert_int_eq(client_take_fetch(client, scene.now_us), 0);
     ck_assert(!visit(&second));
     fetch = scene_fetch(URL);
-    scene_hop(fetch, "Set-Cookie: a=b\r\n", false);
+    scene_response(fetch, "Set-Cookie: a=b\r\n", false);
     scene_run();
     ck_assert_uint_eq(scene_fetches(), 2);
     /* The token that the client had taken, and one of debt. */
@@ -169,7 +169,7 @@ START_TEST(a_stream_that_may_not_wait_is_refused_though_the_head_is_there)
     scene_begin(&(struct scene_options){.memory = 8 * MIB});
     visit_url(&first, URL, 1);
     fetch = scene_fetch(URL);
-    scene_hop(fetch, "", false);
+    scene_response(fetch, "", false);
     scene_head(fetch, 200, "", 5);
     scene_body(fetch, 5);
     visit(&joins);

@@ -152,7 +152,7 @@ START_TEST(what_is_fetched_while_an_unsafe_request_is_under_way_is_not_stored)
     ck_assert(!begin(&v, "PUT", ""));
     fetch = scene_fetch(URL);
     ck_assert(!visit_http(&before, URL, ""));
-    scene_hop(fetch, "", false);
+    scene_response(fetch, "", false);
     scene_head(fetch, 200, "", 5);
     ck_assert(!visit_http(&after, URL, ""));
     ck_assert_uint_eq(scene_fetches(), 3);
@@ -314,7 +314,7 @@ START_TEST(a_response_to_post_that_breaks_off_or_is_overtaken_is_not_stored)
         scene_begin(&defaults);
         ck_assert(!begin(&first, "POST", ""));
         fetch = scene_fetch(URL);
-        scene_hop(fetch, OWN, false);
+        scene_response(fetch, OWN, false);
         scene_head(fetch, 200, OWN, 20);
         /* It can be joined meanwhile. */
         ck_assert(!visit_http(&get, URL, ""));
@@ -326,7 +326,7 @@ START_TEST(a_response_to_post_that_breaks_off_or_is_overtaken_is_not_stored)
             scene_done(fetch, FETCH_ORIGIN_BROKE, "broken");
         } else {
             ck_assert(!begin(&second, "PUT", ""));
-            scene_hop(TAILQ_NEXT(fetch, link), "", false);
+            scene_response(TAILQ_NEXT(fetch, link), "", false);
             scene_head(TAILQ_NEXT(fetch, link), 204, "", 0);
             scene_body(fetch, 10);
             scene_done(fetch, FETCH_OK, "");
@@ -387,7 +387,7 @@ START_TEST(a_response_to_post_that_is_large_is_not_kept_twice)
         scene_begin(&defaults);
         ck_assert(!begin(&v, "POST", ""));
         fetch = scene_fetch(URL);
-        scene_hop(fetch, OWN, false);
+        scene_response(fetch, OWN, false);
         scene_head(fetch, 200, OWN, known ? (int64_t)MIB + 1 : -1);
         ck_assert(!visit_http(&get, URL, ""));
         ck_assert_uint_eq(scene_fetches(), 2);

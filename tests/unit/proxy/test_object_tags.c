@@ -88,7 +88,7 @@ START_TEST(what_cannot_have_its_tags_is_not_stored)
         ck_assert(!visit(&v));
         ck_assert(!visit(&joined));
         fetch = scene_fetch(url);
-        scene_hop(fetch, FRESH, false);
+        scene_response(fetch, FRESH, false);
         ck_assert_int_eq(scene_head(fetch, 200, FRESH, 20), FETCH_CONTINUE);
         scene_run();
         ck_assert(!visit(&late));

@@ -244,7 +244,7 @@ START_TEST(a_fetcher_that_stops_tries_no_member)
     scene_begin(&(struct scene_options){0});
     ck_assert(!request(&v));
     scene_done(scene_fetch("http://first.test/x"), FETCH_CONNECT_FAILED, "refused");
-    scene_hop(scene_fetch(second), "", false);
+    scene_response(scene_fetch(second), "", false);
     scene_done(scene_fetch(second), FETCH_STOPPING, "shutting down");
     scene_run();
     expect_failure(&v, FAILURE_STOPPING, "shutting down");

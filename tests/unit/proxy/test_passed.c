@@ -68,12 +68,12 @@ START_TEST(an_older_response_does_not_replace_a_newer_one)
     set_mark();
     ck_assert(!visit_http(&v[0], URL, ""));
     older = scene_fetch(URL);
-    scene_hop(older, FRESH, false);
+    scene_response(older, FRESH, false);
     scene_head(older, 200, FRESH, 20);
     scene.now_us += 30 * SECOND;
     ck_assert(!visit_http(&v[1], URL, ""));
     newer = next_fetch(older);
-    scene_hop(newer, FRESH, false);
+    scene_response(newer, FRESH, false);
     scene_head(newer, 200, FRESH, 30);
     scene_body(newer, 30);
     scene_done(newer, FETCH_OK, "");
@@ -167,7 +167,7 @@ START_TEST(a_demand_is_not_met_by_a_response_that_has_begun_before)
         /* Before the head has come its response will do. */
         ck_assert(!visit_http(&v[1], URL, rows[i].fields));
         ck_assert_uint_eq(scene_fetches(), 1);
-        scene_hop(first, FRESH, false);
+        scene_response(first, FRESH, false);
         scene_head(first, 200, FRESH, 20);
         scene.now_us += 50 * SECOND;
         ck_assert(!visit_http(&v[2], URL, rows[i].fields));
@@ -176,7 +176,7 @@ START_TEST(a_demand_is_not_met_by_a_response_that_has_begun_before)
         if (!rows[i].joins) {
             struct scene_fetch *second = next_fetch(first);
 
-            scene_hop(second, FRESH, false);
+            scene_response(second, FRESH, false);
             scene_head(second, 200, FRESH, 30);
             scene_body(second, 30);
             scene_done(first, FETCH_OK, "");
@@ -233,7 +233,7 @@ START_TEST(a_response_that_has_expired_while_it_arrives_is_not_joined)
         scene_begin(&defaults);
         ck_assert(!visit(&v[0]));
         first = scene_fetch(URL);
-        scene_hop(first, rows[i].lines, false);
+        scene_response(first, rows[i].lines, false);
         scene_head(first, 200, rows[i].lines, 20);
         scene.now_us += rows[i].after_s * SECOND;
         ck_assert(!visit(&v[1]));
@@ -265,7 +265,7 @@ START_TEST(requests_after_an_expired_response_share_one_fetch)
         scene_begin(&defaults);
         ck_assert(!visit_http(&v[0], URL, ""));
         first = scene_fetch(URL);
-        scene_hop(first, lines, false);
+        scene_response(first, lines, false);
         scene_head(first, 200, lines, 20);
         scene.now_us += 10 * SECOND;
         for (unsigned i = 1; i < 5; i++) {
@@ -274,7 +274,7 @@ START_TEST(requests_after_an_expired_response_share_one_fetch)
         }
         ck_assert_uint_eq(scene_fetches(), 2);
         second = next_fetch(first);
-        scene_hop(second, lines, false);
+        scene_response(second, lines, false);
         scene_head(second, 200, lines, 30);
         scene_body(first, 20);
         if (!last) {
@@ -314,7 +314,7 @@ START_TEST(a_slow_response_that_has_expired_is_validated_at_its_end)
     for (unsigned i = 0; i < 2; i++) {
         ck_assert(!visit_http(&v[i], URL, ""));
         fetches[i] = i ? next_fetch(fetches[0]) : scene_fetch(URL);
-        scene_hop(fetches[i], lines, false);
+        scene_response(fetches[i], lines, false);
         scene_head(fetches[i], 200, lines, 20);
         scene.now_us += 10 * SECOND;
     }

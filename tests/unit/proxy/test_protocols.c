@@ -108,7 +108,7 @@ START_TEST(requests_of_both_share_a_fetch)
     ck_assert(!begin(&v[1], second, ""));
     ck_assert_uint_eq(scene_fetches(), 1);
     expect_fields(first, "");
-    scene_hop(scene_fetch(URL), FRESH, false);
+    scene_response(scene_fetch(URL), FRESH, false);
     scene_head(scene_fetch(URL), 200, FRESH, 20);
     scene_run();
     /* Also while the body comes. */
@@ -323,7 +323,7 @@ START_TEST(http_does_not_get_it_from_a_fetch_of_rpc)
         ck_assert(!visit(&v));
     fetch = scene_fetch(URL);
     ck_assert_uint_eq(scene_fetches(), 1);
-    scene_hop(fetch, TAGGED, false);
+    scene_response(fetch, TAGGED, false);
     scene_head(fetch, 200, TAGGED, 20);
     scene_run();
     if (late)

@@ -39,9 +39,9 @@ begin(struct scene_fetch *fetch, unsigned status, const char *lines, int64_t len
     enum fetch_flow flow;
 
     fetch->sink->begin(fetch->context);
-    fetch->sink->hop(
+    fetch->sink->response(
         fetch->context,
-        &(struct fetch_hop){.status = status, .lines = span_str(lines), .waited_us = 1000});
+        &(struct fetch_response){.status = status, .lines = span_str(lines), .waited_us = 1000});
     flow = scene_head(fetch, status, lines, length);
     if (flow == FETCH_ABORT)
         scene_done(fetch, FETCH_CANCELLED, "");

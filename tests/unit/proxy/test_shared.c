@@ -103,7 +103,7 @@ START_TEST(what_may_not_be_shared_is_fetched_by_all_at_once)
         scene_begin(&defaults);
         for (unsigned k = 0; k < 4; k++)
             ck_assert(!begin(&v[k], "", k));
-        scene_hop(scene_fetch(URL), rows[i], false);
+        scene_response(scene_fetch(URL), rows[i], false);
         scene_head(scene_fetch(URL), 200, rows[i], -1);
         scene_body(scene_fetch(URL), 20);
         scene_run();
@@ -132,7 +132,7 @@ START_TEST(a_response_that_is_not_fresh_cannot_be_joined)
 
     scene_begin(&defaults);
     ck_assert(!begin(&v[0], "Cookie: s=1\r\n", 1));
-    scene_hop(scene_fetch(URL), lines, false);
+    scene_response(scene_fetch(URL), lines, false);
     scene_head(scene_fetch(URL), 200, lines, -1);
     scene_body(scene_fetch(URL), 2000);
     scene_run();
@@ -226,7 +226,7 @@ START_TEST(a_request_that_has_waited_is_evaluated_as_of_its_next_lookup)
         scene.now_us += 5 * SECOND;
         ck_assert(!begin(&v[2], "", 3));
         later = TAILQ_NEXT(scene_fetch(URL), link);
-        scene_hop(later, rows[i].lines, false);
+        scene_response(later, rows[i].lines, false);
         scene_head(later, 200, rows[i].lines, 20);
         scene_body(later, 20);
         scene_done(later, FETCH_OK, "");

@@ -180,7 +180,7 @@ begin_body(struct visit *v, const char *url, unsigned client, size_t len)
     visit_url(v, url, client);
     fetch = scene_fetch(url);
     fetch->sink->begin(fetch->context);
-    scene_hop(fetch, "", false);
+    scene_response(fetch, "", false);
     ck_assert_int_eq(scene_head(fetch, 200, "", -1), FETCH_CONTINUE);
     for (; len; len -= MIB / 16)
         ck_assert_int_eq(scene_body(fetch, MIB / 16), FETCH_CONTINUE);

@@ -203,7 +203,7 @@ START_TEST(when_the_successor_has_begun_to_come_requests_join_it)
     store(SWR, 15);
     ck_assert(visit_http(&first, URL, ""));
     fetch = scene_fetch(URL);
-    scene_hop(fetch, SWR, false);
+    scene_response(fetch, SWR, false);
     scene_head(fetch, 200, SWR, 30);
     ck_assert(!visit_http(&second, URL, ""));
     scene_body(fetch, 30);
@@ -326,7 +326,7 @@ START_TEST(a_refresh_of_a_large_object_is_finished)
     store(SWR, 15);
     ck_assert(visit_http(&v, URL, ""));
     fetch = scene_fetch(URL);
-    scene_hop(fetch, SWR, false);
+    scene_response(fetch, SWR, false);
     ck_assert_int_eq(scene_head(fetch, 200, SWR, _i ? -1 : (int64_t)(5 * MIB)), FETCH_CONTINUE);
     for (unsigned i = 0; i < 5; i++) {
         ck_assert_int_eq(scene_body(fetch, MIB), FETCH_CONTINUE);
@@ -353,7 +353,7 @@ START_TEST(a_refresh_from_an_origin_that_trickles_ends)
     store(lines, 15);
     ck_assert(visit_http(&v, URL, ""));
     fetch = scene_fetch(URL);
-    scene_hop(fetch, lines, false);
+    scene_response(fetch, lines, false);
     ck_assert_int_eq(scene_head(fetch, 200, lines, 1000), FETCH_CONTINUE);
     began_us = scene.now_us;
     for (unsigned i = 0; i < 1000 && flow == FETCH_CONTINUE; i++) {
@@ -389,7 +389,7 @@ START_TEST(a_refresh_that_a_request_reads_goes_on)
     store(lines, 15);
     ck_assert(visit_http(&v, URL, ""));
     fetch = scene_fetch(URL);
-    scene_hop(fetch, lines, false);
+    scene_response(fetch, lines, false);
     ck_assert_int_eq(scene_head(fetch, 200, lines, 100), FETCH_CONTINUE);
     ck_assert(!visit_http(&reader, URL, ""));
     for (unsigned i = 0; i < 100; i++) {

@@ -146,7 +146,7 @@ await_head(void)
     struct scene_fetch *fetch = await_fetch();
 
     fetch->sink->begin(fetch->context);
-    scene_hop(fetch, "", false);
+    scene_response(fetch, "", false);
     ck_assert_int_eq(scene_head(fetch, 200, "", -1), FETCH_CONTINUE);
     return fetch;
 }
@@ -282,7 +282,7 @@ START_TEST(a_purge_meanwhile_gives_new_readers_a_new_body)
     after = join(URL);
     AWAIT(scene_fetches() == 2);
     second = TAILQ_NEXT(first, link);
-    scene_hop(second, "", false);
+    scene_response(second, "", false);
     ck_assert_int_eq(scene_head(second, 200, "", (int64_t)PIECE / 2), FETCH_CONTINUE);
     ck_assert_int_eq(scene_body(second, PIECE / 2), FETCH_CONTINUE);
     scene_done(second, FETCH_OK, "");
@@ -313,7 +313,7 @@ START_TEST(a_slow_reader_slows_down_a_body_that_is_not_stored)
     size_t most = 0;
 
     fetch->sink->begin(fetch->context);
-    scene_hop(fetch, "Cache-Control: no-store\r\n", false);
+    scene_response(fetch, "Cache-Control: no-store\r\n", false);
     ck_assert_int_eq(scene_head(fetch, 200, "", -1), FETCH_CONTINUE);
     for (size_t i = 0; i < pieces; i++) {
         unsigned before = scene_resumes(fetch);
@@ -354,7 +354,7 @@ START_TEST(of_two_readers_of_a_body_that_is_not_stored_the_quick_one_sets_the_pa
 
     AWAIT(atomic_load(&stream_front.requests) == 2);
     fetch->sink->begin(fetch->context);
-    scene_hop(fetch, "", false);
+    scene_response(fetch, "", false);
     ck_assert_int_eq(scene_head(fetch, 200, "", (int64_t)(pieces * PIECE)), FETCH_CONTINUE);
     for (size_t i = 0; i < pieces; i++) {
         unsigned before = scene_resumes(fetch);
@@ -380,7 +380,7 @@ START_TEST(a_body_that_is_not_stored_ends_with_its_last_reader)
     struct scene_fetch *fetch = await_fetch();
 
     fetch->sink->begin(fetch->context);
-    scene_hop(fetch, "Cache-Control: no-store\r\n", false);
+    scene_response(fetch, "Cache-Control: no-store\r\n", false);
     ck_assert_int_eq(scene_head(fetch, 200, "", 100 * MIB), FETCH_CONTINUE);
     while (scene_body(fetch, PIECE) == FETCH_CONTINUE)
         continue;

@@ -16,7 +16,7 @@ static const struct scene_options large = {.capacity_bytes = 800 * MIB};
 static void
 begin_response(const char *lines)
 {
-    scene_hop(scene_fetch(URL), lines, false);
+    scene_response(scene_fetch(URL), lines, false);
     ck_assert_int_eq(scene_head(scene_fetch(URL), 200, lines, -1), FETCH_CONTINUE);
 }
 
@@ -89,7 +89,7 @@ START_TEST(a_fetch_that_is_repeated_ends_when_its_request_has_left)
     scene_answer(URL, 200, FRESH, 20);
     scene.now_us += 11 * SECOND;
     ck_assert(!visit_http(&v, URL, ""));
-    scene_hop(scene_fetch(URL), "ETag: \"b\"\r\n", false);
+    scene_response(scene_fetch(URL), "ETag: \"b\"\r\n", false);
     ck_assert_int_eq(scene_head(scene_fetch(URL), 304, "ETag: \"b\"\r\n", 0), FETCH_CONTINUE);
     control_purge(&scene.proxy, CONTROL_PURGE_URL, span_str(URL));
     visit_cancel(&v);

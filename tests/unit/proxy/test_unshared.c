@@ -20,7 +20,7 @@ START_TEST(a_private_response_goes_to_its_client_and_the_others_fetch_at_once)
         visit_url(&v[i], URL, i);
     ck_assert_uint_eq(scene_fetches(), 1);
     first = scene_fetch(URL);
-    scene_hop(first, PRIVATE, false);
+    scene_response(first, PRIVATE, false);
     scene_run();
     /* All in parallel, each for its own client, before the first response has a body. */
     ck_assert_uint_eq(scene_fetches(), 4);
@@ -58,7 +58,7 @@ START_TEST(a_failure_after_a_private_head_is_for_its_client_only)
     visit_url(&first, URL, 1);
     visit_url(&second, URL, 2);
     fetch = scene_fetch(URL);
-    scene_hop(fetch, PRIVATE, false);
+    scene_response(fetch, PRIVATE, false);
     scene_done(fetch, FETCH_ORIGIN_BROKE, "a secret is no chunk");
     scene_run();
     expect_failure(&first, FAILURE_ORIGIN, "secret");
@@ -149,7 +149,7 @@ START_TEST(a_response_that_expires_while_it_arrives_is_for_all_that_wait)
     visit_url(&second, URL, 2);
     visit_url(&stream, URL, 3);
     fetch = scene_fetch(URL);
-    scene_hop(fetch, "Cache-Control: max-age=5\r\n", false);
+    scene_response(fetch, "Cache-Control: max-age=5\r\n", false);
     scene_head(fetch, 200, "Cache-Control: max-age=5\r\n", -1);
     scene_body(fetch, 5);
     scene_run();
@@ -190,7 +190,7 @@ START_TEST(user_information_in_the_url_is_never_shared)
         while (scene_fetches()) {
             struct scene_fetch *fetch = scene_fetch(NULL);
 
-            scene_hop(fetch, "Cache-Control: public\r\n", !rows[i].shared);
+            scene_response(fetch, "Cache-Control: public\r\n", !rows[i].shared);
             scene_head(fetch, 200, "", 5);
             scene_body(fetch, 5);
             scene_done(fetch, FETCH_OK, "");

@@ -438,7 +438,7 @@ START_TEST(a_user_that_comes_while_a_heuristic_response_arrives_fetches)
     scene.rules.heuristic_percent = 10;
     ck_assert(!begin(&v[0], STRANGER, 0));
     first = scene_fetch(URL);
-    scene_hop(first, DATED, false);
+    scene_response(first, DATED, false);
     scene_head(first, 200, DATED, 20);
     scene_run();
     ck_assert(!begin(&v[1], USER, 1));

@@ -405,7 +405,7 @@ START_TEST(a_body_that_breaks_off_is_no_reason_to_use_the_old_object)
     store_expired("ETag: \"a\"\r\nCache-Control: max-age=10, stale-if-error=60\r\n");
     ck_assert(!visit_http(&v, URL, ""));
     fetch = scene_fetch(URL);
-    scene_hop(fetch, TAGGED, false);
+    scene_response(fetch, TAGGED, false);
     scene_head(fetch, 200, TAGGED, 30);
     scene_body(fetch, 10);
     scene_run();

@@ -61,7 +61,7 @@ START_TEST(those_that_wait_and_do_not_match_look_up_again)
     ck_assert(!visit_http(&v[2], URL, DE));
     ck_assert(!visit_http(&v[3], URL, EN));
     ck_assert_uint_eq(scene_fetches(), 1);
-    scene_hop(scene_fetch(URL), LANGUAGE, false);
+    scene_response(scene_fetch(URL), LANGUAGE, false);
     scene_head(scene_fetch(URL), 200, LANGUAGE, 20);
     scene_run();
     /* One for each variant. */

@@ -213,7 +213,7 @@ START_TEST(a_reader_far_behind_another_fails_and_slows_nothing_down)
     visit_url(&quick, URL, 1);
     visit_url(&slow, URL, 2);
     fetch = scene_fetch(URL);
-    scene_hop(fetch, "", false);
+    scene_response(fetch, "", false);
     scene_head(fetch, 200, "", (int64_t)LARGE);
     scene_run();
     visit_read_to(&slow, 10 * KIB);
@@ -250,7 +250,7 @@ START_TEST(a_request_that_does_not_stream_gets_the_body_or_a_failure)
     visit_url(&streams, URL, 1);
     visit_url(&whole, URL, 2);
     fetch = scene_fetch(URL);
-    scene_hop(fetch, "", false);
+    scene_response(fetch, "", false);
     scene_head(fetch, 200, "", has_length ? (int64_t)size : -1);
     sent = send_to(fetch, 0, size);
     ck_assert_uint_eq(sent, size);
@@ -296,7 +296,7 @@ START_TEST(a_fetch_for_a_front_that_does_not_stream_is_bounded_and_never_pauses)
     visit_url(&v, URL, 1);
     fetch = scene_fetch(URL);
     ck_assert_uint_eq(fetch->flags, 0);
-    scene_hop(fetch, _i ? "Cache-Control: no-store\r\n" : "", false);
+    scene_response(fetch, _i ? "Cache-Control: no-store\r\n" : "", false);
     scene_head(fetch, 200, "", -1);
     sent = send_to(fetch, 0, 4 * MIB);
     ck_assert_uint_eq(sent, 4 * MIB);
@@ -381,7 +381,7 @@ START_TEST(the_fetch_ends_with_its_last_request_unless_little_is_missing)
     visit_url(&two, URL, 2);
     fetch = scene_fetch(URL);
     if (!ending->before_head) {
-        scene_hop(fetch, ending->lines, false);
+        scene_response(fetch, ending->lines, false);
         scene_run();
         scene_head(fetch, 200, ending->lines, ending->length);
         send_to(fetch, 0, ending->received);
@@ -402,7 +402,7 @@ START_TEST(the_fetch_ends_with_its_last_request_unless_little_is_missing)
     if (ending->goes_on) {
         ck_assert_uint_eq(scene_fetches(), 1);
         if (ending->before_head) {
-            scene_hop(fetch, "", false);
+            scene_response(fetch, "", false);
             scene_head(fetch, 200, "", ending->length);
         }
         send_to(fetch, 0, ending->length < 0 ? 10 : (size_t)ending->length - ending->received);
@@ -436,7 +436,7 @@ START_TEST(a_fetch_without_requests_ends_when_it_turns_out_to_be_large)
     fetch = scene_fetch(URL);
     ck_assert(visit_cancel(&v));
     ck_assert(!fetch->cancelled);
-    scene_hop(fetch, "", false);
+    scene_response(fetch, "", false);
     if (_i == 0) {
         ck_assert_int_eq(scene_head(fetch, 200, "", 2 << 20), FETCH_ABORT);
     } else {
@@ -463,7 +463,7 @@ START_TEST(a_fetch_without_requests_ends_after_a_minute)
     scene_begin(&(struct scene_options){0});
     visit_url(&v, URL, 1);
     fetch = scene_fetch(URL);
-    scene_hop(fetch, "", false);
+    scene_response(fetch, "", false);
     scene_head(fetch, 200, "", 1000);
     ck_assert(visit_cancel(&v));
     ck_assert_int_eq(scene_body(fetch, 1), FETCH_CONTINUE);
@@ -495,7 +495,7 @@ START_TEST(a_request_that_changes_the_origin_is_fetched_up_to_its_head)
     fetch = scene_fetch(URL);
     ck_assert(visit_cancel(&v));
     ck_assert(!fetch->cancelled);
-    scene_hop(fetch, "", false);
+    scene_response(fetch, "", false);
     ck_assert_int_eq(scene_head(fetch, 200, "", 10), FETCH_ABORT);
     scene_done(fetch, FETCH_INTERNAL, "");
     scene_end();

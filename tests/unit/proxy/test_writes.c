@@ -108,7 +108,7 @@ START_TEST(what_is_fetched_during_a_write_is_not_stored)
         fetch = scene_fetch(urls[0]);
         for (unsigned m = 0; m < 3; m++) {
             if (moment == m) {
-                scene_hop(fetch, FRESH, false);
+                scene_response(fetch, FRESH, false);
                 ck_assert_int_eq(scene_head(fetch, 200, FRESH, 20), FETCH_CONTINUE);
             }
             if (m == 0) {

@@ -56,7 +56,7 @@ respond_to_all(const char *lines, bool known)
         enum fetch_flow flow;
 
         fetch->sink->begin(fetch->context);
-        scene_hop(fetch, lines, false);
+        scene_response(fetch, lines, false);
         flow = scene_head(fetch, 200, lines, known ? 40000 : -1);
         for (unsigned i = 0; i < 4 && flow == FETCH_CONTINUE; i++)
             flow = scene_body(fetch, 10000);

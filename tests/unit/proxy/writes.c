@@ -40,7 +40,7 @@ store_beside(const char *url, const char *lines)
 
     ck_assert(!visit_http(&v, url, ""));
     fetch = scene_get(url);
-    scene_hop(fetch, lines, false);
+    scene_response(fetch, lines, false);
     scene_head(fetch, 200, lines, 20);
     scene_body(fetch, 20);
     scene_done(fetch, FETCH_OK, "");

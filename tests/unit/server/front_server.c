@@ -465,7 +465,7 @@ origin_responds(const char *url, const char *lines, enum body_form form, const c
     struct scene_fetch *fetch = await_fetch(url);
 
     fetch->sink->begin(fetch->context);
-    scene_hop(fetch, lines, false);
+    scene_response(fetch, lines, false);
     ck_assert_int_eq(scene_head(fetch, 200, lines, form == BODY_INLINE ? (int64_t)len : -1),
                      FETCH_CONTINUE);
     while (len != 0) {

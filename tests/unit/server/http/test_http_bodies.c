@@ -28,7 +28,7 @@ receive_body(struct scene_fetch *fetch, char *bytes, size_t size)
 static void
 finish_post(struct scene_fetch *fetch)
 {
-    scene_hop(fetch, "", false);
+    scene_response(fetch, "", false);
     ck_assert_int_eq(scene_head(fetch, 200, "", 4), FETCH_CONTINUE);
     (void)fetch->sink->body(fetch->context, "done", 4);
     scene_done(fetch, FETCH_OK, "");
@@ -170,7 +170,7 @@ START_TEST(a_length_of_zero_is_no_body)
     ck_assert(http_send(fd, REQUEST("HEAD", "Content-Length: 0\r\n")));
     fetch = await_fetch(URL);
     ck_assert_int_eq(fetch->body.kind, REQUEST_BODY_NONE);
-    scene_hop(fetch, "", false);
+    scene_response(fetch, "", false);
     ck_assert_int_eq(scene_head(fetch, 204, "", -1), FETCH_CONTINUE);
     scene_done(fetch, FETCH_OK, "");
     ck_assert(http_receive(fd, &answer, true));

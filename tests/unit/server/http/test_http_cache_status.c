@@ -91,7 +91,7 @@ respond(const struct row *row)
     bool has_body = row->origin_status != 304 && strcmp(fetch->method, "HEAD") != 0;
 
     fetch->sink->begin(fetch->context);
-    scene_hop(fetch, row->lines, false);
+    scene_response(fetch, row->lines, false);
     if (scene_head(fetch, row->origin_status, row->lines, has_body ? 5 : 0) != FETCH_ABORT &&
         has_body)
         (void)fetch->sink->body(fetch->context, "hello", 5);

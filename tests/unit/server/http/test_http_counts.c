@@ -90,7 +90,7 @@ START_TEST(a_range_that_is_answered_before_the_end_of_its_object_is_a_miss)
     fd = http_connect();
     send_request(fd, REQUEST("GET", URL, "Range: bytes=0-999\r\n"));
     fetch = await_fetch(URL);
-    scene_hop(fetch, MAX_AGE ETAG "Content-Length: 5000\r\n", false);
+    scene_response(fetch, MAX_AGE ETAG "Content-Length: 5000\r\n", false);
     ck_assert_int_eq(scene_head(fetch, 200, MAX_AGE ETAG "Content-Length: 5000\r\n", 5000),
                      FETCH_CONTINUE);
     ck_assert_int_eq(scene_body(fetch, 2000), FETCH_CONTINUE);
@@ -138,7 +138,7 @@ START_TEST(a_fetch_whose_response_is_whole_is_not_cancelled)
                  cases[i].lines);
         send_request(fd, request);
         fetch = await_fetch("http://origin.test/short");
-        scene_hop(fetch, cases[i].fields, false);
+        scene_response(fetch, cases[i].fields, false);
         ck_assert_int_eq(scene_head(fetch, cases[i].status, cases[i].fields, cases[i].length),
                          FETCH_CONTINUE);
         if (cases[i].sent)

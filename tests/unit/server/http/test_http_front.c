@@ -206,7 +206,7 @@ begin_response(const char *lines, int64_t length)
     struct scene_fetch *fetch = await_fetch(URL);
 
     fetch->sink->begin(fetch->context);
-    scene_hop(fetch, lines, false);
+    scene_response(fetch, lines, false);
     ck_assert_int_eq(scene_head(fetch, 200, lines, length), FETCH_CONTINUE);
     return fetch;
 }

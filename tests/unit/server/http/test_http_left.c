@@ -48,7 +48,7 @@ begin_response(const char *lines, int64_t length)
     struct scene_fetch *fetch = await_fetch(URL);
 
     fetch->sink->begin(fetch->context);
-    scene_hop(fetch, lines, false);
+    scene_response(fetch, lines, false);
     ck_assert_int_eq(scene_head(fetch, 200, lines, length), FETCH_CONTINUE);
     return fetch;
 }
@@ -235,7 +235,7 @@ START_TEST(a_whole_body_is_passed_on)
     ck_assert(memcmp(got, bytes, SIZE) == 0);
     expect_end(fd, manner);
     ck_assert(!scene_is_cancelled(fetch));
-    scene_hop(fetch, "", false);
+    scene_response(fetch, "", false);
     (void)scene_head(fetch, 204, "", 0);
     scene_done(fetch, FETCH_OK, "");
     front_server_stop();

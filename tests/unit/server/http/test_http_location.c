@@ -24,9 +24,9 @@ respond(const char *url, unsigned status, const char *lines)
     struct scene_fetch *fetch = await_fetch(url);
 
     fetch->sink->begin(fetch->context);
-    fetch->sink->hop(
+    fetch->sink->response(
         fetch->context,
-        &(struct fetch_hop){.status = status, .lines = span_str(lines), .waited_us = 1000});
+        &(struct fetch_response){.status = status, .lines = span_str(lines), .waited_us = 1000});
     ck_assert_int_eq(scene_head(fetch, status, lines, 4), FETCH_CONTINUE);
     ck_assert_int_eq(fetch->sink->body(fetch->context, "body", 4), FETCH_CONTINUE);
     scene_done(fetch, FETCH_OK, "");

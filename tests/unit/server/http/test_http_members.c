@@ -30,9 +30,9 @@ respond(const char *url, unsigned status, const char *body)
     struct scene_fetch *fetch = await_fetch(url);
 
     fetch->sink->begin(fetch->context);
-    fetch->sink->hop(
+    fetch->sink->response(
         fetch->context,
-        &(struct fetch_hop){.status = status, .lines = span_str(""), .waited_us = 1000});
+        &(struct fetch_response){.status = status, .lines = span_str(""), .waited_us = 1000});
     if (scene_head(fetch, status, "", (int64_t)strlen(body)) == FETCH_ABORT) {
         scene_done(fetch, FETCH_INTERNAL, "aborted");
         return;

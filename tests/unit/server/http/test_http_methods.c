@@ -132,7 +132,7 @@ START_TEST(a_validated_response_states_the_status_of_the_origin)
     ck_assert(http_send(joined, REQUEST("GET", "")));
     await_waiters(fetch, 2);
     fetch->sink->begin(fetch->context);
-    scene_hop(fetch, lines, false);
+    scene_response(fetch, lines, false);
     ck_assert_int_eq(scene_head(fetch, 304, lines, 0), FETCH_CONTINUE);
     scene_done(fetch, FETCH_OK, "");
     ck_assert(http_receive(fd, &answer, false));

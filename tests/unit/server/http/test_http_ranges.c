@@ -15,9 +15,9 @@ origin_answers(unsigned status, const char *lines, const char *body)
     size_t len = strlen(body);
 
     fetch->sink->begin(fetch->context);
-    fetch->sink->hop(
+    fetch->sink->response(
         fetch->context,
-        &(struct fetch_hop){.status = status, .lines = span_str(lines), .waited_us = 1000});
+        &(struct fetch_response){.status = status, .lines = span_str(lines), .waited_us = 1000});
     if (scene_head(fetch, status, lines, (int64_t)len) == FETCH_CONTINUE && len)
         (void)fetch->sink->body(fetch->context, body, len);
     scene_done(fetch, FETCH_OK, "");
@@ -276,7 +276,7 @@ START_TEST(a_range_of_a_growing_object)
     fetch = await_fetch(URL);
     fill = fetch->given_context;
     fetch->sink->begin(fetch->context);
-    scene_hop(fetch, MAX_AGE "Content-Length: 2000000\r\n", false);
+    scene_response(fetch, MAX_AGE "Content-Length: 2000000\r\n", false);
     ck_assert_int_eq(scene_head(fetch, 200, MAX_AGE "Content-Length: 2000000\r\n", 2000000),
                      FETCH_CONTINUE);
     ck_assert(peer_read(first, part, 17));

@@ -214,7 +214,7 @@ respond(void)
             scene_done(fetch, FETCH_BODY_FAILED, "no body");
             continue;
         }
-        scene_hop(fetch, lines, false);
+        scene_response(fetch, lines, false);
         if (scene_head(fetch, 200, lines, -1) == FETCH_ABORT ||
             scene_body(fetch, 1000) == FETCH_ABORT) {
             scene_done(fetch, FETCH_INTERNAL, "");

@@ -143,7 +143,7 @@ respond_head(int64_t length)
     if (length >= 0)
         snprintf(lines, sizeof(lines), MAX_AGE "Content-Length: %lld\r\n", (long long)length);
     fetch->sink->begin(fetch->context);
-    scene_hop(fetch, lines, false);
+    scene_response(fetch, lines, false);
     ck_assert_int_eq(scene_head(fetch, 200, lines, length), FETCH_CONTINUE);
     return fetch;
 }

@@ -255,7 +255,7 @@ START_TEST(a_growing_body_that_may_have_no_cursor_is_refused)
     send_get(other, 2, URL "?2", 0);
     fetch = await_fetch(URL "?2");
     fetch->sink->begin(fetch->context);
-    scene_hop(fetch, MAX_AGE, false);
+    scene_response(fetch, MAX_AGE, false);
     ck_assert_int_eq(scene_head(fetch, 200, MAX_AGE, LARGE), FETCH_CONTINUE);
     respond_body(fetch, 0, LARGE);
     receive_page(other, 2, PROXY_OVERLOADED, &result);

@@ -96,7 +96,7 @@ START_TEST(a_slow_body_waits_where_there_is_no_place_for_it)
     send_get(other, 2, URL "?2", 0);
     fetch = await_fetch(URL "?2");
     fetch->sink->begin(fetch->context);
-    scene_hop(fetch, MAX_AGE, false);
+    scene_response(fetch, MAX_AGE, false);
     ck_assert_int_eq(scene_head(fetch, 200, MAX_AGE, -1), FETCH_CONTINUE);
     respond_body(fetch, 0, 10);
     poll(NULL, 0, (int)(CURSOR_GATHER_US / 1000) + 300);

@@ -352,7 +352,7 @@ START_TEST(a_failure_after_a_part_of_the_body)
     fetch = await_fetch(URL);
     AWAIT_ONE_MORE(send_fetch(second, 2, URL, strlen(URL)));
     fetch->sink->begin(fetch->context);
-    scene_hop(fetch, MAX_AGE, false);
+    scene_response(fetch, MAX_AGE, false);
     ck_assert_int_eq(scene_head(fetch, 200, MAX_AGE, 1000), FETCH_CONTINUE);
     ck_assert_int_eq(scene_body(fetch, 500), FETCH_CONTINUE);
     scene_done(fetch, FETCH_ORIGIN_BROKE, "host: the body was cut short");

@@ -166,7 +166,7 @@ play_origin(void)
         if (!fetch)
             return;
         paused = false;
-        scene_hop(fetch, "", false);
+        scene_response(fetch, "", false);
         if (scene_head(fetch, 200, "", LENGTH) == FETCH_ABORT) {
             scene_done(fetch, FETCH_INTERNAL, "");
             fetch = NULL;
