@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/container_of.h"
+#include "base/hash.h"
 #include "fetch/headers.h"
 #include "http/field.h"
 #include "http/request_head.h"
@@ -16,23 +17,24 @@
 #include "proxy.h"
 #include "server/rpc/front.h"
 
-/* The way of a request over its redirects. */
-struct front_way {
-    struct buf visited; /* the URLs that were fetched, each ended by LF; first the client's */
-    struct buf url;     /* where the last redirect leads */
-    struct buf fields;  /* the client's own, as they are sent there */
-    unsigned redirects, restarts;
-    int64_t fetch_us; /* of the exchanges that have ended; -1: none of them led to a fetch */
-    char sentence[FAILURE_SENTENCE];
-};
-
-#define WAY_URLS ((size_t)102 * (PROXY_MAX_URL + 1)) /* for --max-redirects */
+#define MAX_REDIRECTS 100u /* that --max-redirects may permit */
 
 /* How often a request begins again whose redirect another one has fetched. */
 #define MAX_RESTARTS 100
 
 /* Bytes of the fields of a request, the client's own and ours. */
 #define FIELDS (2u * PROXY_MAX_HEADERS)
+
+/* The way of a request over its redirects. */
+struct front_way {
+    struct buf first;  /* the client's URL */
+    struct buf url;    /* where the last redirect leads */
+    struct buf fields; /* the client's own, as they are sent there */
+    uint64_t visited[MAX_REDIRECTS + 1]; /* hashes of the URLs that were fetched, `redirects` */
+    unsigned redirects, restarts;
+    int64_t fetch_us; /* of the exchanges that have ended; -1: none of them led to a fetch */
+    char sentence[FAILURE_SENTENCE];
+};
 
 static const char out_of_memory[] = "Cannot allocate memory";
 
@@ -44,7 +46,7 @@ front_forget_way(struct front_exchange *front)
     if (!way)
         return;
     memory_uncharge(front->exchange.proxy->config.account, MEMORY_REQUESTS, sizeof(*way));
-    buf_free(&way->visited);
+    buf_free(&way->first);
     buf_free(&way->url);
     buf_free(&way->fields);
     free(way);
@@ -65,24 +67,19 @@ make_way(struct front_exchange *front)
         memory_uncharge(account, MEMORY_REQUESTS, sizeof(*way));
         return false;
     }
-    way->redirects = way->restarts = 0;
+    memset(way, 0, sizeof(*way));
     way->fetch_us = -1;
-    buf_init(&way->visited, WAY_URLS);
+    buf_init(&way->first, OBJECT_MAX_META);
     buf_init(&way->url, PROXY_MAX_URL);
     buf_init(&way->fields, FIELDS);
     front->way = way;
-    return true;
+    return buf_append(&way->first, front->exchange.url.ptr, front->exchange.url.len);
 }
 
 struct span
 front_url(const struct front_exchange *front)
 {
-    const struct front_way *way = front->way;
-    struct span lines = way ? buf_span(&way->visited) : front->exchange.url, line;
-
-    if (way && http_next_line(&lines, &line))
-        return line;
-    return front->exchange.url;
+    return front->way ? buf_span(&front->way->first) : front->exchange.url;
 }
 
 struct span
@@ -385,10 +382,8 @@ resolve_in_row(const struct origin_route *route, struct span url, struct span lo
 static bool
 was_visited(const struct front_way *way, struct span url)
 {
-    struct span lines = buf_span(&way->visited), line;
-
-    while (http_next_line(&lines, &line))
-        if (span_equal(line, url))
+    for (unsigned i = 0; i <= way->redirects; i++)
+        if (way->visited[i] == hash64_bytes(url))
             return true;
     return false;
 }
@@ -457,12 +452,13 @@ find_next(struct front_exchange *front, struct span location)
     char why[256];
     struct buf next;
 
-    buf_append(&way->visited, url.ptr, url.len);
-    buf_append_char(&way->visited, '\n');
+    way->visited[way->redirects] = hash64_bytes(url);
     buf_init(&next, 4 * PROXY_MAX_URL);
     error = resolve(front, location, &next, &same_origin, why, sizeof(why));
-    if (error)
-        refuse_redirect(front, error == FETCH_BAD_URL ? FAILURE_REDIRECT : FAILURE_INTERNAL, "%.*s redirects to \"%.*s\": %s",
+    if (error == FETCH_INTERNAL)
+        refuse_redirect(front, FAILURE_INTERNAL, "%s", out_of_memory);
+    else if (error)
+        refuse_redirect(front, FAILURE_REDIRECT, "%.*s redirects to \"%.*s\": %s",
                         (int)(url.len < 100 ? url.len : 100), url.ptr,
                         (int)(location.len < 100 ? location.len : 100), location.ptr, why);
     else if (!shares_way(front) && was_visited(way, buf_span(&next)))
@@ -474,7 +470,7 @@ find_next(struct front_exchange *front, struct span location)
     buf_reset(&way->url);
     if (!front->why)
         buf_append(&way->url, next.data, next.len);
-    if (buf_failed(&way->visited) || buf_failed(&way->url) || !keep_own_fields(front, same_origin))
+    if (buf_failed(&way->url) || !keep_own_fields(front, same_origin))
         refuse_redirect(front, FAILURE_INTERNAL, "%s", out_of_memory);
     buf_free(&next);
     way->redirects++;
@@ -499,15 +495,11 @@ static void
 start_over(struct front_exchange *front)
 {
     struct front_way *way = front->way;
-    const struct span url = front_url(front);
 
     buf_reset(&way->url);
-    buf_append(&way->url, url.ptr, url.len);
-    buf_reset(&way->visited);
-    buf_append(&way->visited, way->url.data, way->url.len);
-    buf_append_char(&way->visited, '\n');
+    buf_append(&way->url, way->first.data, way->first.len);
     way->redirects = 0;
-    if (buf_failed(&way->url) || buf_failed(&way->visited))
+    if (buf_failed(&way->url))
         refuse_redirect(front, FAILURE_INTERNAL, "%s", out_of_memory);
     else if (way->restarts++ == MAX_RESTARTS)
         refuse_redirect(front, FAILURE_OVERLOADED,
