@@ -22,7 +22,7 @@
 /* ---- the waiter's side ----------------------------------------------------------------------- */
 
 enum waiter_event {
-    WAITER_HEAD = 1,   /* waiter->object has its head; only if it streams */
+    WAITER_HEAD = 1,   /* waiter->object has its head; only if it streams, or wants_head() */
     WAITER_MORE = 2,   /* the body has grown; only if it streams */
     WAITER_END = 4,    /* waiter->object is ready */
     WAITER_FAILED = 8, /* waiter->failure has the reason */
@@ -36,7 +36,9 @@ struct object_waiter {
     void (*notify)(struct object_waiter *waiter); /* any thread, under a lock of the cache: must not
                                                      block nor call the cache. Called once for each
                                                      call of object_waiter_take() that is due */
-    bool streams; /* gets HEAD and MORE; otherwise only the last event */
+    bool streams; /* gets HEAD and MORE; otherwise only the last event, */
+    bool (*wants_head)(const struct object *object); /* and HEAD of such an object; NULL: of none.
+                                                        Any thread, under a lock of the cache */
 
     /* The waiter's thread reads these, from the lookup on. */
     bool leader;           /* its lookup began the fill */
@@ -60,6 +62,7 @@ struct object_waiter {
     struct cache_fill *fill;   /* while it is listed there */
     uint32_t hash;             /* constant */
     struct object *given;      /* a reference: becomes `object` when the events are taken */
+    bool has_object;           /* it was given one */
     _Atomic unsigned events;   /* not taken yet */
     _Atomic unsigned unstored; /* object_waiter_unstored() */
     _Atomic uint64_t taken;    /* as reported; written by the waiter's thread */

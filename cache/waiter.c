@@ -14,7 +14,7 @@ object_waiter_take(struct object_waiter *waiter)
 {
     unsigned events = atomic_exchange_explicit(&waiter->events, 0, memory_order_acq_rel);
 
-    /* Given once: with the head if it streams, at the end otherwise. */
+    /* Given once: with the head if it gets that, at the end otherwise. */
     if (events & (WAITER_HEAD | WAITER_END) && waiter->given) {
         object_release(&waiter->object);
         waiter->object = waiter->given;

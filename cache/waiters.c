@@ -73,6 +73,7 @@ static void
 give_object(struct object_waiter *waiter, struct object *object)
 {
     waiter->given = object_retain(object);
+    waiter->has_object = true;
 }
 
 static void
@@ -81,6 +82,12 @@ explain(struct cache_fill *fill, struct object_waiter *waiter)
     atomic_store_explicit(&waiter->unstored,
                           atomic_load_explicit(&fill->unstored, memory_order_relaxed),
                           memory_order_relaxed);
+}
+
+static bool
+gets_head(const struct object_waiter *waiter, const struct object *object)
+{
+    return waiter->streams || (waiter->wants_head && waiter->wants_head(object));
 }
 
 void
@@ -99,21 +106,21 @@ waiters_add(struct cache_fill *fill, struct object_waiter *waiter, bool leader)
     waiter->fill = fill;
     waiter->hash = fill->hash;
     waiter->given = NULL;
+    waiter->has_object = false;
     atomic_init(&waiter->events, 0);
     atomic_init(&waiter->taken, 0);
     waiter->cache = fill->cache;
     waiter->lags = false;
     TAILQ_INSERT_TAIL(&fill->waiters, waiter, link);
     atomic_fetch_add(&fill->waiter_count, 1);
-    if (!waiter->streams)
-        return;
-    atomic_fetch_add_explicit(&fill->streams, 1, memory_order_seq_cst);
-    if (fill->stage != FILL_BEGUN) {
+    if (waiter->streams)
+        atomic_fetch_add_explicit(&fill->streams, 1, memory_order_seq_cst);
+    if (fill->stage != FILL_BEGUN && gets_head(waiter, fill->object)) {
         /* An append that does not count this waiter was published before this load (object.c). */
         bool more = atomic_load_explicit(&fill->object->published, memory_order_seq_cst) != 0;
 
         give_object(waiter, fill->object);
-        notify(waiter, more ? WAITER_HEAD | WAITER_MORE : WAITER_HEAD);
+        notify(waiter, more && waiter->streams ? WAITER_HEAD | WAITER_MORE : WAITER_HEAD);
     }
 }
 
@@ -158,7 +165,7 @@ waiters_head(struct cache_fill *fill)
 
     TAILQ_FOREACH(waiter, &fill->waiters, link)
     {
-        if (!waiter->streams)
+        if (!gets_head(waiter, fill->object))
             continue;
         give_object(waiter, fill->object);
         explain(fill, waiter);
@@ -215,7 +222,7 @@ waiters_end(struct cache_fill *fill, struct object *object, enum cache_outcome o
             waiter->victims = *victims;
             *victims = (struct cache_victims){0};
         }
-        if (!waiter->streams)
+        if (!waiter->has_object)
             give_object(waiter, object);
         notify(waiter, WAITER_END);
     }

@@ -46,17 +46,30 @@ static const struct {
     [OUTCOME_STALE] = {METRIC_REQUESTS_STALE, METRIC_SERVED_BYTES_CACHE},
 };
 
-struct span
-exchange_redirect(const struct exchange *x)
+/* Where the object leads. */
+static struct span
+redirect_of(const struct object *object)
 {
     static const struct span name = {"Location", sizeof("Location") - 1};
-    struct span lines = object_fields(x->object), line, value;
+    struct span lines = object_fields(object), line, value;
 
-    if (x->request->flags & REQUEST_FOLLOWS && http_status_is_redirect(x->object->status))
+    if (http_status_is_redirect(object->status))
         while (http_next_line(&lines, &line))
             if (http_line_is(line, name, &value) && value.len)
                 return value;
     return span_of(NULL, 0);
+}
+
+static bool
+is_redirect(const struct object *object)
+{
+    return redirect_of(object).len != 0;
+}
+
+struct span
+exchange_redirect(const struct exchange *x)
+{
+    return x->request->flags & REQUEST_FOLLOWS ? redirect_of(x->object) : span_of(NULL, 0);
 }
 
 bool
@@ -125,7 +138,8 @@ respond(struct exchange *x, struct object *object, bool complete)
 {
     const bool had_head = x->stage == EXCHANGE_RESPONDS;
 
-    if (!request_streams(x->request) && object_length(object) > x->proxy->config.max_body) {
+    if (!request_streams(x->request) && object_length(object) > x->proxy->config.max_body &&
+        !(x->request->flags & REQUEST_FOLLOWS && is_redirect(object))) {
         fail(x, FAILURE_TOO_LARGE,
              span_str("the response is larger than the proxy takes for this client"));
         return;
@@ -171,6 +185,7 @@ exchange_start(struct exchange *x)
 {
     x->waiter.base.notify = lookup_wake_by_cache;
     x->waiter.base.streams = request_streams(x->request);
+    x->waiter.base.wants_head = x->request->flags & REQUEST_FOLLOWS ? is_redirect : NULL;
     atomic_store_explicit(&x->waiter.client, x->request->client, memory_order_relaxed);
     if (!x->as_of_us)
         x->as_of_us = x->request->arrived_us;

@@ -48,8 +48,11 @@ struct front {
     struct client *(*client)(struct exchange *exchange);
     /* Does the client's rate of fetches bound it now? NULL: no. */
     bool (*is_bounded)(struct exchange *exchange);
-    /* exchange->object has its head, and as much of its body as has come: object_read(). Without
-     * REQUEST_STREAMS the object is complete. */
+    /*
+     * exchange->object has its head, and as much of its body as has come: object_read(). Without
+     * REQUEST_STREAMS the object is complete, unless it is a redirect that the front follows
+     * (exchange_redirect()), which it leaves then.
+     */
     void (*head)(struct exchange *exchange);
     /* The body has grown, or is complete. NULL if no request streams. */
     void (*more)(struct exchange *exchange);
