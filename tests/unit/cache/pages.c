@@ -15,9 +15,11 @@ request_lookup_variant(struct requester *request, struct cache *cache, const cha
                        const char *variant, int64_t now_us, struct cache_request with)
 {
     struct cache_key key = cache_key_of_variant(span_str(url), span_str(variant));
-    bool streams = request->waiter.streams;
+    const struct object_waiter set = request->waiter;
 
-    *request = (struct requester){.waiter = {.notify = count_notify, .streams = streams}};
+    *request = (struct requester){
+        .waiter = {
+            .notify = count_notify, .streams = set.streams, .wants_head = set.wants_head}};
     with.waiter = &request->waiter;
     if (with.fill_size == 0)
         with.fill_size = sizeof(struct cache_fill);

@@ -21,7 +21,8 @@ struct requester {
     unsigned taken;            /* events taken by request_take(), together */
 };
 
-/* Looks up with the request as the waiter; `streams` as in struct object_waiter. */
+/* Looks up with the request as the waiter, which may have wants_head; `streams` as in struct
+ * object_waiter. */
 enum cache_answer request_lookup(struct requester *request, struct cache *cache, const char *url,
                                  int64_t now_us, bool streams);
 

@@ -75,6 +75,46 @@ START_TEST(one_that_does_not_stream_gets_the_last_event_alone)
 }
 END_TEST
 
+static bool
+is_moved(const struct object *object)
+{
+    return object->status == 301;
+}
+
+/* `_i`: it has the status of those whose head is wanted, or another one. */
+START_TEST(one_that_does_not_stream_may_want_the_head)
+{
+    struct requester request = {.waiter.wants_head = is_moved};
+    struct requester late = {.waiter.wants_head = is_moved}, other = {0};
+    const unsigned head = _i ? WAITER_HEAD : 0;
+    struct cache_fill *fill;
+
+    request_lookup(&request, cache, "a", 0, false);
+    fill = request.found.fill;
+    ck_assert_int_eq(cache_fill_head(fill, &(struct object_head){.status = _i ? 301 : 200,
+                                                                 .length = -1,
+                                                                 .max_length = 100}),
+                     0);
+    ck_assert_uint_eq(request_take(&request), head);
+    fill_letters(fill, 50);
+    request_lookup(&late, cache, "a", 0, false);
+    request_lookup(&other, cache, "a", 0, false);
+    fill_letters(fill, 10);
+    ck_assert_uint_eq(request_take(&request), 0);
+    /* Whether it has taken it before the end or not. */
+    finish(fill);
+    ck_assert_uint_eq(request_take(&request), WAITER_END);
+    ck_assert_uint_eq(request_take(&late), head | WAITER_END);
+    ck_assert_uint_eq(request_take(&other), WAITER_END);
+    ck_assert_uint_eq(object_length(request.waiter.object), 60);
+    ck_assert_uint_eq(object_length(late.waiter.object), 60);
+    ck_assert_int_eq(object_state(request.waiter.object), OBJECT_READY);
+    request_end(&request);
+    request_end(&late);
+    request_end(&other);
+}
+END_TEST
+
 START_TEST(events_that_are_not_taken_are_merged)
 {
     struct requester request = {0};
@@ -365,6 +405,7 @@ unit_suite(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, one_that_streams_gets_every_event);
     tcase_add_test(tc, one_that_does_not_stream_gets_the_last_event_alone);
+    tcase_add_loop_test(tc, one_that_does_not_stream_may_want_the_head, 0, 2);
     tcase_add_test(tc, events_that_are_not_taken_are_merged);
     tcase_add_test(tc, one_that_joins_late_is_notified_of_what_it_has_missed);
     tcase_add_test(tc, victims_are_the_leaders);
