@@ -23,7 +23,7 @@ enum memory_kind {
     MEMORY_FETCHES,  /* transfers from origins, without the pages that they build */
     MEMORY_RECORDS,  /* calls of which only a part has come */
     MEMORY_REQUESTS, /* requests that wait for a fetch or for the peer to read the reply */
-    MEMORY_REPLIES,  /* what is copied into replies that have not been written yet */
+    MEMORY_REPLIES,  /* what is copied into or decoded for replies that are not written yet */
     MEMORY_KINDS
 };
 
