@@ -178,19 +178,28 @@ gives_way(struct cursor *cursor, int64_t now_us)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
+/* Cancels the exchange if it is not over. False: its last call is to come. */
+static bool
+leave_exchange(struct cursor *cursor)
+{
+    struct exchange *x = &cursor->front.exchange;
+
+    if (exchange_is_complete(x))
+        return true;
+    if (cursor->stage == CURSOR_FOLLOWS) {
+        cursor->stage = CURSOR_CANCELS;
+        if (exchange_cancel(x))
+            cursor->stage = CURSOR_LEFT;
+    }
+    return cursor->stage == CURSOR_LEFT;
+}
+
 /* Nothing refers to it. */
 static void
 finish(struct cursor *cursor)
 {
-    struct exchange *x = &cursor->front.exchange;
-
-    if (!exchange_is_complete(x) && !cursor->why) {
-        if (cursor->cancelled)
-            return;
-        cursor->cancelled = true;
-        if (!exchange_cancel(x))
-            return;
-    }
+    if (!leave_exchange(cursor))
+        return;
     if (!cursor->logged)
         front_log_object(&cursor->front, cursor->sent);
     object_release(&cursor->failure);
@@ -237,9 +246,9 @@ cursor_unuse(struct cursor *cursor)
         return;
     }
     if (!cursor->used && cursor->why)
-        exchange_end(x);
+        front_end_exchange(&cursor->front);
     else if (!cursor->used)
-        exchange_taken(x, cursor->place.offset);
+        exchange_taken(x, content_taken(&cursor->front.content));
     if (!cursor->used && cursor->stopped && TAILQ_EMPTY(&cursor->reads))
         cursor_end(cursor, CURSOR_DISCONNECTED);
     else if (!cursor->used && TAILQ_EMPTY(&cursor->reads) &&
@@ -254,13 +263,15 @@ cursor_fail(struct cursor *cursor, enum failure why, struct span sentence)
 {
     struct exchange *x = &cursor->front.exchange;
     struct object_waiter *waiter = &x->waiter.base;
+    bool cancelled = cursor->stage == CURSOR_CANCELS;
 
-    cursor->why = why;
+    cursor->stage = CURSOR_LEFT;
     if (cursor->ending) {
-        if (cursor->cancelled)
+        if (cancelled && !cursor->used)
             finish(cursor);
         return;
     }
+    cursor->why = why;
     if (waiter->failure)
         cursor->failure = object_retain(waiter->failure);
     else
@@ -271,11 +282,24 @@ cursor_fail(struct cursor *cursor, enum failure why, struct span sentence)
     front_log_failure(&cursor->front, why);
     /* Others wait for a reader that lags until it has left the object. */
     if (!cursor->used)
-        exchange_end(x);
+        front_end_exchange(&cursor->front);
     if (!TAILQ_EMPTY(&cursor->reads))
         cursor->calls->serve_reads(cursor, false);
     else if (cursor->used && why == FAILURE_OVERLOADED)
         rpc_request_close_unread(request_of(cursor), CURSOR_UNREAD_US);
+}
+
+void
+cursor_break(struct cursor *cursor)
+{
+    const struct content *content = &cursor->front.content;
+
+    cursor->why = content->why;
+    cursor->sentence = span_str(content->sentence);
+    cursor->front.exchange.error = cursor->sentence;
+    cursor->logged = true;
+    front_log_failure(&cursor->front, content->why);
+    (void)leave_exchange(cursor);
 }
 
 /* ---- what its request is kept for ------------------------------------------------------------ */
@@ -283,7 +307,10 @@ cursor_fail(struct cursor *cursor, enum failure why, struct span sentence)
 static void
 answer_written(struct rpc_request *request)
 {
-    cursor_unuse(rpc_request_data(request));
+    struct cursor *cursor = rpc_request_data(request);
+
+    content_piece_release(&cursor->front.piece);
+    cursor_unuse(cursor);
 }
 
 /* Calls that wait are still answered, unless the connection has gone. */

@@ -5,9 +5,9 @@
  *
  * A cursor ends with its release, its connection, a time without calls, the failure of its fetch, a
  * newer cursor of a connection that has CURSORS_PER_CONNECTION of them, or where its memory is
- * needed and it is not read. Pieces are sent from where they stand: while one is being written,
- * what it refers to stays, and what follows counts as not taken, so that an object that is not
- * stored has its window (cache/fill.h) behind its client.
+ * needed and it is not read. Pieces are sent from where they stand (content.h): while one is being
+ * written, what it refers to stays, and what follows counts as not taken, so that an object that is
+ * not stored has its window (cache/fill.h) behind its client.
  *
  * Everything here is for the connection's worker, but for what is marked [any].
  */
@@ -85,6 +85,7 @@ void cursors_get_stats(struct cursors *cursors, struct cursor_stats *stats);
 struct cursor_read {
     TAILQ_ENTRY(cursor_read) link; /* the cursor's */
     struct cursor *cursor;
+    struct content_piece piece; /* of its answer */
     uint64_t offset;
     uint32_t count;
     int64_t due_us; /* monotonic: it is answered, also without a byte */
@@ -95,6 +96,16 @@ struct cursor_read {
 struct cursor_calls {
     void (*serve_reads)(struct cursor *cursor, bool overdue);
     void (*dismiss_reads)(struct cursor *cursor);
+};
+
+/*
+ * FOLLOWS -exchange_cancel()-> CANCELS, or LEFT
+ * FOLLOWS or CANCELS -the exchange fails-> LEFT
+ */
+enum cursor_stage {
+    CURSOR_FOLLOWS, /* its exchange, to the end */
+    CURSOR_CANCELS, /* the last call of the exchange is to come */
+    CURSOR_LEFT,    /* the exchange calls no more */
 };
 
 /* In the memory of the request of PROXY_GET. */
@@ -108,19 +119,18 @@ struct cursor {
     bool open;              /* it has been counted, and can be found */
     bool ending;            /* it cannot be found any more */
     bool stopped;           /* the connection brings no further call */
-    bool cancelled;         /* the exchange has still its last call to come */
+    enum cursor_stage stage;
     bool logged;
-    bool again;                /* `why` does not concern a fetch of the client's own */
-    enum failure why;          /* of the fetch, or of PROXY_GET; 0: none */
-    struct object *failure;    /* a reference to what has the sentence; or NULL: */
-    struct span sentence;      /* static text */
-    unsigned used;             /* answers with bytes of it that are not written, and functions */
-    struct object_place place; /* behind the last byte that was sent */
-    uint64_t sent;             /* bytes that were sent */
-    int64_t used_us;           /* of the last call for it */
-    int64_t idle_us;           /* nothing uses it from then on */
-    int64_t moved_us;          /* CURSOR_LEAST_SENT of the object has been sent since, */
-    uint64_t moved_at;         /* when this much had been */
+    bool again;             /* `why` does not concern a fetch of the client's own */
+    enum failure why;       /* of the fetch, the content or PROXY_GET; 0: none */
+    struct object *failure; /* a reference to what has the sentence; or NULL: */
+    struct span sentence;   /* static text, or the content's */
+    unsigned used;          /* answers with bytes of it that are not written, functions, tasks */
+    uint64_t sent;          /* bytes that were sent */
+    int64_t used_us;        /* of the last call for it */
+    int64_t idle_us;        /* nothing uses it from then on */
+    int64_t moved_us;       /* CURSOR_LEAST_SENT of the object has been sent since, */
+    uint64_t moved_at;      /* when this much had been */
     unsigned char name[PROXY_OBJECT_BYTES];
     TAILQ_HEAD(, cursor_read) reads;
 };
@@ -170,6 +180,9 @@ void cursor_end(struct cursor *cursor, enum cursor_end end);
 /* The last call of its exchange: calls that wait are answered, or later ones. The cursor may be
  * gone afterwards. */
 void cursor_fail(struct cursor *cursor, enum failure why, struct span sentence);
+
+/* Its content is CONTENT_BROKEN: it has that failure, which the caller answers. */
+void cursor_break(struct cursor *cursor);
 
 /* ---- cursor_read.c --------------------------------------------------------------------------- */
 

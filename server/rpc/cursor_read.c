@@ -71,71 +71,60 @@ release_piece(void *held)
 {
     struct cursor_read *read = held;
 
+    content_piece_release(&read->piece);
     cursor_unuse(read->cursor);
 }
 
+/* With what has been found. */
 static void
-reply_piece(struct cursor_read *read, uint64_t bytes)
+reply_piece(struct cursor_read *read, bool last)
 {
     struct cursor *cursor = read->cursor;
     struct front_exchange *front = &cursor->front;
-    const struct exchange *x = &front->exchange;
-    const struct front_piece piece = {
-        .object = x->object, .place = cursor->place, .len = (size_t)bytes};
     static _Thread_local proxy_url victims[PROXY_MAX_VICTIMS];
     proxy_ending ending = {0};
     proxy_read_result result = {.status = PROXY_OK};
 
-    result.proxy_read_result_u.piece.length = front_body_length(x);
-    if (exchange_is_complete(x) && cursor->place.offset + bytes >= object_length(x->object)) {
+    result.proxy_read_result_u.piece.length = content_length(&front->content);
+    if (last) {
         front_set_ending(&ending, front, victims);
         result.proxy_read_result_u.piece.ending = &ending;
     }
+    content_take(&front->content, &read->piece);
     cursor->used++;
-    cursor->sent += bytes;
-    front_pass(x->object, &cursor->place, bytes);
-    front_count_bytes(front, bytes);
+    cursor->sent += read->piece.len;
+    front_count_bytes(front, read->piece.len);
     rpc_request_hold(request_of(read), release_piece, read);
-    front_reply_piece(request_of(read), (xdrproc_t)xdr_proxy_read_result, &result, &piece);
+    front_reply_piece(request_of(read), (xdrproc_t)xdr_proxy_read_result, &result, &read->piece);
 }
 
 /* ---- the bytes to be sent -------------------------------------------------------------------- */
 
-/*
- * Moves the place to the offset, or towards it as far as there are bytes. What is still growing, or
- * was not kept, has been freed before the place, and must be read through from there: false for an
- * offset that has been passed.
- */
+/* Is the call answered now, with what has been found for it? `found`: it is what was asked for, or
+ * all to the end. `overdue`: the time until which it waited is over. */
 static bool
-find_offset(struct cursor *cursor, uint64_t offset)
+is_due(struct cursor_read *read, bool found, bool overdue)
 {
-    const struct exchange *x = &cursor->front.exchange;
-
-    if (exchange_is_complete(x) && !object_is_windowed(x->object)) {
-        if (offset < cursor->place.offset)
-            cursor->place.segment = NULL;
-        cursor->place.offset = offset;
-        return true;
-    }
-    if (offset < cursor->place.offset)
-        return false;
-    front_pass(x->object, &cursor->place, offset - cursor->place.offset);
-    return true;
-}
-
-/* Is the call answered now, with the `left` bytes that there are for it? `overdue`: the time until
- * which it waited is over. */
-static bool
-is_due(struct cursor_read *read, uint64_t left, bool overdue)
-{
+    const struct front_exchange *front = &read->cursor->front;
     uint64_t worthwhile = read->count < CURSOR_WORTHWHILE ? read->count : CURSOR_WORTHWHILE;
+    size_t there = front->content.there;
 
-    if (exchange_is_complete(&read->cursor->front.exchange) || left >= worthwhile)
+    if ((found && exchange_is_complete(&front->exchange)) || there >= worthwhile)
         return true;
     if (overdue && read->gathered)
         return true;
     read->gathered = read->gathered || overdue;
-    return read->gathered && left;
+    return read->gathered && there;
+}
+
+static void go_on(struct net_task *later);
+
+/* The calls that wait are served in another turn of the loop. */
+static void
+serve_later(struct cursor *cursor)
+{
+    if (front_go_on_later(&cursor->front, go_on))
+        cursor->used++;
 }
 
 /* Answers the call, or leaves it waiting: false. */
@@ -143,21 +132,40 @@ static bool
 serve(struct cursor_read *read, bool overdue)
 {
     struct cursor *cursor = read->cursor;
-    struct exchange *x = &cursor->front.exchange;
-    uint64_t length, left;
+    struct front_exchange *front = &cursor->front;
+    enum content_step step = content_seek(&front->content, read->offset, read->count);
 
-    /* Before the length is read: it is the whole one if the object is complete. */
-    if (!find_offset(cursor, read->offset)) {
+    switch (step) {
+    case CONTENT_PASSED:
         remove_read(read);
         reply_without(request_of(read), PROXY_NO_OBJECT, span_str(passed));
         return true;
+    case CONTENT_FAILED:
+        cursor_break(cursor);
+        return true;
+    case CONTENT_THERE:
+    case CONTENT_LAST:
+    case CONTENT_WAITS:
+    case CONTENT_BUSY:
+        break;
     }
-    length = object_length(x->object);
-    left = length > read->offset ? length - read->offset : 0;
-    if (!is_due(read, left, overdue))
+    if (!is_due(read, step == CONTENT_THERE || step == CONTENT_LAST, overdue)) {
+        if (step == CONTENT_BUSY)
+            serve_later(cursor);
         return false;
+    }
     remove_read(read);
-    reply_piece(read, left < read->count ? left : read->count);
+    reply_piece(read, step == CONTENT_LAST && exchange_is_complete(&front->exchange));
+    return true;
+}
+
+/* In a turn of the loop a body is decoded for one call. */
+static bool
+leaves_rest(struct cursor *cursor)
+{
+    if (cursor->why || cursor->front.content.stage != CONTENT_CODED || TAILQ_EMPTY(&cursor->reads))
+        return false;
+    serve_later(cursor);
     return true;
 }
 
@@ -174,12 +182,22 @@ cursor_serve(struct cursor *cursor, bool overdue)
             reply_failure(read);
             failed = true;
         } else {
-            waits = !serve(read, overdue);
+            waits = !serve(read, overdue) || leaves_rest(cursor);
             overdue = false;
         }
     }
     if (failed)
         cursor_end(cursor, CURSOR_FAILED);
+    cursor_unuse(cursor);
+}
+
+static void
+go_on(struct net_task *later)
+{
+    struct cursor *cursor = container_of(later, struct cursor, front.later);
+
+    later->run = NULL;
+    cursor_serve(cursor, false);
     cursor_unuse(cursor);
 }
 

@@ -44,35 +44,46 @@ front_start(struct front_exchange *front, void *result)
 /* ---- replies --------------------------------------------------------------------------------- */
 
 void
+front_begin_content(struct front_exchange *front)
+{
+    struct exchange *exchange = &front->exchange;
+    struct proxy *proxy = exchange->proxy;
+
+    content_begin(&front->content, exchange->object,
+                  &(struct content_limits){
+                      .share = &proxy->waiting,
+                      .client = front->request.client,
+                      .max_body = proxy->config.max_body,
+                      .ratio = request_streams(exchange->request) ? CONTENT_MAX_RATIO : 0,
+                  });
+}
+
+bool
+front_go_on_later(struct front_exchange *front, void (*run)(struct net_task *later))
+{
+    if (front->later.run)
+        return false;
+    front->later.run = run;
+    net_worker_post(rpc_request_worker(front_request(front)), &front->later);
+    return true;
+}
+
+void
 front_end_exchange(void *held)
 {
     struct front_exchange *front = held;
 
+    content_piece_release(&front->piece);
+    content_end(&front->content);
     exchange_end(&front->exchange);
     front_forget_way(front);
-}
-
-void
-front_pass(const struct object *object, struct object_place *place, uint64_t bytes)
-{
-    while (bytes) {
-        struct span run = object_read(object, place);
-
-        if (run.len == 0)
-            return;
-        if (run.len > bytes) {
-            place->offset -= run.len - bytes;
-            return;
-        }
-        bytes -= run.len;
-    }
 }
 
 /* A result whose last field is a piece of a body. */
 struct with_piece {
     xdrproc_t encode;
     void *result; /* with an empty body */
-    const struct front_piece *piece;
+    const struct content_piece *piece;
 };
 
 /* The empty body's length, 0, is the last word of the encoded result. */
@@ -80,21 +91,17 @@ static bool_t
 encode_with_piece(XDR *xdr, struct with_piece *reply)
 {
     static const char padding[BYTES_PER_XDR_UNIT];
-    struct object_place place = reply->piece->place;
-    size_t left = reply->piece->len;
-    u_int len = (u_int)left;
+    struct content_piece rest = *reply->piece;
+    u_int len = (u_int)rest.len;
 
     if (!reply->encode(xdr, reply->result, 0) ||
         !XDR_SETPOS(xdr, XDR_GETPOS(xdr) - BYTES_PER_XDR_UNIT) || !xdr_u_int(xdr, &len))
         return FALSE;
-    while (left) {
-        struct span run = object_read(reply->piece->object, &place);
+    while (rest.len) {
+        struct span run = content_piece_read(&rest);
 
-        if (run.len > left)
-            run.len = left;
         if (run.len == 0 || !XDR_PUTBYTES(xdr, front_bytes(run), (u_int)run.len))
             return FALSE;
-        left -= run.len;
     }
     len %= BYTES_PER_XDR_UNIT;
     return len == 0 || XDR_PUTBYTES(xdr, (char *)(uintptr_t)padding, BYTES_PER_XDR_UNIT - len);
@@ -102,7 +109,7 @@ encode_with_piece(XDR *xdr, struct with_piece *reply)
 
 void
 front_reply_piece(struct rpc_request *request, xdrproc_t encode, void *result,
-                  const struct front_piece *piece)
+                  const struct content_piece *piece)
 {
     struct with_piece reply = {encode, result, piece};
 
@@ -138,24 +145,22 @@ front_count_answer(struct front_exchange *front, uint64_t bytes)
 
 void
 front_reply(struct front_exchange *front, xdrproc_t encode, void *result, size_t size,
-            const struct object *object)
+            const struct content_piece *piece)
 {
     struct rpc_request *request = front_request(front);
-    bool segmented = object && object->segmented;
+    bool apart = piece && !content_piece_inline(piece).ptr;
 
-    front_count_answer(front, object ? object_length(object) : 0);
+    front_count_answer(front, piece ? piece->len : 0);
     rpc_request_hold(request, front_end_exchange, front);
-    if (front->result && !segmented) {
+    if (front->result && !apart) {
         memcpy(front->result, result, size);
         front->has_result = true;
         return;
     }
     if (front->result)
         rpc_request_defer(request);
-    if (segmented)
-        front_reply_piece(
-            request, encode, result,
-            &(struct front_piece){.object = object, .len = (size_t)object_length(object)});
+    if (apart)
+        front_reply_piece(request, encode, result, piece);
     else
         rpc_request_reply(request, encode, result);
 }

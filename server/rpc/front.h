@@ -17,6 +17,7 @@
 
 #include "net/worker.h"
 #include "proxy/exchange.h"
+#include "server/rpc/content.h"
 #include "server/service.h"
 
 /* One version of the protocol. */
@@ -48,14 +49,17 @@ struct front_exchange {
     struct request request;   /* of the exchange */
     struct span own_fields;   /* the client's, valid while the procedure runs; may be empty */
     enum front_stage stage;
-    bool *redirected;      /* while an exchange is being started: set when stage is FRONT_STARTS;
-                              otherwise NULL */
-    struct front_way *way; /* of a request that was redirected; or NULL */
-    enum failure why;      /* why it fails after FRONT_LEAVES; 0: it does not */
-    const char *sentence;  /* of `why`: static, or in `way` */
-    struct net_task task;     /* runs the exchange after a wake-up */
-    void *result;             /* of the procedure while it runs, otherwise NULL */
-    bool has_result;          /* the procedure returns it */
+    bool *redirected;       /* while an exchange is being started: set when stage is FRONT_STARTS;
+                               otherwise NULL */
+    struct front_way *way;  /* of a request that was redirected; or NULL */
+    enum failure why;       /* why it fails after FRONT_LEAVES; 0: it does not */
+    const char *sentence;   /* of `why`: static, or in `way` */
+    struct net_task task;   /* runs the exchange after a wake-up */
+    struct net_task later;  /* front_go_on_later(); `run` is NULL while it is not posted */
+    struct content content; /* what the client gets of the exchange's object; from head() on */
+    struct content_piece piece; /* of the request's own answer, until that is written */
+    void *result;               /* of the procedure while it runs, otherwise NULL */
+    bool has_result;            /* the procedure returns it */
     bool show_victims;
     bool begun; /* what the front has behind it is in use (cursor.h) */
 };
@@ -99,10 +103,10 @@ void front_head(struct exchange *exchange);
 void front_more(struct exchange *exchange);
 void front_fail(struct exchange *exchange, enum failure why, struct span sentence);
 
-#define FRONT_FOR_VERSIONS                                                                \
-    {                                                                                     \
-        .wake = front_wake, .fields = front_fields, .is_bounded = front_is_bounded,       \
-        .head = front_head, .more = front_more, .fail = front_fail                        \
+#define FRONT_FOR_VERSIONS                                                          \
+    {                                                                               \
+        .wake = front_wake, .fields = front_fields, .is_bounded = front_is_bounded, \
+        .head = front_head, .more = front_more, .fail = front_fail                  \
     }
 
 /* Starts the exchange, or those that redirects lead to. True: the last one has ended. */
@@ -120,33 +124,31 @@ void front_forget_way(struct front_exchange *front);
 
 /* ---- front.c --------------------------------------------------------------------------------- */
 
+/* In head(): the content of the exchange's object. */
+void front_begin_content(struct front_exchange *front);
+
+/* Has `run` called in another turn of the loop, with `front->later`, whose `run` it clears. False:
+ * that has been done already. What is in `front` must stay until then. */
+bool front_go_on_later(struct front_exchange *front, void (*run)(struct net_task *later));
+
 /*
  * Answers with a result of `size` bytes, which `encode` encodes. What it refers to is the
- * exchange's, or static, or short and valid until the procedure returns. If `object` is given, the
- * result's last field is that object's body, and empty in the result if the body is segmented.
+ * exchange's, or static, or short and valid until the procedure returns. If `piece`, a whole body,
+ * is given, it is the result's last field, and empty in the result if it is not inline
+ * (content_piece_inline()).
  */
 void front_reply(struct front_exchange *front, xdrproc_t encode, void *result, size_t size,
-                 const struct object *object);
-
-/* A part of an object's body. */
-struct front_piece {
-    const struct object *object;
-    struct object_place place; /* where it begins */
-    size_t len;                /* bytes, which have been published */
-};
+                 const struct content_piece *piece);
 
 /* Answers a deferred request with a result whose last field, empty in the result, is this piece. */
 void front_reply_piece(struct rpc_request *request, xdrproc_t encode, void *result,
-                       const struct front_piece *piece);
-
-/* Moves a place over bytes that have been published, or to the end of those. */
-void front_pass(const struct object *object, struct object_place *place, uint64_t bytes);
+                       const struct content_piece *piece);
 
 /* Counts an answer; or bytes of the body that have been queued after it. */
 void front_count_answer(struct front_exchange *front, uint64_t bytes);
 void front_count_bytes(struct front_exchange *front, uint64_t bytes);
 
-/* Releases what the exchange has; for rpc_request_hold(). */
+/* Releases what the exchange has and what was made of it; for rpc_request_hold(). */
 void front_end_exchange(void *front);
 
 /* Answers with an RPC error. */

@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/container_of.h"
 #include "proxy.h"
 #include "server/rpc/front.h"
 
@@ -83,30 +84,6 @@ complete_url(struct span sent)
     return span_of(text, prefix + url.len);
 }
 
-/* True if version 1 can carry the body: a string of at most 20 MiB without a zero byte. */
-static bool
-fits_version_1(const struct object *object)
-{
-    return !object_has_zero_byte(object) && object_length(object) <= PROXY_MAX_PAGE;
-}
-
-static void
-reply_object(struct exchange *exchange)
-{
-    const struct object *object = exchange->object;
-    struct front_exchange *front = front_of(exchange);
-    webpageResponse result = {.webPageContents = front_bytes(span_str(""))};
-
-    front_log_object(front, object_length(object));
-    if (!fits_version_1(object)) {
-        front_error(front, RPC_ERROR_SYSTEM_ERR);
-        return;
-    }
-    if (!object->segmented)
-        result.webPageContents = front_bytes(object_body(object));
-    front_reply(front, (xdrproc_t)xdr_webpageResponse, &result, sizeof(result), object);
-}
-
 static void
 reply_failure(struct exchange *exchange, enum failure why, struct span sentence)
 {
@@ -114,6 +91,67 @@ reply_failure(struct exchange *exchange, enum failure why, struct span sentence)
     front_log_failure(front_of(exchange), why);
     front_error(front_of(exchange),
                 why == FAILURE_BAD_URL ? RPC_ERROR_GARBAGE_ARGS : RPC_ERROR_SYSTEM_ERR);
+}
+
+/* The body, or its beginning, has been found. The version can carry a string of at most 20 MiB
+ * without a zero byte. */
+static void
+reply_body(struct front_exchange *front, bool whole)
+{
+    struct content_piece *piece = &front->piece;
+    webpageResponse result = {.webPageContents = front_bytes(span_str(""))};
+    struct span body;
+
+    content_take(&front->content, piece);
+    front_log_object(front, piece->len);
+    if (!whole || content_piece_has_zero_byte(piece)) {
+        front_error(front, RPC_ERROR_SYSTEM_ERR);
+        return;
+    }
+    body = content_piece_inline(piece);
+    if (body.ptr)
+        result.webPageContents = front_bytes(body);
+    front_reply(front, (xdrproc_t)xdr_webpageResponse, &result, sizeof(result), piece);
+}
+
+static void go_on(struct net_task *later);
+
+/* A body that is decoded may take several turns of the loop. */
+static void
+find_body(struct front_exchange *front)
+{
+    const struct content *content = &front->content;
+    enum content_step step = content_seek(&front->content, 0, PROXY_MAX_PAGE);
+
+    if (step == CONTENT_BUSY) {
+        if (front->result)
+            rpc_request_defer(front_request(front));
+        front_go_on_later(front, go_on);
+    } else if (step == CONTENT_FAILED) {
+        front->exchange.error = span_str(content->sentence);
+        reply_failure(&front->exchange, content->why, front->exchange.error);
+    } else {
+        reply_body(front, step == CONTENT_LAST);
+    }
+}
+
+static void
+go_on(struct net_task *later)
+{
+    struct front_exchange *front = container_of(later, struct front_exchange, later);
+
+    later->run = NULL;
+    if (rpc_request_is_open(front_request(front)))
+        find_body(front);
+    else
+        reply_failure(&front->exchange, FAILURE_CANCELLED, span_str("the client has gone"));
+}
+
+static void
+reply_object(struct exchange *exchange)
+{
+    front_begin_content(front_of(exchange));
+    find_body(front_of(exchange));
 }
 
 static const struct front_version version_1 = {

@@ -50,8 +50,9 @@ age_of(const struct exchange *exchange)
 
 /* All but the body, and what is known at its end. */
 static void
-begin_page(proxy_page *page, const struct exchange *exchange)
+begin_page(proxy_page *page, const struct front_exchange *front)
 {
+    const struct exchange *exchange = &front->exchange;
     const struct object *object = exchange->object;
     int64_t total_us = clock_monotonic_us() - exchange->request->arrived_us;
 
@@ -60,29 +61,28 @@ begin_page(proxy_page *page, const struct exchange *exchange)
     page->age = exchange->outcome == OUTCOME_HIT ? age_of(exchange) : 0;
     page->total_us = (uint64_t)total_us;
     FRONT_REFER(page->final_url, proxy_url, front_final_url(exchange));
-    FRONT_REFER(page->headers, proxy_headers, object_fields(object));
+    FRONT_REFER(page->headers, proxy_headers, content_fields(&front->content));
     if (exchange->outcome == OUTCOME_HIT)
         metrics_observe(exchange->proxy->config.metrics, exchange->worker, HISTOGRAM_HIT_DURATION,
                         total_us);
 }
 
-/* The body is complete, and fits an answer. */
+/* The body is complete, and has been found whole. */
 static void
-reply_whole(struct exchange *exchange)
+reply_whole(struct front_exchange *front)
 {
-    const struct object *object = exchange->object;
-    struct front_exchange *front = front_of(exchange);
+    struct content_piece *piece = &front->piece;
     proxy_fetch_result result = {.status = PROXY_OK};
     proxy_page *page = &result.proxy_fetch_result_u.page;
     /* Not on the stack, where it would be cleared for each reply: 130 instructions of a hit. */
     static _Thread_local proxy_url victims[PROXY_MAX_VICTIMS];
 
-    front_log_object(front, object_length(object));
-    begin_page(page, exchange);
+    content_take(&front->content, piece);
+    front_log_object(front, piece->len);
+    begin_page(page, front);
     front_set_ending(&page->ending, front, victims);
-    if (!object->segmented)
-        FRONT_REFER(page->body, body, object_body(object));
-    front_reply(front, (xdrproc_t)xdr_proxy_fetch_result, &result, sizeof(result), object);
+    FRONT_REFER(page->body, body, content_piece_inline(piece));
+    front_reply(front, (xdrproc_t)xdr_proxy_fetch_result, &result, sizeof(result), piece);
 }
 
 static void
@@ -104,6 +104,15 @@ reply_failure(struct exchange *exchange, enum failure why, struct span sentence)
 /* ---- bodies that come in pieces ---------------------------------------------------------------
  */
 
+static void
+reply_refusal(struct cursor *cursor)
+{
+    struct exchange *exchange = &cursor->front.exchange;
+
+    exchange->error = cursor->sentence;
+    reply_failure(exchange, cursor->why, failure_for_client(cursor->why, cursor->sentence));
+}
+
 /* The request is not answered with a piece, but fails; the exchange may have to be cancelled. */
 static void
 refuse(struct cursor *cursor, enum failure why, const char *sentence)
@@ -114,22 +123,18 @@ refuse(struct cursor *cursor, enum failure why, const char *sentence)
     cursor->why = why;
     cursor->sentence = span_str(sentence);
     if (exchange_is_complete(exchange) || exchange_cancel(exchange))
-        reply_failure(exchange, why, cursor->sentence);
+        reply_refusal(cursor);
 }
 
-/* The cursor is open unless it has to be opened, at the price of another one of its connection. */
+/* With what has been found. The cursor is open unless it has to be opened, at the price of another
+ * one of its connection. */
 static void
 reply_first(struct cursor *cursor)
 {
     struct front_exchange *front = &cursor->front;
-    struct exchange *exchange = &front->exchange;
     struct rpc_request *request = front_request(front);
-    uint64_t length = object_length(exchange->object);
-    const struct front_piece piece = {
-        .object = exchange->object,
-        .len = (size_t)(length < PROXY_MAX_PIECE ? length : PROXY_MAX_PIECE),
-    };
-    proxy_rest rest = {.length = front_body_length(exchange)};
+    struct content_piece *piece = &front->piece;
+    proxy_rest rest = {.length = content_length(&front->content)};
     proxy_fetch_result result = {.status = PROXY_OK};
     proxy_page *page = &result.proxy_fetch_result_u.page;
 
@@ -146,15 +151,15 @@ reply_first(struct cursor *cursor)
     if (front->result)
         rpc_request_defer(request);
     memcpy(rest.object, cursor->name, sizeof(rest.object));
-    begin_page(page, exchange);
+    begin_page(page, front);
     page->rest = &rest;
-    front_pass(piece.object, &cursor->place, piece.len);
-    cursor->sent = piece.len;
+    content_take(&front->content, piece);
+    cursor->sent = piece->len;
     cursor->used++;
-    front_count_answer(front, piece.len);
+    front_count_answer(front, piece->len);
     rpc_request_hold(request, front_end_exchange, front);
     rpc_request_keep(request, &cursor_keeper);
-    front_reply_piece(request, (xdrproc_t)xdr_proxy_fetch_result, &result, &piece);
+    front_reply_piece(request, (xdrproc_t)xdr_proxy_fetch_result, &result, piece);
 }
 
 /*
@@ -190,15 +195,19 @@ on_timer(struct net_timer *timer)
 static void
 wait_for_first(struct cursor *cursor)
 {
-    struct exchange *exchange = &cursor->front.exchange;
+    struct front_exchange *front = &cursor->front;
+    struct exchange *exchange = &front->exchange;
+    enum content_step step = content_seek(&front->content, 0, PROXY_MAX_PIECE);
 
-    if (exchange_is_complete(exchange) && object_length(exchange->object) <= PROXY_MAX_PIECE) {
+    exchange_taken(exchange, content_taken(&front->content));
+    if (step == CONTENT_FAILED) {
+        refuse(cursor, front->content.why, front->content.sentence);
+    } else if (step == CONTENT_LAST && exchange_is_complete(exchange)) {
         net_timer_cancel(&cursor->timer);
-        reply_whole(exchange);
-    } else if (!rpc_request_is_open(front_request(&cursor->front))) {
+        reply_whole(front);
+    } else if (!rpc_request_is_open(front_request(front))) {
         refuse(cursor, FAILURE_CANCELLED, "the client has gone");
-    } else if (exchange_is_complete(exchange) ||
-               object_length(exchange->object) > PROXY_MAX_PIECE) {
+    } else if (step == CONTENT_THERE || step == CONTENT_BUSY) {
         reply_first(cursor);
     } else if (!cursor->timed) {
         cursor->timed = true;
@@ -210,8 +219,12 @@ wait_for_first(struct cursor *cursor)
 static void
 head(struct exchange *exchange)
 {
-    if (exchange_is_complete(exchange) && object_length(exchange->object) <= PROXY_MAX_PIECE) {
-        reply_whole(exchange);
+    struct front_exchange *front = front_of(exchange);
+
+    front_begin_content(front);
+    if (exchange_is_complete(exchange) &&
+        content_seek(&front->content, 0, PROXY_MAX_PIECE) == CONTENT_LAST) {
+        reply_whole(front);
         return;
     }
     cursor_begin(cursor_of(exchange), &cursor_reads, on_timer);
@@ -241,7 +254,7 @@ fail(struct exchange *exchange, enum failure why, struct span sentence)
     if (cursor)
         net_timer_cancel(&cursor->timer);
     if (cursor && cursor->why)
-        reply_failure(exchange, cursor->why, cursor->sentence);
+        reply_refusal(cursor);
     else
         reply_failure(exchange, why, sentence);
 }

@@ -1,7 +1,5 @@
 #include "server/rpc/front_v2_result.h"
 
-#include "http/field.h"
-
 proxy_status
 front_status_of(enum failure why)
 {
@@ -55,29 +53,4 @@ front_set_ending(proxy_ending *ending, struct front_exchange *front, proxy_url *
         FRONT_REFER(victims[i], proxy_url, object_url(exchange->victims->pages[i]));
     }
     ending->victims.victims_val = victims;
-}
-
-/* Written by the fetcher, of digits alone. */
-static int64_t
-parse_length(struct span digits)
-{
-    int64_t length = 0;
-
-    for (size_t i = 0; i < digits.len; i++)
-        length = length * 10 + (digits.ptr[i] - '0');
-    return length;
-}
-
-int64_t
-front_body_length(const struct exchange *exchange)
-{
-    static const struct span name = {"Content-Length", sizeof("Content-Length") - 1};
-    struct span lines = object_fields(exchange->object), line, value;
-
-    if (exchange_is_complete(exchange))
-        return (int64_t)object_length(exchange->object);
-    while (http_next_line(&lines, &line))
-        if (http_line_is(line, name, &value))
-            return parse_length(value);
-    return -1;
 }

@@ -21,7 +21,4 @@ proxy_status front_status_of(enum failure why);
 /* Of an exchange that is complete. The URLs are in `victims`, of PROXY_MAX_VICTIMS. */
 void front_set_ending(proxy_ending *ending, struct front_exchange *front, proxy_url *victims);
 
-/* Of the whole body; -1: not known. */
-int64_t front_body_length(const struct exchange *exchange);
-
 #endif
