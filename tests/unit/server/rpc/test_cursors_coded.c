@@ -27,7 +27,7 @@ respond_coded_head(const char *url, enum coding coding)
              MAX_AGE "Content-Encoding: %s\r\nContent-Length: %zu\r\nA: b\r\n", coding_name(coding),
              coded_len);
     fetch->sink->begin(fetch->context);
-    scene_hop(fetch, lines, false);
+    scene_response(fetch, lines, false);
     ck_assert_int_eq(scene_head(fetch, 200, lines, -1), FETCH_CONTINUE);
     return fetch;
 }
