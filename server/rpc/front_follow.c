@@ -28,9 +28,10 @@
 /* The way of a request over its redirects. */
 struct front_way {
     struct buf first;  /* the client's URL */
-    struct buf url;    /* where the last redirect leads */
+    struct buf url;    /* where the last redirect leads; empty before that */
     struct buf fields; /* the client's own, as they are sent there */
-    uint64_t visited[MAX_REDIRECTS + 1]; /* hashes of the URLs that were fetched, `redirects` */
+    uint64_t visited[MAX_REDIRECTS + 1]; /* hashes of URLs that were fetched, one a redirect; 0 of
+                                            what another request may have fetched from anywhere */
     unsigned redirects, restarts;
     int64_t fetch_us; /* of the exchanges that have ended; -1: none of them led to a fetch */
     char sentence[FAILURE_SENTENCE];
@@ -289,7 +290,9 @@ go_on(struct front_exchange *front)
     exchange->proxy = ended.proxy;
     exchange->front = ended.front;
     exchange->worker = ended.worker;
-    exchange->before = ended.outcome;
+    /* Unless the client bypasses the cache the front has, to find where it is. */
+    exchange->before = ended.outcome == OUTCOME_BYPASS && front->way->restarts ? OUTCOME_COALESCED
+                                                                               : ended.outcome;
     exchange->request = &front->request;
     exchange->as_of_us = proxy_now_us(ended.proxy);
     return start(front);
@@ -408,7 +411,7 @@ refuse_redirect(struct front_exchange *front, enum failure why, const char *form
 static struct span
 current_url(const struct front_exchange *front)
 {
-    return front->way->redirects ? buf_span(&front->way->url) : front->exchange.url;
+    return front->way->url.len ? buf_span(&front->way->url) : front->exchange.url;
 }
 
 /* Is the response that another request has fetched perhaps that of another URL on the way? With
@@ -452,7 +455,9 @@ find_next(struct front_exchange *front, struct span location)
     char why[256];
     struct buf next;
 
-    way->visited[way->redirects] = hash64_bytes(url);
+    if (way->restarts)
+        front->request.flags &= ~(unsigned)REQUEST_NO_STORE; /* the client has not set it */
+    way->visited[way->redirects] = shares_way(front) ? 0 : hash64_bytes(url);
     buf_init(&next, 4 * PROXY_MAX_URL);
     error = resolve(front, location, &next, &same_origin, why, sizeof(why));
     if (error == FETCH_INTERNAL)
@@ -461,7 +466,7 @@ find_next(struct front_exchange *front, struct span location)
         refuse_redirect(front, FAILURE_REDIRECT, "%.*s redirects to \"%.*s\": %s",
                         (int)(url.len < 100 ? url.len : 100), url.ptr,
                         (int)(location.len < 100 ? location.len : 100), location.ptr, why);
-    else if (!shares_way(front) && was_visited(way, buf_span(&next)))
+    else if (was_visited(way, buf_span(&next)))
         refuse_redirect(front, FAILURE_REDIRECT, "redirected in a circle, back to %.200s",
                         buf_str(&next));
     else if (way->redirects >= most)
@@ -489,29 +494,35 @@ has_scheme(struct span reference)
            reference.ptr[len] == ':';
 }
 
-/* Begins again at the client's URL, where the last response may be by now: from where the reference
- * leads on is not known. */
+/*
+ * Begins a way anew: by where it leads, or, if that depends on where the response is from, at the
+ * client's URL, past the cache, so that it is not another one's again.
+ */
 static void
-start_over(struct front_exchange *front)
+start_over(struct front_exchange *front, struct span location)
 {
     struct front_way *way = front->way;
 
-    buf_reset(&way->url);
-    buf_append(&way->url, way->first.data, way->first.len);
     way->redirects = 0;
-    if (buf_failed(&way->url))
-        refuse_redirect(front, FAILURE_INTERNAL, "%s", out_of_memory);
-    else if (way->restarts++ == MAX_RESTARTS)
+    if (way->restarts++ == MAX_RESTARTS) {
         refuse_redirect(front, FAILURE_OVERLOADED,
                         "too many requests are redirected from this URL; try again");
+    } else if (has_scheme(location)) {
+        find_next(front, location);
+    } else {
+        front->request.flags |= REQUEST_NO_STORE;
+        buf_reset(&way->url);
+        if (!buf_append(&way->url, way->first.data, way->first.len))
+            refuse_redirect(front, FAILURE_INTERNAL, "%s", out_of_memory);
+    }
 }
 
 static void
 follow(struct front_exchange *front, struct span location)
 {
     if (front->way || make_way(front)) {
-        if (shares_way(front) && !has_scheme(location))
-            start_over(front);
+        if (shares_way(front))
+            start_over(front, location);
         else
             find_next(front, location);
     } else {
