@@ -6,6 +6,7 @@
 
 #include "http/conditional.h"
 #include "http/range.h"
+#include "http/response_head.h"
 #include "proxy/filling.h"
 #include "proxy/tag_rules.h"
 
@@ -239,6 +240,19 @@ completes(const struct origin_fill *fill)
            (fill->wanted != RANGE_WHOLE || (ours && http_has_condition(fill->request->fields)));
 }
 
+/* Is it a redirect that its front has left, and that is short? Read to its end it leaves its
+ * connection for where it leads, which is often the same origin. */
+static bool
+is_short_redirect(const struct origin_fill *fill)
+{
+    const struct cache_fill *base = &fill->base;
+    const uint64_t length = object_length(base->object);
+
+    return base->stage != FILL_BEGUN && fill->request->flags & REQUEST_FOLLOWS &&
+           http_status_is_redirect(base->object->status) &&
+           (base->declared < 0 ? length : (uint64_t)base->declared) <= ORIGIN_FILL_SHORT;
+}
+
 /* With the lock of the cache, or on the fetcher's thread. */
 static bool
 is_worth_finishing(const struct origin_fill *fill)
@@ -249,7 +263,7 @@ is_worth_finishing(const struct origin_fill *fill)
 
     if (base->stage == FILL_BEGUN && !http_method_is_safe(fill->request->method))
         return true;
-    if (is_whole(fill))
+    if (is_whole(fill) || is_short_redirect(fill))
         return true;
     if (!kept || (fill->purpose == ORIGIN_FILL_REFRESHES))
         return kept;

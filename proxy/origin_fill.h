@@ -49,11 +49,13 @@
  * change the origin and has no head. One without a head ends, unless its client may come again
  * for it, as those of RPC do (REQUEST_FOLLOWS). Otherwise it goes on for an
  * object that is to be stored while less than this is missing, or an unknown length has not reached
- * it, or less than a quarter is missing; but for this long at most. A refresh in the background of
+ * it, or less than a quarter is missing; for a redirect that its front has followed, if it is not
+ * longer than ORIGIN_FILL_SHORT; but for this long at most. A refresh in the background of
  * what is to be stored goes on whatever is missing, for a time of its own; so does a fetch for a
  * range, or of what has answered a condition, up to proxy_config.range_fill.
  */
 #define ORIGIN_FILL_LITTLE ((uint64_t)1 << 20)
+#define ORIGIN_FILL_SHORT ((uint64_t)16 << 10)
 #define ORIGIN_FILL_UNWANTED_US ((int64_t)60 * 1000000)
 #define ORIGIN_FILL_REFRESH_US ((int64_t)600 * 1000000)
 
