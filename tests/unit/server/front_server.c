@@ -15,6 +15,7 @@ enum { WORKERS = 2, STORE_XID = 900000 };
 struct service front_service;
 
 struct options front_options;
+struct request_db *front_request_db;
 int64_t front_cursor_wait_us;
 
 static struct http_service http;
@@ -79,6 +80,8 @@ front_server_start(const struct scene_options *options, enum show_victims show_v
         .cache = scene.cache,
         .metrics = scene.metrics,
         .workers = WORKERS,
+        .request_db = front_request_db,
+        .logs = front_request_db != NULL,
         .has_proxy = true,
         .report = origin_report_create(),
     };
@@ -194,6 +197,17 @@ send_get(int fd, uint32_t xid, const char *url, unsigned flags)
     proxy_fetch_args args = {
         .url = {(u_int)strlen(url), (char *)(uintptr_t)url},
         .flags = flags,
+    };
+
+    send_call(fd, xid, PROXY_GET, (xdrproc_t)xdr_proxy_fetch_args, &args);
+}
+
+void
+send_get_with(int fd, uint32_t xid, const char *url, const char *fields)
+{
+    proxy_fetch_args args = {
+        .url = {(u_int)strlen(url), (char *)(uintptr_t)url},
+        .headers = {(u_int)strlen(fields), (char *)(uintptr_t)fields},
     };
 
     send_call(fd, xid, PROXY_GET, (xdrproc_t)xdr_proxy_fetch_args, &args);
@@ -476,6 +490,28 @@ origin_responds(const char *url, const char *lines, enum body_form form, const c
         len -= now;
     }
     scene_done(fetch, FETCH_OK, "");
+}
+
+void
+origin_answers(const char *url, unsigned status, const char *lines, const char *body)
+{
+    struct scene_fetch *fetch = await_fetch(url);
+
+    fetch->sink->begin(fetch->context);
+    scene_hop_of(fetch, status, lines);
+    ck_assert_int_eq(scene_head(fetch, status, lines, (int64_t)strlen(body)), FETCH_CONTINUE);
+    if (*body)
+        ck_assert_int_eq(fetch->sink->body(fetch->context, body, strlen(body)), FETCH_CONTINUE);
+    scene_done(fetch, FETCH_OK, "");
+}
+
+void
+origin_redirects(const char *url, unsigned status, const char *location, const char *lines)
+{
+    char all[PROXY_MAX_URL + 1024];
+
+    snprintf(all, sizeof(all), "Location: %s\r\n%s", location, lines);
+    origin_answers(url, status, all, "it has moved");
 }
 
 void

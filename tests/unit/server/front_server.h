@@ -26,6 +26,9 @@ extern struct service front_service;
 /* The options of the service; zero but for what is set here before front_server_start(). */
 extern struct options front_options;
 
+/* The request database of the service; NULL: none. */
+extern struct request_db *front_request_db;
+
 /* That a call of PROXY_READ waits for its first byte; 0: as in the daemon. */
 extern int64_t front_cursor_wait_us;
 
@@ -87,8 +90,9 @@ void http_expect_hit(int fd, const char *url, const char *body, size_t len);
 /* Sends a call of version 1; the URL may contain any bytes. */
 void send_fetch(int fd, uint32_t xid, const char *url, size_t len);
 
-/* Sends a call of version 2: a fetch with flags, or any procedure. */
+/* Sends a call of version 2: a fetch with flags, and with fields; or any procedure. */
 void send_get(int fd, uint32_t xid, const char *url, unsigned flags);
+void send_get_with(int fd, uint32_t xid, const char *url, const char *fields);
 void send_call(int fd, uint32_t xid, uint32_t procedure, xdrproc_t encode, void *args);
 
 /* Receives an accepted reply: its accept_stat. */
@@ -112,6 +116,12 @@ struct scene_fetch *await_fetch(const char *url);
 /* Waits for the fetch of a URL, and responds with status 200, field lines, and a body. */
 void origin_responds(const char *url, const char *lines, enum body_form form, const char *bytes,
                      size_t len);
+
+/* The same with a status and a text. */
+void origin_answers(const char *url, unsigned status, const char *lines, const char *body);
+
+/* Waits for the fetch of a URL, and responds with this Location, other lines and a body. */
+void origin_redirects(const char *url, unsigned status, const char *location, const char *lines);
 
 /* Waits for the fetch of a URL, and has it fail. */
 void origin_fails(const char *url, enum fetch_error error, const char *sentence);

@@ -11,6 +11,7 @@ set_up(void)
     static char *items[] = {api, root, two, NULL};
 
     front_options.origin = (struct option_list){.items = items, .count = 3};
+    front_options.max_redirects = 10;
     front_server_start(&(struct scene_options){.capacity_pages = 10}, VICTIMS_NONE);
 }
 
@@ -20,6 +21,7 @@ tear_down(void)
     front_server_stop();
 }
 
+/* Receives a page. */
 static void
 expect_result(int fd, const char *body)
 {
@@ -28,6 +30,21 @@ expect_result(int fd, const char *body)
     receive_page(fd, 1, PROXY_OK, &result);
     ck_assert_uint_eq(result.proxy_fetch_result_u.page.body.body_len, strlen(body));
     ck_assert(memcmp(result.proxy_fetch_result_u.page.body.body_val, body, strlen(body)) == 0);
+    free_page(&result);
+}
+
+/* The same from this URL. */
+static void
+expect_final_url(int fd, const char *url)
+{
+    proxy_fetch_result result;
+    const proxy_url *final_url = &result.proxy_fetch_result_u.page.final_url;
+
+    receive_page(fd, 1, PROXY_OK, &result);
+    ck_assert_msg(
+        span_equal(span_of(final_url->proxy_url_val, final_url->proxy_url_len), span_str(url)),
+        "%.*s", (int)final_url->proxy_url_len, final_url->proxy_url_val);
+    ck_assert_uint_eq(result.proxy_fetch_result_u.page.body.body_len, 4);
     free_page(&result);
 }
 
@@ -94,33 +111,98 @@ START_TEST(other_urls_are_refused)
 }
 END_TEST
 
-/* No client gets the URL of a member. */
-START_TEST(the_final_url_is_one_of_the_clients)
+/* What a member calls its own URLs is the client's. */
+START_TEST(redirects_of_members_stay_in_the_row)
 {
     static const struct {
-        const char *led_to, *final_url;
+        const char *location, *fetched, *final_url;
     } cases[] = {
-        {"http://api.test:81/v2/x", "http://site.test/api/x"},
-        {"http://api.test:81/v2/y?z", "http://site.test/api/y?z"},
-        {"http://api.test:81/v3", "http://site.test/api/x"},
-        {"https://foreign.test/v2", "https://foreign.test/v2"},
+        {"http://api.test:81/v2/y?z", "http://api.test:81/v2/y?z", "http://site.test/api/y?z"},
+        {"//api.test:81/v2/y", "http://api.test:81/v2/y", "http://site.test/api/y"},
+        {"/v2/y", "http://api.test:81/v2/y", "http://site.test/api/y"},
+        {"y", "http://api.test:81/v2/y", "http://site.test/api/y"},
+        {"http://site.test/api/y", "http://api.test:81/v2/y", "http://site.test/api/y"},
+        /* Another row, */
+        {"http://site.test/y", "http://a.test/y", "http://site.test/y"},
+        {"http://TWO.test:80/y", "http://first.test/y", "http://two.test:80/y"},
     };
     int fd = front_connect();
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        proxy_fetch_result result;
-        const proxy_url *final_url = &result.proxy_fetch_result_u.page.final_url;
         struct scene_fetch *fetch;
 
         send_get(fd, 1, "http://site.test/api/x", PROXY_FLAG_NO_STORE);
-        fetch = await_fetch("http://api.test:81/v2/x");
-        snprintf(fetch->url, sizeof(fetch->url), "%s", cases[i].led_to);
-        origin_responds(cases[i].led_to, "", BODY_INLINE, "page", 4);
-        receive_page(fd, 1, PROXY_OK, &result);
-        ck_assert(span_equal(span_of(final_url->proxy_url_val, final_url->proxy_url_len),
-                             span_str(cases[i].final_url)));
-        free_page(&result);
+        origin_redirects("http://api.test:81/v2/x", 302, cases[i].location, "");
+        fetch = await_fetch(cases[i].fetched);
+        ck_assert_uint_ne(fetch->flags & REQUEST_CONFIGURED, 0);
+        origin_answers(cases[i].fetched, 200, "", "page");
+        expect_final_url(fd, cases[i].final_url);
     }
+    close(fd);
+}
+END_TEST
+
+/* It is fetched as what no row serves: not with the permission that a member has. */
+START_TEST(redirects_may_lead_out_of_the_rows)
+{
+    static const char *const urls[] = {"https://foreign.test/v2", "http://api.test:81/v3",
+                                       "http://10.0.0.1/"};
+    int fd = front_connect();
+
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+        struct scene_fetch *fetch;
+
+        send_get(fd, 1, "http://site.test/api/x", PROXY_FLAG_NO_STORE);
+        origin_redirects("http://api.test:81/v2/x", 302, urls[i], "");
+        fetch = await_fetch(urls[i]);
+        ck_assert_uint_eq(fetch->flags & REQUEST_CONFIGURED, 0);
+        ck_assert_ptr_null(fetch->request->route);
+        ck_assert(!request_is_owned(fetch->request));
+        ck_assert_str_eq(fetch->host, "");
+        /* And perhaps back. */
+        origin_redirects(urls[i], 302, "http://site.test/x", "");
+        fetch = await_fetch("http://a.test/x");
+        ck_assert_uint_ne(fetch->flags & REQUEST_CONFIGURED, 0);
+        ck_assert(request_is_owned(fetch->request));
+        origin_answers("http://a.test/x", 200, "", "page");
+        expect_final_url(fd, "http://site.test/x");
+    }
+    close(fd);
+}
+END_TEST
+
+/* What the client had sent to the site is sent to other members of its rows, and to no other. */
+START_TEST(secrets_stay_in_the_row)
+{
+    int fd = front_connect();
+
+    send_get_with(fd, 1, "http://site.test/api/x", "Cookie: a=b\r\n");
+    origin_redirects("http://api.test:81/v2/x", 302, "http://api.test:81/v2/y", "");
+    ck_assert_ptr_nonnull(strstr(await_fetch("http://api.test:81/v2/y")->fields, "Cookie: a=b"));
+    origin_redirects("http://api.test:81/v2/y", 302, "http://site.test/z", "");
+    ck_assert_ptr_nonnull(strstr(await_fetch("http://a.test/z")->fields, "Cookie: a=b"));
+    origin_redirects("http://a.test/z", 302, "http://two.test/", "");
+    ck_assert_ptr_null(strstr(await_fetch("http://first.test/")->fields, "Cookie"));
+    origin_answers("http://first.test/", 200, "", "page");
+    expect_final_url(fd, "http://two.test/");
+    close(fd);
+}
+END_TEST
+
+/* The redirect and what it leads to are each stored under the client's URL. */
+START_TEST(redirects_in_a_row_are_stored)
+{
+    int fd = front_connect();
+
+    send_get(fd, 1, "http://site.test/api/x", 0);
+    origin_redirects("http://api.test:81/v2/x", 301, "y", "");
+    origin_answers("http://api.test:81/v2/y", 200, MAX_AGE, "page");
+    expect_final_url(fd, "http://site.test/api/y");
+    send_get(fd, 1, "http://site.test/api/x", 0);
+    expect_final_url(fd, "http://site.test/api/y");
+    ck_assert_uint_eq(scene.submitted, 2);
+    ck_assert_uint_eq(cache_purge(scene.cache, span_str("http://site.test/api/x")), 1);
+    ck_assert_uint_eq(cache_purge(scene.cache, span_str("http://site.test/api/y")), 1);
     close(fd);
 }
 END_TEST
@@ -171,7 +253,10 @@ unit_suite(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, urls_are_matched_by_the_rows);
     tcase_add_test(tcase, other_urls_are_refused);
-    tcase_add_test(tcase, the_final_url_is_one_of_the_clients);
+    tcase_add_test(tcase, redirects_of_members_stay_in_the_row);
+    tcase_add_test(tcase, redirects_may_lead_out_of_the_rows);
+    tcase_add_test(tcase, secrets_stay_in_the_row);
+    tcase_add_test(tcase, redirects_in_a_row_are_stored);
     tcase_add_test(tcase, a_url_that_is_too_long);
     tcase_add_test(tcase, members_are_tried);
     suite_add_tcase(suite, tcase);
