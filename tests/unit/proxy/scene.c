@@ -268,7 +268,7 @@ scene_is_cancelled(const struct scene_fetch *fetch)
 }
 
 void
-scene_hop_of(struct scene_fetch *fetch, unsigned status, const char *lines)
+scene_response_of(struct scene_fetch *fetch, unsigned status, const char *lines)
 {
     fetch->sink->response(
         fetch->context,
@@ -365,7 +365,7 @@ scene_answer(const char *url, unsigned status, const char *lines, size_t len)
     enum fetch_flow flow;
 
     fetch->sink->begin(fetch->context);
-    scene_hop_of(fetch, status, lines);
+    scene_response_of(fetch, status, lines);
     flow = scene_head(fetch, status, lines, (int64_t)len);
     if (len && flow == FETCH_CONTINUE)
         flow = scene_body(fetch, len);

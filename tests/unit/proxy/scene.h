@@ -112,7 +112,7 @@ bool scene_is_cancelled(const struct scene_fetch *fetch);
 
 /* The response's parts. `lines` are field lines as C strings. scene_response() is that of status
  * 200. */
-void scene_hop_of(struct scene_fetch *fetch, unsigned status, const char *lines);
+void scene_response_of(struct scene_fetch *fetch, unsigned status, const char *lines);
 void scene_response(struct scene_fetch *fetch, const char *lines, bool has_user);
 enum fetch_flow scene_head(struct scene_fetch *fetch, unsigned status, const char *lines,
                            int64_t length);

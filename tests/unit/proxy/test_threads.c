@@ -166,7 +166,7 @@ respond(struct scene_fetch *fetch, uint64_t *draws)
         scene_done(fetch, FETCH_DISPLACED, "displaced");
         return;
     }
-    scene_hop_of(fetch, kind == NOT_FOUND ? 404 : 200, lines);
+    scene_response_of(fetch, kind == NOT_FOUND ? 404 : 200, lines);
     if (kind == FAILS && unit_draw(draws, 2)) {
         scene_done(fetch, FETCH_TIMED_OUT, "late");
         return;

@@ -26,7 +26,7 @@ begin(struct visit *visit, unsigned status, const char *lines, int64_t length)
     visit_url(visit, URL, 1);
     fetch = scene_fetch(NULL);
     fetch->sink->begin(fetch->context);
-    scene_hop_of(fetch, status, lines);
+    scene_response_of(fetch, status, lines);
     ck_assert_int_eq(scene_head(fetch, status, lines, length), FETCH_CONTINUE);
     scene_run();
     return fetch;
@@ -89,7 +89,7 @@ START_TEST(a_body_that_is_not_stored_takes_a_window_of_memory_at_any_size)
     ck_assert(!visit(&v));
     fetch = scene_fetch(URL);
     ck_assert_uint_eq(fetch->flags, REQUEST_STREAMS);
-    scene_hop_of(fetch, response->status, response->lines);
+    scene_response_of(fetch, response->status, response->lines);
     scene_head(fetch, response->status, response->lines,
                response->has_length ? (int64_t)LARGE : -1);
     while (sent < LARGE) {

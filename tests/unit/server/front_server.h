@@ -117,7 +117,7 @@ struct scene_fetch *await_fetch(const char *url);
 void origin_responds(const char *url, const char *lines, enum body_form form, const char *bytes,
                      size_t len);
 
-/* The same with a status and a text. */
+/* The same with a status and a text, as far as it is wanted. */
 void origin_answers(const char *url, unsigned status, const char *lines, const char *body);
 
 /* Waits for the fetch of a URL, and responds with this Location, other lines and a body. */

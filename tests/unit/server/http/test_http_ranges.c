@@ -7,22 +7,6 @@
 
 static struct http_answer answer;
 
-/* A response to the fetch that is under way. */
-static void
-origin_answers(unsigned status, const char *lines, const char *body)
-{
-    struct scene_fetch *fetch = await_fetch(URL);
-    size_t len = strlen(body);
-
-    fetch->sink->begin(fetch->context);
-    fetch->sink->response(
-        fetch->context,
-        &(struct fetch_response){.status = status, .lines = span_str(lines), .waited_us = 1000});
-    if (scene_head(fetch, status, lines, (int64_t)len) == FETCH_CONTINUE && len)
-        (void)fetch->sink->body(fetch->context, body, len);
-    scene_done(fetch, FETCH_OK, "");
-}
-
 START_TEST(conditions_are_evaluated_on_what_is_stored)
 {
     static const struct {
@@ -90,7 +74,7 @@ START_TEST(conditions_of_a_miss_are_the_origins)
         snprintf(request, sizeof(request), REQUEST("GET", "%s"), cases[i].line);
         ck_assert(http_send(fd, request));
         ck_assert_ptr_nonnull(strstr(await_fetch(URL)->fields, cases[i].line));
-        origin_answers(cases[i].status, cases[i].headers, is_200 ? "page" : "");
+        origin_answers(URL, cases[i].status, cases[i].headers, is_200 ? "page" : "");
         ck_assert(http_receive(fd, &answer, false));
         ck_assert_uint_eq(answer.status, cases[i].status);
         ck_assert_str_eq(answer.body, is_200 ? "page" : "");

@@ -459,22 +459,6 @@ START_TEST(no_fetch_begins_behind_a_redirect)
 }
 END_TEST
 
-/* It may be left at its head. */
-static void
-origin_answers_unasked(const char *url, unsigned status)
-{
-    struct scene_fetch *fetch = await_fetch(url);
-    const char *lines = status == 206 ? PART : "";
-
-    fetch->sink->begin(fetch->context);
-    scene_hop_of(fetch, status, lines);
-    if (scene_head(fetch, status, lines, status == 206 ? 4 : 0) == FETCH_CONTINUE &&
-        (status == 304 || scene_body(fetch, 4) == FETCH_CONTINUE))
-        scene_done(fetch, FETCH_OK, "");
-    else
-        scene_done(fetch, FETCH_INTERNAL, "aborted");
-}
-
 /* To no request of this client. */
 START_TEST(what_was_not_asked_for_is_refused)
 {
@@ -485,14 +469,14 @@ START_TEST(what_was_not_asked_for_is_refused)
         send_get(fd, 1, A, 0);
         if (i / 2)
             origin_redirects(A, 302, B, "");
-        origin_answers_unasked(i / 2 ? B : A, i % 2 ? 304 : 206);
+        origin_answers(i / 2 ? B : A, i % 2 ? 304 : 206, i % 2 ? "" : PART, i % 2 ? "" : "part");
         expect_refused(fd, 1, PROXY_ORIGIN_BROKE);
         scene.now_us += ORIGIN_FILL_BRIEF_US;
     }
     expect_metric("requests{outcome=\"failure\"}", 4);
     expect_metric("requests{outcome=\"miss\"}", 0);
     send_fetch(fd, 2, A, strlen(A));
-    origin_answers_unasked(A, 206);
+    origin_answers(A, 206, PART, "part");
     ck_assert_int_eq(receive_status(fd, 2), SYSTEM_ERR);
     for (unsigned i = 0; i < 2; i++) {
         send_get_with(fd, 3, A, i ? "If-None-Match: \"a\"\r\n" : "Range: bytes=0-3\r\n");
@@ -515,7 +499,7 @@ begin_redirect(const char *url, unsigned status, const char *lines)
     struct scene_fetch *fetch = await_fetch(url);
 
     fetch->sink->begin(fetch->context);
-    scene_hop_of(fetch, status, lines);
+    scene_response_of(fetch, status, lines);
     ck_assert_int_eq(scene_head(fetch, status, lines, -1), FETCH_CONTINUE);
     ck_assert_int_eq(scene_body(fetch, 10), FETCH_CONTINUE);
     return fetch;
