@@ -56,6 +56,18 @@ expect_page(int fd, uint32_t xid, proxy_source source, const char *url, const ch
     free_page(&result);
 }
 
+/* "page", from wherever. */
+static void
+expect_this_page(int fd, uint32_t xid)
+{
+    proxy_fetch_result result;
+
+    receive_page(fd, xid, PROXY_OK, &result);
+    ck_assert(is(result.proxy_fetch_result_u.page.body.body_val,
+                 result.proxy_fetch_result_u.page.body.body_len, "page"));
+    free_page(&result);
+}
+
 static void
 expect_page_1(int fd, uint32_t xid, const char *body)
 {
@@ -763,16 +775,17 @@ END_TEST
 START_TEST(requests_that_wait_share_all_fetches)
 {
     int first = front_connect(), second = front_connect_tcp();
+    const struct cache_fill *fill;
 
     send_get(first, 1, A, 0);
     await_fetch(A);
     AWAIT_ONE_MORE(send_fetch(second, 2, A, strlen(A)));
     origin_redirects(A, 302, B, "");
-    AWAIT(scene_metric("origin_fetches{result=\"ok\"}") == 1 && scene_find(B));
-    usleep(20000);
+    fill = await_fetch(B)->given_context;
+    AWAIT(atomic_load(&fill->waiter_count) == 2);
     origin_answers(B, 200, MAX_AGE, "page");
     expect_page_1(second, 2, "page");
-    receive_page(first, 1, PROXY_OK, &(proxy_fetch_result){0});
+    expect_this_page(first, 1);
     ck_assert_uint_eq(scene.submitted, 2);
     close(first);
     close(second);
@@ -844,17 +857,6 @@ answer_way(const struct step *way, size_t steps, uint64_t calls)
         else
             origin_answers(way[i].url, 200, "", "page");
     }
-}
-
-static void
-expect_this_page(int fd, uint32_t xid)
-{
-    proxy_fetch_result result;
-
-    receive_page(fd, xid, PROXY_OK, &result);
-    ck_assert(is(result.proxy_fetch_result_u.page.body.body_val,
-                 result.proxy_fetch_result_u.page.body.body_len, "page"));
-    free_page(&result);
 }
 
 /* They may be at different places of the way, which one object is for. */
