@@ -248,14 +248,15 @@ set_outcome(struct exchange *x)
     }
 }
 
-/* May it have the response of another request, for which it has waited, without a validation? */
+/* May it have the response of another request, for which it has waited, without a validation? One
+ * that is used because the origin fails has expired for all. */
 static bool
-is_fresh_to(const struct exchange *x)
+is_fresh_to(const struct exchange *x, unsigned events)
 {
     const struct object_waiter *waiter = &x->waiter.base;
 
-    return waiter->leader || waiter->outcome == CACHE_FELL_BACK ||
-           !(waiter->object->notes & staleness_notes(x->request));
+    return waiter->leader || !(waiter->object->notes & staleness_notes(x->request)) ||
+           (events & WAITER_END && waiter->outcome == CACHE_FELL_BACK);
 }
 
 /* May it have that response, as far as it is a user's? */
@@ -334,8 +335,8 @@ take_events(struct exchange *x)
             x->alone = why_alone(x);
         look_up_again(x);
     } else if (x->stage == EXCHANGE_WAITS &&
-               (!is_fresh_to(x) || !is_for_user(x) || !is_near(x, events))) {
-        if (!x->alone && is_fresh_to(x))
+               (!is_fresh_to(x, events) || !is_for_user(x) || !is_near(x, events))) {
+        if (!x->alone && is_fresh_to(x, events))
             x->alone = is_for_user(x) ? HTTP_REASON_REQUEST_RANGE : HTTP_REASON_REQUEST_USER;
         if (events & WAITER_LAST || leave_to_look_up(x))
             look_up_again(x);
