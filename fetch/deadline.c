@@ -35,6 +35,7 @@ find_transfer_deadline(const struct fetch *fetch, const char **what)
         return fetch->transfer.last_byte_us + config->stall_timeout_us;
     case TRANSFER_BODY:
     case TRANSFER_COMPLETE:
+    case TRANSFER_ENDED:
         break;
     }
     *what = "waiting for more of the body";

@@ -242,6 +242,7 @@ static void
 dismantle(struct fetcher *fetcher)
 {
     resolver_destroy(fetcher->loop.resolver);
+    handles_free(&fetcher->loop.handles);
     curl_multi_cleanup(fetcher->loop.multi);
     connections_free(&fetcher->loop.connections);
     poller_free(&fetcher->loop.poller);

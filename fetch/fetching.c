@@ -231,6 +231,7 @@ fetching_init(struct fetch_loop *loop)
         .settings = &loop->settings,
         .multi = loop->multi,
         .connections = &loop->connections,
+        .handles = &loop->handles,
         .poller = &loop->poller,
         .turn = &loop->turn,
         .received = &loop->received,

@@ -83,6 +83,7 @@ struct fetch_loop {
     uint64_t turn;            /* the number of this one */
     struct poller poller;
     struct connections connections;
+    struct handles handles;
     struct queue *queue;
     struct timers timers;
     struct resolver *resolver;

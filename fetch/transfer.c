@@ -514,7 +514,10 @@ transfer_clear(struct transfer *t)
 {
     if (t->easy) {
         curl_multi_remove_handle(t->place->multi, t->easy); /* harmless before it was added */
-        curl_easy_cleanup(t->easy);
+        if (t->stage == TRANSFER_ENDED && transfer_is_plain(t))
+            handles_give_back(t->place->handles, t->easy);
+        else
+            curl_easy_cleanup(t->easy);
     }
     if (t->lease.pool)
         pool_end_lease(&t->place->connections->pools, &t->lease);

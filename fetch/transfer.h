@@ -13,6 +13,7 @@
 #include "fetch/answer.h"
 #include "fetch/body.h"
 #include "fetch/connections.h"
+#include "fetch/handles.h"
 #include "fetch/headers.h"
 #include "fetch/origin_route.h"
 #include "fetch/poller.h"
@@ -40,6 +41,7 @@ const char *sentence_refuse(char *sentence, size_t size, const struct address_po
  * SENDING -end of its body-> ASKED; SENDING, ASKED -the kept connection is dead-> CONNECTING
  * SENDING, ASKED -status line-> ANSWERING -end of the head-> BODY
  * BODY -the answer is complete, and its request is not-> COMPLETE
+ * BODY -libcurl is done, and all is well-> ENDED
  */
 enum transfer_stage {
     TRANSFER_CONNECTING, /* TCP, TLS, a proxy's tunnel */
@@ -49,6 +51,7 @@ enum transfer_stage {
     TRANSFER_BODY,
     TRANSFER_COMPLETE, /* it has ended, although libcurl goes on */
     TRANSFER_UNCLEAN,  /* it has ended before its request began: transfer_restart() */
+    TRANSFER_ENDED,    /* well */
 };
 
 /*
@@ -85,6 +88,7 @@ struct transfer_place {
     const struct settings *settings;
     CURLM *multi;
     struct connections *connections;
+    struct handles *handles;
     struct poller *poller;      /* that drives the multi handle; NULL: none does */
     const uint64_t *turn;       /* the number of the loop's turn */
     _Atomic uint64_t *received; /* counts bytes of bodies from the network */
@@ -117,7 +121,8 @@ struct transfer {
     const struct route *route;
     struct span fields; /* of the request, as they are sent */
     enum transfer_stage stage;
-    int64_t asked_us; /* when the request was given to a connection; 0: it has not been */
+    unsigned asked;   /* how often the request was given to a connection: libcurl repeats it */
+    int64_t asked_us; /* when it was, last */
     int64_t last_byte_us;
 
     struct resolved *addresses; /* owned: where it may connect */
@@ -154,6 +159,12 @@ struct transfer {
 /* Begins one. False if there is no memory; the transfer is then as before. */
 bool transfer_start(struct transfer *transfer, const struct transfer_place *place,
                     struct consumer *consumer, const struct transfer_order *order);
+
+/*
+ * Does its handle serve others (handles.h)? That of a plain GET does, unless the request was
+ * repeated: libcurl counts that in the handle, and gives up at the fifth time.
+ */
+bool transfer_is_plain(const struct transfer *transfer);
 
 /*
  * After the end of a transfer with REQUEST_CONNECT_ONLY: a descriptor for its connection, which

@@ -145,6 +145,8 @@ transfer_evaluate(struct transfer *t, CURLcode code)
             transfer_fail(t, FETCH_ORIGIN_BROKE, "the answer of %s is broken: %s", t->target->host,
                           lack);
         check_tls_end(t);
+        if (!t->error)
+            t->stage = TRANSFER_ENDED;
         return t->error;
     }
     if (code == CURLE_RECV_ERROR && answer_has_head(t->answer))

@@ -51,7 +51,7 @@ give_none(struct transfer *t, enum fetch_error why, const char *format, ...)
 static bool
 may_begin(struct transfer *t)
 {
-    if (!t->asked_us || request_may_repeat(t->request))
+    if (!t->asked || request_may_repeat(t->request))
         return true;
     transfer_fail(t, FETCH_ORIGIN_BROKE,
                   "%s closed the connection before it answered; the request is not sent again",
@@ -118,6 +118,7 @@ transfer_on_request(void *context, char *to, char *from, int to_port, int from_p
     }
     transfer_enter(t, t->upload.stage == UPLOAD_COMPLETE ? TRANSFER_ASKED : TRANSFER_SENDING);
     t->asked_us = t->last_byte_us;
+    t->asked++;
     return CURL_PREREQFUNC_OK;
 }
 
@@ -266,10 +267,11 @@ choose_pool(struct transfer *t, const struct route *route)
                        route->proxied && !t->target->https ? "" : t->target->origin, t->wish);
 }
 
+/* What is the same for all transfers of a fetcher. */
 static CURLcode
-set_connection(struct transfer *t, CURL *easy, const struct route *route)
+set_constants(CURL *easy, const struct transfer_place *place)
 {
-    const struct fetch_config *config = &t->settings->config;
+    const struct fetch_config *config = &place->settings->config;
     long connect_ms = (long)(config->connect_timeout_us / 1000);
 
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
@@ -277,30 +279,61 @@ set_connection(struct transfer *t, CURL *easy, const struct route *route)
     SET(CURLOPT_FOLLOWLOCATION, 0L);
     SET(CURLOPT_NOSIGNAL, 1L);
     SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
-    SET(CURLOPT_HTTP_VERSION,
-        t->wish == POOL_SHARED ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
     /* No CURLOPT_PIPEWAIT: a connection that hangs would hold up all that wait to share it. */
     SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     SET(CURLOPT_CONNECTTIMEOUT_MS, connect_ms > 0 ? connect_ms : 1L);
     SET(CURLOPT_DNS_CACHE_TIMEOUT, connect_ms / 1000 + PIN_SPARE_S);
-    /* Empty is off; unset would be the environment's. */
-    SET(CURLOPT_PROXY, route->proxied ? config->upstream_proxy : "");
     SET(CURLOPT_NOPROXY, "");
     SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    if (t->pins)
-        SET(CURLOPT_RESOLVE, t->pins);
-    if (t->connect_to)
-        SET(CURLOPT_CONNECT_TO, t->connect_to);
-    SET(CURLOPT_SHARE, pool_share(t->lease.pool));
     SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
-    SET(CURLOPT_OPENSOCKETDATA, t);
     SET(CURLOPT_CLOSESOCKETFUNCTION, connections_on_close);
-    SET(CURLOPT_CLOSESOCKETDATA, t->place->connections);
+    SET(CURLOPT_CLOSESOCKETDATA, place->connections);
     SET(CURLOPT_RESOLVER_START_FUNCTION, begin_lookup);
-    SET(CURLOPT_RESOLVER_START_DATA, t);
     SET(CURLOPT_PREREQFUNCTION, transfer_on_request);
+    /* The body comes as it was sent; transfer_on_body() checks the end of a chunked one. */
+    SET(CURLOPT_HTTP_CONTENT_DECODING, 0L);
+    SET(CURLOPT_HTTP_TRANSFER_DECODING, 0L);
+    SET(CURLOPT_HTTP09_ALLOWED, 0L);
+    SET(CURLOPT_BUFFERSIZE, RECEIVE_BUFFER);
+    SET(CURLOPT_HEADERFUNCTION, transfer_on_header);
+    SET(CURLOPT_WRITEFUNCTION, transfer_on_body);
+    SET(CURLOPT_DEBUGFUNCTION, transfer_on_debug);
+    return set_authorities(easy, place->settings);
+}
+
+bool
+transfer_is_plain(const struct transfer *t)
+{
+    return t->request->method == HTTP_GET && !request_has_body(t->request) &&
+           !(t->request->flags & (REQUEST_CONNECT_ONLY | REQUEST_WHOLE_SERVER)) &&
+           t->wish != POOL_NEW && t->asked <= 1;
+}
+
+static CURL *
+make_handle(const struct transfer_place *place)
+{
+    CURL *easy = curl_easy_init();
+
+    if (!easy || set_constants(easy, place) == CURLE_OK)
+        return easy;
+    curl_easy_cleanup(easy);
+    return NULL;
+}
+
+static CURLcode
+set_connection(struct transfer *t, CURL *easy, const struct route *route)
+{
+    SET(CURLOPT_HTTP_VERSION,
+        t->wish == POOL_SHARED ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
+    /* Empty is off; unset would be the environment's. */
+    SET(CURLOPT_PROXY, route->proxied ? t->settings->config.upstream_proxy : "");
+    SET(CURLOPT_RESOLVE, t->pins);
+    SET(CURLOPT_CONNECT_TO, t->connect_to);
+    SET(CURLOPT_SHARE, pool_share(t->lease.pool));
+    SET(CURLOPT_OPENSOCKETDATA, t);
+    SET(CURLOPT_RESOLVER_START_DATA, t);
     SET(CURLOPT_PREREQDATA, t);
-    return set_authorities(easy, t->settings);
+    return CURLE_OK;
 }
 
 static CURLcode
@@ -321,10 +354,9 @@ set_method(struct transfer *t, CURL *easy)
     char name[METHOD_MAX + 1];
     struct span method = t->request->method_name;
 
-    if (t->wish == POOL_NEW)
-        SET(CURLOPT_FRESH_CONNECT, 1L);
-    if (t->wish == POOL_NEW && !(t->request->flags & REQUEST_CONNECT_ONLY))
-        SET(CURLOPT_FORBID_REUSE, 1L);
+    SET(CURLOPT_FRESH_CONNECT, t->wish == POOL_NEW ? 1L : 0L);
+    SET(CURLOPT_FORBID_REUSE,
+        t->wish == POOL_NEW && !(t->request->flags & REQUEST_CONNECT_ONLY) ? 1L : 0L);
     if (t->request->method == HTTP_HEAD) {
         SET(CURLOPT_NOBODY, 1L);
         return CURLE_OK;
@@ -338,16 +370,6 @@ set_method(struct transfer *t, CURL *easy)
     }
     snprintf(name, sizeof(name), "%.*s", (int)method.len, method.ptr);
     SET(CURLOPT_CUSTOMREQUEST, method.len ? name : "GET");
-    return CURLE_OK;
-}
-
-/* The body comes as it was sent. */
-static CURLcode
-set_codings(CURL *easy)
-{
-    SET(CURLOPT_HTTP_CONTENT_DECODING, 0L);
-    /* libcurl finds the end of a chunked message; transfer_on_body() checks it. */
-    SET(CURLOPT_HTTP_TRANSFER_DECODING, 0L);
     return CURLE_OK;
 }
 
@@ -379,25 +401,17 @@ set_request(struct transfer *t, CURL *easy, const struct route *route)
     CURLcode code = set_method(t, easy);
 
     if (!code)
-        code = set_codings(easy);
-    if (!code)
         code = set_target(t, easy, route);
     if (code)
         return code;
     SET(CURLOPT_CURLU, t->target->url);
-    SET(CURLOPT_HTTP09_ALLOWED, 0L);
     if (t->request->flags & REQUEST_CONNECT_ONLY) {
         SET(CURLOPT_CONNECT_ONLY, 1L);
         SET(CURLOPT_HTTPPROXYTUNNEL, 1L); /* where there is an upstream proxy */
     }
-    if (t->headers)
-        SET(CURLOPT_HTTPHEADER, t->headers);
-    SET(CURLOPT_BUFFERSIZE, RECEIVE_BUFFER);
-    SET(CURLOPT_HEADERFUNCTION, transfer_on_header);
+    SET(CURLOPT_HTTPHEADER, t->headers);
     SET(CURLOPT_HEADERDATA, t);
-    SET(CURLOPT_WRITEFUNCTION, transfer_on_body);
     SET(CURLOPT_WRITEDATA, t);
-    SET(CURLOPT_DEBUGFUNCTION, transfer_on_debug);
     SET(CURLOPT_DEBUGDATA, t);
     SET(CURLOPT_VERBOSE, 1L);
     SET(CURLOPT_ERRORBUFFER, t->error_text);
@@ -438,7 +452,9 @@ transfer_start(struct transfer *t, const struct transfer_place *place, struct co
     t->wish = wish_of(t);
     upload_init(&t->upload, &request->body, supply, consumer);
     buf_init(&t->lines, place->settings->config.max_headers);
-    t->easy = curl_easy_init();
+    t->easy = transfer_is_plain(t) ? handles_take(place->handles) : NULL;
+    if (!t->easy)
+        t->easy = make_handle(place);
     if (!t->easy || !choose_pool(t, route) ||
         !headers_to_list(request, &order->fields, &t->headers) ||
         (!is_literal(route) && !pin(t, route)) ||

@@ -22,6 +22,7 @@ struct trial {
     _Atomic uint64_t received;
     uint64_t turn;
     struct connections connections;
+    struct handles handles;
     char url[64];
     unsigned status;
     size_t body_len;
@@ -62,6 +63,15 @@ take_change(struct consumer *consumer, enum transfer_change change)
     trial->pauses++;
 }
 
+static void
+trial_transfer(struct trial *trial)
+{
+    ck_assert(transfer_start(&trial->transfer, &trial->place, &trial->consumer,
+                             &(struct transfer_order){.target = &trial->target,
+                                                      .route = &trial->route,
+                                                      .addresses = trial->resolved}));
+}
+
 /* Begins one to a name that stands for `address`, whatever the policy thought of it earlier. */
 static void
 trial_start(struct trial *trial, const char *address, uint16_t port,
@@ -83,6 +93,7 @@ trial_start(struct trial *trial, const char *address, uint16_t port,
         .received = &trial->received,
         .turn = &trial->turn,
         .connections = &trial->connections,
+        .handles = &trial->handles,
         .changed = take_change,
     };
     connections_init(&trial->connections, 1, 1);
@@ -93,10 +104,7 @@ trial_start(struct trial *trial, const char *address, uint16_t port,
     ck_assert_int_eq(target_parse(&trial->target, span_str(trial->url), why, sizeof(why)),
                      FETCH_OK);
     ck_assert(address_parse(address, port, &trial->resolved->list[0]));
-    ck_assert(transfer_start(&trial->transfer, &trial->place, &trial->consumer,
-                             &(struct transfer_order){.target = &trial->target,
-                                                      .route = &trial->route,
-                                                      .addresses = trial->resolved}));
+    trial_transfer(trial);
 }
 
 /* Until libcurl is done or the transfer has paused. NULL for the latter. */
@@ -126,6 +134,9 @@ trial_end(struct trial *trial, CURLcode code)
         ck_assert_uint_eq(trial->status, 200);
     transfer_clear(&trial->transfer);
     transfer_clear(&trial->transfer);
+    /* The handle is kept for other transfers if all went well. */
+    ck_assert_uint_eq(trial->handles.count, error ? 0 : 1);
+    handles_free(&trial->handles);
     curl_multi_cleanup(trial->multi);
     connections_free(&trial->connections);
     target_free(&trial->target);
@@ -174,6 +185,43 @@ START_TEST(the_socket_address_is_checked)
 }
 END_TEST
 
+START_TEST(a_handle_serves_another_transfer)
+{
+    static const struct line script[] = {
+        {.path = "/", .bytes = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"},
+        {.path = NULL},
+    };
+    struct origin *origin = origin_start(script);
+    struct address_policy *open = address_policy_create();
+    struct trial trial;
+    CURL *handle;
+    char why[128];
+
+    ck_assert(address_policy_allow(open, "127.0.0.0/8", why, sizeof(why)));
+    trial_start(&trial, "127.0.0.1", origin->port, open, false, "pinned.test");
+    handle = trial.transfer.easy;
+    for (unsigned i = 0; i < 3; i++) {
+        CURLMsg *message = trial_run(&trial);
+
+        ck_assert_int_eq(transfer_evaluate(&trial.transfer, message->data.result), FETCH_OK);
+        transfer_clear(&trial.transfer);
+        ck_assert_uint_eq(trial.handles.count, 1);
+        trial.status = 0;
+        trial_transfer(&trial);
+        ck_assert_ptr_eq(trial.transfer.easy, handle);
+        ck_assert_uint_eq(trial.handles.count, 0);
+    }
+    ck_assert_int_eq(trial_end(&trial, trial_run(&trial)->data.result), FETCH_OK);
+    /* One with another method has a handle of its own, which is not kept. */
+    trial_start(&trial, "127.0.0.1", origin->port, open, false, "pinned.test");
+    trial.request.method = HTTP_OPTIONS;
+    ck_assert(!transfer_is_plain(&trial.transfer));
+    ck_assert_int_eq(trial_end(&trial, CURLE_COULDNT_CONNECT), FETCH_CONNECT_FAILED);
+    address_policy_destroy(open);
+    origin_stop(origin);
+}
+END_TEST
+
 static enum fetch_supply
 supply_two(void *context, void *buffer, size_t size, size_t *len)
 {
@@ -201,7 +249,7 @@ START_TEST(a_write_is_not_begun_twice)
     upload_init(&trial.transfer.upload, &trial.request.body, supply_two, NULL);
     ck_assert_int_eq(upload_read(&trial.transfer.upload, piece, sizeof(piece), &len),
                      _i ? UPLOAD_PIECE : UPLOAD_ENDED);
-    trial.transfer.asked_us = 1;
+    trial.transfer.asked = 1;
     trial.transfer.stage = TRANSFER_ASKED;
     ck_assert_int_eq(transfer_on_request(&trial.transfer, none, none, 0, 0), CURL_PREREQFUNC_ABORT);
     /* The other one is turned away for its connection only, which no one has opened. */
@@ -316,6 +364,7 @@ unit_suite(void)
 
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, the_socket_address_is_checked);
+    tcase_add_test(tc, a_handle_serves_another_transfer);
     tcase_add_loop_test(tc, a_write_is_not_begun_twice, 0, 3);
     tcase_add_test(tc, libcurl_resolves_nothing);
     tcase_add_test(tc, given_up_during_a_pause);

@@ -223,6 +223,7 @@ walk_transfer(void *context)
     static const uint64_t turn;
     struct parts *parts = context;
     struct connections connections;
+    struct handles handles = {0};
     const struct request asked = {0};
     struct consumer consumer = {.request = &asked,
                                 .sink = {.head = never_head, .body = never_body}};
@@ -231,6 +232,7 @@ walk_transfer(void *context)
                                          .received = &received,
                                          .turn = &turn,
                                          .connections = &connections,
+                                         .handles = &handles,
                                          .changed = never_change};
     const struct transfer_order order = {.target = &parts->target,
                                          .route = &parts->route,
