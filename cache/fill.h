@@ -37,8 +37,9 @@ struct object_waiter {
                                                      block nor call the cache. Called once for each
                                                      call of object_waiter_take() that is due */
     bool streams; /* gets HEAD and MORE; otherwise only the last event, */
-    bool (*wants_head)(const struct object *object); /* and HEAD of such an object; NULL: of none.
-                                                        Any thread, under a lock of the cache */
+    bool (*wants_head)(const struct object *object); /* and HEAD of such an object, by its head
+                                                        alone; NULL: of none. Any thread, under a
+                                                        lock of the cache */
 
     /* The waiter's thread reads these, from the lookup on. */
     bool leader;           /* its lookup began the fill */
@@ -62,7 +63,6 @@ struct object_waiter {
     struct cache_fill *fill;   /* while it is listed there */
     uint32_t hash;             /* constant */
     struct object *given;      /* a reference: becomes `object` when the events are taken */
-    bool has_object;           /* it was given one */
     _Atomic unsigned events;   /* not taken yet */
     _Atomic unsigned unstored; /* object_waiter_unstored() */
     _Atomic uint64_t taken;    /* as reported; written by the waiter's thread */

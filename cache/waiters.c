@@ -73,7 +73,6 @@ static void
 give_object(struct object_waiter *waiter, struct object *object)
 {
     waiter->given = object_retain(object);
-    waiter->has_object = true;
 }
 
 static void
@@ -106,7 +105,6 @@ waiters_add(struct cache_fill *fill, struct object_waiter *waiter, bool leader)
     waiter->fill = fill;
     waiter->hash = fill->hash;
     waiter->given = NULL;
-    waiter->has_object = false;
     atomic_init(&waiter->events, 0);
     atomic_init(&waiter->taken, 0);
     waiter->cache = fill->cache;
@@ -222,7 +220,8 @@ waiters_end(struct cache_fill *fill, struct object *object, enum cache_outcome o
             waiter->victims = *victims;
             *victims = (struct cache_victims){0};
         }
-        if (!waiter->has_object)
+        /* Otherwise it has it from the head on. */
+        if (!gets_head(waiter, object))
             give_object(waiter, object);
         notify(waiter, WAITER_END);
     }

@@ -140,7 +140,7 @@ struct exchange {
     enum exchange_evaluated evaluated;
     enum http_forwarded forwarded; /* why the origin was asked for it (RFC 9211 section 2.2); also
                                       of a failure */
-    enum http_reason stale; /* of OUTCOME_STALE without a wait; exchange_reason() */
+    enum http_reason stale;        /* of OUTCOME_STALE without a wait; exchange_reason() */
     unsigned origin_status; /* of the origin's response, if the object is an earlier one; or 0 */
     /* Once it is complete: */
     size_t evicted;                      /* for the object; 0 for all but OUTCOME_MISS */

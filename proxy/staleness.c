@@ -54,8 +54,7 @@ staleness_permits(const struct proxy *proxy, const struct object *object,
 {
     struct http_storing storing;
     int64_t permitted_us = 0;
-    int64_t lifetime_us =
-        object->notes & staleness_notes(request) ? 0 : object_lifetime(object);
+    int64_t lifetime_us = object->notes & staleness_notes(request) ? 0 : object_lifetime(object);
 
     if (lifetime_us == INT64_MAX || (is_hit(why) && is_too_old(proxy, object, now_us)))
         return false;

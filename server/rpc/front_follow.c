@@ -27,9 +27,9 @@
 
 /* The way of a request over its redirects. */
 struct front_way {
-    struct buf first;  /* the client's URL */
-    struct buf url;    /* where the last redirect leads; empty before that */
-    struct buf fields; /* the client's own, as they are sent there */
+    struct buf first;                    /* the client's URL */
+    struct buf url;                      /* where the last redirect leads; empty before that */
+    struct buf fields;                   /* the client's own, as they are sent there */
     uint64_t visited[MAX_REDIRECTS + 1]; /* hashes of URLs that were fetched, one a redirect; 0 of
                                             what another request may have fetched from anywhere */
     unsigned redirects, restarts;
@@ -291,16 +291,17 @@ go_on(struct front_exchange *front)
     exchange->front = ended.front;
     exchange->worker = ended.worker;
     /* Unless the client bypasses the cache the front has, to find where it is. */
-    exchange->before = ended.outcome == OUTCOME_BYPASS && front->way->restarts ? OUTCOME_COALESCED
-                                                                               : ended.outcome;
+    exchange->before =
+        ended.outcome == OUTCOME_BYPASS && front->way->restarts ? OUTCOME_COALESCED : ended.outcome;
     exchange->request = &front->request;
     exchange->as_of_us = proxy_now_us(ended.proxy);
     return start(front);
 }
 
 /*
- * Runs exchanges until one waits, or one that is answered has ended, by the first of these functions
- * and then by go_on(). True: it has ended, and the request may be gone unless the procedure runs.
+ * Runs exchanges until one waits, or one that is answered has ended, by the first of these
+ * functions and then by go_on(). True: it has ended, and the request may be gone unless the
+ * procedure runs.
  */
 static bool
 run_exchanges(struct front_exchange *front, bool (*begin)(struct front_exchange *front))
@@ -487,8 +488,8 @@ has_scheme(struct span reference)
 {
     size_t len = 0;
 
-    while (len < reference.len && (isalnum((unsigned char)reference.ptr[len]) ||
-                                   memchr("+-.", reference.ptr[len], 3)))
+    while (len < reference.len &&
+           (isalnum((unsigned char)reference.ptr[len]) || memchr("+-.", reference.ptr[len], 3)))
         len++;
     return len && len < reference.len && isalpha((unsigned char)reference.ptr[0]) &&
            reference.ptr[len] == ':';

@@ -18,8 +18,7 @@ request_lookup_variant(struct requester *request, struct cache *cache, const cha
     const struct object_waiter set = request->waiter;
 
     *request = (struct requester){
-        .waiter = {
-            .notify = count_notify, .streams = set.streams, .wants_head = set.wants_head}};
+        .waiter = {.notify = count_notify, .streams = set.streams, .wants_head = set.wants_head}};
     with.waiter = &request->waiter;
     if (with.fill_size == 0)
         with.fill_size = sizeof(struct cache_fill);

@@ -91,10 +91,10 @@ START_TEST(one_that_does_not_stream_may_want_the_head)
 
     request_lookup(&request, cache, "a", 0, false);
     fill = request.found.fill;
-    ck_assert_int_eq(cache_fill_head(fill, &(struct object_head){.status = _i ? 301 : 200,
-                                                                 .length = -1,
-                                                                 .max_length = 100}),
-                     0);
+    ck_assert_int_eq(
+        cache_fill_head(
+            fill, &(struct object_head){.status = _i ? 301 : 200, .length = -1, .max_length = 100}),
+        0);
     ck_assert_uint_eq(request_take(&request), head);
     fill_letters(fill, 50);
     request_lookup(&late, cache, "a", 0, false);

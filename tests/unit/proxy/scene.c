@@ -287,10 +287,9 @@ scene_response(struct scene_fetch *fetch, const char *lines, bool has_user)
 enum fetch_flow
 scene_head(struct scene_fetch *fetch, unsigned status, const char *lines, int64_t length)
 {
-    return fetch->sink->head(
-        fetch->context,
-        &(struct fetch_head){
-            .status = status, .headers = span_str(lines), .content_length = length});
+    return fetch->sink->head(fetch->context, &(struct fetch_head){.status = status,
+                                                                  .headers = span_str(lines),
+                                                                  .content_length = length});
 }
 
 /* The body repeats after that many bytes, which are comparable with memcmp() from any of them. */

@@ -113,8 +113,8 @@ head(struct exchange *exchange)
     /* What a front need not search the field lines for. */
     ck_assert_uint_eq(exchange->object->notes & HTTP_KNOWN_OF_FIELDS,
                       http_known_fields(object_fields(exchange->object)));
-    snprintf(visit->redirect, sizeof(visit->redirect), "%.*s",
-             (int)exchange_redirect(exchange).len, exchange_redirect(exchange).ptr);
+    snprintf(visit->redirect, sizeof(visit->redirect), "%.*s", (int)exchange_redirect(exchange).len,
+             exchange_redirect(exchange).ptr);
     if (visit->cancels_in_head && visit_cancel(visit))
         return;
     read_body(visit);

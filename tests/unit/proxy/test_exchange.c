@@ -157,8 +157,7 @@ START_TEST(a_bypass_neither_looks_up_nor_stores_nor_joins)
     ck_assert(!visit(&by_fields));
     ck_assert(!visit(&by_flag));
     ck_assert_uint_eq(scene_fetches(), 3);
-    ck_assert_str_eq(TAILQ_NEXT(scene_fetch(URL), link)->fields,
-                     SCENE_RPC_FIELDS "X-A: b\r\n");
+    ck_assert_str_eq(TAILQ_NEXT(scene_fetch(URL), link)->fields, SCENE_RPC_FIELDS "X-A: b\r\n");
     /* The bypasses' responses: the one with fields is private, which proves nothing for others. */
     scene_respond(URL, "", 10);
     scene_respond(URL, "Set-Cookie: a=b\r\n", 20);
@@ -236,11 +235,10 @@ START_TEST(a_response_with_two_framings_is_shared_and_not_stored)
     visit_url(&second, URL, 2);
     fetch = scene_fetch(URL);
     scene_response(fetch, "", false);
-    fetch->sink->head(fetch->context,
-                      &(struct fetch_head){.status = 200,
-                                           .headers = span_str("A: b\r\n"),
-                                           .content_length = -1,
-                                           .no_store = true});
+    fetch->sink->head(fetch->context, &(struct fetch_head){.status = 200,
+                                                           .headers = span_str("A: b\r\n"),
+                                                           .content_length = -1,
+                                                           .no_store = true});
     scene_done(fetch, FETCH_OK, "");
     scene_run();
     expect_body(&first, OUTCOME_MISS, 0);

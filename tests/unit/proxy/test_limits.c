@@ -106,6 +106,30 @@ START_TEST(a_fetch_after_a_wait_is_charged_to_the_rate_and_not_refused)
 }
 END_TEST
 
+/* A request that is redirected is one to its client: `_i`, only a redirect that was a hit has cost
+ * nothing. */
+START_TEST(a_fetch_behind_a_redirect_is_charged_to_the_rate_and_not_refused)
+{
+    struct visit v = {.url = URL, .bounded = true, .before = _i ? OUTCOME_HIT : OUTCOME_MISS};
+    struct client *client;
+
+    scene_begin(&defaults);
+    client = limited();
+    v.client = client;
+    ck_assert_int_eq(client_take_fetch(client, scene.now_us), 0);
+    ck_assert_int_eq(visit(&v), _i);
+    if (_i) {
+        expect_failure(&v, FAILURE_OVERLOADED, "the rate of fetches for this client");
+    } else {
+        scene_respond(URL, "", 5);
+        expect_body(&v, OUTCOME_MISS, 5);
+        ck_assert_int_eq(client_take_fetch(client, scene.now_us), 2 * SECOND);
+    }
+    scene_end();
+    client_release(&client);
+}
+END_TEST
+
 /* Requests of client 1, for URLs of their own, until one is refused; they are all ended. */
 static struct visit *
 fill_up(struct visit *refused, const char *format, size_t *count)
@@ -213,6 +237,8 @@ unit_suite(void)
 
     tcase_add_test(cases, the_rate_bounds_fetches_and_nothing_else);
     tcase_add_test(cases, a_fetch_after_a_wait_is_charged_to_the_rate_and_not_refused);
+    tcase_add_loop_test(cases, a_fetch_behind_a_redirect_is_charged_to_the_rate_and_not_refused, 0,
+                        2);
     tcase_add_test(cases, requests_that_wait_are_bounded_for_each_client);
     tcase_add_test(cases, a_stream_that_may_not_wait_is_refused_though_the_head_is_there);
     tcase_add_test(cases, without_memory_for_waiting_nothing_is_fetched);

@@ -647,9 +647,8 @@ END_TEST
 /* What was answered from the cache at the end was not, if the redirect before was not. */
 START_TEST(a_hit_behind_a_redirect_is_what_that_was)
 {
-    static const enum outcome outcomes[] = {OUTCOME_HIT,       OUTCOME_MISS,
-                                            OUTCOME_COALESCED, OUTCOME_REVALIDATED,
-                                            OUTCOME_STALE,     OUTCOME_BYPASS};
+    static const enum outcome outcomes[] = {OUTCOME_HIT,         OUTCOME_MISS,  OUTCOME_COALESCED,
+                                            OUTCOME_REVALIDATED, OUTCOME_STALE, OUTCOME_BYPASS};
 
     scene_begin(&defaults);
     miss(RPC, FRESH, 20, true);

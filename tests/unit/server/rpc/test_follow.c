@@ -156,20 +156,13 @@ END_TEST
 static const struct {
     const char *location, *fetched;
 } references[] = {
-    {"g", "http://host/b/c/g"},
-    {"./g", "http://host/b/c/g"},
-    {"g/", "http://host/b/c/g/"},
-    {"/g", "http://host/g"},
-    {"//other/g", "http://other/g"},
-    {"?y", "http://host/b/c/d?y"},
-    {"g?y", "http://host/b/c/g?y"},
-    {"../g", "http://host/b/g"},
-    {"../../../g", "http://host/g"},
-    {"g#part", "http://host/b/c/g"},
-    {"http://other/g", "http://other/g"},
-    {"HTTP://Other:80/g", "http://other/g"},
-    {"https://host/g", "https://host/g"},
-    {"http://other:81", "http://other:81/"},
+    {"g", "http://host/b/c/g"},           {"./g", "http://host/b/c/g"},
+    {"g/", "http://host/b/c/g/"},         {"/g", "http://host/g"},
+    {"//other/g", "http://other/g"},      {"?y", "http://host/b/c/d?y"},
+    {"g?y", "http://host/b/c/g?y"},       {"../g", "http://host/b/g"},
+    {"../../../g", "http://host/g"},      {"g#part", "http://host/b/c/g"},
+    {"http://other/g", "http://other/g"}, {"HTTP://Other:80/g", "http://other/g"},
+    {"https://host/g", "https://host/g"}, {"http://other:81", "http://other:81/"},
     {"g h", "http://host/b/c/g%20h"},
 };
 
@@ -200,18 +193,12 @@ START_TEST(statuses_that_are_followed)
         const char *lines;
         bool followed;
     } rows[] = {
-        {301, "Location: /b\r\n", true},
-        {302, "Location: /b\r\n", true},
-        {303, "Location: /b\r\n", true},
-        {307, "Location: /b\r\n", true},
-        {308, "Location: /b\r\n", true},
-        {302, "X: y\r\nLOCATION: /b\r\nLocation: /x\r\n", true},
-        {300, "Location: /b\r\n", false},
-        {305, "Location: /b\r\n", false},
-        {201, "Location: /b\r\n", false},
-        {302, "", false},
-        {302, "Location:\r\n", false},
-        {302, "X-Location: /b\r\n", false},
+        {301, "Location: /b\r\n", true},  {302, "Location: /b\r\n", true},
+        {303, "Location: /b\r\n", true},  {307, "Location: /b\r\n", true},
+        {308, "Location: /b\r\n", true},  {302, "X: y\r\nLOCATION: /b\r\nLocation: /x\r\n", true},
+        {300, "Location: /b\r\n", false}, {305, "Location: /b\r\n", false},
+        {201, "Location: /b\r\n", false}, {302, "", false},
+        {302, "Location:\r\n", false},    {302, "X-Location: /b\r\n", false},
     };
 
     for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
@@ -387,8 +374,8 @@ END_TEST
 START_TEST(references_that_cannot_be_followed)
 {
     static const char *const locations[] = {
-        "ftp://host/", "javascript:alert(1)", "mailto:a@host", "http://", "http://ho st/",
-        "http://[::1", "http://host:99999/",  "file:///etc/passwd",
+        "ftp://host/",   "javascript:alert(1)", "mailto:a@host",      "http://",
+        "http://ho st/", "http://[::1",         "http://host:99999/", "file:///etc/passwd",
     };
     int fd = front_connect_tcp();
 
@@ -930,8 +917,9 @@ START_TEST(a_request_is_logged_once_with_the_times_of_all_its_fetches)
     expect_refused(fd, 3, PROXY_BAD_REDIRECT);
     close(fd);
     db_wait_written(front_request_db, 3);
-    ck_assert_str_eq(sql_ask(db_path, "SELECT url || ' ' || outcome || ' ' || status || ' ' || bytes "
-                                      "FROM requests WHERE status ORDER BY time_us, id"),
+    ck_assert_str_eq(sql_ask(db_path,
+                             "SELECT url || ' ' || outcome || ' ' || status || ' ' || bytes "
+                             "FROM requests WHERE status ORDER BY time_us, id"),
                      A " miss 200 4\n" A " hit 200 4");
     ck_assert_str_eq(sql_ask(db_path, "SELECT fetch_us BETWEEN 4000 AND duration_us "
                                       "FROM requests WHERE outcome = 'miss'"),

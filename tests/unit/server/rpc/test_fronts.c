@@ -212,6 +212,27 @@ START_TEST(a_zero_byte_in_the_url_of_version_1)
 }
 END_TEST
 
+/* Under the spelling that the HTTP front makes. */
+START_TEST(spellings_of_a_url_are_one_page)
+{
+    static const char *const spellings[] = {"HTTP://Host:80/page", "http://host./page#part",
+                                            "http:///host/page", "http://%68ost/page"};
+    int fd = front_connect_tcp(), http = http_connect();
+
+    send_get(fd, 1, spellings[0], 0);
+    origin_responds(URL, MAX_AGE, BODY_INLINE, plain_bytes(SMALL), SMALL);
+    expect_body_2(fd, 1, PROXY_MISS, plain_bytes(SMALL), SMALL);
+    for (size_t i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++) {
+        send_get(fd, 2, spellings[i], 0);
+        expect_body_2(fd, 2, PROXY_HIT, plain_bytes(SMALL), SMALL);
+        send_fetch(fd, 3, spellings[i], strlen(spellings[i]));
+        expect_body_1(fd, 3, plain_bytes(SMALL), SMALL);
+    }
+    http_expect_hit(http, URL, plain_bytes(SMALL), SMALL);
+    close(fd);
+    close(http);
+}
+END_TEST
 
 START_TEST(requests_for_one_url_share_its_fetch)
 {
@@ -462,6 +483,7 @@ unit_suite(void)
     tcase_add_loop_test(tests, a_zero_byte_in_the_body, 0, 5);
     tcase_add_loop_test(tests, urls_of_version_1, 0, 4);
     tcase_add_test(tests, a_zero_byte_in_the_url_of_version_1);
+    tcase_add_test(tests, spellings_of_a_url_are_one_page);
     tcase_add_test(tests, requests_for_one_url_share_its_fetch);
     tcase_add_loop_test(tests, failures_of_fetches, 0, sizeof(failures) / sizeof(failures[0]));
     tcase_add_test(tests, failures_at_once);
