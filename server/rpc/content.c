@@ -57,19 +57,18 @@ content_begin(struct content *content, const struct object *object,
         decoding_begin(content, coding, limits);
 }
 
-void
-content_end(struct content *content)
-{
-    if (content->decoding)
-        decoding_end(content);
-}
-
 /* ---- seeking --------------------------------------------------------------------------------- */
 
 /* Moves the place over bytes that have been published, or to the end of those. */
 static void
 pass_plain(struct content *content, uint64_t bytes)
 {
+    if (!content->object->segmented) {
+        uint64_t left = object_length(content->object) - content->place.offset;
+
+        content->place.offset += bytes < left ? bytes : left;
+        return;
+    }
     while (bytes) {
         struct span run = object_read(content->object, &content->place);
 
@@ -167,13 +166,6 @@ content_piece_has_zero_byte(const struct content_piece *piece)
         if (memchr(block->bytes, 0, block->len))
             return true;
     return false;
-}
-
-void
-content_piece_release(struct content_piece *piece)
-{
-    decoding_free_blocks(&piece->blocks);
-    *piece = (struct content_piece){0};
 }
 
 /* ---- what fits the body ---------------------------------------------------------------------- */

@@ -59,13 +59,21 @@ struct content {
     struct decoding *decoding; /* owned; NULL: not coded */
 };
 
+/* Frees content->decoding: content_end(). */
+void decoding_end(struct content *content);
+
 /* The body of an object that has its head. It may be CONTENT_BROKEN at once: of an unknown coding,
  * or without memory. */
 void content_begin(struct content *content, const struct object *object,
                    const struct content_limits *limits);
 
 /* Frees what the content has, but not pieces that were taken. */
-void content_end(struct content *content);
+static inline void
+content_end(struct content *content)
+{
+    if (content->decoding)
+        decoding_end(content);
+}
 
 enum content_step {
     CONTENT_THERE,  /* the wanted bytes are there, and more follow */
@@ -85,6 +93,9 @@ enum content_step content_seek(struct content *content, uint64_t offset, size_t 
 
 /* Decoded bytes. */
 struct content_block;
+
+/* Frees a list, and clears it: content_piece_release(). */
+void content_free_blocks(struct content_block **blocks);
 
 /* A part of a body. */
 struct content_piece {
@@ -110,8 +121,13 @@ struct span content_piece_inline(const struct content_piece *piece);
 /* Is a zero byte in the piece? It is a whole body. */
 bool content_piece_has_zero_byte(const struct content_piece *piece);
 
-/* Harmless on a zeroed one, which it leaves. */
-void content_piece_release(struct content_piece *piece);
+/* Harmless on a zeroed one, and on one that has been released. */
+static inline void
+content_piece_release(struct content_piece *piece)
+{
+    if (piece->blocks)
+        content_free_blocks(&piece->blocks);
+}
 
 /* Field lines that fit the body: of a coded one without Content-Encoding and Content-Length. As
  * long as content and object. */

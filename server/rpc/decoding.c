@@ -37,7 +37,7 @@ uncharge(struct client_share *share, struct client *client, size_t bytes)
 }
 
 void
-decoding_free_blocks(struct content_block **blocks)
+content_free_blocks(struct content_block **blocks)
 {
     struct content_block *block;
 
@@ -140,7 +140,7 @@ decoding_end(struct content *content)
 
     content->decoding = NULL;
     free_decoder(d);
-    decoding_free_blocks(&d->blocks);
+    content_free_blocks(&d->blocks);
     uncharge(d->limits.share, d->limits.client, d->size);
     free(d);
 }

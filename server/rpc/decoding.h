@@ -40,15 +40,9 @@ struct decoding {
 void decoding_begin(struct content *content, enum coding coding,
                     const struct content_limits *limits);
 
-/* Frees content->decoding. */
-void decoding_end(struct content *content);
-
 /* content_seek() and content_take(). */
 enum content_step decoding_seek(struct content *content, uint64_t offset, size_t want);
 void decoding_take(struct content *content, struct content_piece *piece);
-
-/* Frees a list, and clears it. */
-void decoding_free_blocks(struct content_block **blocks);
 
 /* CONTENT_BROKEN: the decoder is freed. The sentence is static, or the decoding's. */
 void decoding_break(struct content *content, enum failure why, const char *sentence);
