@@ -191,13 +191,18 @@ on_timer(struct net_timer *timer)
         cursor_serve(cursor, true);
 }
 
-/* PROXY_GET has not been answered. */
+static enum content_step
+find_first(struct front_exchange *front)
+{
+    return content_seek(&front->content, 0, PROXY_MAX_PIECE);
+}
+
+/* PROXY_GET has not been answered, and its first piece has been sought. */
 static void
-wait_for_first(struct cursor *cursor)
+wait_for_first(struct cursor *cursor, enum content_step step)
 {
     struct front_exchange *front = &cursor->front;
     struct exchange *exchange = &front->exchange;
-    enum content_step step = content_seek(&front->content, 0, PROXY_MAX_PIECE);
 
     exchange_taken(exchange, content_taken(&front->content));
     if (step == CONTENT_FAILED) {
@@ -220,15 +225,16 @@ static void
 head(struct exchange *exchange)
 {
     struct front_exchange *front = front_of(exchange);
+    enum content_step step;
 
     front_begin_content(front);
-    if (exchange_is_complete(exchange) &&
-        content_seek(&front->content, 0, PROXY_MAX_PIECE) == CONTENT_LAST) {
+    step = find_first(front);
+    if (step == CONTENT_LAST && exchange_is_complete(exchange)) {
         reply_whole(front);
         return;
     }
     cursor_begin(cursor_of(exchange), &cursor_reads, on_timer);
-    wait_for_first(cursor_of(exchange));
+    wait_for_first(cursor_of(exchange), step);
 }
 
 static void
@@ -239,7 +245,7 @@ more(struct exchange *exchange)
     if (cursor->open)
         cursor_serve(cursor, false);
     else if (!cursor->ending && !cursor->why)
-        wait_for_first(cursor);
+        wait_for_first(cursor, find_first(&cursor->front));
 }
 
 static void

@@ -59,6 +59,28 @@ code_brotli(const char *text, size_t len, char *to, size_t size)
     return (size_t)(at - to);
 }
 
+/* A bare deflate with nearly CODING_IDLE_MAX bytes of empty blocks before each byte of the text:
+ * RFC 1951 section 3.2.4. */
+static inline size_t
+code_thinly(const char *text, size_t len, char *to, size_t size)
+{
+    static const char empty[] = {0, 0, 0, -1, -1}, one[] = {0, 1, 0, -2, -1},
+                      last[] = {1, 0, 0, -1, -1};
+    const size_t blocks = 12000;
+    char *at = to;
+
+    ck_assert_uint_le(len * (blocks * sizeof(empty) + sizeof(one) + 1) + sizeof(last), size);
+    for (size_t i = 0; i < len; i++) {
+        for (size_t j = 0; j < blocks; j++, at += sizeof(empty))
+            memcpy(at, empty, sizeof(empty));
+        memcpy(at, one, sizeof(one));
+        at += sizeof(one);
+        *at++ = text[i];
+    }
+    memcpy(at, last, sizeof(last));
+    return (size_t)(at - to) + sizeof(last);
+}
+
 /* Codes a text; returns the number of bytes at `to`. */
 static inline size_t
 code_text(enum coding coding, const char *text, size_t len, char *to, size_t size)

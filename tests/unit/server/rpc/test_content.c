@@ -512,6 +512,24 @@ START_TEST(long_bodies_take_turns)
 }
 END_TEST
 
+/* So does what decodes to little. */
+START_TEST(coded_bytes_take_turns)
+{
+    const size_t len = 80;
+    unsigned turns = 1;
+
+    make_coded(CODING_DEFLATE, true);
+    append(coded, code_thinly(text, len, coded, sizeof(coded)));
+    complete();
+    content_begin(&content, object, &limits);
+    while (content_seek(&content, 0, MIB) == CONTENT_BUSY)
+        turns++;
+    ck_assert_uint_ge(turns, 2);
+    ck_assert_uint_eq(take(0), len);
+    ck_assert_int_eq(content_seek(&content, len, MIB), CONTENT_LAST);
+}
+END_TEST
+
 /* The coded bytes that have been taken are freed. */
 START_TEST(a_window_that_moves)
 {
@@ -647,6 +665,7 @@ unit_suite(void)
     tcase_add_test(tests, pieces_of_a_growing_body);
     tcase_add_test(tests, offsets);
     tcase_add_test(tests, long_bodies_take_turns);
+    tcase_add_test(tests, coded_bytes_take_turns);
     tcase_add_loop_test(tests, a_window_that_moves, CODING_GZIP, CODING_UNKNOWN);
     tcase_add_loop_test(tests, the_ratio_of_a_long_body, CODING_GZIP, CODING_UNKNOWN);
     tcase_add_test(tests, the_length_of_a_short_body);

@@ -264,6 +264,36 @@ START_TEST(calls_that_wait_for_each_other)
 }
 END_TEST
 
+/* Its first piece is what a turn of the loop decodes. */
+START_TEST(a_body_that_decodes_to_little)
+{
+    const size_t len = 65;
+    int fd = front_connect_tcp();
+    proxy_fetch_result result;
+    proxy_object name;
+    size_t got;
+    uint32_t xid = 10;
+
+    coded_len = code_thinly(bytes, len, coded, sizeof(coded));
+    send_get(fd, 1, URL, 0);
+    respond_whole(URL, CODING_DEFLATE);
+    receive_page(fd, 1, PROXY_OK, &result);
+    free_page(&result);
+    send_get(fd, 2, URL, 0);
+    receive_page(fd, 2, PROXY_OK, &result);
+    ck_assert_int_eq(result.proxy_fetch_result_u.page.source, PROXY_HIT);
+    ck_assert_ptr_nonnull(result.proxy_fetch_result_u.page.rest);
+    memcpy(name, result.proxy_fetch_result_u.page.rest->object, sizeof(name));
+    got = result.proxy_fetch_result_u.page.body.body_len;
+    ck_assert_uint_gt(got, 0);
+    ck_assert_uint_lt(got, len);
+    free_page(&result);
+    send_read(fd, ++xid, name, got, PIECE);
+    ck_assert_uint_eq(receive_piece(fd, xid, got, true), len - got);
+    close(fd);
+}
+END_TEST
+
 /* The connection goes, or the object is released, while bytes are skipped. */
 START_TEST(a_client_that_goes_while_bytes_are_skipped)
 {
@@ -539,6 +569,7 @@ unit_suite(void)
     tcase_add_test(tests, a_client_of_version_1_that_goes);
     tcase_add_loop_test(tests, a_stored_body_is_read_in_order, CODING_GZIP, CODING_UNKNOWN);
     tcase_add_test(tests, calls_that_wait_for_each_other);
+    tcase_add_test(tests, a_body_that_decodes_to_little);
     tcase_add_loop_test(tests, a_client_that_goes_while_bytes_are_skipped, 0, 2);
     tcase_add_loop_test(tests, a_growing_body, CODING_GZIP, CODING_UNKNOWN);
     tcase_add_test(tests, a_slow_body);
