@@ -1,5 +1,6 @@
 """Bodies of `sunproxy get`: uploads, large pages in little memory, ends that come too soon, progress."""
 
+import contextlib
 import hashlib
 import http.server
 import json
@@ -252,14 +253,22 @@ class UploadTest(BodyTest):
         path.write_bytes(BLOCK * 64)
         self.server.slow = 0.05
         run = self.start("--data-binary", f"@{path}", self.url, stderr=subprocess.PIPE)
-        harness.wait_until(lambda: run.poll() is not None or
-                           os.path.exists(f"/proc/{run.pid}/fd") and any(
-                               os.readlink(f"/proc/{run.pid}/fd/{fd}") == str(path)
-                               for fd in os.listdir(f"/proc/{run.pid}/fd")), what="the upload")
+        harness.wait_until(lambda: run.poll() is not None or has_open(run.pid, path),
+                           what="the upload")
         os.truncate(path, 1000)
         self.assertEqual(run.wait(300), 66)
         self.assertIn(b"changed while it was sent", run.stderr.read())
         run.stderr.close()
+
+
+def has_open(pid, path):
+    """Has the process a descriptor of the file?"""
+    folder = f"/proc/{pid}/fd"
+    for fd in os.listdir(folder) if os.path.exists(folder) else ():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            if os.readlink(f"{folder}/{fd}") == str(path):
+                return True
+    return False
 
 
 def peak(pid):
