@@ -39,9 +39,10 @@ class FirstRunTest(harness.SystemTest):
         for line, expected in zip(lines, printed.splitlines()):
             self.assertEqual(FIGURE.sub("N", line), FIGURE.sub("N", expected))
         output = done.stdout.decode()
-        for name, count in (("requests", 4), ("hits", 2), ("misses", 2)):
+        for name, count in (("requests", 4), ("hits", 2), ("misses", 1), ("revalidated", 1)):
             self.assertRegex(output, rf"(?m)^{name} +{count}$")
-        self.assertEqual(re.findall(r"(?m)^(?:miss|hit)$", output), ["miss", "hit"])
+        self.assertEqual(re.findall(r"(?m)^(?:miss|revalidated|hit)$", output),
+                         ["revalidated", "hit"])
 
         # All pages are the file; the origin was asked once over each protocol.
         page = (self.dir / "page.txt").read_bytes()
