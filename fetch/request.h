@@ -23,10 +23,12 @@ struct origin_route;
 /* Without any flag the body is bounded and not paused. */
 enum request_flags {
     /*
-     * The front follows redirects itself, and gives its client the response behind them: a redirect
-     * that has a Location is not counted as a response.
+     * The client asks for a page by its URL and knows nothing else of HTTP, as those of RPC. The
+     * front follows redirects for it: a redirect that has a Location is not counted as a response.
+     * A response that states no lifetime is fresh until it is evicted, and one of at most max_body
+     * bytes is stored in any cache that it fits.
      */
-    REQUEST_FOLLOWS = 1u << 0,
+    REQUEST_PAGE_ONLY = 1u << 0,
     /*
      * The response is read from its head on, and its consumer bounds the body: max_body does not,
      * and total_timeout_us ends with the head, so that stall_timeout_us is its only time limit.
@@ -58,12 +60,6 @@ enum request_flags {
     REQUEST_NO_STORE = 1u << 6,
     /* Fields of the client's own are among `fields`, so the response is for this client alone. */
     REQUEST_OWN_FIELDS = 1u << 7,
-    /*
-     * The client knows nothing of freshness, as those of RPC: a response that states no lifetime is
-     * fresh until it is evicted, and one of at most max_body bytes is stored in any cache that it
-     * fits.
-     */
-    REQUEST_KEEPS_UNSTATED = 1u << 8,
 };
 
 enum request_body_kind {

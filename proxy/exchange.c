@@ -69,7 +69,7 @@ is_redirect(const struct object *object)
 struct span
 exchange_redirect(const struct exchange *x)
 {
-    return x->request->flags & REQUEST_FOLLOWS ? redirect_of(x->object) : span_of(NULL, 0);
+    return x->request->flags & REQUEST_PAGE_ONLY ? redirect_of(x->object) : span_of(NULL, 0);
 }
 
 bool
@@ -79,7 +79,7 @@ exchange_is_unasked(const struct exchange *x)
     static const char *const ranges[] = {"Range", NULL};
     const unsigned status = x->object->status, flags = x->request->flags;
 
-    if (!(flags & REQUEST_FOLLOWS) || (status != 206 && status != 304))
+    if (!(flags & REQUEST_PAGE_ONLY) || (status != 206 && status != 304))
         return false;
     return !(flags & REQUEST_OWN_FIELDS) ||
            !headers_have(x->request->fields, status == 206 ? ranges : conditions);
@@ -139,7 +139,7 @@ respond(struct exchange *x, struct object *object, bool complete)
     const bool had_head = x->stage == EXCHANGE_RESPONDS;
 
     if (!request_streams(x->request) && object_length(object) > x->proxy->config.max_body &&
-        !(x->request->flags & REQUEST_FOLLOWS && is_redirect(object))) {
+        !(x->request->flags & REQUEST_PAGE_ONLY && is_redirect(object))) {
         fail(x, FAILURE_TOO_LARGE,
              span_str("the response is larger than the proxy takes for this client"));
         return;
@@ -185,7 +185,7 @@ exchange_start(struct exchange *x)
 {
     x->waiter.base.notify = lookup_wake_by_cache;
     x->waiter.base.streams = request_streams(x->request);
-    x->waiter.base.wants_head = x->request->flags & REQUEST_FOLLOWS ? is_redirect : NULL;
+    x->waiter.base.wants_head = x->request->flags & REQUEST_PAGE_ONLY ? is_redirect : NULL;
     atomic_store_explicit(&x->waiter.client, x->request->client, memory_order_relaxed);
     if (!x->as_of_us)
         x->as_of_us = x->request->arrived_us;

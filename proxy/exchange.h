@@ -238,14 +238,14 @@ int64_t exchange_fetch_us(const struct exchange *exchange, int64_t since_us);
 enum http_reason exchange_reason(const struct exchange *exchange);
 
 /*
- * Where the response leads, which the front follows (REQUEST_FOLLOWS): the value of Location of a
+ * Where the response leads, which the front follows (REQUEST_PAGE_ONLY): the value of Location of a
  * redirect. Empty: it is no such response. From head() on.
  */
 struct span exchange_redirect(const struct exchange *exchange);
 
 /*
- * Is the response, to a request with REQUEST_FOLLOWS, a part (206) or "not modified" (304) that its
- * client has not asked for? It is no use to the client, so the front refuses it. From head() on.
+ * Is the response, to a request with REQUEST_PAGE_ONLY, a part (206) or "not modified" (304) that
+ * its client has not asked for? It is no use to the client, so the front refuses it. From head() on.
  */
 bool exchange_is_unasked(const struct exchange *exchange);
 

@@ -94,7 +94,7 @@ origin_fill_largest(const struct origin_fill *fill)
     share = cache.capacity_bytes / 8;
     /* Those that version 1 of RPC can carry are stored in small caches, too: studies replay traces
      * of any pages. */
-    if (fill->request->flags & REQUEST_KEEPS_UNSTATED && share < config->max_body)
+    if (fill->request->flags & REQUEST_PAGE_ONLY && share < config->max_body)
         return config->max_body;
     return share ? share : config->max_body;
 }
@@ -248,7 +248,7 @@ is_short_redirect(const struct origin_fill *fill)
     const struct cache_fill *base = &fill->base;
     const uint64_t length = object_length(base->object);
 
-    return base->stage != FILL_BEGUN && fill->request->flags & REQUEST_FOLLOWS &&
+    return base->stage != FILL_BEGUN && fill->request->flags & REQUEST_PAGE_ONLY &&
            http_status_is_redirect(base->object->status) &&
            (base->declared < 0 ? length : (uint64_t)base->declared) <= ORIGIN_FILL_SHORT;
 }
@@ -269,7 +269,7 @@ is_worth_finishing(const struct origin_fill *fill)
         return kept;
     /* Before the head nothing has come that would be lost. RPC's clients repeat requests. */
     if (base->stage == FILL_BEGUN)
-        return fill->request->flags & REQUEST_FOLLOWS;
+        return fill->request->flags & REQUEST_PAGE_ONLY;
     if (completes(fill))
         return true;
     if (base->declared < 0)

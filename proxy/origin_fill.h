@@ -46,13 +46,13 @@
 
 /*
  * A fetch for which no request waits goes on if nothing of its response is missing, or if it may
- * change the origin and has no head. One without a head ends, unless its client may come again
- * for it, as those of RPC do (REQUEST_FOLLOWS). Otherwise it goes on for an
- * object that is to be stored while less than this is missing, or an unknown length has not reached
- * it, or less than a quarter is missing; for a redirect that its front has followed, if it is not
- * longer than ORIGIN_FILL_SHORT; but for this long at most. A refresh in the background of
- * what is to be stored goes on whatever is missing, for a time of its own; so does a fetch for a
- * range, or of what has answered a condition, up to proxy_config.range_fill.
+ * change the origin and has no head. One without a head ends, unless its client may come again for
+ * it, as those of RPC do (REQUEST_PAGE_ONLY). Otherwise it goes on for an object that is to be
+ * stored while less than this is missing, or an unknown length has not reached it, or less than a
+ * quarter is missing; for a redirect that its front has followed, if it is not longer than
+ * ORIGIN_FILL_SHORT; but for this long at most. A refresh in the background of what is to be stored
+ * goes on whatever is missing, for a time of its own; so does a fetch for a range, or of what has
+ * answered a condition, up to proxy_config.range_fill.
  */
 #define ORIGIN_FILL_LITTLE ((uint64_t)1 << 20)
 #define ORIGIN_FILL_SHORT ((uint64_t)16 << 10)

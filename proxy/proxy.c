@@ -33,7 +33,7 @@ proxy_storing_rules(const struct proxy *proxy, const struct request *request)
     if (proxy->config.storing)
         rules = *proxy->config.storing;
     rules.cdn_cache_control = request_is_owned(request);
-    rules.keeps_unstated = request->flags & REQUEST_KEEPS_UNSTATED;
+    rules.keeps_unstated = request->flags & REQUEST_PAGE_ONLY;
     return rules;
 }
 

@@ -67,8 +67,8 @@ struct proxy_config {
     uint64_t max_body; /* bytes of a body for a front that does not stream; a larger one fails */
     /*
      * Bytes of a body that is stored; larger ones are passed on. 0: for fronts that stream an
-     * eighth of the cache's capacity if that is bounded in bytes, but at least max_body for requests
-     * with REQUEST_KEEPS_UNSTATED; otherwise max_body.
+     * eighth of the cache's capacity if that is bounded in bytes, but at least max_body for
+     * requests with REQUEST_PAGE_ONLY; otherwise max_body.
      */
     uint64_t max_page;
     uint64_t range_fill;   /* bytes of a body that is stored for a request for a part of it; 0: the

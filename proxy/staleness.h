@@ -32,7 +32,7 @@ enum http_reason staleness_reason(enum staleness why);
 static inline unsigned
 staleness_notes(const struct request *request)
 {
-    return request->flags & REQUEST_KEEPS_UNSTATED ? 0 : (unsigned)HTTP_KNOWN_UNSTATED;
+    return request->flags & REQUEST_PAGE_ONLY ? 0 : (unsigned)HTTP_KNOWN_UNSTATED;
 }
 
 /*

@@ -78,7 +78,7 @@ def counts():
     lengths = function_lengths()
     parts = [p for folder in FOLDERS for p in sources(folder) if p.name.endswith("_parts.h")]
     flat = [p for p in (TOP / "server").iterdir() if p.is_file()]
-    yield ("booleans", sum(booleans(*struct) for struct in ON_THE_WAY), 26,
+    yield ("booleans", sum(booleans(*struct) for struct in ON_THE_WAY), 25,
            "in the structs on the way of a miss")
     yield "server", len(flat), 20, "files of server/ outside its rooms"
     yield "parts", len(parts), 0, "headers that end in _parts.h"
@@ -86,8 +86,8 @@ def counts():
     yield "cycles", include_cycles(), 0, "cycles of files that include each other"
     yield "mean", round(sum(lengths) / len(lengths), 1), 12, "lines of a function, in the mean"
     yield "longest", max(lengths), 96, "lines of the longest function"
-    yield "cache", lines_of(*sources("cache")), 5846, "lines of cache/"
-    yield ("fetching", lines_of(*sources("proxy"), *sources("fetch")), 15771,
+    yield "cache", lines_of(*sources("cache")), 5840, "lines of cache/"
+    yield ("fetching", lines_of(*sources("proxy"), *sources("fetch")), 15540,
            "lines of proxy/ and fetch/")
     yield "readme", lines_of("README.md"), 120, "lines of README.md"
     yield "architecture", lines_of("docs/ARCHITECTURE.md"), 250, "lines of docs/ARCHITECTURE.md"

@@ -16,7 +16,7 @@ front_begin(struct rpc_request *request, const struct front_version *version)
     front->exchange.proxy = &service->proxy;
     front->exchange.front = &version->front;
     front->exchange.request = &front->request;
-    front->request.flags = REQUEST_FOLLOWS | REQUEST_KEEPS_UNSTATED;
+    front->request.flags = REQUEST_PAGE_ONLY;
     front->request.client = rpc_request_client(request);
     front->request.waiting_bytes = rpc_request_bytes(request);
     front->request.arrived_us = rpc_request_arrived_us(request);

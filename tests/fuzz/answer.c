@@ -313,7 +313,7 @@ ask(unsigned flags, const char *method, const char *fields)
     };
     visit.request = (struct request){
         .url = span_str("http://origin.test/a"),
-        .flags = (flags & FLAG_HTTP ? 0u : REQUEST_FOLLOWS | REQUEST_KEEPS_UNSTATED) |
+        .flags = (flags & FLAG_HTTP ? 0u : REQUEST_PAGE_ONLY) |
                  (flags & FLAG_OWNED ? REQUEST_OWNED : 0u) |
                  (flags & FLAG_HTTP || !(flags & FLAG_WHOLE) ? REQUEST_STREAMS : 0u),
         .method = http_method_of(span_str(method)),
@@ -412,8 +412,8 @@ start(void)
 static bool
 is_clear(void)
 {
-    return client_share_total(&proxy.waiting) == 0 &&
-           memory_used(&account, MEMORY_REQUESTS) == 0 && memory_used(&account, MEMORY_PAGES) == 0;
+    return client_share_total(&proxy.waiting) == 0 && memory_used(&account, MEMORY_REQUESTS) == 0 &&
+           memory_used(&account, MEMORY_PAGES) == 0;
 }
 
 /* Nothing of an input is there for the next one. */

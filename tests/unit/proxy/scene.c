@@ -140,8 +140,8 @@ static bool
 submit(struct fetcher *context, const struct request *request, const struct fetch_sink *sink,
        void *sink_context, uint64_t *id)
 {
-    const unsigned of_fetch = ~(unsigned)(REQUEST_OWNED | REQUEST_NO_STORE | REQUEST_FOLLOWS |
-                                          REQUEST_KEEPS_UNSTATED | REQUEST_OWN_FIELDS);
+    const unsigned of_fetch =
+        ~(unsigned)(REQUEST_OWNED | REQUEST_NO_STORE | REQUEST_PAGE_ONLY | REQUEST_OWN_FIELDS);
     struct scene_fetch *fetch = pool;
 
     REQUIRE((void *)context == &scene);

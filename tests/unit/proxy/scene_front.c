@@ -207,8 +207,8 @@ static const struct front http = {.wake = wake,
 static unsigned
 flags_of(const struct visit *visit)
 {
-    const unsigned rpc = REQUEST_FOLLOWS | REQUEST_KEEPS_UNSTATED |
-                         (visit->fields && *visit->fields ? (unsigned)REQUEST_OWN_FIELDS : 0u);
+    const unsigned rpc =
+        REQUEST_PAGE_ONLY | (visit->fields && *visit->fields ? (unsigned)REQUEST_OWN_FIELDS : 0u);
 
     return (visit->http ? 0u : rpc) | (visit->streams ? (unsigned)REQUEST_STREAMS : 0u) |
            (visit->owned ? (unsigned)REQUEST_OWNED : 0u) |

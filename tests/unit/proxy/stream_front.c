@@ -177,7 +177,7 @@ begin(struct connection *c, struct span url)
     r->exchange.request = &r->request;
     r->request = (struct request){.url = url,
                                   .client = unit_client((unsigned)c->net.fd),
-                                  .flags = REQUEST_STREAMS | REQUEST_KEEPS_UNSTATED,
+                                  .flags = REQUEST_STREAMS | REQUEST_PAGE_ONLY,
                                   .waiting_bytes = sizeof(*r),
                                   .arrived_us = proxy_now_us(r->exchange.proxy)};
     r->exchange.worker = net_worker_number(c->net.set->worker);

@@ -122,7 +122,7 @@ start(struct crew_worker *worker, struct crew_request *base)
     request->url = url;
     request->client = client;
     request->cancels = unit_draw(&worker->draws, 10) == 0;
-    base->asked.flags |= REQUEST_FOLLOWS | REQUEST_KEEPS_UNSTATED;
+    base->asked.flags |= REQUEST_PAGE_ONLY;
     base->asked.flags |= bypass ? (unsigned)REQUEST_NO_STORE : 0u;
     if (exchange_start(&base->exchange))
         REQUIRE(!base->busy);
