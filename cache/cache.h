@@ -149,6 +149,9 @@ struct cache_request {
     unsigned stale_notes; /* objects with one of these notes have expired for this request */
     size_t fill_size;     /* of the struct that begins with the struct cache_fill (fill.h) */
     unsigned max_waiters; /* of one object, the leader included; 0: not bounded */
+    /* Bytes of a body that the request can have, and that a fill which it begins takes; 0: any
+     * number. It joins no fill that takes less. */
+    uint64_t most;
     bool pass;            /* neither look up nor join nor store: a bypass. Not with
                              conditions->only_cached */
     /*

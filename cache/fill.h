@@ -172,6 +172,7 @@ struct cache_fill {
     uint64_t own_epoch;      /* of a later invalidation that does not count, or 0 */
     uint64_t number;         /* in the order of the lookups that began fills */
     uint64_t key;
+    uint64_t most; /* of the request (struct cache_request) */
     uint64_t max_length;
     int64_t declared; /* length of the body, or -1 */
     uint32_t hash;

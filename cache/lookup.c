@@ -20,6 +20,7 @@ begin(struct cache_fill *fill, struct shard *shard, struct entry *entry,
     fill->epoch = request->epoch ? request->epoch : epochs_present(&cache->epochs);
     fill->own_epoch = request->own_epoch;
     fill->number = cache_draw_entered(cache);
+    fill->most = request->most;
     if (shard)
         shard_add_fill(shard, fill);
     else
@@ -111,7 +112,8 @@ choose(const struct entry *entry, const struct cache_request *request, int64_t n
 
     LIST_FOREACH(fill, &entry->object->fills, link)
     {
-        if (fill_is_outdated(fill))
+        /* Less one, any number is the largest. */
+        if (fill_is_outdated(fill) || fill->most - 1 < request->most - 1)
             continue;
         if (fill->stage != FILL_BEGUN)
             return may_meet(fill, request, now_us) ? fill : begun;

@@ -1,7 +1,7 @@
 /*
  * libcurl's handles that transfers have given back, for later ones: a new handle costs its
- * allocation and some 30 options that are the same for all. A handle is given back after a plain GET
- * that has ended well, so that nothing of another kind of request is set in it.
+ * allocation and some 30 options that are the same for all. A handle is given back after a plain
+ * GET that has ended well, so that nothing of another kind of request is set in it.
  *
  * One thread.
  */
@@ -11,7 +11,10 @@
 #include <curl/curl.h>
 #include <stdbool.h>
 
-#define HANDLES_MAX 256u /* kept; each is some 6 KiB */
+#define HANDLES_MAX 256u /* kept; each is some 8 KiB */
+#define HANDLES_LINES                                                             \
+    2048u /* bytes of a response's lines, which the handle keeps: with more it is \
+             not given back */
 
 struct handles {
     CURL *kept[HANDLES_MAX];

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "http/method.h"
+#include "http/response_head.h"
 
 #define TURN_ALLOWANCE ((size_t)1 << 20) /* bytes passed on for a transfer in a turn */
 #define MAX_INTERIM 16u                  /* 1xx answers before the final one */
@@ -167,7 +168,9 @@ take_answer(struct transfer *t)
         curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
     prepare_body(t);
     pass_response(t);
-    if (t->head.content_length > 0 && (uint64_t)t->head.content_length > max_body(t)) {
+    /* The body of a redirect is of no interest to most consumers. */
+    if (t->head.content_length > 0 && (uint64_t)t->head.content_length > max_body(t) &&
+        !http_status_is_redirect(t->status.status)) {
         transfer_fail(t, FETCH_TOO_LARGE, "%s states a body of %lld bytes, the bound is %llu",
                       t->target->host, (long long)t->head.content_length,
                       (unsigned long long)max_body(t));
@@ -514,7 +517,7 @@ transfer_clear(struct transfer *t)
 {
     if (t->easy) {
         curl_multi_remove_handle(t->place->multi, t->easy); /* harmless before it was added */
-        if (t->stage == TRANSFER_ENDED && transfer_is_plain(t))
+        if (t->stage == TRANSFER_ENDED && transfer_is_plain(t) && t->line_bytes <= HANDLES_LINES)
             handles_give_back(t->place->handles, t->easy);
         else
             curl_easy_cleanup(t->easy);

@@ -113,6 +113,7 @@ run(void *context)
            !event_base_got_break(worker->base)) {
         bool was_on = m->on;
 
+        worker->turn++;
         if (net_moderation_turn(m, worker->now_us, worker->events) != was_on)
             net_moderation_apply(m);
     }
@@ -162,6 +163,7 @@ net_worker_create(unsigned number, void (*settle)(void *context), void *context)
         return NULL;
     worker->number = number;
     worker->settle = settle;
+    worker->turn = 1;
     worker->context = context;
     worker->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (worker->wake_fd < 0 || !set_up_loop(worker)) {

@@ -133,13 +133,20 @@ exchange_refuse(struct exchange *x, enum failure why, const char *sentence)
     end_failed(x, why, span_str(sentence), span_str(sentence));
 }
 
+/* Is it a redirect that the front follows? */
+static bool
+is_followed(const struct exchange *x, const struct object *object)
+{
+    return x->request->flags & REQUEST_PAGE_ONLY && is_redirect(object);
+}
+
 static void
 respond(struct exchange *x, struct object *object, bool complete)
 {
     const bool had_head = x->stage == EXCHANGE_RESPONDS;
 
     if (!request_streams(x->request) && object_length(object) > x->proxy->config.max_body &&
-        !(x->request->flags & REQUEST_PAGE_ONLY && is_redirect(object))) {
+        !is_followed(x, object)) {
         fail(x, FAILURE_TOO_LARGE,
              span_str("the response is larger than the proxy takes for this client"));
         return;
@@ -261,11 +268,15 @@ is_fresh_to(const struct exchange *x, unsigned events)
 
 /* May it have that response, as far as it is a user's? */
 static bool
-is_for_user(struct exchange *x)
+is_for_user(struct exchange *x, unsigned events)
 {
     const struct object_waiter *waiter = &x->waiter.base;
 
-    return waiter->leader || user_rules_permit_fresh(waiter->object) || !exchange_is_of_user(x);
+    if (waiter->leader || !exchange_is_of_user(x))
+        return true;
+    if (events & WAITER_END && waiter->outcome == CACHE_FELL_BACK)
+        return user_rules_permit_stale(x->proxy, waiter->object, x->request, exchange_fields(x));
+    return user_rules_permit_fresh(waiter->object);
 }
 
 /* Does an object that grows serve it soon? */
@@ -327,7 +338,10 @@ take_events(struct exchange *x)
     x->events = 0;
     /* It may be another object now. */
     x->url = object_url(waiter->object);
-    if (events & WAITER_FAILED) {
+    if (x->stage == EXCHANGE_WAITS && events & WAITER_HEAD && is_followed(x, waiter->object)) {
+        /* Whatever comes of its body. */
+        respond(x, waiter->object, (events & (WAITER_END | WAITER_FAILED)) == WAITER_END);
+    } else if (events & WAITER_FAILED) {
         fail(x, waiter->failure->status, object_failure(waiter->failure));
     } else if (events & WAITER_RETRY) {
         assert(x->stage == EXCHANGE_WAITS);
@@ -335,9 +349,10 @@ take_events(struct exchange *x)
             x->alone = why_alone(x);
         look_up_again(x);
     } else if (x->stage == EXCHANGE_WAITS &&
-               (!is_fresh_to(x, events) || !is_for_user(x) || !is_near(x, events))) {
+               (!is_fresh_to(x, events) || !is_for_user(x, events) || !is_near(x, events))) {
         if (!x->alone && is_fresh_to(x, events))
-            x->alone = is_for_user(x) ? HTTP_REASON_REQUEST_RANGE : HTTP_REASON_REQUEST_USER;
+            x->alone =
+                is_for_user(x, events) ? HTTP_REASON_REQUEST_RANGE : HTTP_REASON_REQUEST_USER;
         if (events & WAITER_LAST || leave_to_look_up(x))
             look_up_again(x);
     } else {

@@ -294,6 +294,7 @@ look_up(struct exchange *x, const struct request_rules *rules, bool only_ready,
         .stale_notes = staleness_notes(x->request),
         .fill_size = origin_fill_size(),
         .max_waiters = x->proxy->config.max_waiters,
+        .most = request_streams(x->request) ? 0 : x->proxy->config.max_body,
         .pass =
             !only_ready && (rules->way == REQUEST_PASSES || x->alone || x->retries > MAX_RETRIES),
     };
@@ -384,12 +385,19 @@ purpose_of(const struct exchange *x, const struct request_rules *rules)
     return x->evaluated == EVALUATED_ALL ? ORIGIN_FILL_PASSES : ORIGIN_FILL_SHARES;
 }
 
+/* Did an exchange that ended so take the token of a fetch, or wait for one? */
+static bool
+has_paid(enum outcome outcome)
+{
+    return outcome == OUTCOME_MISS || outcome == OUTCOME_REVALIDATED || outcome == OUTCOME_BYPASS;
+}
+
 static enum origin_fill_rate
 rate_of(struct exchange *x)
 {
     if (!x->front->is_bounded || !x->front->is_bounded(x))
         return ORIGIN_FILL_FREE;
-    return x->retries || x->before != OUTCOME_HIT ? ORIGIN_FILL_INDEBTED : ORIGIN_FILL_RATED;
+    return x->retries || has_paid(x->before) ? ORIGIN_FILL_INDEBTED : ORIGIN_FILL_RATED;
 }
 
 /* Gives the fill to the fetcher. False: refused. */

@@ -32,7 +32,9 @@ origin_fill_tags(const struct origin_fill *fill, struct span lines, struct buf *
     if (!tags_read(lines, config->tag_fields ? config->tag_fields : tags_default_fields, tags))
         return false;
     return !config->tag_rules ||
-           tag_rules_apply(config->tag_rules, object_url(fill->base.object), tags);
+           (tag_rules_apply(config->tag_rules, object_url(fill->base.object), tags) &&
+            (!fill->request->target.len ||
+             tag_rules_apply(config->tag_rules, fill->request->target, tags)));
 }
 
 void

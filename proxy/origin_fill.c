@@ -313,14 +313,6 @@ is_of_another_client(const struct object_waiter *base, void *context)
     return atomic_load(&waiter->client) != context;
 }
 
-/* Its own fetch has no bound on the body. */
-static bool
-streams(const struct object_waiter *waiter, void *context)
-{
-    (void)context;
-    return waiter->streams;
-}
-
 /* The fetch has failed. Returns the failure, also if an older object is used instead. */
 static enum failure
 fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
@@ -332,9 +324,6 @@ fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
 
     if (error == FETCH_DISPLACED)
         retries = is_of_another_client;
-    else if (error == FETCH_TOO_LARGE && !request_streams(fill->request) &&
-             fill->base.stage == FILL_BEGUN)
-        retries = streams;
     if (fetch_is_disconnected(error) && fill->base.stage == FILL_BEGUN)
         origin_raw_back_off(fill);
     if (origin_fill_writes(fill) && fill->base.stage == FILL_BEGUN)

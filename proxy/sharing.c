@@ -84,7 +84,7 @@ sharing_evaluate(struct sharing *sharing, const struct http_received *received,
     sharing->refusal = received->status == 200 ? HTTP_REASON_NONE : HTTP_REASON_STATUS;
     sharing->fresh_until_us = INT64_MAX;
     /* The object is also that of where it leads: a request that comes there may not join it. */
-    if (sharing->any && rules->keeps_unstated && http_status_is_redirect(received->status))
+    if (sharing->any && http_status_is_redirect(received->status))
         sharing->fresh_until_us = now_us;
     bound_age(sharing, now_us);
     if (sharing->any)

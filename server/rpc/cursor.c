@@ -294,6 +294,7 @@ cursor_break(struct cursor *cursor)
 {
     const struct content *content = &cursor->front.content;
 
+    front_drop_broken(&cursor->front);
     cursor->why = content->why;
     cursor->sentence = span_str(content->sentence);
     cursor->front.exchange.error = cursor->sentence;

@@ -344,20 +344,39 @@ decode_wanted(struct content *content, size_t want, size_t *allowance)
 
 /* ---- seeking --------------------------------------------------------------------------------- */
 
+/* What may still be worked on in this turn; `alone` for a call that is a turn. */
+static size_t *
+find_allowance(const struct content_limits *limits, size_t *alone)
+{
+    static _Thread_local struct {
+        uint64_t turn;
+        size_t left;
+    } work;
+
+    *alone = CONTENT_TURN;
+    if (!limits->turn)
+        return alone;
+    if (work.turn != *limits->turn) {
+        work.turn = *limits->turn;
+        work.left = CONTENT_TURN;
+    }
+    return &work.left;
+}
+
 enum content_step
 decoding_seek(struct content *content, uint64_t offset, size_t want)
 {
     struct decoding *d = content->decoding;
-    size_t allowance = CONTENT_TURN;
+    size_t alone, *allowance = find_allowance(&d->limits, &alone);
 
     if (content->stage == CONTENT_BROKEN)
         return CONTENT_FAILED;
     if (offset < d->at)
         return CONTENT_PASSED;
     if (want) {
-        pass_decoded(content, offset, &allowance);
+        pass_decoded(content, offset, allowance);
         if (d->at == offset)
-            decode_wanted(content, want, &allowance);
+            decode_wanted(content, want, allowance);
     }
     if (content->stage == CONTENT_BROKEN)
         return CONTENT_FAILED;
@@ -366,7 +385,7 @@ decoding_seek(struct content *content, uint64_t offset, size_t want)
         return CONTENT_THERE;
     if (content->stage == CONTENT_ENDED)
         return CONTENT_LAST;
-    return allowance ? CONTENT_WAITS : CONTENT_BUSY;
+    return *allowance ? CONTENT_WAITS : CONTENT_BUSY;
 }
 
 void

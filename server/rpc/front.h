@@ -127,6 +127,9 @@ void front_forget_way(struct front_exchange *front);
 /* In head(): the content of the exchange's object. */
 void front_begin_content(struct front_exchange *front);
 
+/* The content has failed. One that does not decode is removed from the cache: another response may. */
+void front_drop_broken(const struct front_exchange *front);
+
 /* Has `run` called in another turn of the loop, with `front->later`, whose `run` it clears. False:
  * that has been done already. What is in `front` must stay until then. */
 bool front_go_on_later(struct front_exchange *front, void (*run)(struct net_task *later));

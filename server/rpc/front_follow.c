@@ -20,7 +20,7 @@
 #define MAX_REDIRECTS 100u /* that --max-redirects may permit */
 
 /* How often a request begins again whose redirect another one has fetched. */
-#define MAX_RESTARTS 100
+#define MAX_RESTARTS 8
 
 /* Bytes of the fields of a request, the client's own and ours. */
 #define FIELDS (2u * PROXY_MAX_HEADERS)
@@ -207,6 +207,24 @@ find_row(const struct http_origins *origins, struct request *request, struct spa
 
 /* ---- exchanges ------------------------------------------------------------------------------- */
 
+/* A row for any host is for those that clients name: a redirect may lead to another server. */
+static bool
+stays_in_row(const struct front_exchange *front)
+{
+    const struct http_origin *row = container_of(front->request.route, struct http_origin, route);
+
+    return row->host.len || span_equal(origin_route_authority(buf_span(&front->way->url)),
+                                       origin_route_authority(front_url(front)));
+}
+
+static void
+leave_row(struct front_exchange *front)
+{
+    front->request.url = buf_span(&front->way->url);
+    front->request.route = NULL;
+    front->request.flags &= ~(unsigned)REQUEST_OWNED;
+}
+
 /*
  * Sets URL, route and fields of the request: the client's, or where redirects have led. 0, or why
  * it is refused.
@@ -232,6 +250,8 @@ set_request(struct front_exchange *front, const char **why)
     request->route = NULL;
     if (origins->count)
         failure = find_row(origins, request, request->url, why);
+    if (way && !failure && request->route && !stays_in_row(front))
+        leave_row(front);
     /* What no row has is another server's, which a redirect may lead to, but no client. */
     if (way && failure == FAILURE_DENIED)
         failure = 0;
@@ -248,7 +268,7 @@ set_request(struct front_exchange *front, const char **why)
 static bool
 start(struct front_exchange *front)
 {
-    const char *why;
+    const char *why = "";
     enum failure failure = set_request(front, &why);
 
     front->stage = FRONT_PASSES;
@@ -272,6 +292,15 @@ count_fetch(struct front_exchange *front)
         way->fetch_us = fetch_us + (way->fetch_us < 0 ? 0 : way->fetch_us);
 }
 
+/* Has the request had the time of a fetch already? */
+static bool
+is_late(struct front_exchange *front)
+{
+    const int64_t most_us = service_of(front_request(front))->options->fetch_timeout;
+
+    return most_us && proxy_now_us(front->exchange.proxy) - front->request.arrived_us > most_us;
+}
+
 /* The exchange has ended without an answer to the client: begins the next one, or fails. */
 static bool
 go_on(struct front_exchange *front)
@@ -279,6 +308,10 @@ go_on(struct front_exchange *front)
     struct exchange *exchange = &front->exchange;
     const struct exchange ended = *exchange;
 
+    if (!front->why && is_late(front)) {
+        front->why = FAILURE_TIMEOUT;
+        front->sentence = "the redirects took too long";
+    }
     if (front->why) {
         front->stage = FRONT_PASSES;
         exchange_refuse(exchange, front->why, front->sentence);

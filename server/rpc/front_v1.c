@@ -128,6 +128,7 @@ find_body(struct front_exchange *front)
             rpc_request_defer(front_request(front));
         front_go_on_later(front, go_on);
     } else if (step == CONTENT_FAILED) {
+        front_drop_broken(front);
         front->exchange.error = span_str(content->sentence);
         reply_failure(&front->exchange, content->why, front->exchange.error);
     } else {

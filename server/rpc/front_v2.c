@@ -206,6 +206,7 @@ wait_for_first(struct cursor *cursor, enum content_step step)
 
     exchange_taken(exchange, content_taken(&front->content));
     if (step == CONTENT_FAILED) {
+        front_drop_broken(front);
         refuse(cursor, front->content.why, front->content.sentence);
     } else if (step == CONTENT_LAST && exchange_is_complete(exchange)) {
         net_timer_cancel(&cursor->timer);

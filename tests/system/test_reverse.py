@@ -157,6 +157,14 @@ class ReverseTest(RowTest):
             self.assertEqual(c.get("http://site.test/x").status, "bad_redirect")
         self.assertEqual(self.second.heads, [])
 
+    def test_a_redirect_to_another_host_leaves_a_row_for_any_host(self):
+        self.first.status = 302
+        self.first.fields = [("Location", "http://login.test/page")]
+        self.start("--origin", f"/={self.first.url}")
+        with rpc.Connection(self.d.address) as c:
+            self.assertEqual(c.get("http://site.test/x").status, "resolve_failed")
+        self.assertEqual(len(self.first.heads), 1)
+
     def test_dot_segments(self):
         self.start("--origin", f"/={self.first.url}", "--origin", f"/a={self.second.url}/v2")
         for path, seen in (("/x/../y", "/y"), ("/x/%2e%2E/y?../z", "/y?../z"), ("/..", "/"),

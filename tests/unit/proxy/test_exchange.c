@@ -322,8 +322,8 @@ START_TEST(a_failure_after_the_head_breaks_off_what_streams)
     struct scene_fetch *fetch;
 
     scene_begin(&defaults);
-    visit_url(&whole, URL, 1);
     visit_url(&stream, URL, 2);
+    visit_url(&whole, URL, 1);
     fetch = scene_fetch(URL);
     scene_response(fetch, "", false);
     scene_head(fetch, 200, "", 100);

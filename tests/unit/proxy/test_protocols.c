@@ -583,7 +583,48 @@ START_TEST(rpc_is_the_variant_of_no_field)
 }
 END_TEST
 
+/* Version 1 takes no body over a bound, and a fetch for it ends there: no other request joins it. */
+START_TEST(a_fetch_for_a_bounded_body_is_joined_by_its_like_alone)
+{
+    struct visit first = {.url = URL}, second = {.url = URL}, http;
+
+    scene_begin(&defaults);
+    ck_assert(!visit(&first));
+    ck_assert(!begin(&http, HTTP, ""));
+    ck_assert_uint_eq(scene.submitted, 2);
+    ck_assert(!visit(&second));
+    ck_assert_uint_eq(scene.submitted, 2);
+    scene_answer(URL, 200, FRESH, 5);
+    scene_answer(URL, 200, FRESH, 5);
+    expect_body(&first, OUTCOME_MISS, 5);
+    expect_body(&second, OUTCOME_COALESCED, 5);
+    expect_body(&http, OUTCOME_MISS, 5);
+    scene_end();
+}
+END_TEST
+
 /* ---- redirects ------------------------------------------------------------------------------- */
+
+/* The body of a redirect may break off before the request has had its head. */
+START_TEST(a_redirect_counts_whatever_its_body)
+{
+    for (unsigned streams = 0; streams < 2; streams++) {
+        struct visit v = {.url = URL, .streams = streams, .cancels_in_head = true};
+        struct scene_fetch *fetch;
+
+        scene_begin(&defaults);
+        ck_assert(!visit(&v));
+        fetch = scene_fetch(URL);
+        scene_response_of(fetch, 302, "Location: /next\r\n");
+        scene_head(fetch, 302, "Location: /next\r\n", 100);
+        scene_done(fetch, FETCH_ORIGIN_BROKE, "100 bytes are missing");
+        scene_run();
+        ck_assert_uint_eq(v.fails, 0);
+        ck_assert_str_eq(v.redirect, "/next");
+        scene_end();
+    }
+}
+END_TEST
 
 /* A redirect that its front follows is no response to the client, and is not counted. */
 START_TEST(a_redirect_is_counted_where_it_is_the_response)
@@ -717,6 +758,8 @@ unit_suite(void)
     tcase_add_loop_test(cases, rpc_reads_the_variant_without_a_coding, 0, 2);
     tcase_add_test(cases, requests_for_several_variants_share_no_fetch);
     tcase_add_test(cases, rpc_is_the_variant_of_no_field);
+    tcase_add_test(cases, a_fetch_for_a_bounded_body_is_joined_by_its_like_alone);
+    tcase_add_test(cases, a_redirect_counts_whatever_its_body);
     tcase_add_test(cases, a_redirect_is_counted_where_it_is_the_response);
     tcase_add_loop_test(cases, a_stored_redirect_is_that_of_both, 0, 2);
     tcase_add_test(cases, a_hit_behind_a_redirect_is_what_that_was);

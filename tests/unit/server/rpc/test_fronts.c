@@ -238,12 +238,12 @@ START_TEST(requests_for_one_url_share_its_fetch)
 {
     int first = front_connect_tcp(), second = front_connect();
 
-    send_fetch(first, 1, URL, strlen(URL));
+    send_get(second, 2, URL, 0);
     await_fetch(URL);
-    AWAIT_ONE_MORE(send_get(second, 2, URL, 0));
+    AWAIT_ONE_MORE(send_fetch(first, 1, URL, strlen(URL)));
     origin_responds(URL, MAX_AGE, BODY_INLINE, plain_bytes(SMALL), SMALL);
     expect_body_1(first, 1, plain_bytes(SMALL), SMALL);
-    expect_body_2(second, 2, PROXY_COALESCED, plain_bytes(SMALL), SMALL);
+    expect_body_2(second, 2, PROXY_MISS, plain_bytes(SMALL), SMALL);
     ck_assert_uint_eq(scene.submitted, 1);
     close(first);
     close(second);
@@ -455,9 +455,9 @@ START_TEST(a_server_that_stops_answers_what_waits)
     set_up();
     first = front_connect_tcp();
     second = front_connect();
-    send_fetch(first, 1, URL, strlen(URL));
+    send_get(second, 2, URL, 0);
     await_fetch(URL);
-    AWAIT_ONE_MORE(send_get(second, 2, URL, 0));
+    AWAIT_ONE_MORE(send_fetch(first, 1, URL, strlen(URL)));
     rpc_server_stop_accepting(front_service.rpc);
     origin_fails(URL, FETCH_STOPPING, "the server is stopping");
     ck_assert_int_eq(receive_status(first, 1), SYSTEM_ERR);
