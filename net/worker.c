@@ -79,6 +79,7 @@ net_worker_run_tasks(struct net_worker *worker)
         latest = next;
     }
     worker->now_us = clock_monotonic_us();
+    worker->turn++;
     while (first) {
         struct net_task *task = first;
 
@@ -113,7 +114,6 @@ run(void *context)
            !event_base_got_break(worker->base)) {
         bool was_on = m->on;
 
-        worker->turn++;
         if (net_moderation_turn(m, worker->now_us, worker->events) != was_on)
             net_moderation_apply(m);
     }
@@ -163,7 +163,6 @@ net_worker_create(unsigned number, void (*settle)(void *context), void *context)
         return NULL;
     worker->number = number;
     worker->settle = settle;
-    worker->turn = 1;
     worker->context = context;
     worker->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (worker->wake_fd < 0 || !set_up_loop(worker)) {

@@ -23,7 +23,7 @@
 #define CONTENT_MAX_RATIO 1100u
 
 /*
- * The work of one call, or of all calls of a thread in one turn of its loop, at most: a decoded byte
+ * The work of one call, or of all calls of a thread in one turn, at most: a decoded byte
  * counts 2, a coded one 1. It is enough for 1 MiB that its coding has not made longer by more than a
  * quarter.
  */
@@ -33,7 +33,7 @@
 struct content_limits {
     struct client_share *share; /* counts the memory, and has the account */
     struct client *client;      /* has the memory */
-    const uint64_t *turn;       /* the number of the loop's turn; NULL: each call is a turn */
+    const uint64_t *turn;       /* the number of the worker's turn; NULL: each call is one */
     uint64_t max_body;          /* decoded bytes that are allowed in any case */
     unsigned ratio;             /* decoded bytes that are allowed for each coded one */
 };

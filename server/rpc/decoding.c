@@ -351,7 +351,7 @@ find_allowance(const struct content_limits *limits, size_t *alone)
     static _Thread_local struct {
         uint64_t turn;
         size_t left;
-    } work;
+    } work = {.turn = UINT64_MAX};
 
     *alone = CONTENT_TURN;
     if (!limits->turn)
@@ -367,10 +367,11 @@ enum content_step
 decoding_seek(struct content *content, uint64_t offset, size_t want)
 {
     struct decoding *d = content->decoding;
-    size_t alone, *allowance = find_allowance(&d->limits, &alone);
+    size_t alone, *allowance;
 
     if (content->stage == CONTENT_BROKEN)
         return CONTENT_FAILED;
+    allowance = find_allowance(&d->limits, &alone);
     if (offset < d->at)
         return CONTENT_PASSED;
     if (want) {

@@ -61,7 +61,7 @@ START_TEST(a_purge_during_a_fetch_lets_it_end_for_those_that_wait)
 {
     enum control_purge kind = (enum control_purge)(_i % KINDS);
     unsigned when = (unsigned)_i / KINDS;
-    struct visit before = {0}, stream = {.streams = true}, after = {0};
+    struct visit before = {.streams = true}, stream = {.streams = true}, after = {0};
     struct scene_fetch *fetch;
 
     scene_begin(&defaults);

@@ -141,7 +141,7 @@ END_TEST
 /* It was fresh when it began. */
 START_TEST(a_response_that_expires_while_it_arrives_is_for_all_that_wait)
 {
-    struct visit first = {0}, second = {0}, later = {0}, stream = {.streams = true};
+    struct visit first = {.streams = true}, second = {0}, later = {0}, stream = {.streams = true};
     struct scene_fetch *fetch;
 
     scene_begin(&defaults);
