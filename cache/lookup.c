@@ -103,7 +103,7 @@ answer_cached(struct entry *entry, struct cache_found *found)
 /*
  * The version that a request joins, or NULL: the newest one whose head has come, if that will do,
  * or else one whose head has not come. A version that a purge has outdated is in the list until its
- * end, and of those without a head at most one is not outdated.
+ * end, and of those without a head one is not outdated for each bound of the body (`most`).
  */
 static struct cache_fill *
 choose(const struct entry *entry, const struct cache_request *request, int64_t now_us)

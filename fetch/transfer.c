@@ -147,6 +147,16 @@ pass_response(struct transfer *t)
         c->sink.response(c->context, &response);
 }
 
+/* Is it a redirect with somewhere to go, whose body is of no interest to most consumers? */
+static bool
+redirects(const struct transfer *t)
+{
+    static const char *const names[] = {"Location", NULL};
+
+    return http_status_is_redirect(t->status.status) &&
+           headers_have(buf_span(&t->head.fields), names);
+}
+
 static bool
 take_answer(struct transfer *t)
 {
@@ -168,9 +178,8 @@ take_answer(struct transfer *t)
         curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
     prepare_body(t);
     pass_response(t);
-    /* The body of a redirect is of no interest to most consumers. */
     if (t->head.content_length > 0 && (uint64_t)t->head.content_length > max_body(t) &&
-        !http_status_is_redirect(t->status.status)) {
+        !redirects(t)) {
         transfer_fail(t, FETCH_TOO_LARGE, "%s states a body of %lld bytes, the bound is %llu",
                       t->target->host, (long long)t->head.content_length,
                       (unsigned long long)max_body(t));

@@ -114,6 +114,7 @@ run(void *context)
            !event_base_got_break(worker->base)) {
         bool was_on = m->on;
 
+        worker->turn++;
         if (net_moderation_turn(m, worker->now_us, worker->events) != was_on)
             net_moderation_apply(m);
     }

@@ -26,7 +26,7 @@ struct net_worker {
     unsigned number; /* from 0; constant */
     struct event_base *base;
     int64_t now_us;  /* when the current callback began; callbacks of the loop set it */
-    uint64_t turn;   /* how often tasks have been run: what is posted runs in another turn */
+    uint64_t turn;   /* of the loop, or of a run of tasks: what is posted runs in another one */
     uint64_t events; /* of connections, that could be read or written; counted by their owner */
     void (*settle)(void *context); /* called after each run of tasks */
     void *context;

@@ -340,7 +340,11 @@ take_events(struct exchange *x)
     x->url = object_url(waiter->object);
     if (x->stage == EXCHANGE_WAITS && events & WAITER_HEAD && is_followed(x, waiter->object)) {
         /* Whatever comes of its body. */
-        respond(x, waiter->object, (events & (WAITER_END | WAITER_FAILED)) == WAITER_END);
+        const bool ended = (events & (WAITER_END | WAITER_FAILED)) == WAITER_END;
+
+        if (ended)
+            set_outcome(x);
+        respond(x, waiter->object, ended);
     } else if (events & WAITER_FAILED) {
         fail(x, waiter->failure->status, object_failure(waiter->failure));
     } else if (events & WAITER_RETRY) {

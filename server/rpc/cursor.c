@@ -276,8 +276,8 @@ cursor_fail(struct cursor *cursor, enum failure why, struct span sentence)
         cursor->failure = object_retain(waiter->failure);
     else
         cursor->sentence = sentence;
-    /* Another client reads much faster, or version 1 has begun the fetch and bounds it. */
-    cursor->again = waiter->lags || (why == FAILURE_TOO_LARGE && !x->led);
+    /* Another client reads much faster. */
+    cursor->again = waiter->lags;
     cursor->logged = true;
     front_log_failure(&cursor->front, why);
     /* Others wait for a reader that lags until it has left the object. */

@@ -53,7 +53,9 @@ front_begin_content(struct front_exchange *front)
                   &(struct content_limits){
                       .share = &proxy->waiting,
                       .client = front->request.client,
-                      .turn = &rpc_request_worker(front_request(front))->turn,
+                      .turn = exchange_is_complete(exchange)
+                                  ? &rpc_request_worker(front_request(front))->turn
+                                  : NULL,
                       .max_body = proxy->config.max_body,
                       .ratio = request_streams(exchange->request) ? CONTENT_MAX_RATIO : 0,
                   });
@@ -64,7 +66,8 @@ front_drop_broken(const struct front_exchange *front)
 {
     const struct exchange *exchange = &front->exchange;
 
-    if (front->content.decoding && front->content.why == FAILURE_ORIGIN)
+    if (front->content.decoding && front->content.why == FAILURE_ORIGIN &&
+        exchange_is_stored(exchange))
         cache_purge(exchange->proxy->config.cache, object_url(exchange->object));
 }
 

@@ -127,7 +127,8 @@ void front_forget_way(struct front_exchange *front);
 /* In head(): the content of the exchange's object. */
 void front_begin_content(struct front_exchange *front);
 
-/* The content has failed. One that does not decode is removed from the cache: another response may. */
+/* The content has failed. A stored one that does not decode is removed: another response may
+ * decode. */
 void front_drop_broken(const struct front_exchange *front);
 
 /* Has `run` called in another turn of the loop, with `front->later`, whose `run` it clears. False:

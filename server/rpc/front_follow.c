@@ -20,7 +20,7 @@
 #define MAX_REDIRECTS 100u /* that --max-redirects may permit */
 
 /* How often a request begins again whose redirect another one has fetched. */
-#define MAX_RESTARTS 8
+#define MAX_RESTARTS 16
 
 /* Bytes of the fields of a request, the client's own and ours. */
 #define FIELDS (2u * PROXY_MAX_HEADERS)
@@ -207,14 +207,23 @@ find_row(const struct http_origins *origins, struct request *request, struct spa
 
 /* ---- exchanges ------------------------------------------------------------------------------- */
 
+static bool
+have_same_host(struct span url, struct span other)
+{
+    struct http_authority one, two;
+
+    return http_authority_read(origin_route_authority(url), &one) &&
+           http_authority_read(origin_route_authority(other), &two) &&
+           http_same_name(one.host, two.host);
+}
+
 /* A row for any host is for those that clients name: a redirect may lead to another server. */
 static bool
 stays_in_row(const struct front_exchange *front)
 {
     const struct http_origin *row = container_of(front->request.route, struct http_origin, route);
 
-    return row->host.len || span_equal(origin_route_authority(buf_span(&front->way->url)),
-                                       origin_route_authority(front_url(front)));
+    return row->host.len || have_same_host(front->request.url, front_url(front));
 }
 
 static void

@@ -222,20 +222,43 @@ wait_for_first(struct cursor *cursor, enum content_step step)
     }
 }
 
+static void go_on(struct net_task *later);
+
+static void
+answer_first(struct front_exchange *front)
+{
+    struct exchange *exchange = &front->exchange;
+    enum content_step step = find_first(front);
+
+    if (step == CONTENT_LAST && exchange_is_complete(exchange)) {
+        reply_whole(front);
+    } else if (step == CONTENT_BUSY && exchange_is_complete(exchange)) {
+        if (front->result)
+            rpc_request_defer(front_request(front));
+        front_go_on_later(front, go_on);
+    } else {
+        cursor_begin(cursor_of(exchange), &cursor_reads, on_timer);
+        wait_for_first(cursor_of(exchange), step);
+    }
+}
+
+static void
+go_on(struct net_task *later)
+{
+    struct front_exchange *front = container_of(later, struct front_exchange, later);
+
+    later->run = NULL;
+    if (rpc_request_is_open(front_request(front)))
+        answer_first(front);
+    else
+        reply_failure(&front->exchange, FAILURE_CANCELLED, span_str("the client has gone"));
+}
+
 static void
 head(struct exchange *exchange)
 {
-    struct front_exchange *front = front_of(exchange);
-    enum content_step step;
-
-    front_begin_content(front);
-    step = find_first(front);
-    if (step == CONTENT_LAST && exchange_is_complete(exchange)) {
-        reply_whole(front);
-        return;
-    }
-    cursor_begin(cursor_of(exchange), &cursor_reads, on_timer);
-    wait_for_first(cursor_of(exchange), step);
+    front_begin_content(front_of(exchange));
+    answer_first(front_of(exchange));
 }
 
 static void
