@@ -124,19 +124,21 @@ class CoalesceTest(harness.SystemTest):
     def test_both_versions_share_a_flight(self):
         o = self.origin()
         d = self.daemon(origin=o)
-        url = "http://a.test/?fault=delay:700ms"
-        bodies = []
+        url = "http://a.test/?fault=delay:2s"
+        pages = []
 
         def one():
             with rpc.Connection(d.address) as c:
-                bodies.append(c.fetch_v1(url))
+                pages.append(c.get(url))
 
+        # Version 1 joins the fetch of version 2, which bounds no body.
         t = threading.Thread(target=one)
         t.start()
+        harness.wait_until(lambda: o.requests(), 20, "the fetch")
         with rpc.Connection(d.socket) as c:
-            page = c.get(url)
+            body = c.fetch_v1(url)
         t.join()
-        self.assertEqual(bodies, [page.body])
+        self.assertEqual([page.body for page in pages], [body])
         self.assertEqual(len(o.requests()), 1)
 
     def test_more_than_may_wait(self):
