@@ -245,7 +245,7 @@ struct span exchange_redirect(const struct exchange *exchange);
 
 /*
  * Is the response, to a request with REQUEST_PAGE_ONLY, a part (206) or "not modified" (304) that
- * its client has not asked for? It is no use to the client, so the front refuses it. From head() on.
+ * its client has not asked for? The front refuses it. From head() on.
  */
 bool exchange_is_unasked(const struct exchange *exchange);
 

@@ -1,7 +1,8 @@
 /*
- * A fill from an origin, from its beginning to its end. origin_fill.c has its fetch, origin_raw.c
- * what HTTP's rules make of the head of the response, origin_bounds.c whose the response is
- * and how much of it is kept, origin_own.c what one to POST is for GET requests. Private to proxy/.
+ * A fill from an origin, from its beginning to its end. origin_fill.c has its fetch,
+ * origin_response.c what HTTP's rules make of the head of the response, origin_bounds.c whose the
+ * response is and how much of it is kept, origin_own.c what one to POST is for GET. Private to
+ * proxy/.
  */
 #ifndef SUNPROXY_PROXY_FILLING_H
 #define SUNPROXY_PROXY_FILLING_H
@@ -169,55 +170,55 @@ bool origin_fill_unwanted(struct cache_fill *base);
 /* ECANCELED if the fetch is to end because no request waits for it; 0: it goes on. */
 int origin_fill_check_wanted(struct origin_fill *fill);
 
-/* ---- origin_raw.c ---------------------------------------------------------------------------- */
+/* ---- origin_response.c ----------------------------------------------------------------------- */
 
 /*
- * Makes fill->lines of the request: with conditions if the object that it replaces
- * can be validated, or else with those of the request. False without memory.
+ * Makes fill->lines of the request: with conditions if the object that it replaces can be
+ * validated, or else with those of the request. False without memory.
  */
-bool origin_raw_request(struct origin_fill *fill);
+bool origin_response_request(struct origin_fill *fill);
 
 /* Evaluates the head as the origin sent it: may it be shared and stored, and for how long? */
-void origin_raw_response(struct origin_fill *fill, const struct fetch_response *response);
+void origin_response_arrived(struct origin_fill *fill, const struct fetch_response *response);
 
-enum origin_raw {
-    ORIGIN_RAW_HEAD,   /* it is the head of the object, with *parts */
-    ORIGIN_RAW_TAKEN,  /* the object has its end: a body is dropped */
-    ORIGIN_RAW_REPEAT, /* the response is of no use: another one is asked for */
-    ORIGIN_RAW_ERROR,  /* *error is an errno */
+enum origin_response {
+    ORIGIN_RESPONSE_HEAD,   /* it is the head of the object, with *parts */
+    ORIGIN_RESPONSE_TAKEN,  /* the object has its end: a body is dropped */
+    ORIGIN_RESPONSE_REPEAT, /* the response is of no use: another one is asked for */
+    ORIGIN_RESPONSE_ERROR,  /* *error is an errno */
 };
 
 /* What the object of a response has in its head. */
-struct origin_raw_parts {
+struct response_parts {
     struct buf fields;
     struct buf tags;
 };
 
 /* What an object has as notes whose fields these are, of a response that is shared so. */
-unsigned origin_raw_notes(const struct fetch_head *head, struct span fields,
-                          const struct sharing *sharing);
+unsigned origin_response_notes(const struct fetch_head *head, struct span fields,
+                               const struct sharing *sharing);
 
-void origin_raw_parts_init(struct origin_raw_parts *parts);
-void origin_raw_parts_free(struct origin_raw_parts *parts);
+void response_parts_init(struct response_parts *parts);
+void response_parts_free(struct response_parts *parts);
 
 /* What becomes of the head of a response. */
-enum origin_raw origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
-                                struct origin_raw_parts *parts, int *error);
+enum origin_response origin_response_head(struct origin_fill *fill, const struct fetch_head *head,
+                                          struct response_parts *parts, int *error);
 
 /*
  * The fetch has failed before its head. True: the previous object is used instead, and the object
  * has its end. `number` is the status of the response, or without one a number of enum failure.
  */
-bool origin_raw_fall_back(struct origin_fill *fill, enum staleness why, unsigned number);
+bool origin_response_fall_back(struct origin_fill *fill, enum staleness why, unsigned number);
 
 /* The origin has failed: background fetches of the URL wait longer (backoff.h). */
-void origin_raw_back_off(struct origin_fill *fill);
+void origin_response_back_off(struct origin_fill *fill);
 
 /* ---- origin_own.c ---------------------------------------------------------------------------- */
 
 /* The object has begun, has grown, or has come to its end. */
 void origin_own_begin(struct origin_fill *fill, const struct fetch_head *head,
-                      const struct origin_raw_parts *parts);
+                      const struct response_parts *parts);
 void origin_own_append(struct origin_fill *fill, const void *bytes, size_t len);
 void origin_own_end(struct origin_fill *fill, bool complete, int64_t total_us);
 

@@ -311,6 +311,6 @@ origin_fill_check_wanted(struct origin_fill *fill)
     if ((worth && now_us - fill->unwanted_us <= longest_us) || !cache_fill_abandon(&fill->base))
         return 0;
     if (worth && fill->purpose == ORIGIN_FILL_REFRESHES) /* the origin is too slow */
-        origin_raw_back_off(fill);
+        origin_response_back_off(fill);
     return ECANCELED;
 }

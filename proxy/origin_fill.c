@@ -108,7 +108,7 @@ fill_response(void *context, const struct fetch_response *response)
                     HISTOGRAM_ORIGIN_FIRST_BYTE, response->waited_us);
     if (response->passed_over)
         return;
-    origin_raw_response(fill, response);
+    origin_response_arrived(fill, response);
 }
 
 static void
@@ -175,14 +175,14 @@ give_up(struct shedding_body *body)
 static unsigned
 notes_of(const struct origin_fill *fill, const struct fetch_head *head, struct span fields)
 {
-    return origin_raw_notes(head, fields, &fill->sharing) |
+    return origin_response_notes(head, fields, &fill->sharing) |
            (origin_fill_may_keep(fill) ? 0u : HTTP_KNOWN_PASSING);
 }
 
 /* The object begins: 0 or an errno; EAGAIN if the leader's range is the origin's. */
 static int
 begin_object(struct origin_fill *fill, const struct fetch_head *head,
-             const struct origin_raw_parts *parts)
+             const struct response_parts *parts)
 {
     struct proxy *proxy = fill->proxy;
     uint64_t largest = origin_fill_largest(fill);
@@ -225,20 +225,20 @@ static enum fetch_flow
 fill_head(void *context, const struct fetch_head *head)
 {
     struct origin_fill *fill = context;
-    struct origin_raw_parts parts;
-    enum origin_raw raw;
+    struct response_parts parts;
+    enum origin_response use;
     int error;
 
     shedding_charge_for(&fill->proxy->shedding, fill->request->client, NULL);
-    origin_raw_parts_init(&parts);
-    raw = origin_raw_head(fill, head, &parts, &error);
-    if (raw == ORIGIN_RAW_HEAD)
+    response_parts_init(&parts);
+    use = origin_response_head(fill, head, &parts, &error);
+    if (use == ORIGIN_RESPONSE_HEAD)
         error = begin_object(fill, head, &parts);
-    if (raw == ORIGIN_RAW_HEAD && !error)
+    if (use == ORIGIN_RESPONSE_HEAD && !error)
         origin_own_begin(fill, head, &parts);
-    origin_raw_parts_free(&parts);
+    response_parts_free(&parts);
     if (!error)
-        return raw == ORIGIN_RAW_REPEAT ? FETCH_REPEAT : FETCH_CONTINUE;
+        return use == ORIGIN_RESPONSE_REPEAT ? FETCH_REPEAT : FETCH_CONTINUE;
     if (error == EAGAIN)
         origin_fill_give_up_range(fill);
     else
@@ -325,11 +325,11 @@ fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
     if (error == FETCH_DISPLACED)
         retries = is_of_another_client;
     if (fetch_is_disconnected(error) && fill->base.stage == FILL_BEGUN)
-        origin_raw_back_off(fill);
+        origin_response_back_off(fill);
     if (origin_fill_writes(fill) && fill->base.stage == FILL_BEGUN)
         invalidation_unanswered(&fill->write);
     if (fill->base.stage != FILL_BEGUN ||
-        !origin_raw_fall_back(
+        !origin_response_fall_back(
             fill, fetch_is_disconnected(error) ? STALENESS_DISCONNECTED : STALENESS_IF_ERROR,
             failure))
         cache_fill_fail(&fill->base, failure, sentence, retries, fill->request->client);
@@ -468,7 +468,7 @@ submit(struct origin_fill *fill, const struct origin_fill_order *order, char *te
 
     *why = FAILURE_INTERNAL;
     *sentence = out_of_memory;
-    if (!origin_raw_request(fill))
+    if (!origin_response_request(fill))
         return false;
     order->leader->sends_conditions = fill->conditions == CONDITIONS_CLIENTS;
     /* Before anything is charged: a URL that cannot be fetched costs its client nothing. */

@@ -132,11 +132,11 @@ begin_own(struct origin_fill *fill)
 /* False if it cannot: without memory, or with too many tags. */
 static bool
 begin_object(struct origin_fill *fill, const struct fetch_head *head,
-             const struct origin_raw_parts *parts)
+             const struct response_parts *parts)
 {
     struct object_head own = {
         .status = head->status,
-        .notes = origin_raw_notes(head, buf_span(&parts->fields), &fill->own_sharing),
+        .notes = origin_response_notes(head, buf_span(&parts->fields), &fill->own_sharing),
         .fields = buf_span(&parts->fields),
         .length = head->content_length,
         .max_length = OWN_MAX,
@@ -158,7 +158,7 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
 
 void
 origin_own_begin(struct origin_fill *fill, const struct fetch_head *head,
-                 const struct origin_raw_parts *parts)
+                 const struct response_parts *parts)
 {
     if (fill->request->method != HTTP_POST || fill->sharing.any || head->content_length < 0 ||
         head->content_length > (int64_t)OWN_MAX || !is_own_location(fill, head->headers) ||

@@ -61,7 +61,7 @@ has_line(struct span lines, enum line_kind kind)
 }
 
 bool
-origin_raw_request(struct origin_fill *fill)
+origin_response_request(struct origin_fill *fill)
 {
     const struct span fields = fill->request->fields;
     const struct object *previous = cache_fill_previous(&fill->base);
@@ -151,7 +151,7 @@ isolate_unasked(struct origin_fill *fill, unsigned status)
 }
 
 void
-origin_raw_response(struct origin_fill *fill, const struct fetch_response *response)
+origin_response_arrived(struct origin_fill *fill, const struct fetch_response *response)
 {
     fill->waited_us = response->waited_us;
     /* What a 304 means is known when it has updated the previous object. */
@@ -165,28 +165,29 @@ origin_raw_response(struct origin_fill *fill, const struct fetch_response *respo
     if (response->has_user && !fill->sharing.any) {
         fill->sharing.unshared = HTTP_REASON_USER_INFO;
     }
-    /* The previous object stays where it may be used instead: origin_raw_head() decides. */
+    /* The previous object stays where it may be used instead: origin_response_head() decides. */
     if (fill->sharing.unshared &&
         !(is_error(response->status) && may_fall_back(fill, STALENESS_IF_ERROR)))
         origin_fill_isolate(fill);
 }
 
 unsigned
-origin_raw_notes(const struct fetch_head *head, struct span fields, const struct sharing *sharing)
+origin_response_notes(const struct fetch_head *head, struct span fields,
+                      const struct sharing *sharing)
 {
     return http_known_fields(fields) | (head->is_1_0 ? HTTP_KNOWN_VERSION_1_0 : 0u) |
            sharing->notes;
 }
 
 void
-origin_raw_parts_init(struct origin_raw_parts *parts)
+response_parts_init(struct response_parts *parts)
 {
     buf_init(&parts->fields, OBJECT_MAX_META);
     buf_init(&parts->tags, OBJECT_MAX_TAG_BYTES);
 }
 
 void
-origin_raw_parts_free(struct origin_raw_parts *parts)
+response_parts_free(struct response_parts *parts)
 {
     buf_free(&parts->fields);
     buf_free(&parts->tags);
@@ -216,7 +217,7 @@ write_proxy_challenges(struct span lines, struct buf *fields)
 
 /* What the object of a response with this head has; false without memory. */
 static bool
-write_parts(struct origin_fill *fill, const struct fetch_head *head, struct origin_raw_parts *parts)
+write_parts(struct origin_fill *fill, const struct fetch_head *head, struct response_parts *parts)
 {
     const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->request);
     struct span lines = head->headers;
@@ -253,7 +254,6 @@ learn_codings(struct origin_fill *fill, const struct fetch_head *head, struct ht
 static void
 select_variant(struct origin_fill *fill, const struct fetch_head *head)
 {
-    const struct span base = span_of(NULL, 0);
     struct http_vary vary = {.count = 0};
     struct buf names, variant;
     bool selected;
@@ -264,7 +264,7 @@ select_variant(struct origin_fill *fill, const struct fetch_head *head)
     if (!fill->sharing.any)
         http_vary_read(&vary, head->headers);
     /* Without Vary the response is that of all variants. */
-    if (vary.count == 0 && span_equal(object_variant(fill->base.object), base))
+    if (vary.count == 0 && object_variant(fill->base.object).len == 0)
         return;
     learn_codings(fill, head, &vary);
     buf_init(&names, HTTP_VARY_TEXT);
@@ -273,13 +273,13 @@ select_variant(struct origin_fill *fill, const struct fetch_head *head)
     selected =
         (vary.count == 0 || http_variant_key(&vary, origin_fill_selecting(fill), &variant)) &&
         !buf_failed(&names) &&
-        cache_fill_vary(&fill->base, base, buf_span(&names), buf_span(&variant));
+        cache_fill_vary(&fill->base, span_of(NULL, 0), buf_span(&names), buf_span(&variant));
     buf_free(&names);
     buf_free(&variant);
-    if (selected)
-        return;
-    fill->sharing.unshared = HTTP_REASON_FIELDS;
-    origin_fill_isolate(fill);
+    if (!selected) {
+        fill->sharing.unshared = HTTP_REASON_FIELDS;
+        origin_fill_isolate(fill);
+    }
 }
 
 /*
@@ -317,7 +317,7 @@ varies_alike(const struct origin_fill *fill, struct span before, struct span aft
  * been evaluated: RFC 9111 section 4.3.4. 0 or an errno.
  */
 static int
-refresh(struct origin_fill *fill, const struct fetch_head *head, struct origin_raw_parts *parts)
+refresh(struct origin_fill *fill, const struct fetch_head *head, struct response_parts *parts)
 {
     const struct object *previous = cache_fill_previous(&fill->base);
     struct buf *fields = &parts->fields;
@@ -330,7 +330,8 @@ refresh(struct origin_fill *fill, const struct fetch_head *head, struct origin_r
     return cache_fill_refresh(
         &fill->base,
         &(struct object_head){.status = previous->status,
-                              .notes = origin_raw_notes(head, buf_span(fields), &fill->sharing),
+                              .notes =
+                                  origin_response_notes(head, buf_span(fields), &fill->sharing),
                               .fields = buf_span(fields),
                               .tags = buf_span(&parts->tags),
                               .fetched_us = fill->sharing.born_us,
@@ -340,7 +341,7 @@ refresh(struct origin_fill *fill, const struct fetch_head *head, struct origin_r
 }
 
 bool
-origin_raw_fall_back(struct origin_fill *fill, enum staleness why, unsigned number)
+origin_response_fall_back(struct origin_fill *fill, enum staleness why, unsigned number)
 {
     if (!may_fall_back(fill, why))
         return false;
@@ -351,7 +352,7 @@ origin_raw_fall_back(struct origin_fill *fill, enum staleness why, unsigned numb
 }
 
 void
-origin_raw_back_off(struct origin_fill *fill)
+origin_response_back_off(struct origin_fill *fill)
 {
     struct proxy *proxy = fill->proxy;
 
@@ -360,16 +361,16 @@ origin_raw_back_off(struct origin_fill *fill)
 }
 
 /* Without conditions the origin sends an object. */
-static enum origin_raw
+static enum origin_response
 repeat(struct origin_fill *fill)
 {
     fill->conditions = CONDITIONS_NONE;
-    return ORIGIN_RAW_REPEAT;
+    return ORIGIN_RESPONSE_REPEAT;
 }
 
 /* A 304 to our own conditions. */
-static enum origin_raw
-confirmed(struct origin_fill *fill, const struct fetch_head *head, struct origin_raw_parts *parts,
+static enum origin_response
+confirmed(struct origin_fill *fill, const struct fetch_head *head, struct response_parts *parts,
           int *error)
 {
     const struct object *previous = cache_fill_previous(&fill->base);
@@ -398,10 +399,10 @@ confirmed(struct origin_fill *fill, const struct fetch_head *head, struct origin
         return repeat(fill);
     *error = refresh(fill, head, parts);
     if (*error)
-        return ORIGIN_RAW_ERROR;
+        return ORIGIN_RESPONSE_ERROR;
     backoff_clear(&fill->proxy->backoff, fill->base.key);
     fill->stage = ORIGIN_FILL_ENDED;
-    return ORIGIN_RAW_TAKEN;
+    return ORIGIN_RESPONSE_TAKEN;
 }
 
 /* Is it the result of a condition, instead of the response? */
@@ -411,9 +412,9 @@ answers_conditions(unsigned status)
     return status == 304 || status == 412;
 }
 
-enum origin_raw
-origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
-                struct origin_raw_parts *parts, int *error)
+enum origin_response
+origin_response_head(struct origin_fill *fill, const struct fetch_head *head,
+                     struct response_parts *parts, int *error)
 {
     struct proxy *proxy = fill->proxy;
     bool asked = was_asked(fill, head->status);
@@ -430,14 +431,14 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
     if (head->status == PROXY_CHALLENGE && !request_is_owned(fill->request))
         *error = EPERM;
     if (is_error(head->status)) {
-        origin_raw_back_off(fill);
-        if (origin_raw_fall_back(fill, STALENESS_IF_ERROR, head->status))
-            return ORIGIN_RAW_TAKEN;
+        origin_response_back_off(fill);
+        if (origin_response_fall_back(fill, STALENESS_IF_ERROR, head->status))
+            return ORIGIN_RESPONSE_TAKEN;
         if (fill->sharing.unshared)
             origin_fill_isolate(fill);
     }
     if (!asked)
-        origin_raw_back_off(fill);
+        origin_response_back_off(fill);
     else if (!origin_fill_bypasses(fill) && !origin_fill_is_as_is(fill) && !is_error(head->status))
         backoff_clear(&proxy->backoff, fill->base.key);
     if (asked && fill->conditions == CONDITIONS_CLIENTS && answers_conditions(head->status)) {
@@ -452,5 +453,5 @@ origin_raw_head(struct origin_fill *fill, const struct fetch_head *head,
     }
     if (!*error && !write_parts(fill, head, parts))
         *error = ENOMEM;
-    return *error ? ORIGIN_RAW_ERROR : ORIGIN_RAW_HEAD;
+    return *error ? ORIGIN_RESPONSE_ERROR : ORIGIN_RESPONSE_HEAD;
 }
