@@ -221,12 +221,22 @@ cursor_end(struct cursor *cursor, enum cursor_end end)
         finish(cursor);
 }
 
+/* Its memory is needed: the client is disconnected once it has not read its answer for a while. */
+static void
+close_unread(struct cursor *cursor)
+{
+    (void)net_timer_set(&cursor->timer, CURSOR_UNREAD_US);
+    rpc_request_close_unread(request_of(cursor), CURSOR_UNREAD_US);
+}
+
 void
 cursor_look(struct cursor *cursor)
 {
     int64_t now_us = clock_monotonic_us();
 
-    if (now_us - cursor->idle_us >= cursor->cursors->timeout_us)
+    if (cursor->used)
+        close_unread(cursor);
+    else if (now_us - cursor->idle_us >= cursor->cursors->timeout_us)
         cursor_end(cursor, CURSOR_EXPIRED);
     else if (gives_way(cursor, now_us))
         cursor_end(cursor, CURSOR_DISPLACED);
@@ -286,7 +296,7 @@ cursor_fail(struct cursor *cursor, enum failure why, struct span sentence)
     if (!TAILQ_EMPTY(&cursor->reads))
         cursor->calls->serve_reads(cursor, false);
     else if (cursor->used && why == FAILURE_OVERLOADED)
-        rpc_request_close_unread(request_of(cursor), CURSOR_UNREAD_US);
+        close_unread(cursor);
 }
 
 void
