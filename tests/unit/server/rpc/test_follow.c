@@ -820,7 +820,7 @@ START_TEST(without_freshness_a_circle_is_found)
 END_TEST
 
 /* Answers what is fetched on the way of URLs, each of which leads to the next one by the reference
- * beside it, until so many calls of version 2 have been answered. */
+ * beside it, until this number of calls of version 2 has been answered. */
 struct step {
     const char *url, *reference; /* NULL: it is the page */
 };
