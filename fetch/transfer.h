@@ -164,7 +164,13 @@ bool transfer_start(struct transfer *transfer, const struct transfer_place *plac
  * Does its handle serve others (handles.h)? That of a plain GET does, unless the request was
  * repeated: libcurl counts that in the handle, and gives up at the fifth time.
  */
-bool transfer_is_plain(const struct transfer *transfer);
+static inline bool
+transfer_is_plain(const struct transfer *t)
+{
+    return t->request->method == HTTP_GET && !request_has_body(t->request) &&
+           !(t->request->flags & (REQUEST_CONNECT_ONLY | REQUEST_WHOLE_SERVER)) &&
+           t->wish != POOL_NEW && t->asked <= 1;
+}
 
 /*
  * After the end of a transfer with REQUEST_CONNECT_ONLY: a descriptor for its connection, which

@@ -301,14 +301,6 @@ set_constants(CURL *easy, const struct transfer_place *place)
     return set_authorities(easy, place->settings);
 }
 
-bool
-transfer_is_plain(const struct transfer *t)
-{
-    return t->request->method == HTTP_GET && !request_has_body(t->request) &&
-           !(t->request->flags & (REQUEST_CONNECT_ONLY | REQUEST_WHOLE_SERVER)) &&
-           t->wish != POOL_NEW && t->asked <= 1;
-}
-
 static CURL *
 make_handle(const struct transfer_place *place)
 {
