@@ -10,7 +10,7 @@
 static const enum memory_group group_of[MEMORY_KINDS] = {
     [MEMORY_PAGES] = MEMORY_GROUP_FETCHING,  [MEMORY_FETCHES] = MEMORY_GROUP_FETCHING,
     [MEMORY_RECORDS] = MEMORY_GROUP_CALLS,   [MEMORY_REQUESTS] = MEMORY_GROUP_WAITING,
-    [MEMORY_REPLIES] = MEMORY_GROUP_WAITING,
+    [MEMORY_REPLIES] = MEMORY_GROUP_WAITING, [MEMORY_FAILED] = MEMORY_GROUP_FAILED,
 };
 
 void
@@ -24,9 +24,10 @@ memory_account_init(struct memory_account *account, uint64_t limit,
     eighth = (int64_t)(limit / EIGHTHS);
     account->hooks = hooks ? *hooks : (struct memory_hooks){0};
     account->limit = limit;
-    account->groups[MEMORY_GROUP_FETCHING].share = (int64_t)limit - 2 * eighth;
+    account->groups[MEMORY_GROUP_FETCHING].share = (int64_t)limit - 3 * eighth;
     account->groups[MEMORY_GROUP_CALLS].share = eighth;
     account->groups[MEMORY_GROUP_WAITING].share = eighth;
+    account->groups[MEMORY_GROUP_FAILED].share = eighth;
     for (unsigned group = 0; group < MEMORY_GROUPS; group++)
         atomic_init(&account->groups[group].used, 0);
     for (unsigned kind = 0; kind < MEMORY_KINDS; kind++)

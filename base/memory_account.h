@@ -24,13 +24,15 @@ enum memory_kind {
     MEMORY_RECORDS,  /* calls of which only a part has come */
     MEMORY_REQUESTS, /* requests that wait for a fetch or for the peer to read the reply */
     MEMORY_REPLIES,  /* what is copied into or decoded for replies that are not written yet */
+    MEMORY_FAILED,   /* pages whose filling has failed, held by replies */
     MEMORY_KINDS
 };
 
 enum memory_group {
-    MEMORY_GROUP_FETCHING, /* pages and fetches: six eighths of the limit */
+    MEMORY_GROUP_FETCHING, /* pages and fetches: five eighths of the limit */
     MEMORY_GROUP_CALLS,    /* records: one eighth */
     MEMORY_GROUP_WAITING,  /* requests and replies: one eighth */
+    MEMORY_GROUP_FAILED,   /* failed pages: one eighth */
     MEMORY_GROUPS
 };
 

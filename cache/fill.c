@@ -387,15 +387,14 @@ cache_fill_fail(struct cache_fill *fill, unsigned number, const char *sentence,
     struct object *object = fill->object, *previous = fill->previous;
     struct removed removed = {0};
     struct place *place;
+    const bool has_head = fill->stage == FILL_HEADED;
 
     assert(fill->stage != FILL_ENDED);
     fill_set_failure(fill->reserve, number, sentence);
-    if (fill->stage == FILL_HEADED)
-        atomic_store_explicit(&object->state, OBJECT_FAILED, memory_order_release);
     place = cache_lock(fill->cache, fill->hash);
     give_up(fill, &place->shard, &removed);
-    memory_uncharge(object->account, MEMORY_PAGES, object_size(object));
-    object->account = NULL;
+    if (has_head)
+        object_fail(object);
     fill->object = object_retain(fill->name);
     fill->previous = NULL;
     waiters_fail(fill, fill->reserve, retries, context);

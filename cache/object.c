@@ -136,6 +136,13 @@ object_unref(struct object *object)
     return atomic_fetch_sub_explicit(&object->references, 1, memory_order_acq_rel) == 1;
 }
 
+/* As what an object that is in no cache is charged. */
+static enum memory_kind
+kind_of(const struct object *object)
+{
+    return object_state(object) == OBJECT_FAILED ? MEMORY_FAILED : MEMORY_PAGES;
+}
+
 void
 object_release(struct object **object)
 {
@@ -143,9 +150,17 @@ object_release(struct object **object)
 
     *object = NULL;
     if (o && object_unref(o)) {
-        memory_uncharge(o->account, MEMORY_PAGES, object_size(o));
+        memory_uncharge(o->account, kind_of(o), object_size(o));
         object_free(o);
     }
+}
+
+void
+object_fail(struct object *object)
+{
+    memory_uncharge(object->account, MEMORY_PAGES, object_size(object));
+    memory_charge_anyway(object->account, MEMORY_FAILED, object_size(object));
+    atomic_store_explicit(&object->state, OBJECT_FAILED, memory_order_release);
 }
 
 /* ---- in a cache ------------------------------------------------------------------------------ */
@@ -351,7 +366,7 @@ object_trim(struct object *object, uint64_t offset)
     last->next = NULL;
     list->first = segment;
     atomic_fetch_sub_explicit(&list->allocated, bytes, memory_order_relaxed);
-    memory_uncharge(object->account, MEMORY_PAGES, bytes);
+    memory_uncharge(object->account, kind_of(object), bytes);
     return chain;
 }
 

@@ -311,6 +311,9 @@ void object_enter_cache(struct object *object);
 /* It is charged again: the cache hands its reference to a caller. */
 void object_leave_cache(struct object *object);
 
+/* Its filling has failed: from now on it is charged as MEMORY_FAILED. Under the shard's lock. */
+void object_fail(struct object *object);
+
 /* The cache drops its reference in *object and clears it. */
 void object_release_from_cache(struct object **object);
 

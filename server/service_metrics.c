@@ -201,6 +201,7 @@ static const struct metric_row memory_rows[] = {
     {"memory_bytes", "kind=\"records\"", GAUGE, "bytes", HELP_MEMORY, USED(MEMORY_RECORDS)},
     {"memory_bytes", "kind=\"requests\"", GAUGE, "bytes", HELP_MEMORY, USED(MEMORY_REQUESTS)},
     {"memory_bytes", "kind=\"replies\"", GAUGE, "bytes", HELP_MEMORY, USED(MEMORY_REPLIES)},
+    {"memory_bytes", "kind=\"failed\"", GAUGE, "bytes", HELP_MEMORY, USED(MEMORY_FAILED)},
     {"memory_refusals", "", COUNTER, "", "Times that memory was refused at the limit.",
      AT(refusals)},
     {"memory_reclaimed_bytes", "", COUNTER, "bytes",
@@ -209,7 +210,7 @@ static const struct metric_row memory_rows[] = {
 
 #undef AT
 
-_Static_assert(MEMORY_KINDS == 5, "each kind has a row");
+_Static_assert(MEMORY_KINDS == 6, "each kind has a row");
 
 /* ---- all of them ------------------------------------------------------------------------------
  */

@@ -17,14 +17,18 @@ static bool
 relieve(void *context, enum memory_kind kind, size_t bytes)
 {
     struct service *service = context;
+    bool is_full;
     size_t freed;
 
     switch (kind) {
     case MEMORY_PAGES:
     case MEMORY_FETCHES:
-        freed = proxy_shed(&service->proxy, bytes);
+        /* A body that is given up stays until its readers have released it. */
+        is_full = memory_is_full(&service->memory, MEMORY_FAILED);
+        freed = is_full ? 0 : proxy_shed(&service->proxy, bytes);
         /* Slow readers are disconnected only if their pages take more memory than the bodies. */
-        if (memory_used(&service->memory, MEMORY_PAGES) / 2 >= service->proxy.shedding.bytes) {
+        if (is_full ||
+            memory_used(&service->memory, MEMORY_PAGES) / 2 >= service->proxy.shedding.bytes) {
             rpc_server_relieve(service->rpc);
             if (service->cursors)
                 cursors_note_shortage(service->cursors);
@@ -35,6 +39,7 @@ relieve(void *context, enum memory_kind kind, size_t bytes)
         rpc_server_relieve(service->rpc);
         return false;
     case MEMORY_RECORDS: /* the worker closes connections with incomplete calls */
+    case MEMORY_FAILED:
     case MEMORY_KINDS:
         break;
     }

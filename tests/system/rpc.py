@@ -215,7 +215,7 @@ class Stats:
         "fetches_displaced": "fetches_displaced", "fetches_refused": "fetches_refused",
         "log_lines_lost": "log_lines_lost", "memory_limit": "memory_limit_bytes",
         **{f"memory_{kind}": f'memory_bytes{{kind="{kind}"}}'
-           for kind in ("pages", "fetches", "records", "requests", "replies")},
+           for kind in ("pages", "fetches", "records", "requests", "replies", "failed")},
         "memory_refusals": "memory_refusals", "memory_reclaimed": "memory_reclaimed_bytes",
     }
 

@@ -44,8 +44,9 @@ START_TEST(a_group_takes_nothing_from_another)
     ck_assert(!memory_charge(&account, MEMORY_REPLIES, 41));
     ck_assert(memory_charge(&account, MEMORY_REPLIES, 40));
     ck_assert(memory_charge(&account, MEMORY_FETCHES, 1));
-    ck_assert(!memory_charge(&account, MEMORY_PAGES, 600));
-    ck_assert(memory_charge(&account, MEMORY_PAGES, 599));
+    ck_assert(!memory_charge(&account, MEMORY_PAGES, 500));
+    ck_assert(memory_charge(&account, MEMORY_PAGES, 499));
+    ck_assert(memory_charge(&account, MEMORY_FAILED, 100));
     ck_assert_uint_eq(used_in_all(), 800);
     ck_assert_uint_eq(memory_refusals(&account), 3);
     ck_assert(!memory_charge(&account, MEMORY_PAGES, SIZE_MAX));
@@ -61,10 +62,10 @@ START_TEST(what_exists_already_is_charged_in_any_case)
     memory_charge_anyway(&account, MEMORY_PAGES, 1000);
     ck_assert_uint_eq(memory_used(&account, MEMORY_PAGES), 1000);
     ck_assert(!memory_charge(&account, MEMORY_PAGES, 0));
-    memory_uncharge(&account, MEMORY_PAGES, 400);
+    memory_uncharge(&account, MEMORY_PAGES, 500);
     ck_assert(memory_charge(&account, MEMORY_PAGES, 0));
     /* Below zero, where a page has been uncharged before it is charged again. */
-    memory_uncharge(&account, MEMORY_PAGES, 700);
+    memory_uncharge(&account, MEMORY_PAGES, 600);
     ck_assert_uint_eq(memory_used(&account, MEMORY_PAGES), 0);
     memory_charge_anyway(&account, MEMORY_PAGES, 150);
     ck_assert_uint_eq(memory_used(&account, MEMORY_PAGES), 50);
@@ -86,8 +87,8 @@ END_TEST
 /* Charges drawn by chance, beside the same rules on plain numbers. */
 START_TEST(it_agrees_with_a_model)
 {
-    static const unsigned group_of[MEMORY_KINDS] = {0, 0, 1, 2, 2};
-    static const int64_t share_of[MEMORY_GROUPS] = {6000, 1000, 1000};
+    static const unsigned group_of[MEMORY_KINDS] = {0, 0, 1, 2, 2, 3};
+    static const int64_t share_of[MEMORY_GROUPS] = {5000, 1000, 1000, 1000};
     int64_t kinds[MEMORY_KINDS] = {0}, groups[MEMORY_GROUPS] = {0};
     uint64_t state = 1, refusals = 0;
 
@@ -142,7 +143,7 @@ START_TEST(the_owner_may_free_what_a_charge_needs)
 {
     const struct memory_hooks hooks = {.relieve = relieve, .context = &asked};
 
-    memory_account_init(&account, 80, &hooks);
+    memory_account_init(&account, 96, &hooks);
     asked = 0;
     helps = false;
     ck_assert(memory_charge(&account, MEMORY_PAGES, 60));

@@ -38,6 +38,7 @@ START_TEST(a_busy_object_is_charged_to_the_byte)
     struct cache *cache = pages_cache("lru", 2, 0, 1);
     struct requester request = {0};
     uint64_t whole = sizeof(struct object) + strlen("http://a/") + 1;
+    struct object *held;
 
     /* Inline: all at once, with the head. */
     request_lookup(&request, cache, "http://a/", 0, false);
@@ -69,12 +70,16 @@ START_TEST(a_busy_object_is_charged_to_the_byte)
     request_take(&request);
     request_end(&request);
 
-    /* Failed: at once, although the fill is still there. */
+    /* Failed: at once, although the fill is still there; what is referred to has its own share. */
     request_lookup(&request, cache, "http://c/", 0, false);
     fill_head(request.found.fill, -1, &account);
     fill_letters(request.found.fill, 20000);
+    held = object_retain(request.found.fill->object);
     cache_fill_fail(request.found.fill, 1, "", NULL, NULL);
     ck_assert_uint_eq(charged(), 0);
+    ck_assert_uint_eq(memory_used(&account, MEMORY_FAILED), object_size(held));
+    object_release(&held);
+    ck_assert_uint_eq(memory_used(&account, MEMORY_FAILED), 0);
     cache_fill_free(request.found.fill);
     request_take(&request);
     request_end(&request);
@@ -97,7 +102,7 @@ END_TEST
 START_TEST(a_body_does_not_grow_beyond_the_account)
 {
     static const char body[50000];
-    const uint64_t share = 60 * 1024;
+    const uint64_t share = 50 * 1024;
     struct cache *cache = pages_cache("lru", 2, 0, 1);
     struct requester request = {0};
     struct cache_fill *fill;

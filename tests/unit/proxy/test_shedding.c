@@ -169,8 +169,8 @@ END_TEST
 
 /* ---- with objects and fetches ---------------------------------------------------------------- */
 
-/* Six eighths are for objects. */
-#define LIMIT (8 * MIB)
+/* Five eighths, 6 MiB, are for objects. */
+#define LIMIT (48 * MIB / 5)
 
 static struct scene_fetch *
 begin_body(struct visit *v, const char *url, unsigned client, size_t len)
