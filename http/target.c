@@ -127,6 +127,19 @@ http_authority_read(struct span text, struct http_authority *authority)
            read_port(span_of(text.ptr + len + 1, text.len - len - 1), &authority->port);
 }
 
+size_t
+http_scheme_length(struct span reference)
+{
+    const char *end = reference.len ? memchr(reference.ptr, ':', reference.len) : NULL;
+
+    if (!end || !isalpha((unsigned char)reference.ptr[0]))
+        return 0;
+    for (const char *c = reference.ptr; c < end; c++)
+        if (!isalnum((unsigned char)*c) && !memchr("+-.", *c, 3))
+            return 0;
+    return (size_t)(end - reference.ptr);
+}
+
 uint16_t
 http_default_port(bool https)
 {

@@ -30,6 +30,12 @@ bool http_authority_read(struct span text, struct http_authority *authority);
 /* Are the hosts of two authorities equal: in any case, IPv6 addresses in any spelling? */
 bool http_same_host(struct span a, struct span b);
 
+/*
+ * The length of the scheme with which a reference begins (RFC 3986 section 3.1), without the ":"
+ * behind it; 0: it begins with none.
+ */
+size_t http_scheme_length(struct span reference);
+
 /* 443 or 80. */
 uint16_t http_default_port(bool https);
 

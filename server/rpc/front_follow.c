@@ -2,7 +2,6 @@
  * The exchanges of an RPC request: the first one, and one for each redirect that is followed (RFC
  * 9110 section 15.4). A redirect is a response like any other to the cache. Its body is not needed.
  */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -524,19 +523,6 @@ find_next(struct front_exchange *front, struct span location)
     way->redirects++;
 }
 
-/* Does a reference begin with a scheme (RFC 3986 section 3.1)? */
-static bool
-has_scheme(struct span reference)
-{
-    size_t len = 0;
-
-    while (len < reference.len &&
-           (isalnum((unsigned char)reference.ptr[len]) || memchr("+-.", reference.ptr[len], 3)))
-        len++;
-    return len && len < reference.len && isalpha((unsigned char)reference.ptr[0]) &&
-           reference.ptr[len] == ':';
-}
-
 /*
  * Begins a way anew: by where it leads, or, if that depends on where the response is from, at the
  * client's URL, past the cache, so that it is not another one's again.
@@ -550,7 +536,7 @@ start_over(struct front_exchange *front, struct span location)
     if (way->restarts++ == MAX_RESTARTS) {
         refuse_redirect(front, FAILURE_OVERLOADED,
                         "too many requests are redirected from this URL; try again");
-    } else if (has_scheme(location)) {
+    } else if (http_scheme_length(location)) {
         find_next(front, location);
     } else {
         front->request.flags |= REQUEST_NO_STORE;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/container_of.h"
+#include "http/target.h"
 #include "proxy.h"
 #include "server/rpc/front.h"
 
@@ -51,17 +52,13 @@ trim_space(struct span text)
     return text;
 }
 
-/* True if the URL begins with a scheme (RFC 3986, section 3.1) and "://". */
+/* Does the URL begin with a scheme and "://"? */
 static bool
 has_scheme(struct span url)
 {
-    size_t len = 0;
+    size_t len = http_scheme_length(url);
 
-    while (len < url.len &&
-           (isalnum((unsigned char)url.ptr[len]) || memchr("+-.", url.ptr[len], 3)))
-        len++;
-    return len != 0 && isalpha((unsigned char)url.ptr[0]) &&
-           span_starts_with(span_of(url.ptr + len, url.len - len), span_str("://"));
+    return len && span_starts_with(span_of(url.ptr + len, url.len - len), span_str("://"));
 }
 
 /*

@@ -91,6 +91,27 @@ START_TEST(authorities)
 }
 END_TEST
 
+/* RFC 3986 section 3.1. */
+START_TEST(schemes)
+{
+    static const struct {
+        const char *reference;
+        size_t len;
+    } rows[] = {
+        {"http://h/", 4}, {"a:", 1},    {"A1+-.z:b:c", 6}, {"mailto:a@b", 6}, {"", 0},
+        {":", 0},         {"http", 0},  {"1a:", 0},        {"+a:", 0},        {"a b:", 0},
+        {"/a:b", 0},      {"?a:b", 0},  {"a/b:c", 0},      {"//h:80/", 0},    {"a_b://h/", 0},
+    };
+
+    for (size_t i = 0; i < LENGTH(rows); i++)
+        ck_assert_msg(http_scheme_length(span_str(rows[i].reference)) == rows[i].len, "%s",
+                      rows[i].reference);
+    ck_assert_uint_eq(http_scheme_length(span_of("a\0:", 3)), 0);
+    ck_assert_uint_eq(http_scheme_length(span_of("a:", 1)), 0);
+    ck_assert_uint_eq(http_scheme_length(span_of(NULL, 0)), 0);
+}
+END_TEST
+
 START_TEST(urls)
 {
     static const struct {
@@ -268,6 +289,7 @@ unit_suite(void)
     TCase *tests = tcase_create("target");
 
     tcase_add_test(tests, authorities);
+    tcase_add_test(tests, schemes);
     tcase_add_test(tests, urls);
     tcase_add_test(tests, a_url_that_may_not_fit_is_not_written);
     tcase_add_test(tests, urls_have_one_spelling);
