@@ -123,7 +123,7 @@ static void go_on(struct net_task *later);
 static void
 serve_later(struct cursor *cursor)
 {
-    if (front_go_on_later(&cursor->front, go_on))
+    if (front_run_later(&cursor->front, go_on))
         cursor->used++;
 }
 

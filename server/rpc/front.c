@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/container_of.h"
 #include "proxy.h"
 
 struct front_exchange *
@@ -24,24 +23,7 @@ front_begin(struct rpc_request *request, const struct front_version *version)
     return front;
 }
 
-/* ---- requests -------------------------------------------------------------------------------- */
-
-bool_t
-front_start(struct front_exchange *front, void *result)
-{
-    bool ended;
-
-    front->result = result;
-    ended = front_get(front);
-    front->result = NULL;
-    if (ended)
-        return front->has_result;
-    /* Wake-ups are posted to this very thread, so none can come before the deferral. */
-    rpc_request_defer(front_request(front));
-    return FALSE;
-}
-
-/* ---- replies --------------------------------------------------------------------------------- */
+/* ---- content --------------------------------------------------------------------------------- */
 
 void
 front_begin_content(struct front_exchange *front)
@@ -72,7 +54,7 @@ front_drop_broken(const struct front_exchange *front)
 }
 
 bool
-front_go_on_later(struct front_exchange *front, void (*run)(struct net_task *later))
+front_run_later(struct front_exchange *front, void (*run)(struct net_task *later))
 {
     if (front->later.run)
         return false;
@@ -80,6 +62,29 @@ front_go_on_later(struct front_exchange *front, void (*run)(struct net_task *lat
     net_worker_post(rpc_request_worker(front_request(front)), &front->later);
     return true;
 }
+
+static void
+answer(struct net_task *later)
+{
+    struct front_exchange *front = container_of(later, struct front_exchange, later);
+    const struct front_version *version = front_version_of(front);
+
+    later->run = NULL;
+    if (rpc_request_is_open(front_request(front)))
+        version->answer(front);
+    else
+        version->fail(&front->exchange, FAILURE_CANCELLED, span_str("the client has gone"));
+}
+
+void
+front_answer_later(struct front_exchange *front)
+{
+    if (front->result)
+        rpc_request_defer(front_request(front));
+    (void)front_run_later(front, answer);
+}
+
+/* ---- replies --------------------------------------------------------------------------------- */
 
 void
 front_end_exchange(void *held)
@@ -129,12 +134,6 @@ front_reply_piece(struct rpc_request *request, xdrproc_t encode, void *result,
     rpc_request_reply(request, (xdrproc_t)encode_with_piece, &reply);
 }
 
-static const struct front_version *
-version_of(const struct front_exchange *front)
-{
-    return container_of(front->exchange.front, struct front_version, front);
-}
-
 void
 front_count_bytes(struct front_exchange *front, uint64_t bytes)
 {
@@ -142,7 +141,7 @@ front_count_bytes(struct front_exchange *front, uint64_t bytes)
 
     if (bytes == 0)
         return;
-    metrics_add(exchange->proxy->config.metrics, exchange->worker, version_of(front)->bytes, bytes);
+    metrics_add(exchange->proxy->config.metrics, exchange->worker, front_version_of(front)->bytes, bytes);
     if (request_streams(exchange->request))
         exchange_count_sent(exchange, bytes);
 }
@@ -152,7 +151,7 @@ front_count_answer(struct front_exchange *front, uint64_t bytes)
 {
     const struct exchange *exchange = &front->exchange;
 
-    metrics_add(exchange->proxy->config.metrics, exchange->worker, version_of(front)->requests, 1);
+    metrics_add(exchange->proxy->config.metrics, exchange->worker, front_version_of(front)->requests, 1);
     front_count_bytes(front, bytes);
 }
 
@@ -195,7 +194,7 @@ log_request(struct front_exchange *front, struct access_entry *entry)
     const struct exchange *exchange = &front->exchange;
 
     entry->peer = rpc_request_peer(request);
-    entry->protocol = version_of(front)->protocol;
+    entry->protocol = front_version_of(front)->protocol;
     entry->worker = exchange->worker;
     entry->url = front_url(front);
     entry->us = clock_monotonic_us() - front->request.arrived_us;

@@ -15,16 +15,20 @@
 
 #include <rpc/rpc.h>
 
+#include "base/container_of.h"
 #include "net/worker.h"
 #include "proxy/exchange.h"
 #include "server/rpc/content.h"
 #include "server/service.h"
 
+struct front_exchange;
+
 /* One version of the protocol. */
 struct front_version {
     struct front front; /* FRONT_FOR_VERSIONS */
+    /* The content has begun: answers, now or later. Also called after front_answer_later(). */
+    void (*answer)(struct front_exchange *front);
     /* As those of struct front, of the last exchange. */
-    void (*head)(struct exchange *exchange);
     void (*more)(struct exchange *exchange);
     void (*fail)(struct exchange *exchange, enum failure why, struct span sentence);
     const char *protocol;        /* in the request database */
@@ -55,7 +59,7 @@ struct front_exchange {
     enum failure why;       /* why it fails after FRONT_LEAVES; 0: it does not */
     const char *sentence;   /* of `why`: static, or in `way` */
     struct net_task task;   /* runs the exchange after a wake-up */
-    struct net_task later;  /* front_go_on_later(); `run` is NULL while it is not posted */
+    struct net_task later;  /* front_run_later(); `run` is NULL while it is not posted */
     struct content content; /* what the client gets of the exchange's object; from head() on */
     struct content_piece piece; /* of the request's own answer, until that is written */
     void *result;               /* of the procedure while it runs, otherwise NULL */
@@ -83,15 +87,15 @@ front_bytes(struct span span)
     return (char *)(uintptr_t)span.ptr;
 }
 
+static inline const struct front_version *
+front_version_of(const struct front_exchange *front)
+{
+    return container_of(front->exchange.front, struct front_version, front);
+}
+
 /* The exchange of a request, all zero but for what is the same in both versions. */
 struct front_exchange *front_begin(struct rpc_request *request,
                                    const struct front_version *version);
-
-/*
- * Starts the exchange. Returns what the procedure has to return: TRUE if `result` is filled, to be
- * sent; FALSE if an answer has been sent or comes later.
- */
-bool_t front_start(struct front_exchange *front, void *result);
 
 /* ---- front_follow.c -------------------------------------------------------------------------- */
 
@@ -109,8 +113,11 @@ void front_fail(struct exchange *exchange, enum failure why, struct span sentenc
         .head = front_head, .more = front_more, .fail = front_fail                  \
     }
 
-/* Starts the exchange, or those that redirects lead to. True: the last one has ended. */
-bool front_get(struct front_exchange *front);
+/*
+ * Starts the exchange, and those that redirects lead to. Returns what the procedure has to return:
+ * TRUE if `result` is filled, to be sent; FALSE if an answer has been sent or comes later.
+ */
+bool_t front_start(struct front_exchange *front, void *result);
 
 /* The URL of the client's request, and the one that its redirects have led to. From the head on. */
 struct span front_url(const struct front_exchange *front);
@@ -133,7 +140,11 @@ void front_drop_broken(const struct front_exchange *front);
 
 /* Has `run` called in another turn of the loop, with `front->later`, whose `run` it clears. False:
  * that has been done already. What is in `front` must stay until then. */
-bool front_go_on_later(struct front_exchange *front, void (*run)(struct net_task *later));
+bool front_run_later(struct front_exchange *front, void (*run)(struct net_task *later));
+
+/* The content is not found in this turn of the loop: has the version answer in another one. If the
+ * client has gone by then, the request fails. */
+void front_answer_later(struct front_exchange *front);
 
 /*
  * Answers with a result of `size` bytes, which `encode` encodes. What it refers to is the

@@ -360,10 +360,19 @@ run_exchanges(struct front_exchange *front, bool (*begin)(struct front_exchange 
     return ended;
 }
 
-bool
-front_get(struct front_exchange *front)
+bool_t
+front_start(struct front_exchange *front, void *result)
 {
-    return run_exchanges(front, start);
+    bool ended;
+
+    front->result = result;
+    ended = run_exchanges(front, start);
+    front->result = NULL;
+    if (ended)
+        return front->has_result;
+    /* Wake-ups are posted to this very thread, so none can come before the deferral. */
+    rpc_request_defer(front_request(front));
+    return FALSE;
 }
 
 /* The exchange has ended: run_exchanges() goes on, if it has called this. */
@@ -563,12 +572,6 @@ follow(struct front_exchange *front, struct span location)
 
 /* ---- the front's calls ----------------------------------------------------------------------- */
 
-static const struct front_version *
-version_of(const struct exchange *exchange)
-{
-    return container_of(exchange->front, struct front_version, front);
-}
-
 void
 front_head(struct exchange *exchange)
 {
@@ -585,14 +588,15 @@ front_head(struct exchange *exchange)
         leave(front);
     } else {
         front->redirected = NULL;
-        version_of(exchange)->head(exchange);
+        front_begin_content(front);
+        front_version_of(front)->answer(front);
     }
 }
 
 void
 front_more(struct exchange *exchange)
 {
-    version_of(exchange)->more(exchange);
+    front_version_of(front_of(exchange))->more(exchange);
 }
 
 void
@@ -609,5 +613,5 @@ front_fail(struct exchange *exchange, enum failure why, struct span sentence)
     if (front->way || front->why)
         sentence = failure_for_client(why, sentence);
     front->redirected = NULL;
-    version_of(exchange)->fail(exchange, why, sentence);
+    front_version_of(front)->fail(exchange, why, sentence);
 }

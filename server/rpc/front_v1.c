@@ -8,7 +8,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "base/container_of.h"
 #include "http/target.h"
 #include "proxy.h"
 #include "server/rpc/front.h"
@@ -111,19 +110,15 @@ reply_body(struct front_exchange *front, bool whole)
     front_reply(front, (xdrproc_t)xdr_webpageResponse, &result, sizeof(result), piece);
 }
 
-static void go_on(struct net_task *later);
-
 /* A body that is decoded may take several turns of the loop. */
 static void
-find_body(struct front_exchange *front)
+answer(struct front_exchange *front)
 {
     const struct content *content = &front->content;
     enum content_step step = content_seek(&front->content, 0, PROXY_MAX_PAGE);
 
     if (step == CONTENT_BUSY) {
-        if (front->result)
-            rpc_request_defer(front_request(front));
-        front_go_on_later(front, go_on);
+        front_answer_later(front);
     } else if (step == CONTENT_FAILED) {
         front_drop_broken(front);
         front->exchange.error = span_str(content->sentence);
@@ -133,28 +128,9 @@ find_body(struct front_exchange *front)
     }
 }
 
-static void
-go_on(struct net_task *later)
-{
-    struct front_exchange *front = container_of(later, struct front_exchange, later);
-
-    later->run = NULL;
-    if (rpc_request_is_open(front_request(front)))
-        find_body(front);
-    else
-        reply_failure(&front->exchange, FAILURE_CANCELLED, span_str("the client has gone"));
-}
-
-static void
-reply_object(struct exchange *exchange)
-{
-    front_begin_content(front_of(exchange));
-    find_body(front_of(exchange));
-}
-
 static const struct front_version version_1 = {
     .front = FRONT_FOR_VERSIONS,
-    .head = reply_object,
+    .answer = answer,
     .fail = reply_failure,
     .protocol = "rpc1",
     .requests = METRIC_FRONT_REQUESTS_RPC1,

@@ -222,10 +222,8 @@ wait_for_first(struct cursor *cursor, enum content_step step)
     }
 }
 
-static void go_on(struct net_task *later);
-
 static void
-answer_first(struct front_exchange *front)
+answer(struct front_exchange *front)
 {
     struct exchange *exchange = &front->exchange;
     enum content_step step = find_first(front);
@@ -233,32 +231,11 @@ answer_first(struct front_exchange *front)
     if (step == CONTENT_LAST && exchange_is_complete(exchange)) {
         reply_whole(front);
     } else if (step == CONTENT_BUSY && exchange_is_complete(exchange)) {
-        if (front->result)
-            rpc_request_defer(front_request(front));
-        front_go_on_later(front, go_on);
+        front_answer_later(front);
     } else {
         cursor_begin(cursor_of(exchange), &cursor_reads, on_timer);
         wait_for_first(cursor_of(exchange), step);
     }
-}
-
-static void
-go_on(struct net_task *later)
-{
-    struct front_exchange *front = container_of(later, struct front_exchange, later);
-
-    later->run = NULL;
-    if (rpc_request_is_open(front_request(front)))
-        answer_first(front);
-    else
-        reply_failure(&front->exchange, FAILURE_CANCELLED, span_str("the client has gone"));
-}
-
-static void
-head(struct exchange *exchange)
-{
-    front_begin_content(front_of(exchange));
-    answer_first(front_of(exchange));
 }
 
 static void
@@ -291,7 +268,7 @@ fail(struct exchange *exchange, enum failure why, struct span sentence)
 
 static const struct front_version version_2 = {
     .front = FRONT_FOR_VERSIONS,
-    .head = head,
+    .answer = answer,
     .more = more,
     .fail = fail,
     .protocol = "rpc2",
