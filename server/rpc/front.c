@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "proxy.h"
+#include "server/rpc/front_way.h"
 
 struct front_exchange *
 front_begin(struct rpc_request *request, const struct front_version *version)
@@ -94,7 +95,7 @@ front_end_exchange(void *held)
     content_piece_release(&front->piece);
     content_end(&front->content);
     exchange_end(&front->exchange);
-    front_forget_way(front);
+    front_way_free(front);
 }
 
 /* A result whose last field is a piece of a body. */

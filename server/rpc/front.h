@@ -1,12 +1,12 @@
 /*
- * What the fronts of both versions of the protocol share: the exchange of an RPC request, the
- * redirects that it follows, its reply, now or later, and what the logs have of it. A front decodes
- * a call into an exchange (proxy/exchange.h) and encodes what comes of it: front_v1.c, front_v2.c.
- * On the request's worker, except where marked.
+ * What the fronts of both versions of the protocol share: the exchange of an RPC request, its
+ * content, its reply, now or later, and what the logs have of it. A front decodes a call into an
+ * exchange (proxy/exchange.h) and encodes what comes of it: front_v1.c, front_v2.c. On the
+ * request's worker.
  *
- * A request is a GET of a URL with the fields of front_fields(), and reads the objects that HTTP
- * reads. Its clients know neither redirects nor freshness. So the front follows redirects
- * (front_follow.c): each URL on the way is an exchange of its own. Where responses are not stored
+ * A request is a GET of a URL with the fields of front_target_fields(), and reads the objects that
+ * HTTP reads. Its clients know neither redirects nor freshness. So the front follows redirects
+ * (front_follow.h): each URL on the way is an exchange of its own. Where responses are not stored
  * as origins allow (--freshness off), the last one is stored under the first URL, as the paper's
  * proxy does.
  */
@@ -96,40 +96,6 @@ front_version_of(const struct front_exchange *front)
 /* The exchange of a request, all zero but for what is the same in both versions. */
 struct front_exchange *front_begin(struct rpc_request *request,
                                    const struct front_version *version);
-
-/* ---- front_follow.c -------------------------------------------------------------------------- */
-
-/* struct front's functions of both versions; `wake` is for any thread. */
-void front_wake(struct exchange *exchange);
-void front_fields(struct exchange *exchange);
-bool front_is_bounded(struct exchange *exchange);
-void front_head(struct exchange *exchange);
-void front_more(struct exchange *exchange);
-void front_fail(struct exchange *exchange, enum failure why, struct span sentence);
-
-#define FRONT_FOR_VERSIONS                                                          \
-    {                                                                               \
-        .wake = front_wake, .fields = front_fields, .is_bounded = front_is_bounded, \
-        .head = front_head, .more = front_more, .fail = front_fail                  \
-    }
-
-/*
- * Starts the exchange, and those that redirects lead to. Returns what the procedure has to return:
- * TRUE if `result` is filled, to be sent; FALSE if an answer has been sent or comes later.
- */
-bool_t front_start(struct front_exchange *front, void *result);
-
-/* The URL of the client's request, and the one that its redirects have led to. From the head on. */
-struct span front_url(const struct front_exchange *front);
-struct span front_final_url(const struct exchange *exchange);
-
-/* exchange_fetch_us() of all exchanges of the request. */
-int64_t front_fetch_us(const struct front_exchange *front, int64_t since_us);
-
-/* Frees what the request has of its redirects. */
-void front_forget_way(struct front_exchange *front);
-
-/* ---- front.c --------------------------------------------------------------------------------- */
 
 /* In head(): the content of the exchange's object. */
 void front_begin_content(struct front_exchange *front);

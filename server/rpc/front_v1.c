@@ -10,7 +10,7 @@
 
 #include "http/target.h"
 #include "proxy.h"
-#include "server/rpc/front.h"
+#include "server/rpc/front_follow.h"
 
 /* A result refers to an object, which the request holds, or to static text. */
 int

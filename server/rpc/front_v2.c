@@ -7,8 +7,10 @@
 
 #include "base/clock.h"
 #include "base/container_of.h"
-#include "server/rpc/front_v2_result.h"
 #include "server/rpc/cursor.h"
+#include "server/rpc/front_follow.h"
+#include "server/rpc/front_v2_result.h"
+#include "server/rpc/front_way.h"
 
 /* A result refers to an object or a failure, which the request holds, or to static text. */
 int
