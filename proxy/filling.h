@@ -1,8 +1,7 @@
 /*
- * A fill from an origin, from its beginning to its end. origin_fill.c has its fetch,
- * origin_response.c what HTTP's rules make of the head of the response, origin_bounds.c whose the
- * response is and how much of it is kept, origin_own.c what one to POST is for GET. Private to
- * proxy/.
+ * A fill from an origin, from its beginning to its end. origin_fill.c has its fetch and how much of
+ * the body is kept, and calls origin_response.c, what HTTP's rules make of the head of the
+ * response, and origin_own.c, what one to POST is for GET. Private to proxy/.
  */
 #ifndef SUNPROXY_PROXY_FILLING_H
 #define SUNPROXY_PROXY_FILLING_H
@@ -114,63 +113,29 @@ origin_fill_fields(const struct origin_fill *fill)
     return fill->conditions ? buf_span(&fill->lines) : origin_fill_selecting(fill);
 }
 
-/* ---- origin_bounds.c ------------------------------------------------------------------------- */
+/* For cache_fill_fail(): all but the leader look up again. */
+static inline bool
+origin_fill_is_no_leader(const struct object_waiter *waiter, void *context)
+{
+    (void)context;
+    return !waiter->leader;
+}
+
+/* ---- origin_response.c ----------------------------------------------------------------------- */
 
 /* Why the object is not stored, as far as its head says; `no_store`: the fetch says so. */
-enum http_reason origin_fill_why_unstored(const struct origin_fill *fill, bool no_store);
+enum http_reason origin_response_why_unstored(const struct origin_fill *fill, bool no_store);
 
 /* Tells the waiters why the object is not stored, or is one that has expired; the first reason
  * stays, and HTTP_REASON_NONE does nothing. Before what it explains. */
-void origin_fill_explain(struct origin_fill *fill, enum http_reason reason);
+void origin_response_explain(struct origin_fill *fill, enum http_reason reason);
 
 /* The other waiters look up again. A bypass has none, and proves nothing for other requests. */
-void origin_fill_isolate(struct origin_fill *fill);
-
-/* For cache_fill_fail(): all but the leader look up again. */
-bool origin_fill_is_no_leader(const struct object_waiter *waiter, void *context);
+void origin_response_isolate(struct origin_fill *fill);
 
 /* Appends the tags of a response with these lines; false if it cannot be kept, since no purge would
  * find it. */
-bool origin_fill_tags(const struct origin_fill *fill, struct span lines, struct buf *tags);
-
-/* Then: no other request may have the response, since it would not be purged for them. Before the
- * head. */
-void origin_fill_untag(struct origin_fill *fill, struct buf *tags);
-
-/* The largest body that is stored. */
-uint64_t origin_fill_largest(const struct origin_fill *fill);
-
-/* Can the body get a window? An inline one has all its memory already. */
-bool origin_fill_can_open_window(const struct origin_fill *fill);
-
-/* Ends hit-for-miss of the URL if the response proves that those to others may be shared. */
-void origin_fill_unmark(struct origin_fill *fill);
-
-/*
- * The object is not stored, and has a window from now on: 0 or an errno. Waiters that do not stream
- * fail for the reason `why`; 0: if there are any, the answer is EBUSY.
- */
-int origin_fill_open_window(struct origin_fill *fill, enum failure why);
-
-/* The body has or is going to have `length` bytes: opens the window if that is too much. */
-int origin_fill_open_window_for(struct origin_fill *fill, uint64_t length);
-
-/*
- * Is the response of no use to a leader with a range: may it be followed to its end neither for the
- * cache and other requests nor for the leader? After fill->keeping is known.
- */
-bool origin_fill_misses_range(struct origin_fill *fill, const struct fetch_head *head);
-
-/* Then: the object ends, all requests look up again, and later ones pass. Before the head. */
-void origin_fill_give_up_range(struct origin_fill *fill);
-
-/* cache_fill.unwanted. */
-bool origin_fill_unwanted(struct cache_fill *base);
-
-/* ECANCELED if the fetch is to end because no request waits for it; 0: it goes on. */
-int origin_fill_check_wanted(struct origin_fill *fill);
-
-/* ---- origin_response.c ----------------------------------------------------------------------- */
+bool origin_response_tags(const struct origin_fill *fill, struct span lines, struct buf *tags);
 
 /*
  * Makes fill->lines of the request: with conditions if the object that it replaces can be
@@ -197,9 +162,6 @@ struct response_parts {
 /* What an object has as notes whose fields these are, of a response that is shared so. */
 unsigned origin_response_notes(const struct fetch_head *head, struct span fields,
                                const struct sharing *sharing);
-
-void response_parts_init(struct response_parts *parts);
-void response_parts_free(struct response_parts *parts);
 
 /* What becomes of the head of a response. */
 enum origin_response origin_response_head(struct origin_fill *fill, const struct fetch_head *head,

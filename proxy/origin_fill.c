@@ -5,11 +5,10 @@
 
 #include "base/container_of.h"
 #include "base/units.h"
-#include "http/known_fields.h"
-#include "http/reference.h"
+#include "http/conditional.h"
+#include "http/range.h"
+#include "http/response_head.h"
 #include "proxy/filling.h"
-#include "proxy/invalidation.h"
-#include "proxy/tag_rules.h"
 
 static const char out_of_memory[] = "Cannot allocate memory";
 static const char stopping[] = "the server is shutting down";
@@ -72,6 +71,257 @@ free_fill(struct origin_fill *fill)
     }
     request_release(&fill->request);
     cache_fill_free(&fill->base);
+}
+
+/* ---- bodies that are not stored -------------------------------------------------------------- */
+
+/* The largest body that is stored. */
+static uint64_t
+largest_body(const struct origin_fill *fill)
+{
+    const struct proxy_config *config = &fill->proxy->config;
+    struct cache_config cache;
+    uint64_t share;
+
+    if (config->max_page)
+        return config->max_page;
+    if (!request_streams(fill->request))
+        return config->max_body;
+    cache_get_config(config->cache, &cache);
+    share = cache.capacity_bytes / 8;
+    /* Those that version 1 of RPC can carry are stored in small caches, too: studies replay traces
+     * of any pages. */
+    if (fill->request->flags & REQUEST_PAGE_ONLY && share < config->max_body)
+        return config->max_body;
+    return share ? share : config->max_body;
+}
+
+static void
+resume(struct cache_fill *base)
+{
+    struct origin_fill *fill = (struct origin_fill *)base;
+    const struct origin *origin = &fill->proxy->config.origin;
+
+    origin->ops->resume(origin->context, fill->fetch);
+}
+
+/* Can the body get a window? An inline one has all its memory already. */
+static bool
+can_open_window(const struct origin_fill *fill)
+{
+    return request_streams(fill->request) && fill->base.object->segmented &&
+           !object_is_windowed(fill->base.object);
+}
+
+/* Ends hit-for-miss of the URL if the response proves that those to others may be shared. */
+static void
+end_pass(struct origin_fill *fill)
+{
+    /* Of what the origin evaluated a passed request to, only 200 is for all. */
+    if (fill->sharing.unshared || !fill->sharing.joinable ||
+        (origin_fill_is_as_is(fill) && fill->base.object->status != 200))
+        return;
+    cache_fill_end_pass(&fill->base);
+}
+
+/*
+ * The object is not stored, and has a window from now on: 0 or an errno. Waiters that do not stream
+ * fail for the reason `why`; 0: if there are any, the answer is EBUSY.
+ */
+static int
+open_window(struct origin_fill *fill, enum failure why)
+{
+    static const char *const sentences[] = {
+        [FAILURE_TOO_LARGE] = "the response is larger than the proxy takes for this client",
+        [FAILURE_OVERLOADED] = "too many bytes are being fetched; try again",
+    };
+    const struct cache_window window = {
+        .size = ORIGIN_FILL_WINDOW,
+        .lag = ORIGIN_FILL_LAG,
+        .lags = {FAILURE_OVERLOADED,
+                 "the response is not stored, and another client reads it much faster; try again"},
+        .whole = {why, why ? sentences[why] : NULL},
+        .resume = resume,
+    };
+
+    atomic_store(&fill->keeping, KEEPING_NOT);
+    origin_response_explain(fill,
+                        why == FAILURE_OVERLOADED ? HTTP_REASON_MEMORY : HTTP_REASON_TOO_LARGE);
+    end_pass(fill);
+    return cache_fill_unstore(&fill->base, &window);
+}
+
+/* The body has or is going to have `length` bytes: opens the window if that is too much. */
+static int
+open_window_for(struct origin_fill *fill, uint64_t length)
+{
+    uint64_t max_body = fill->proxy->config.max_body;
+    int error;
+
+    /* After a purge it is one that is not stored. */
+    if (fill->max_whole > ORIGIN_FILL_WINDOW && !cache_fill_may_store(&fill->base))
+        fill->max_whole = ORIGIN_FILL_WINDOW;
+    if (length <= fill->max_whole || !can_open_window(fill))
+        return 0;
+    error = open_window(fill, length > max_body ? FAILURE_TOO_LARGE : 0);
+    return error == EBUSY ? 0 : error;
+}
+
+/* ---- readers of a part ----------------------------------------------------------------------- */
+
+static bool
+wants_whole(const struct object_waiter *base, void *context)
+{
+    (void)context;
+    return !((const struct origin_waiter *)base)->wants_part;
+}
+
+/*
+ * Is the response of no use to a leader with a range: may it be followed to its end neither for the
+ * cache and other requests nor for the leader? After fill->keeping is known.
+ */
+static bool
+misses_range(struct origin_fill *fill, const struct fetch_head *head)
+{
+    const struct proxy_config *config = &fill->proxy->config;
+
+    if (fill->wanted == RANGE_WHOLE)
+        return false;
+    /* The range was not sent, and the part that has come need not be the leader's. */
+    if (head->status == 206)
+        return true;
+    if (head->status != 200 || !http_accepts_ranges(head->headers))
+        return false;
+    if (atomic_load(&fill->keeping) != KEEPING_STORED)
+        return true;
+    return fill->wanted == RANGE_PART &&
+           (head->content_length < 0 || (uint64_t)head->content_length > config->range_fill) &&
+           !cache_fill_has_waiter(&fill->base, wants_whole, NULL);
+}
+
+static bool
+all(const struct object_waiter *waiter, void *context)
+{
+    (void)waiter;
+    (void)context;
+    return true;
+}
+
+/* Then: the object ends, all requests look up again, and later ones pass. Before the head. */
+static void
+give_up_range(struct origin_fill *fill)
+{
+    cache_fill_restrict(&fill->base, FILL_PRIVATE, proxy_now_us(fill->proxy) + ORIGIN_FILL_PASS_US);
+    cache_fill_fail(&fill->base, FAILURE_CANCELLED, "", all, NULL);
+    fill->stage = ORIGIN_FILL_ENDED;
+}
+
+/* ---- fetches that no request waits for ------------------------------------------------------- */
+
+/* Has the whole response come? The fetch is about to end, and leaves its connection to the origin
+ * for others, which a cancelled one does not. */
+static bool
+is_whole(const struct origin_fill *fill)
+{
+    const struct cache_fill *base = &fill->base;
+    unsigned status = base->object->status;
+
+    if (base->stage == FILL_BEGUN)
+        return false;
+    if (fill->request->method == HTTP_HEAD || status == 204 || status == 304)
+        return true;
+    return base->declared >= 0 && (uint64_t)base->declared == object_length(base->object);
+}
+
+/*
+ * Does the leader's request, which may be satisfied before the end, lead to an object that is
+ * fetched to its end all the same, if it is kept? It asks for a part, or its condition was answered
+ * by the cache's own.
+ */
+static bool
+completes(const struct origin_fill *fill)
+{
+    const struct cache_fill *base = &fill->base;
+    bool ours = fill->lines.len > fill->plain && fill->conditions != CONDITIONS_CLIENTS;
+
+    return base->stage != FILL_BEGUN && base->declared >= 0 &&
+           (uint64_t)base->declared <= fill->proxy->config.range_fill &&
+           (fill->wanted != RANGE_WHOLE || (ours && http_has_condition(fill->request->fields)));
+}
+
+/* Is it a redirect that its front has left, and that is short? Read to its end it leaves its
+ * connection for where it leads, which is often the same origin. */
+static bool
+is_short_redirect(const struct origin_fill *fill)
+{
+    const struct cache_fill *base = &fill->base;
+    const uint64_t length = object_length(base->object);
+
+    return base->stage != FILL_BEGUN && fill->request->flags & REQUEST_PAGE_ONLY &&
+           http_status_is_redirect(base->object->status) &&
+           (base->declared < 0 ? length : (uint64_t)base->declared) <= ORIGIN_FILL_SHORT;
+}
+
+/* With the lock of the cache, or on the fetcher's thread. */
+static bool
+is_worth_finishing(const struct origin_fill *fill)
+{
+    const struct cache_fill *base = &fill->base;
+    bool kept = atomic_load(&fill->keeping) == KEEPING_STORED && cache_fill_may_store(base);
+    uint64_t length = object_length(base->object), declared;
+
+    if (base->stage == FILL_BEGUN && !http_method_is_safe(fill->request->method))
+        return true;
+    if (is_whole(fill) || is_short_redirect(fill))
+        return true;
+    if (!kept || (fill->purpose == ORIGIN_FILL_REFRESHES))
+        return kept;
+    /* Before the head nothing has come that would be lost. RPC's clients repeat requests. */
+    if (base->stage == FILL_BEGUN)
+        return fill->request->flags & REQUEST_PAGE_ONLY;
+    if (completes(fill))
+        return true;
+    if (base->declared < 0)
+        return length < ORIGIN_FILL_LITTLE;
+    declared = (uint64_t)base->declared;
+    return declared - length < ORIGIN_FILL_LITTLE || length > declared / 4 * 3;
+}
+
+/* cache_fill.unwanted. */
+static bool
+is_unwanted(struct cache_fill *base)
+{
+    struct origin_fill *fill = (struct origin_fill *)base;
+    const struct origin *origin = &fill->proxy->config.origin;
+
+    if (is_worth_finishing(fill))
+        return false;
+    origin->ops->cancel(origin->context, fill->fetch);
+    return true;
+}
+
+/* ECANCELED if the fetch is to end because no request waits for it; 0: it goes on. */
+static int
+check_wanted(struct origin_fill *fill)
+{
+    int64_t now_us = proxy_now_us(fill->proxy);
+    int64_t longest_us = (fill->purpose == ORIGIN_FILL_REFRESHES) || completes(fill)
+                             ? ORIGIN_FILL_REFRESH_US
+                             : ORIGIN_FILL_UNWANTED_US;
+    bool worth;
+
+    if (!cache_fill_is_unwanted(&fill->base)) {
+        fill->unwanted_us = 0;
+        return 0;
+    }
+    if (!fill->unwanted_us)
+        fill->unwanted_us = now_us;
+    worth = is_worth_finishing(fill);
+    if ((worth && now_us - fill->unwanted_us <= longest_us) || !cache_fill_abandon(&fill->base))
+        return 0;
+    if (worth && fill->purpose == ORIGIN_FILL_REFRESHES) /* the origin is too slow */
+        origin_response_back_off(fill);
+    return ECANCELED;
 }
 
 /* ---- on the fetcher's thread ----------------------------------------------------------------- */
@@ -185,15 +435,15 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
              const struct response_parts *parts)
 {
     struct proxy *proxy = fill->proxy;
-    uint64_t largest = origin_fill_largest(fill);
+    uint64_t largest = largest_body(fill);
     int error;
 
-    origin_fill_explain(fill, origin_fill_why_unstored(fill, head->no_store));
+    origin_response_explain(fill, origin_response_why_unstored(fill, head->no_store));
     if (head->content_length > 0 && (uint64_t)head->content_length > largest)
-        origin_fill_explain(fill, HTTP_REASON_TOO_LARGE);
+        origin_response_explain(fill, HTTP_REASON_TOO_LARGE);
     if (fill->reason)
         atomic_store(&fill->keeping, KEEPING_NOT);
-    if (origin_fill_misses_range(fill, head))
+    if (misses_range(fill, head))
         return EAGAIN;
     fill->max_whole = origin_fill_may_keep(fill) ? largest : ORIGIN_FILL_WINDOW;
     error = cache_fill_head(
@@ -211,9 +461,9 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
             .account = proxy->config.account,
         });
     if (!error && head->content_length > 0)
-        error = origin_fill_open_window_for(fill, (uint64_t)head->content_length);
+        error = open_window_for(fill, (uint64_t)head->content_length);
     if (!error)
-        error = origin_fill_check_wanted(fill);
+        error = check_wanted(fill);
     fill->body.give_up = give_up;
     if (!error)
         shedding_add(&proxy->shedding, &fill->body, fill->request->client,
@@ -230,17 +480,19 @@ fill_head(void *context, const struct fetch_head *head)
     int error;
 
     shedding_charge_for(&fill->proxy->shedding, fill->request->client, NULL);
-    response_parts_init(&parts);
+    buf_init(&parts.fields, OBJECT_MAX_META);
+    buf_init(&parts.tags, OBJECT_MAX_TAG_BYTES);
     use = origin_response_head(fill, head, &parts, &error);
     if (use == ORIGIN_RESPONSE_HEAD)
         error = begin_object(fill, head, &parts);
     if (use == ORIGIN_RESPONSE_HEAD && !error)
         origin_own_begin(fill, head, &parts);
-    response_parts_free(&parts);
+    buf_free(&parts.fields);
+    buf_free(&parts.tags);
     if (!error)
         return use == ORIGIN_RESPONSE_REPEAT ? FETCH_REPEAT : FETCH_CONTINUE;
     if (error == EAGAIN)
-        origin_fill_give_up_range(fill);
+        give_up_range(fill);
     else
         fail_early(fill, error);
     return FETCH_ABORT;
@@ -257,14 +509,14 @@ fill_body(void *context, const void *bytes, size_t len)
         return FETCH_CONTINUE;
     shedding_charge_for(shedding, fill->request->client, &fill->body);
     origin_own_append(fill, bytes, len);
-    error = origin_fill_check_wanted(fill);
+    error = check_wanted(fill);
     if (!error)
-        error = origin_fill_open_window_for(fill, object_length(fill->base.object) + len);
+        error = open_window_for(fill, object_length(fill->base.object) + len);
     if (!error)
         error = cache_fill_append(&fill->base, bytes, len);
     /* Out of memory the object is passed on and not stored. */
-    if ((error == ENOBUFS || error == ENOMEM) && origin_fill_can_open_window(fill)) {
-        error = origin_fill_open_window(fill, FAILURE_OVERLOADED);
+    if ((error == ENOBUFS || error == ENOMEM) && can_open_window(fill)) {
+        error = open_window(fill, FAILURE_OVERLOADED);
         if (!error)
             error = cache_fill_append(&fill->base, bytes, len);
     }
@@ -291,16 +543,16 @@ finish(struct origin_fill *fill, int64_t total_us)
     const int64_t born_us = fill->sharing.born_us;
     bool store;
 
-    origin_fill_explain(fill, origin_fill_why_unstored(fill, false));
+    origin_response_explain(fill, origin_response_why_unstored(fill, false));
     if (object_length(fill->base.object) > fill->max_whole)
-        origin_fill_explain(fill, HTTP_REASON_TOO_LARGE);
+        origin_response_explain(fill, HTTP_REASON_TOO_LARGE);
     store = origin_fill_may_keep(fill) && !fill->reason;
 
     shedding_charge_for(&fill->proxy->shedding, fill->request->client, NULL);
     if (fill->sharing.unshared)
-        origin_fill_isolate(fill);
+        origin_response_isolate(fill);
     else if (!store)
-        origin_fill_unmark(fill);
+        end_pass(fill);
     cache_fill_finish(&fill->base, store, (uint64_t)total_us, born_us,
                       sharing_lifetime(&fill->sharing, born_us));
 }
@@ -378,7 +630,7 @@ fill_again(void *context, enum fetch_error error, const char *sentence, int64_t 
     const struct origin *origin = &fill->proxy->config.origin;
 
     report(fill, failure_of_fetch(error), sentence, total_us, true);
-    if (origin_fill_check_wanted(fill) != 0)
+    if (check_wanted(fill) != 0)
         origin->ops->cancel(origin->context, fill->fetch);
 }
 
@@ -495,7 +747,7 @@ submit(struct origin_fill *fill, const struct origin_fill_order *order, char *te
         return false;
     }
     if (proxy->config.follows_http && has_user(object_url(fill->base.object)))
-        origin_fill_isolate(fill);
+        origin_response_isolate(fill);
     if (origin_fill_writes(fill)) {
         invalidation_init(&fill->write, proxy, fill->request->route, object_url(fill->base.object),
                           request_is_owned(fill->request));
@@ -565,7 +817,7 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     atomic_init(&fill->keeping, origin_fill_bypasses(fill) ? KEEPING_NOT
                                 : stores_objects(proxy)    ? KEEPING_STORED
                                                            : KEEPING_WHOLE);
-    base->unwanted = origin_fill_unwanted;
+    base->unwanted = is_unwanted;
     sharing_init(&fill->sharing, !proxy->config.follows_http, proxy->config.max_age_us);
     if ((fill->purpose != ORIGIN_FILL_REFRESHES ||
          !backoff_holds(&proxy->backoff, base->key, proxy_now_us(proxy))) &&

@@ -149,7 +149,7 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
     bool begun;
 
     buf_init(&tags, OBJECT_MAX_TAG_BYTES);
-    begun = origin_fill_tags(fill, head->headers, &tags);
+    begun = origin_response_tags(fill, head->headers, &tags);
     own.tags = buf_span(&tags);
     begun = begun && cache_fill_head(fill->own, &own) == 0;
     buf_free(&tags);

@@ -1,3 +1,4 @@
+/* What HTTP's rules make of a response: whose it is, and what becomes of it. */
 #include <errno.h>
 
 #include "http/conditional.h"
@@ -6,9 +7,8 @@
 #include "http/storing.h"
 #include "http/update.h"
 #include "http/variant.h"
-#include "proxy/invalidation.h"
 #include "proxy/filling.h"
-#include "proxy/staleness.h"
+#include "proxy/tag_rules.h"
 
 #define PARTIAL_CONTENT 206u /* RFC 9110 section 15.3.7 */
 #define PROXY_CHALLENGE 407u /* section 15.5.8 */
@@ -81,6 +81,60 @@ origin_response_request(struct origin_fill *fill)
             fill->conditions = CONDITIONS_CLIENTS;
     }
     return !buf_failed(&fill->lines);
+}
+
+/* ---- whose it is ----------------------------------------------------------------------------- */
+
+void
+origin_response_isolate(struct origin_fill *fill)
+{
+    /* What the request forbids says nothing about responses to others. */
+    bool pass = !sharing_is_by_request(&fill->sharing);
+
+    atomic_store(&fill->keeping, KEEPING_NOT);
+    if (!origin_fill_bypasses(fill))
+        cache_fill_restrict(&fill->base, FILL_PRIVATE,
+                            pass ? proxy_now_us(fill->proxy) + ORIGIN_FILL_PASS_US : 0);
+}
+
+bool
+origin_response_tags(const struct origin_fill *fill, struct span lines, struct buf *tags)
+{
+    const struct proxy_config *config = &fill->proxy->config;
+
+    if (!tags_read(lines, config->tag_fields ? config->tag_fields : tags_default_fields, tags))
+        return false;
+    return !config->tag_rules ||
+           (tag_rules_apply(config->tag_rules, object_url(fill->base.object), tags) &&
+            (!fill->request->target.len ||
+             tag_rules_apply(config->tag_rules, fill->request->target, tags)));
+}
+
+enum http_reason
+origin_response_why_unstored(const struct origin_fill *fill, bool no_store)
+{
+    const struct sharing *sharing = &fill->sharing;
+
+    if (origin_fill_bypasses(fill))
+        return fill->passes;
+    if (sharing->unshared)
+        return sharing->unshared;
+    if (sharing->refusal)
+        return sharing->refusal;
+    if (no_store)
+        return HTTP_REASON_FRAMING;
+    if (!cache_fill_may_store(&fill->base))
+        return fill->passes ? fill->passes : HTTP_REASON_PURGED;
+    return HTTP_REASON_NONE;
+}
+
+void
+origin_response_explain(struct origin_fill *fill, enum http_reason reason)
+{
+    if (fill->reason || !reason)
+        return;
+    fill->reason = reason;
+    cache_fill_explain(&fill->base, reason);
 }
 
 /* ---- the head -------------------------------------------------------------------------------- */
@@ -168,7 +222,7 @@ origin_response_arrived(struct origin_fill *fill, const struct fetch_response *r
     /* The previous object stays where it may be used instead: origin_response_head() decides. */
     if (fill->sharing.unshared &&
         !(is_error(response->status) && may_fall_back(fill, STALENESS_IF_ERROR)))
-        origin_fill_isolate(fill);
+        origin_response_isolate(fill);
 }
 
 unsigned
@@ -179,27 +233,16 @@ origin_response_notes(const struct fetch_head *head, struct span fields,
            sharing->notes;
 }
 
-void
-response_parts_init(struct response_parts *parts)
-{
-    buf_init(&parts->fields, OBJECT_MAX_META);
-    buf_init(&parts->tags, OBJECT_MAX_TAG_BYTES);
-}
-
-void
-response_parts_free(struct response_parts *parts)
-{
-    buf_free(&parts->fields);
-    buf_free(&parts->tags);
-}
-
 /* Those of the object; a bypass is not stored, and needs none. */
 static void
 read_tags(struct origin_fill *fill, struct span lines, struct buf *tags)
 {
-    if (origin_fill_bypasses(fill) || origin_fill_tags(fill, lines, tags))
+    if (origin_fill_bypasses(fill) || origin_response_tags(fill, lines, tags))
         return;
-    origin_fill_untag(fill, tags);
+    /* It would not be purged for others. */
+    fill->sharing.unshared = HTTP_REASON_TAGS;
+    origin_response_isolate(fill);
+    buf_reset(tags);
 }
 
 /* The challenge of a 407, which is no field of a stored response. */
@@ -278,7 +321,7 @@ select_variant(struct origin_fill *fill, const struct fetch_head *head)
     buf_free(&variant);
     if (!selected) {
         fill->sharing.unshared = HTTP_REASON_FIELDS;
-        origin_fill_isolate(fill);
+        origin_response_isolate(fill);
     }
 }
 
@@ -295,7 +338,7 @@ keep_apart(struct origin_fill *fill, bool marks)
     int64_t marked_us = sharing->refusal ? ORIGIN_FILL_PASS_US : ORIGIN_FILL_BRIEF_US;
 
     if (sharing->unshared)
-        origin_fill_isolate(fill);
+        origin_response_isolate(fill);
     else if (!sharing->joinable && !origin_fill_bypasses(fill))
         cache_fill_restrict(&fill->base, sharing->refusal ? FILL_PRIVATE : FILL_VALIDATE,
                             marks ? proxy_now_us(fill->proxy) + marked_us : 0);
@@ -326,7 +369,7 @@ refresh(struct origin_fill *fill, const struct fetch_head *head, struct response
     /* One that is stored is there at once. */
     keep_apart(fill, fill->sharing.refusal != HTTP_REASON_NONE);
     read_tags(fill, buf_span(fields), &parts->tags);
-    origin_fill_explain(fill, origin_fill_why_unstored(fill, head->no_store));
+    origin_response_explain(fill, origin_response_why_unstored(fill, head->no_store));
     return cache_fill_refresh(
         &fill->base,
         &(struct object_head){.status = previous->status,
@@ -345,7 +388,7 @@ origin_response_fall_back(struct origin_fill *fill, enum staleness why, unsigned
 {
     if (!may_fall_back(fill, why))
         return false;
-    origin_fill_explain(fill, staleness_reason(why));
+    origin_response_explain(fill, staleness_reason(why));
     cache_fill_fall_back(&fill->base, number);
     fill->stage = ORIGIN_FILL_ENDED;
     return true;
@@ -435,7 +478,7 @@ origin_response_head(struct origin_fill *fill, const struct fetch_head *head,
         if (origin_response_fall_back(fill, STALENESS_IF_ERROR, head->status))
             return ORIGIN_RESPONSE_TAKEN;
         if (fill->sharing.unshared)
-            origin_fill_isolate(fill);
+            origin_response_isolate(fill);
     }
     if (!asked)
         origin_response_back_off(fill);
