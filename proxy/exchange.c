@@ -6,11 +6,31 @@
 
 #include "base/container_of.h"
 #include "fetch/headers.h"
+#include "http/cache_control.h"
 #include "http/conditional.h"
 #include "http/field.h"
+#include "http/known_fields.h"
+#include "http/range.h"
 #include "http/request_head.h"
 #include "http/response_head.h"
-#include "proxy/lookup.h"
+#include "http/storing.h"
+#include "http/variant.h"
+#include "proxy/staleness.h"
+
+#define SECOND_US ((int64_t)1000000)
+
+/* A range that begins this far behind what has come of an object is not waited for. */
+#define RANGE_NEAR ((uint64_t)1 << 20)
+
+/*
+ * A request that was sent back to look up more often than this fetches for itself. Each time it may
+ * wait for another response that it may not have: one for its URL, one for its variant, and one
+ * that was followed by a later one or had to be validated.
+ */
+#define MAX_RETRIES 3
+
+/* Records of field names lead to objects, or to another record; no further. */
+#define MAX_RECORDS 3
 
 /* ---- the front's calls ----------------------------------------------------------------------- */
 
@@ -107,10 +127,19 @@ exchange_count_sent(const struct exchange *x, uint64_t bytes)
     metrics_add(x->proxy->config.metrics, x->worker, rows[x->outcome].bytes, bytes);
 }
 
+/* It does not wait any more: its memory is not the client's. */
+static void
+uncount(struct exchange *x)
+{
+    if (x->counted)
+        client_share_give_back(&x->proxy->waiting, atomic_load(&x->waiter.client), x->counted);
+    x->counted = 0;
+}
+
 static void
 end_failed(struct exchange *x, enum failure why, struct span sentence, struct span for_client)
 {
-    lookup_uncount(x);
+    uncount(x);
     if (why != FAILURE_CANCELLED)
         metrics_add(x->proxy->config.metrics, x->worker, METRIC_REQUESTS_FAILURE, 1);
     if (why != FAILURE_CANCELLED && x->stage == EXCHANGE_RESPONDS)
@@ -158,7 +187,7 @@ respond(struct exchange *x, struct object *object, bool complete)
     if (complete) {
         x->evicted = x->waiter.base.evicted;
         x->victims = &x->waiter.base.victims;
-        lookup_uncount(x);
+        uncount(x);
         count_response(x);
     }
     if (had_head)
@@ -167,37 +196,646 @@ respond(struct exchange *x, struct object *object, bool complete)
         x->front->head(x);
 }
 
-/* ---- a request's life ------------------------------------------------------------------------ */
+/* ---- the request ----------------------------------------------------------------------------- */
 
-/* True: the last call of the front has been made. */
+/* The fields of the request, made where they were left for later. */
+static struct span
+fields_of(struct exchange *x)
+{
+    if (!x->request->fields.ptr && x->front->fields)
+        x->front->fields(x);
+    return x->request->fields;
+}
+
+/* Does the request say which user sends it (staleness.h)? */
+static bool
+is_of_user(struct exchange *x)
+{
+    return x->proxy->config.follows_http &&
+           (x->request->lacks & USER_RULES_FIELDS) != USER_RULES_FIELDS &&
+           http_credentials_of(fields_of(x)) != 0;
+}
+
+/*
+ * How a request is answered, as far as the request itself decides it: from the cache, from an
+ * origin past the cache, or either (RFC 9110 section 9, RFC 9111 sections 3, 4 and 5.2.1).
+ */
+enum request_way {
+    REQUEST_SHARES, /* looks up; joins a fetch, or is fetched for others and the cache, too */
+    REQUEST_USES,   /* looks up; what is not there is fetched past the cache */
+    REQUEST_PASSES, /* is fetched past the cache */
+};
+
+struct request_rules {
+    enum request_way way;
+    enum http_reason reason; /* why it does not share; HTTP_REASON_NONE: it shares */
+    bool only_cached;        /* what is not in the cache is not fetched */
+    bool demands;            /* not any fresh object will do: `conditions` */
+    struct cache_conditions conditions;
+    enum range_wanted wanted; /* of GET */
+    int64_t max_stale_us; /* how long after its lifetime an object will do; INT64_MAX: any time */
+};
+
+/* The fields that decide: those of a request that lacks them are not made for it. */
+#define RULES_FIELDS                                                                               \
+    (HTTP_HAS_CACHE_CONTROL | HTTP_HAS_PRAGMA | HTTP_HAS_IF_MATCH | HTTP_HAS_IF_UNMODIFIED_SINCE | \
+     HTTP_HAS_RANGE)
+
+/* By the field lines of a GET request. */
+static enum range_wanted
+range_wanted(struct span request_lines)
+{
+    struct http_ranges ranges;
+    const struct http_range *first = &ranges.of[0];
+
+    if (!http_ranges_read(&ranges, request_lines))
+        return RANGE_WHOLE;
+    if (ranges.count == 1 && first->first >= 0 && first->first < (int64_t)RANGE_NEAR &&
+        first->last == INT64_MAX)
+        return RANGE_TO_END;
+    return RANGE_PART;
+}
+
+/*
+ * Does the response begin in what has come of the object, which grows, or little behind that? True
+ * also where the response is not a part of it: its status is another than 200, its length is not
+ * known, or the range cannot be satisfied. False for several ranges, which need all of it.
+ */
+static bool
+begins_soon(struct span request_lines, const struct object *object)
+{
+    const struct span fields = object_fields(object);
+    struct http_ranges requested, ranges;
+    uint64_t length;
+
+    if (object->status != 200 || !http_ranges_read(&requested, request_lines) ||
+        !http_accepts_ranges(fields) || !http_known_length(fields, &length) ||
+        http_ranges_resolve(&requested, (int64_t)length, &ranges) != HTTP_RANGE_PARTIAL)
+        return true;
+    return ranges.count == 1 && (uint64_t)ranges.of[0].first <= object_length(object) + RANGE_NEAR;
+}
+
+static bool
+may_have(const struct exchange *x, uint32_t fields)
+{
+    return (x->request->lacks & fields) != fields;
+}
+
+/* The first reason stays. */
+static void
+set_way(struct request_rules *rules, enum request_way way, enum http_reason reason)
+{
+    rules->way = way;
+    if (!rules->reason)
+        rules->reason = reason;
+}
+
+static int64_t
+microseconds(int64_t seconds)
+{
+    return seconds == HTTP_SECONDS_ANY ? INT64_MAX : seconds * SECOND_US;
+}
+
+static void
+read_directives(struct request_rules *rules, const struct exchange *x)
+{
+    struct http_request_control control;
+
+    http_request_control_read(&control, x->request->fields);
+    if (control.no_store)
+        set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_NO_STORE);
+    rules->only_cached = control.only_if_cached;
+    rules->max_stale_us = microseconds(control.max_stale);
+    rules->conditions.no_cache = control.no_cache;
+    if (control.max_age != HTTP_SECONDS_ABSENT)
+        rules->conditions.max_age_us = microseconds(control.max_age);
+    rules->conditions.min_fresh_us = microseconds(control.min_fresh);
+    rules->demands =
+        control.no_cache || control.max_age != HTTP_SECONDS_ABSENT || control.min_fresh > 0;
+}
+
+/* Reads the request, and of that only the fields that it may have (request->lacks). */
+static void
+read_rules(struct request_rules *rules, const struct exchange *x)
+{
+    *rules = (struct request_rules){.way = REQUEST_SHARES, .conditions.max_age_us = INT64_MAX};
+    if (x->request->method != HTTP_GET)
+        set_way(rules, x->request->method == HTTP_HEAD ? REQUEST_USES : REQUEST_PASSES,
+                HTTP_REASON_METHOD);
+    if (x->request->flags & REQUEST_OWN_FIELDS)
+        set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_FIELDS);
+    else if (x->proxy->config.follows_http && may_have(x, HTTP_HAS_CACHE_CONTROL | HTTP_HAS_PRAGMA))
+        read_directives(rules, x);
+    /* If-Match and If-Unmodified-Since are the origin's to evaluate: RFC 9111 section 4.3.2. */
+    if (may_have(x, HTTP_HAS_IF_MATCH | HTTP_HAS_IF_UNMODIFIED_SINCE) &&
+        http_has_origin_condition(x->request->fields))
+        set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_CONDITION);
+    if (rules->way == REQUEST_SHARES && may_have(x, HTTP_HAS_RANGE))
+        rules->wanted = range_wanted(x->request->fields);
+    /* Nothing is filled for a part: what is not there is the origin's. */
+    if (rules->wanted == RANGE_PART && x->proxy->config.range_fill == 0)
+        set_way(rules, REQUEST_USES, HTTP_REASON_REQUEST_RANGE);
+    if (x->request->flags & REQUEST_NO_STORE)
+        set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_NO_STORE);
+    if (request_has_body(x->request))
+        set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_BODY);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+/* What has called the front's wake(): bits of x->wakes. */
+enum { WOKEN_BY_CACHE = 1, WOKEN_BY_RELAY = 2 };
+
+/* Both call this under a lock that leaving takes, so that x is there until they have returned. */
+static void
+wake(struct exchange *x, unsigned by)
+{
+    if (atomic_fetch_or(&x->wakes, by) == 0)
+        x->front->wake(x);
+}
+
+static void
+wake_by_cache(struct object_waiter *waiter)
+{
+    wake(container_of(waiter, struct exchange, waiter.base), WOKEN_BY_CACHE);
+}
+
+static void
+wake_by_relay(void *context)
+{
+    wake(context, WOKEN_BY_RELAY);
+}
+
+/*
+ * Leaves object and relay, and will fail for this reason. True: there is no wake() whose
+ * exchange_run() is still to come.
+ */
+static bool
+leave(struct exchange *x, enum failure why, const char *sentence)
+{
+    x->stage = EXCHANGE_ENDS;
+    x->ending = why;
+    x->sentence = span_str(sentence);
+    cache_leave(x->proxy->config.cache, &x->waiter.base);
+    relay_leave(&x->relay);
+    return atomic_load(&x->wakes) == 0;
+}
+
+/* The client, of which a hit knows nothing where many share a connection. NULL with errno. */
+static struct client *
+find_client(struct exchange *x)
+{
+    struct client *client = x->request->client;
+
+    errno = ENOMEM;
+    if (!client) {
+        client = x->front->client(x);
+        atomic_store(&x->waiter.client, client);
+    }
+    return client;
+}
+
+/*
+ * The request outlives the front's memory for it, with this URL, or without one while the exchange
+ * waits for an object that has it; and counts for its client, with as many bytes beside. False with
+ * errno if it may not, or without memory.
+ */
+static bool
+keep(struct exchange *x, struct span url, size_t beside)
+{
+    struct client *client = find_client(x);
+    const struct request *before = x->kept;
+    size_t bytes;
+
+    (void)fields_of(x);
+    bytes = beside + request_size(x->request, url);
+    if (!client || !client_share_take(&x->proxy->waiting, client, bytes))
+        return false;
+    x->counted = bytes;
+    if (before && before->url.len >= url.len)
+        return true;
+    x->kept = request_keep(x->request, url, client, x->proxy->config.account);
+    if (!x->kept) {
+        x->kept = before;
+        return false;
+    }
+    x->request = x->kept;
+    request_release(&before);
+    return true;
+}
+
+/* Makes the relay to the fetch; false with errno without memory. */
+static bool
+make_relay(struct exchange *x)
+{
+    const struct proxy_config *config = &x->proxy->config;
+
+    x->relay = relay_create(&(struct relay_config){.origin = &config->origin,
+                                                   .account = config->account,
+                                                   .has_body = request_has_body(x->request),
+                                                   .wake = wake_by_relay,
+                                                   .context = x});
+    return x->relay != NULL;
+}
+
+/* ---- asking the cache ------------------------------------------------------------------------ */
+
+/* The variant that the request selects of what varies by these names. */
+static bool
+select_variant(struct exchange *x, struct span names, struct buf *variant)
+{
+    struct http_vary vary;
+
+    buf_reset(variant);
+    return http_vary_parse(&vary, names) == HTTP_VARY_FIELDS &&
+           http_variant_key(&vary, fields_of(x), variant);
+}
+
+static enum cache_answer
+ask(struct exchange *x, const struct cache_request *request, struct span variant,
+    struct cache_found *found)
+{
+    const struct proxy_config *config = &x->proxy->config;
+    const struct cache_key key = cache_key_of_variant(x->url, variant);
+    enum cache_answer answer = cache_lookup(config->cache, &key, request, x->as_of_us, found);
+
+    if (answer == CACHE_NO_MEMORY && memory_reclaim(config->account, x->url.len))
+        answer = cache_lookup(config->cache, &key, request, x->as_of_us, found);
+    return answer;
+}
+
+/* Why is a request forwarded for which this is what the cache has? NULL: nothing. */
+static enum http_forwarded
+why_asked(const struct exchange *x, const struct object *found, bool varies)
+{
+    if (found)
+        return object_is_fresh(found, x->as_of_us) && !(found->notes & staleness_notes(x->request))
+                   ? HTTP_FORWARDED_REQUEST
+                   : HTTP_FORWARDED_STALE;
+    /* Where there is a record of names, the variants themselves may have been evicted. */
+    return varies ? HTTP_FORWARDED_MISS : HTTP_FORWARDED_URI_MISS;
+}
+
+/* `only_ready`: fetches nothing, and waits for nothing. */
+static enum cache_answer
+ask_for_variant(struct exchange *x, const struct request_rules *rules, bool only_ready,
+        struct cache_found *found)
+{
+    struct cache_conditions conditions = rules->conditions;
+    struct cache_request request = {
+        .waiter = &x->waiter.base,
+        .conditions = rules->demands || only_ready ? &conditions : NULL,
+        .stale_notes = staleness_notes(x->request),
+        .fill_size = origin_fill_size(),
+        .max_waiters = x->proxy->config.max_waiters,
+        .most = request_streams(x->request) ? 0 : x->proxy->config.max_body,
+        .pass =
+            !only_ready && (rules->way == REQUEST_PASSES || x->alone || x->retries > MAX_RETRIES),
+    };
+    struct buf *variant_of = proxy_scratch(x->proxy, x->worker);
+    struct span variant = span_of(NULL, 0);
+    enum cache_answer answer = CACHE_VARIES;
+
+    conditions.only_cached = only_ready;
+    for (unsigned i = 0; answer == CACHE_VARIES && i <= MAX_RECORDS; i++) {
+        answer = ask(x, &request, variant, found);
+        if (answer != CACHE_VARIES) {
+            if (!request.pass && answer != CACHE_HIT)
+                x->forwarded = why_asked(x, found->object, i != 0);
+            return answer;
+        }
+        if (!select_variant(x, object_fields(found->object), variant_of))
+            i = MAX_RECORDS;
+        variant = buf_span(variant_of);
+        object_release(&found->object);
+    }
+    /* No variant can be found for it. */
+    x->forwarded = HTTP_FORWARDED_VARY_MISS;
+    if (only_ready)
+        return CACHE_ABSENT;
+    request.pass = true;
+    return ask(x, &request, span_of(NULL, 0), found);
+}
+
+/* ---- answers: true if the last call of the front has been made ------------------------------- */
+
+/* The response is this object, whose reference is the exchange's from now on. */
+static bool
+respond_at_once(struct exchange *x, struct object *object, enum outcome outcome,
+                enum http_reason stale)
+{
+    x->own = object;
+    x->url = object_url(object); /* that of the front may be gone before the exchange has ended */
+    x->outcome = outcome;
+    x->stale = stale;
+    x->forwarded = HTTP_FORWARDED_NOT;
+    respond(x, object, true);
+    return true;
+}
+
+static bool
+refuse(struct exchange *x, enum failure why, struct span sentence)
+{
+    x->forwarded = HTTP_FORWARDED_NOT;
+    fail(x, why, sentence);
+    return true;
+}
+
+/* The exchange waits for an object of another request's fetch, which has its URL. */
+static bool
+join(struct exchange *x)
+{
+    enum failure why;
+    const char *sentence;
+
+    x->outcome = OUTCOME_COALESCED;
+    if (keep(x, span_of(NULL, 0), x->request->waiting_bytes))
+        return false;
+    sentence = origin_fill_refusal(errno, &why);
+    return leave(x, why, sentence) && refuse(x, why, span_str(sentence));
+}
+
+/* Why the response is the exchange's alone, or not for the cache. */
+static enum http_reason
+why_passed(const struct exchange *x, const struct request_rules *rules)
+{
+    if (rules->reason)
+        return rules->reason;
+    if (x->alone)
+        return x->alone;
+    if (x->retries > MAX_RETRIES)
+        return HTTP_REASON_REQUEST_PASSES;
+    return x->forwarded == HTTP_FORWARDED_VARY_MISS ? HTTP_REASON_FIELDS : HTTP_REASON_NONE;
+}
+
+static enum origin_fill_purpose
+purpose_of(const struct exchange *x, const struct request_rules *rules)
+{
+    if (rules->way == REQUEST_PASSES)
+        return ORIGIN_FILL_BYPASSES;
+    if (x->alone)
+        return ORIGIN_FILL_SEPARATES;
+    return x->evaluated == EVALUATED_ALL ? ORIGIN_FILL_PASSES : ORIGIN_FILL_SHARES;
+}
+
+/* Did an exchange that ended so take the token of a fetch, or wait for one? */
+static bool
+has_paid(enum outcome outcome)
+{
+    return outcome == OUTCOME_MISS || outcome == OUTCOME_REVALIDATED || outcome == OUTCOME_BYPASS;
+}
+
+static enum origin_fill_rate
+rate_of(struct exchange *x)
+{
+    if (!x->front->is_bounded || !x->front->is_bounded(x))
+        return ORIGIN_FILL_FREE;
+    return x->retries || has_paid(x->before) ? ORIGIN_FILL_INDEBTED : ORIGIN_FILL_RATED;
+}
+
+/* Gives the fill to the fetcher. False: refused. */
+static bool
+order_fill(struct exchange *x, struct cache_fill *fill, struct origin_fill_order *order)
+{
+    order->leader = &x->waiter;
+    order->rate = rate_of(x);
+    if (!keep(x, x->url, 0)) {
+        origin_fill_refuse(x->proxy, fill, order, errno);
+        return false;
+    }
+    order->request = x->request;
+    return origin_fill_start(x->proxy, fill, order);
+}
+
+/* The exchange is the first to wait for an object: it is fetched. */
+static bool
+begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rules *rules)
+{
+    struct object_waiter *waiter = &x->waiter.base;
+    struct origin_fill_order order = {
+        .purpose = purpose_of(x, rules),
+        .passes = why_passed(x, rules),
+        .wanted = x->evaluated == EVALUATED_ALL ? RANGE_WHOLE : rules->wanted,
+    };
+
+    x->outcome = rules->way == REQUEST_PASSES ? OUTCOME_BYPASS : OUTCOME_MISS;
+    if (!x->relay && x->front->interim)
+        make_relay(x); /* without memory for it interim responses are dropped */
+    order.relay = x->relay;
+    x->led = true;
+    if (order_fill(x, fill, &order)) {
+        if (x->waiter.sends_conditions)
+            x->evaluated = EVALUATED_CONDITIONS;
+        return false;
+    }
+    object_waiter_take(waiter);
+    relay_leave(&x->relay);
+    x->url = object_url(waiter->object);
+    return refuse(x, waiter->failure->status, object_failure(waiter->failure));
+}
+
+/*
+ * The object is used stale, and its successor is fetched without a request that waits for it: RFC
+ * 5861 section 3. The exchange waits until the fetch has begun, so that it is not unwanted before.
+ */
+static bool
+refresh_in_background(struct exchange *x, struct cache_fill *fill, struct object *object)
+{
+    struct object_waiter *waiter = &x->waiter.base;
+    struct origin_fill_order order = {.purpose = ORIGIN_FILL_REFRESHES};
+
+    x->url = object_url(object);
+    waiter->notify = object_waiter_ignore; /* no other thread has the fill yet */
+    (void)order_fill(x, fill, &order);
+    cache_leave(x->proxy->config.cache, waiter);
+    object_waiter_clear(waiter);
+    waiter->evicted = 0;
+    return respond_at_once(x, object, OUTCOME_STALE, HTTP_REASON_WHILE_REVALIDATE);
+}
+
+/*
+ * The exchange has joined the successor of an object that may be used stale: it leaves, unless the
+ * successor's head is there already. False: it stays. True: the object is released or, *over, the
+ * response.
+ */
+static bool
+use_instead(struct exchange *x, struct object *object, bool *over)
+{
+    if (atomic_load(&x->wakes) != 0 || !cache_leave(x->proxy->config.cache, &x->waiter.base))
+        return false;
+    *over = atomic_load(&x->wakes) == 0;
+    if (*over) {
+        object_waiter_clear(&x->waiter.base);
+        respond_at_once(x, object, OUTCOME_STALE, HTTP_REASON_WHILE_REVALIDATE);
+    } else {
+        x->stage = EXCHANGE_LEFT;
+        object_release(&object);
+    }
+    return true;
+}
+
+/* ---- users ----------------------------------------------------------------------------------- */
+
+/* May the request have this object, which is fresh? */
+static bool
+suits_fresh(struct exchange *x, const struct object *object)
+{
+    return user_rules_permit_fresh(object) || !is_of_user(x);
+}
+
+/* May it be validated for this request, or be used stale? */
+static bool
+suits_stale(struct exchange *x, const struct object *object)
+{
+    return !is_of_user(x) ||
+           user_rules_permit_stale(x->proxy, object, x->request, fields_of(x));
+}
+
+/* ---- stale objects --------------------------------------------------------------------------- */
+
+/* Does the request accept this object, which is not fresh enough for it? */
+static bool
+accepts(const struct exchange *x, const struct request_rules *rules, const struct object *object)
+{
+    const struct cache_conditions *conditions = &rules->conditions;
+
+    return !conditions->no_cache && conditions->min_fresh_us == 0 &&
+           object_age(object, x->as_of_us) <= conditions->max_age_us &&
+           staleness_permits(x->proxy, object, x->request, STALENESS_ACCEPTED, rules->max_stale_us,
+                             x->as_of_us);
+}
+
+/* May it be used while its successor is fetched? */
+static bool
+may_refresh_later(const struct exchange *x, const struct request_rules *rules,
+                  const struct object *object)
+{
+    return !rules->demands && staleness_permits(x->proxy, object, x->request,
+                                                STALENESS_WHILE_REVALIDATE, 0, x->as_of_us);
+}
+
+/* ---- the lookup: true if the last call of the front has been made ---------------------------- */
+
+static const char not_cached[] = "the response is not in the cache, and was not to be fetched";
+
+/* Answers from what is there, stale objects included as far as the request accepts them. */
+static bool
+use_ready(struct exchange *x, const struct request_rules *rules)
+{
+    struct cache_found found;
+    enum cache_answer answer = ask_for_variant(x, rules, true, &found);
+
+    if (answer == CACHE_HIT && suits_fresh(x, found.object))
+        return respond_at_once(x, found.object, OUTCOME_HIT, HTTP_REASON_NONE);
+    if (answer == CACHE_STALE && accepts(x, rules, found.object) && suits_stale(x, found.object))
+        return respond_at_once(x, found.object, OUTCOME_STALE, HTTP_REASON_MAX_STALE);
+    object_release(&found.object);
+    return rules->only_cached && refuse(x, FAILURE_NOT_CACHED, span_str(not_cached));
+}
+
+/*
+ * The request is a user's, and what the cache has is not for it: no other request waits for the
+ * fill that it has begun, if any. What is stored stays unless the response may replace it.
+ */
+static void
+set_alone(struct exchange *x, struct cache_fill *fill)
+{
+    x->alone = HTTP_REASON_REQUEST_USER;
+    if (fill)
+        cache_fill_restrict(fill, FILL_VALIDATE, 0);
+}
+
+/* Joins a fetch or begins one. */
+static bool
+fetch(struct exchange *x, const struct request_rules *rules)
+{
+    struct object *previous = x->waiter.base.object; /* has the URL, after a retry */
+    struct cache_found found;
+    enum cache_answer answer = ask_for_variant(x, rules, false, &found);
+    bool over;
+
+    if (answer == CACHE_HIT && !suits_fresh(x, found.object)) {
+        object_release(&found.object);
+        set_alone(x, NULL);
+        answer = ask_for_variant(x, rules, false, &found);
+        x->forwarded = HTTP_FORWARDED_REQUEST;
+    } else if (found.object && answer != CACHE_HIT && !suits_stale(x, found.object)) {
+        object_release(&found.object);
+        if (answer == CACHE_STALE)
+            set_alone(x, found.fill);
+    }
+    switch (answer) {
+    case CACHE_HIT:
+        return respond_at_once(x, found.object, OUTCOME_HIT, HTTP_REASON_NONE);
+    case CACHE_STALE:
+    case CACHE_MISS:
+    case CACHE_PASS:
+    case CACHE_BUSY:
+        x->url = object_url(x->waiter.base.object);
+        object_release(&previous);
+        x->evaluated = answer == CACHE_PASS || x->alone ? EVALUATED_ALL : EVALUATED_NOTHING;
+        if (found.object && may_refresh_later(x, rules, found.object)) {
+            if (answer == CACHE_STALE)
+                return refresh_in_background(x, found.fill, found.object);
+            if (use_instead(x, found.object, &over))
+                return over;
+        }
+        object_release(&found.object);
+        return answer == CACHE_BUSY ? join(x) : begin_fill(x, found.fill, rules);
+    case CACHE_FULL:
+        return refuse(x, FAILURE_OVERLOADED,
+                    span_str("too many requests wait for this URL already; try again"));
+    case CACHE_ABSENT:
+    case CACHE_VARIES:
+    case CACHE_NO_MEMORY:
+        break;
+    }
+    return refuse(x, FAILURE_INTERNAL, span_str(strerror(ENOMEM)));
+}
+
 static bool
 look_up(struct exchange *x)
 {
+    struct request_rules rules;
+
     x->stage = EXCHANGE_WAITS;
-    switch (lookup_object(x)) {
-    case LOOKUP_WAITS:
-        return false;
-    case LOOKUP_RESPONDS:
-        respond(x, x->own, true);
-        return true;
-    case LOOKUP_FAILS:
-        break;
+    if ((x->request->lacks & RULES_FIELDS) != RULES_FIELDS)
+        (void)fields_of(x);
+    read_rules(&rules, x);
+    x->waiter.wants_part = rules.wanted == RANGE_PART;
+    x->evaluated = EVALUATED_NOTHING;
+    /* One that is alone looks nothing up: what the lookup before has found is why. */
+    if (!x->alone)
+        x->forwarded = HTTP_FORWARDED_MISS;
+    if (rules.way == REQUEST_PASSES) {
+        x->forwarded = x->request->method == HTTP_GET || x->request->method == HTTP_HEAD
+                           ? HTTP_FORWARDED_BYPASS
+                           : HTTP_FORWARDED_METHOD;
+        /* Nothing that is stored may answer it: RFC 9111 section 5.2.1.7. */
+        if (rules.only_cached)
+            return refuse(x, FAILURE_NOT_CACHED, span_str(not_cached));
+    } else if (rules.way == REQUEST_USES || rules.only_cached || rules.max_stale_us) {
+        if (use_ready(x, &rules))
+            return true;
+        if (rules.way == REQUEST_USES)
+            rules.way = REQUEST_PASSES;
     }
-    fail(x, x->ending, x->sentence);
-    return true;
+    return fetch(x, &rules);
 }
+
+/* ---- a request's life ------------------------------------------------------------------------ */
 
 bool
 exchange_start(struct exchange *x)
 {
-    x->waiter.base.notify = lookup_wake_by_cache;
+    x->waiter.base.notify = wake_by_cache;
     x->waiter.base.streams = request_streams(x->request);
     x->waiter.base.wants_head = x->request->flags & REQUEST_PAGE_ONLY ? is_redirect : NULL;
     atomic_store_explicit(&x->waiter.client, x->request->client, memory_order_relaxed);
     if (!x->as_of_us)
         x->as_of_us = x->request->arrived_us;
     x->url = x->request->url;
-    if (request_has_body(x->request) && !lookup_make_relay(x)) {
+    if (request_has_body(x->request) && !make_relay(x)) {
         enum failure why;
         const char *sentence = origin_fill_refusal(errno, &why);
 
@@ -272,11 +910,11 @@ is_for_user(struct exchange *x, unsigned events)
 {
     const struct object_waiter *waiter = &x->waiter.base;
 
-    if (waiter->leader || !exchange_is_of_user(x))
+    if (waiter->leader)
         return true;
-    if (events & WAITER_END && waiter->outcome == CACHE_FELL_BACK)
-        return user_rules_permit_stale(x->proxy, waiter->object, x->request, exchange_fields(x));
-    return user_rules_permit_fresh(waiter->object);
+    return events & WAITER_END && waiter->outcome == CACHE_FELL_BACK
+               ? suits_stale(x, waiter->object)
+               : suits_fresh(x, waiter->object);
 }
 
 /* Does an object that grows serve it soon? */
@@ -285,7 +923,7 @@ is_near(struct exchange *x, unsigned events)
 {
     return events & WAITER_END || x->evaluated == EVALUATED_ALL ||
            x->request->lacks & HTTP_HAS_RANGE ||
-           lookup_is_near(exchange_fields(x), x->waiter.base.object);
+           begins_soon(fields_of(x), x->waiter.base.object);
 }
 
 /*
@@ -299,9 +937,9 @@ why_alone(struct exchange *x)
 
     if (waiter->leader && x->led)
         return HTTP_REASON_REQUEST_RANGE;
-    if (waiter->sent_back && exchange_is_of_user(x))
+    if (waiter->sent_back && is_of_user(x))
         return HTTP_REASON_REQUEST_USER;
-    if (waiter->sent_back && http_has_condition(exchange_fields(x)))
+    if (waiter->sent_back && http_has_condition(fields_of(x)))
         return HTTP_REASON_REQUEST_CONDITION;
     return HTTP_REASON_NONE;
 }
@@ -322,7 +960,7 @@ leave_to_look_up(struct exchange *x)
 static void
 look_up_again(struct exchange *x)
 {
-    lookup_uncount(x);
+    uncount(x);
     x->retries++;
     x->as_of_us = proxy_now_us(x->proxy);
     (void)look_up(x);
@@ -421,8 +1059,8 @@ exchange_cancel(struct exchange *x)
     /* Before it leaves the object, of which the front may have all that it needs. */
     if (x->stage == EXCHANGE_RESPONDS)
         count_response(x);
-    over = lookup_leave(x, FAILURE_CANCELLED, "the request was cancelled");
-    lookup_uncount(x);
+    over = leave(x, FAILURE_CANCELLED, "the request was cancelled");
+    uncount(x);
     return over;
 }
 

@@ -150,7 +150,7 @@ struct exchange {
      * failure_for_client(). */
     struct span error;
 
-    /* ---- exchange.c's and lookup.c's */
+    /* ---- exchange.c's */
     enum exchange_stage stage;
     const struct request *kept; /* a reference, once it has waited or led to a fetch; or NULL */
     struct origin_waiter waiter;
@@ -166,7 +166,7 @@ struct exchange {
     bool led;             /* it has led to a fetch */
     size_t counted;       /* bytes in the client's share */
     unsigned retries;     /* lookups but the first */
-    enum failure ending;  /* why it fails: of LOOKUP_FAILS and EXCHANGE_ENDS */
+    enum failure ending;  /* why it fails: of EXCHANGE_ENDS */
     struct span sentence; /* of `ending`; valid as long as the exchange */
 };
 
