@@ -11,7 +11,7 @@
 #define SUNPROXY_PROXY_BODY_RELAY_H
 
 #include "base/memory_account.h"
-#include "proxy/origin.h"
+#include "proxy/proxy.h"
 
 #define RELAY_BYTES 65536u
 #define RELAY_MAX_INTERIMS 8u   /* that have not been taken; more are dropped */

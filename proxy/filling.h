@@ -173,7 +173,7 @@ enum origin_response origin_response_head(struct origin_fill *fill, const struct
  */
 bool origin_response_fall_back(struct origin_fill *fill, enum staleness why, unsigned number);
 
-/* The origin has failed: background fetches of the URL wait longer (backoff.h). */
+/* The origin has failed: background fetches of the URL wait longer (struct backoff). */
 void origin_response_back_off(struct origin_fill *fill);
 
 /* ---- origin_own.c ---------------------------------------------------------------------------- */

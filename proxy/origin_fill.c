@@ -820,7 +820,7 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     base->unwanted = is_unwanted;
     sharing_init(&fill->sharing, !proxy->config.follows_http, proxy->config.max_age_us);
     if ((fill->purpose != ORIGIN_FILL_REFRESHES ||
-         !backoff_holds(&proxy->backoff, base->key, proxy_now_us(proxy))) &&
+         !proxy_backs_off(proxy, base->key)) &&
         submit(fill, order, text, &why, &sentence))
         return true;
     refuse(fill, order->leader, why, sentence);

@@ -400,7 +400,7 @@ origin_response_back_off(struct origin_fill *fill)
     struct proxy *proxy = fill->proxy;
 
     if (!origin_fill_is_as_is(fill) && cache_fill_previous(&fill->base))
-        backoff_add(&proxy->backoff, fill->base.key, proxy_now_us(proxy));
+        proxy_back_off(proxy, fill->base.key);
 }
 
 /* Without conditions the origin sends an object. */
@@ -443,7 +443,7 @@ confirmed(struct origin_fill *fill, const struct fetch_head *head, struct respon
     *error = refresh(fill, head, parts);
     if (*error)
         return ORIGIN_RESPONSE_ERROR;
-    backoff_clear(&fill->proxy->backoff, fill->base.key);
+    proxy_end_backoff(fill->proxy, fill->base.key);
     fill->stage = ORIGIN_FILL_ENDED;
     return ORIGIN_RESPONSE_TAKEN;
 }
@@ -483,7 +483,7 @@ origin_response_head(struct origin_fill *fill, const struct fetch_head *head,
     if (!asked)
         origin_response_back_off(fill);
     else if (!origin_fill_bypasses(fill) && !origin_fill_is_as_is(fill) && !is_error(head->status))
-        backoff_clear(&proxy->backoff, fill->base.key);
+        proxy_end_backoff(proxy, fill->base.key);
     if (asked && fill->conditions == CONDITIONS_CLIENTS && answers_conditions(head->status)) {
         /* It says nothing about what others are to get, or what is stored. */
         atomic_store(&fill->keeping, KEEPING_NOT);

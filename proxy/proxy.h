@@ -15,12 +15,74 @@
 #include "base/client_share.h"
 #include "base/memory_account.h"
 #include "cache/cache.h"
+#include "fetch/fetch.h"
 #include "http/reason.h"
-#include "proxy/backoff.h"
-#include "proxy/failure.h"
 #include "proxy/metrics.h"
-#include "proxy/origin.h"
 #include "proxy/shedding.h"
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+/*
+ * Why a request gets no response from an origin. The numbers are this header's own: each front
+ * translates them to its protocol.
+ */
+enum failure {
+    FAILURE_BAD_URL = 1,
+    FAILURE_BAD_FIELDS, /* of the request, or its method */
+    FAILURE_DENIED,
+    FAILURE_RESOLVE,
+    FAILURE_CONNECT,
+    FAILURE_TLS,
+    FAILURE_TIMEOUT,
+    FAILURE_ORIGIN,
+    FAILURE_TOO_LARGE,
+    FAILURE_OVERLOADED, /* a limit of the proxy; the request may be repeated */
+    FAILURE_STOPPING,
+    FAILURE_INTERNAL,
+    FAILURE_CANCELLED,       /* exchange_cancel(); of a fetch: no request waited for it any more */
+    FAILURE_NOT_CACHED,      /* the request may not cause a fetch: RFC 9111 section 5.2.1.7 */
+    FAILURE_CONNECT_TIMEOUT, /* a FAILURE_TIMEOUT before there was a connection */
+    FAILURE_REDIRECT,        /* of a front that follows redirects; no fetch ends with it */
+};
+
+/* A sentence for people about a failure is shorter than this. */
+#define FAILURE_SENTENCE 384
+
+/* The failure of a fetch that ended with `error`, which is not FETCH_OK. */
+enum failure failure_of_fetch(enum fetch_error error);
+
+/*
+ * The sentence for a client about a failure. What is said about an origin may name hosts and
+ * addresses of the inside, or those that a name has there: it is for logs, and a client gets a
+ * sentence on the kind of failure. What concerns the client's own request or the proxy's limits is
+ * `sentence` itself.
+ */
+struct span failure_for_client(enum failure failure, struct span sentence);
+
+/* The word for logs: "denied", "timed_out", as in the JSON of the client. */
+const char *failure_word(enum failure failure);
+
+/* ---- what it works with ---------------------------------------------------------------------- */
+
+/*
+ * Where objects are fetched from: the fetcher, or a script in tests. The contract of the functions
+ * is that of the fetcher's functions of the same names; call-backs of all fetches come on one
+ * thread, here called the fetcher's.
+ */
+struct origin_ops {
+    bool (*submit)(struct fetcher *fetcher, const struct request *request,
+                   const struct fetch_sink *sink, void *context, uint64_t *id);
+    void (*resume)(struct fetcher *fetcher, uint64_t id);
+    void (*cancel)(struct fetcher *fetcher, uint64_t id);
+};
+
+struct origin {
+    const struct origin_ops *ops;
+    struct fetcher *context; /* of a script any address */
+};
+
+/* The fetcher's functions. */
+extern const struct origin_ops origin_fetcher;
 
 /* Both clocks in microseconds. [any thread] */
 struct proxy_clock {
@@ -81,6 +143,24 @@ struct proxy_config {
     void *fetched_context;
 };
 
+#define BACKOFF_SLOTS 256u
+#define BACKOFF_FIRST_US ((int64_t)1000000)
+#define BACKOFF_LONGEST_US ((int64_t)64 * 1000000)
+
+/*
+ * Which URLs are not refreshed in the background for a while, because that has failed: a second
+ * after the first failure, twice as long after each further one, up to a minute. A table of fixed
+ * size that forgets URLs whose slots collide, which costs a refresh too many or too few. All zero:
+ * nothing has failed.
+ */
+struct backoff {
+    struct {
+        _Atomic uint64_t key;
+        _Atomic int64_t until_us; /* monotonic clock */
+        _Atomic int64_t delay_us; /* the last one; 0: the slot is free */
+    } slots[BACKOFF_SLOTS];
+};
+
 struct proxy {
     struct proxy_config
         config; /* constant but for shards_automatic, which `configuring` protects */
@@ -132,6 +212,14 @@ proxy_wall_s(const struct proxy *proxy)
 {
     return proxy->config.clock.wall_us(proxy->config.clock.context) / 1000000;
 }
+
+/*
+ * Is the URL with this key (struct cache_key) not to be refreshed in the background now; and its
+ * refresh has failed, or has not. Without a lock. [any thread]
+ */
+bool proxy_backs_off(const struct proxy *proxy, uint64_t key);
+void proxy_back_off(struct proxy *proxy, uint64_t key);
+void proxy_end_backoff(struct proxy *proxy, uint64_t key);
 
 /*
  * The account's hook for a charge that does not fit, where it is for pages or fetches: gives up

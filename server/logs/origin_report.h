@@ -12,7 +12,7 @@
 #define SUNPROXY_SERVER_LOGS_ORIGIN_REPORT_H
 
 #include "fetch/fetch.h"
-#include "proxy/failure.h"
+#include "proxy/proxy.h"
 #include "proxy/metrics.h"
 
 struct origin_report;

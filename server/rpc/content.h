@@ -14,7 +14,7 @@
 
 #include "base/client_share.h"
 #include "cache/object.h"
-#include "proxy/failure.h"
+#include "proxy/proxy.h"
 
 /*
  * Bytes that a long body may have for each coded one. That is more than gzip and deflate can make

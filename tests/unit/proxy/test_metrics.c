@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cache/cache.h"
-#include "proxy/failure.h"
+#include "proxy/proxy.h"
 #include "proxy/metric_sources.h"
 #include "tests/unit/unit.h"
 

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "proxy/backoff.h"
+#include "proxy/proxy.h"
 #include "tests/unit/proxy/scene.h"
 
 #define URL "http://origin.test/page"
