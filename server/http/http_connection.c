@@ -23,6 +23,13 @@ connection_of(struct net_connection *net)
     return container_of(net, struct http_connection, net);
 }
 
+/* NULL: every response is queued whole. */
+static struct http_exchange *
+current_exchange(const struct http_connection *c)
+{
+    return c->current ? http_exchange_of_stream(c->current) : NULL;
+}
+
 static void
 opened(struct net_connection *net)
 {
@@ -182,7 +189,7 @@ static enum net_input
 end_body(struct http_connection *c)
 {
     c->in_body = false;
-    http_exchange_send_end(c->current);
+    http_exchange_send_end(current_exchange(c));
     return NET_INPUT_MESSAGE;
 }
 
@@ -190,7 +197,7 @@ end_body(struct http_connection *c)
 static bool
 pass_data(struct http_connection *c, struct span data, size_t *taken)
 {
-    *taken = http_exchange_send(c->current, data);
+    *taken = http_exchange_send(current_exchange(c), data);
     c->body_progress += (uint32_t)*taken;
     if (c->body_progress >= BODY_PROGRESS) {
         c->body_progress = 0;
@@ -219,7 +226,8 @@ take_chunks(struct http_connection *c, struct span *input)
         case CHUNKED_END:
             return end_body(c);
         default:
-            http_exchange_break(c->current, c->chunked.too_large ? 431 : 400, c->chunked.reason);
+            http_exchange_break(current_exchange(c), c->chunked.too_large ? 431 : 400,
+                                c->chunked.reason);
             return NET_INPUT_END;
         }
     }
@@ -269,7 +277,9 @@ received(struct net_connection *net, struct span *input)
 static bool
 waits_for_origin(const struct http_connection *c)
 {
-    return c->current && c->current->serving != HTTP_OVER;
+    const struct http_exchange *x = current_exchange(c);
+
+    return x && x->serving != HTTP_OVER;
 }
 
 /*
@@ -294,7 +304,7 @@ static void
 stopped(struct net_connection *net)
 {
     struct http_connection *c = connection_of(net);
-    struct http_exchange *x = c->current;
+    struct http_exchange *x = current_exchange(c);
     bool incomplete = c->in_body;
     bool gone = !net_connection_is_open(net) || (net->ended && waits_for_origin(c));
 
@@ -311,9 +321,10 @@ static void
 closed(struct net_connection *net)
 {
     struct http_connection *c = connection_of(net);
+    struct http_exchange *x = current_exchange(c);
 
-    if (c->current)
-        http_exchange_discard(c->current);
+    if (x)
+        http_exchange_discard(x);
     if (c->tunnel)
         http_tunnel_closed(c->tunnel);
     free(c->source);

@@ -17,9 +17,9 @@ struct http_tunnel;
 struct http_connection {
     struct net_connection net; /* first */
     struct http_worker *worker;
-    struct http_tunnel *tunnel;    /* that it is, or is to become; NULL: none */
-    struct http_exchange *current; /* whose response is not queued whole yet */
-    char *head;                    /* part of a head; charged (MEMORY_RECORDS) */
+    struct http_tunnel *tunnel;  /* that it is, or is to become; NULL: none */
+    struct http_stream *current; /* of an exchange whose response is not queued whole; NULL: none */
+    char *head;                  /* part of a head; charged (MEMORY_RECORDS) */
     size_t head_len, head_size;
     size_t searched; /* of the head that is read */
     bool tuned;      /* net_near_peer_tune() has been called, */

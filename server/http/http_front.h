@@ -12,6 +12,7 @@
 #ifndef SUNPROXY_SERVER_HTTP_HTTP_FRONT_H
 #define SUNPROXY_SERVER_HTTP_HTTP_FRONT_H
 
+#include "base/container_of.h"
 #include "http/range.h"
 #include "http/request_head.h"
 #include "http/response_head.h"
@@ -153,6 +154,12 @@ static inline struct http_exchange *
 http_exchange_of(struct exchange *exchange)
 {
     return (struct http_exchange *)exchange;
+}
+
+static inline struct http_exchange *
+http_exchange_of_stream(struct http_stream *stream)
+{
+    return container_of(stream, struct http_exchange, stream);
 }
 
 static inline struct http_service *

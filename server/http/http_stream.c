@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 
-#include "base/container_of.h"
 #include "net/near_peer.h"
 #include "server/http/http_connection.h"
 
@@ -14,7 +13,7 @@ http_stream_begin(struct http_stream *stream, struct http_connection *c)
 {
     stream->connection = c;
     stream->worker = c->worker;
-    c->current = container_of(stream, struct http_exchange, stream);
+    c->current = stream;
     net_connection_begin_request(&c->net);
 }
 
@@ -24,7 +23,7 @@ http_stream_free(struct http_stream *stream)
     struct http_connection *c = stream->connection;
 
     http_stream_set_waiting(stream, false);
-    if (c->current && &c->current->stream == stream)
+    if (c->current == stream)
         c->current = NULL;
     net_connection_end_request(&c->net);
     http_connection_read_next(c);
@@ -174,7 +173,7 @@ http_stream_end(struct http_stream *stream, bool persistent)
 {
     struct http_connection *c = stream->connection;
 
-    if (!c->current || &c->current->stream != stream)
+    if (c->current != stream)
         return;
     c->current = NULL;
     if (c->in_body || !persistent)

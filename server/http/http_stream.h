@@ -32,7 +32,7 @@ struct http_stream {
     enum http_activity activity;
 };
 
-/* A request of the connection begins, whose exchange has the stream; it is the one whose body is
+/* A request of the connection begins, whose exchange has the stream; its body is the one that is
  * read, if it has one. */
 void http_stream_begin(struct http_stream *stream, struct http_connection *connection);
 
