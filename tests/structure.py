@@ -20,7 +20,7 @@ FOLDERS = ("base", "policies", "http", "cache", "net", "rpc", "fetch", "proxy", 
            "server", "cli", "client", "study")
 
 # Header and name of each struct that a request is described by on the way of a miss.
-ON_THE_WAY = (("server/http/http_front.h", "http_exchange"), ("proxy/exchange.h", "exchange"),
+ON_THE_WAY = (("server/http/http_exchange.h", "http_exchange"), ("proxy/exchange.h", "exchange"),
               ("cache/fill.h", "object_waiter"), ("cache/fill.h", "cache_fill"),
               ("proxy/origin_fill.h", "origin_fill_order"), ("fetch/request.h", "request"),
               ("proxy/filling.h", "origin_fill"), ("proxy/sharing.h", "sharing"),

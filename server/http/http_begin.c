@@ -1,12 +1,21 @@
-/*
- * Requests and the exchanges of the proxy: a request is begun, by an exchange, a page of the
- * proxy's own, a purge or a tunnel; and what the exchange calls becomes the response.
- */
+#include "server/http/http_begin.h"
+
 #include "base/container_of.h"
 #include "http/hop_by_hop.h"
 #include "http/request_rewrite.h"
-#include "server/http/http_front.h"
+#include "server/http/http_exchange.h"
+#include "server/http/http_fields.h"
+#include "server/http/http_forwarded.h"
+#include "server/http/http_interim.h"
+#include "server/http/http_page.h"
+#include "server/http/http_purge.h"
+#include "server/http/http_route.h"
+#include "server/http/http_serve.h"
+#include "server/http/http_service.h"
+#include "server/http/http_stream.h"
+#include "server/http/http_tunnel.h"
 #include "server/http/http_upgrade.h"
+#include "server/http/http_worker.h"
 
 /* Can the fields of the request be passed on? Otherwise a page has been sent. */
 static bool

@@ -1,5 +1,7 @@
-/* The client and the sender of a request as origins are told. */
-#include "server/http/http_front.h"
+#include "server/http/http_client.h"
+
+#include "server/http/http_exchange.h"
+#include "server/http/http_stream.h"
 
 struct span
 http_client_name(struct http_exchange *x, char text[INET6_ADDRSTRLEN])

@@ -1,12 +1,14 @@
-/*
- * A connection's input: heads and bodies of requests, one request at a time. What follows a request
- * whose response is not queued whole waits in the net (NET_INPUT_HOLD), so that responses are in
- * order, and so that of many pipelined requests no more than one waits for an origin.
- */
+#include "server/http/http_connection.h"
+
 #include <stdlib.h>
 
 #include "base/container_of.h"
-#include "server/http/http_connection.h"
+#include "server/http/http_begin.h"
+#include "server/http/http_exchange.h"
+#include "server/http/http_forwarded.h"
+#include "server/http/http_service.h"
+#include "server/http/http_source.h"
+#include "server/http/http_tunnel.h"
 
 /* A request's body must grow by that much in the time that a message has (--record-timeout). */
 #define BODY_PROGRESS 4096u

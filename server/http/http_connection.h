@@ -2,6 +2,10 @@
  * A connection of HTTP/1.1, for the files that know its socket: http_connection.c (its input),
  * http_stream.c (its output), http_source.c (the client of a load balancer) and http_tunnel.c.
  *
+ * It takes heads and bodies of requests, one request at a time. What follows a request whose
+ * response is not queued whole waits in the net (NET_INPUT_HOLD), so that responses are in order,
+ * and so that of many pipelined requests no more than one waits for an origin.
+ *
  * Everything here is for the connection's worker.
  */
 #ifndef SUNPROXY_SERVER_HTTP_HTTP_CONNECTION_H
@@ -10,9 +14,12 @@
 #include "http/chunked.h"
 #include "net/connection.h"
 #include "net/proxy_header.h"
-#include "server/http/http_front.h"
+#include "server/http/http_stream.h"
 
 struct http_tunnel;
+struct http_worker;
+
+enum { HTTP_UNWRITTEN = 16 }; /* responses that are queued at once on a connection */
 
 struct http_connection {
     struct net_connection net; /* first */
@@ -57,23 +64,5 @@ http_connection_takes_request(const struct http_connection *c)
 {
     return !c->current && c->net.out.bytes < HTTP_QUEUED && c->net.requests < HTTP_UNWRITTEN;
 }
-
-/* ---- http_source.c --------------------------------------------------------------------------- */
-
-/*
- * Reads the header of the PROXY protocol from the bytes at the front of the connection. Sets *len
- * to its length, and the connection's source, if it is complete. Bad is also a header from a peer
- * that may send none, one for which there is no memory, and one for a client that has as many
- * connections as it may.
- */
-enum proxy_header_result http_source_read(struct http_connection *connection, struct span bytes,
-                                          size_t *len);
-
-/* ---- http_tunnel.c --------------------------------------------------------------------------- */
-
-/* For the net's received(), stopped() and closed() of a connection that has a tunnel. */
-enum net_input http_tunnel_received(struct http_tunnel *tunnel, struct span *input);
-void http_tunnel_stopped(struct http_tunnel *tunnel);
-void http_tunnel_closed(struct http_tunnel *tunnel);
 
 #endif

@@ -1,7 +1,9 @@
-/* What the metrics have of the responses over HTTP. */
+#include "server/http/http_count.h"
+
 #include "base/clock.h"
 #include "proxy/metrics.h"
-#include "server/http/http_front.h"
+#include "server/http/http_exchange.h"
+#include "server/http/http_stream.h"
 
 static unsigned
 worker_of(const struct http_exchange *x)

@@ -1,11 +1,16 @@
-/*
- * A request's life, from its creation until its response has been written or its connection is
- * gone. A response is queued in parts (http_output.c), each when the one before has been written.
- */
+#include "server/http/http_exchange.h"
+
 #include <stdlib.h>
 
 #include "base/container_of.h"
-#include "server/http/http_front.h"
+#include "server/http/http_count.h"
+#include "server/http/http_log.h"
+#include "server/http/http_output.h"
+#include "server/http/http_page.h"
+#include "server/http/http_stream.h"
+#include "server/http/http_worker.h"
+
+enum { POOLED_EXCHANGES = 256 }; /* kept by a worker for reuse, and not charged */
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -23,7 +28,7 @@ allocate(struct http_worker *worker)
 
     if (!x)
         return NULL;
-    x->charged = worker->uncharged >= HTTP_POOLED_EXCHANGES;
+    x->charged = worker->uncharged >= POOLED_EXCHANGES;
     if (x->charged)
         memory_charge_anyway(account_of(worker), MEMORY_REQUESTS, sizeof(*x));
     else

@@ -1,6 +1,11 @@
-/* The field lines of a request that go on to its origin. */
+#include "server/http/http_fields.h"
+
 #include "http/hop_by_hop.h"
-#include "server/http/http_front.h"
+#include "server/http/http_client.h"
+#include "server/http/http_exchange.h"
+#include "server/http/http_forwarded.h"
+#include "server/http/http_service.h"
+#include "server/http/http_stream.h"
 
 void
 http_fields_make(struct http_exchange *x, struct span url)

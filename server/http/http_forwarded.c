@@ -1,7 +1,10 @@
-/* Client, scheme and host of a request, as a TLS terminator or another proxy states them. */
+#include "server/http/http_forwarded.h"
+
 #include <stdlib.h>
 
-#include "server/http/http_front.h"
+#include "server/http/http_exchange.h"
+#include "server/http/http_service.h"
+#include "server/http/http_stream.h"
 
 bool
 http_forwarded_is_trusted(void *context, const struct net_peer *sender)

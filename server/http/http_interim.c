@@ -1,12 +1,12 @@
-/*
- * Interim responses (RFC 9110, section 15.2): those of an origin, and 100 (Continue), which the
- * proxy sends by itself. Each is output of its own in front of the response, and is dropped if
- * there is no memory for it.
- */
+#include "server/http/http_interim.h"
+
 #include <stdlib.h>
 
 #include "base/container_of.h"
-#include "server/http/http_front.h"
+#include "http/response_head.h"
+#include "server/http/http_service.h"
+#include "server/http/http_stream.h"
+#include "server/http/http_worker.h"
 
 struct interim {
     struct net_output output;

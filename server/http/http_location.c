@@ -1,9 +1,7 @@
-/*
- * Location and Content-Location of a reverse proxy's origin: a URL that names the origin itself, as
- * it knows itself, would lead clients past the proxy.
- */
+#include "server/http/http_location.h"
+
 #include "http/field.h"
-#include "server/http/http_front.h"
+#include "server/http/http_exchange.h"
 
 bool
 http_location_is_rewritten(const struct http_exchange *x)

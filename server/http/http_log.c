@@ -1,7 +1,10 @@
-/* HTTP requests in the logs. */
+#include "server/http/http_log.h"
+
 #include "base/clock.h"
 #include "http/field.h"
-#include "server/http/http_front.h"
+#include "server/http/http_client.h"
+#include "server/http/http_exchange.h"
+#include "server/http/http_stream.h"
 
 static void
 read_fields(struct access_http *entry, struct span fields)

@@ -1,8 +1,10 @@
-/*
- * What is queued of a response at once: its head, and the part of the body that has come, by
- * reference; with chunks around it, or as parts of a multipart/byteranges.
- */
-#include "server/http/http_front.h"
+#include "server/http/http_output.h"
+
+#include "server/http/http_count.h"
+#include "server/http/http_exchange.h"
+#include "server/http/http_stream.h"
+
+enum { QUEUED_COMPLETE = 1 << 20 }; /* HTTP_QUEUED of an object that is complete */
 
 static void
 add_piece(struct http_exchange *x, const void *bytes, size_t len)
@@ -39,7 +41,7 @@ read_run(struct http_exchange *x)
 static size_t
 most_queued(const struct http_exchange *x)
 {
-    return exchange_is_complete(&x->exchange) ? HTTP_QUEUED_COMPLETE : HTTP_QUEUED;
+    return exchange_is_complete(&x->exchange) ? QUEUED_COMPLETE : HTTP_QUEUED;
 }
 
 /* Adds what there is of the body and may be queued; returns the number of bytes. */

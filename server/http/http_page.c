@@ -1,11 +1,14 @@
-/* Responses of the proxy's own. */
+#include "server/http/http_page.h"
+
 #include <stdio.h>
 
 #include "http/cache_status.h"
 #include "http/date.h"
 #include "http/field.h"
 #include "http/response_head.h"
-#include "server/http/http_front.h"
+#include "server/http/http_count.h"
+#include "server/http/http_exchange.h"
+#include "server/http/http_service.h"
 
 void
 http_write_date(struct http_writer *writer, int64_t seconds)

@@ -1,15 +1,16 @@
-/*
- * The method PURGE, for clients of --purge-net and administrators. The field Purge has the members
- * "prefix" (all URLs that begin with the target) and "soft" (what is stored stays, and has
- * expired). With a field of tags (--tag-field) the words in it are purged by, and not the URL.
- */
+#include "server/http/http_purge.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "http/field.h"
 #include "proxy/control.h"
 #include "proxy/tag_rules.h"
-#include "server/http/http_front.h"
+#include "server/http/http_client.h"
+#include "server/http/http_exchange.h"
+#include "server/http/http_page.h"
+#include "server/http/http_route.h"
+#include "server/http/http_service.h"
 
 #define MOST_TAGS 64u /* in one request */
 

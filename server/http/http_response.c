@@ -1,9 +1,5 @@
-/*
- * The head of a response with an object: status line, the object's field lines from where they
- * stand, and those that depend on time and request; and which bytes of the body follow. Conditions
- * and ranges of the request are evaluated here (RFC 9110, sections 13 and 14), of an object that
- * still grows, too, if its length is known.
- */
+#include "server/http/http_response.h"
+
 #include "base/clock.h"
 #include "base/hash.h"
 #include "http/cache_status.h"
@@ -11,7 +7,10 @@
 #include "http/date.h"
 #include "http/field.h"
 #include "http/known_fields.h"
-#include "server/http/http_front.h"
+#include "server/http/http_exchange.h"
+#include "server/http/http_location.h"
+#include "server/http/http_page.h"
+#include "server/http/http_service.h"
 
 #define COPIED_FIELDS 1024u /* bytes of an object's field lines that are copied into the head */
 #define MAX_PART_TYPE 256u  /* bytes of a Content-Type that is repeated in each part */

@@ -1,7 +1,15 @@
-/* Where requests are routed, and which clients may send them. */
+#include "server/http/http_route.h"
+
 #include "http/hop_by_hop.h"
 #include "http/target.h"
-#include "server/http/http_front.h"
+#include "server/http/http_client.h"
+#include "server/http/http_exchange.h"
+#include "server/http/http_forwarded.h"
+#include "server/http/http_origins.h"
+#include "server/http/http_ports.h"
+#include "server/http/http_purge.h"
+#include "server/http/http_stream.h"
+#include "server/http/http_worker.h"
 
 /* May the client use the forward proxy? */
 static bool

@@ -1,7 +1,14 @@
-/* The front of HTTP: exchanges that are served by the proxy, from their start to their failure. */
+#include "server/http/http_serve.h"
+
 #include "base/container_of.h"
-#include "server/http/http_front.h"
-#include "server/http/http_upgrade.h"
+#include "server/http/http_client.h"
+#include "server/http/http_count.h"
+#include "server/http/http_exchange.h"
+#include "server/http/http_fields.h"
+#include "server/http/http_interim.h"
+#include "server/http/http_response.h"
+#include "server/http/http_route.h"
+#include "server/http/http_stream.h"
 
 static void make_fields(struct exchange *exchange);
 

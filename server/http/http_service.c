@@ -7,7 +7,9 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "server/http/http_front.h"
+#include "server/http/http_exchange.h"
+#include "server/http/http_ports.h"
+#include "server/http/http_worker.h"
 #include "server/logs/origin_report.h"
 
 /* "unix" stands for the peers over AF_UNIX. */

@@ -1,7 +1,11 @@
-/* The client for which a load balancer has connected, as its header of the PROXY protocol says. */
+#include "server/http/http_source.h"
+
 #include <stdlib.h>
 
 #include "server/http/http_connection.h"
+#include "server/http/http_forwarded.h"
+#include "server/http/http_service.h"
+#include "server/http/http_worker.h"
 
 bool
 http_source_is_stated_by(void *context, const struct net_peer *peer)

@@ -18,6 +18,8 @@ struct client;
 struct http_connection;
 struct http_worker;
 
+enum { HTTP_QUEUED = 1 << 18 }; /* bytes of bodies that are queued at once on a connection */
+
 /* What the connection does for the response. IDLE <-> WAITING, IDLE <-> SENDING. */
 enum http_activity {
     HTTP_IDLE,

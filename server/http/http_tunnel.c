@@ -1,16 +1,5 @@
-/*
- * Tunnels: those that CONNECT asks for (RFC 9110, section 9.3.6), and connections that are upgraded
- * to WebSocket (section 7.8). The fetcher connects, by its rules for
- * addresses and ports; its thread hands the socket to the connection's worker by a task. For
- * CONNECT, the response is 200 then; for an upgrade, the handshake with the origin comes first
- * (http_upgrade.h). From the response on a relay (net/relay.h) takes the connection over. What a
- * client sends before waits. A CONNECT that fails is refused, and that is dropped; an upgrade that
- * fails becomes a request like any other, without Upgrade, which is safe to repeat since it is a
- * GET.
- *
- * A tunnel counts a request of its connection until the relay does. While it connects, the end of
- * the client's side is taken for that of the client: the two cannot be distinguished.
- */
+#include "server/http/http_tunnel.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -19,7 +8,13 @@
 #include "base/container_of.h"
 #include "fetch/origin_route.h"
 #include "net/relay.h"
+#include "server/http/http_client.h"
 #include "server/http/http_connection.h"
+#include "server/http/http_exchange.h"
+#include "server/http/http_log.h"
+#include "server/http/http_route.h"
+#include "server/http/http_serve.h"
+#include "server/http/http_service.h"
 #include "server/http/http_upgrade.h"
 #include "server/logs/origin_report.h"
 

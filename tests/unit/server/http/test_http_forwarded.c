@@ -1,5 +1,7 @@
 /* Clients, schemes and hosts that trusted proxies state (--trust-forwarded). */
-#include "server/http/http_connection.h"
+#include "http/forwarded.h"
+#include "net/admission.h"
+#include "net/connection.h"
 #include "tests/unit/net/stream.h"
 #include "tests/unit/server/front_server.h"
 

@@ -1,5 +1,4 @@
 /* Location and Content-Location of a reverse proxy's origins. */
-#include "server/http/http_front.h"
 #include "tests/unit/net/stream.h"
 #include "tests/unit/server/front_server.h"
 

@@ -1,5 +1,4 @@
 /* Connections of a load balancer, which begin with a header of the PROXY protocol. */
-#include "server/http/http_connection.h"
 #include "tests/unit/net/stream.h"
 #include "tests/unit/server/front_server.h"
 

@@ -3,7 +3,10 @@
  * that asked for it, so that the worker's loop runs here, in turns with a peer on the other end of
  * a socket pair and with the origin.
  */
-#include "server/http/http_connection.h"
+#include "net/connection.h"
+#include "net/protocol.h"
+#include "server/http/http_origins.h"
+#include "server/http/http_service.h"
 #include "server/logs/origin_report.h"
 #include "tests/unit/net/stream.h"
 #include "tests/unit/proxy/scene.h"
