@@ -15,7 +15,7 @@
 #include "http/response_head.h"
 #include "http/storing.h"
 #include "http/variant.h"
-#include "proxy/staleness.h"
+#include "proxy/sharing.h"
 
 #define SECOND_US ((int64_t)1000000)
 
@@ -207,7 +207,7 @@ fields_of(struct exchange *x)
     return x->request->fields;
 }
 
-/* Does the request say which user sends it (staleness.h)? */
+/* Does the request say which user sends it (sharing.h)? */
 static bool
 is_of_user(struct exchange *x)
 {

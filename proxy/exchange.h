@@ -159,7 +159,7 @@ struct exchange {
     unsigned events;        /* of the waiter, taken, of which the front has not been notified */
     struct object *own;     /* a reference: a response that is not the waiter's; or NULL */
     /*
-     * It fetches for itself, for this reason: it is a user's (proxy/staleness.h), or has waited
+     * It fetches for itself, for this reason: it is a user's (proxy/sharing.h), or has waited
      * for what answered another request's conditions, or for what does not serve its range.
      */
     enum http_reason alone;

@@ -9,7 +9,6 @@
 #include "base/buf.h"
 #include "proxy/origin_fill.h"
 #include "proxy/sharing.h"
-#include "proxy/staleness.h"
 
 /*
  * How far a fill is. RUNS -end of the object, with the fetch-> freed; RUNS -the object has its end
