@@ -7,7 +7,7 @@
 #define SUNPROXY_SERVER_HTTP_HTTP_SERVE_H
 
 #include "base/span.h"
-#include "proxy/failure.h"
+#include "proxy/proxy.h"
 
 struct http_exchange;
 
