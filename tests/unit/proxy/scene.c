@@ -600,6 +600,14 @@ scene_metric(const char *name)
     return value;
 }
 
+void
+scene_expect_metric(const char *name, uint64_t value)
+{
+    uint64_t is = scene_metric(name);
+
+    ck_assert_msg(is == value, "%s: %llu", name, (unsigned long long)is);
+}
+
 struct cache_stats
 scene_stats(void)
 {

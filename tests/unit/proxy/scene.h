@@ -72,6 +72,9 @@ void scene_run(void);
 /* One of our own metrics. */
 uint64_t scene_metric(const char *name);
 
+/* Has it this value? */
+void scene_expect_metric(const char *name, uint64_t value);
+
 struct cache_stats scene_stats(void);
 
 /* ---- the origin ------------------------------------------------------------------------------ */

@@ -258,6 +258,17 @@ receive_result(int fd, uint32_t xid, xdrproc_t decode, void *result)
 }
 
 void
+expect_text_1(int fd, uint32_t xid, const char *bytes, size_t len)
+{
+    webpageResponse result = {.webPageContents = NULL};
+
+    receive_result(fd, xid, (xdrproc_t)xdr_webpageResponse, &result);
+    ck_assert_uint_eq(strlen(result.webPageContents), len);
+    ck_assert(memcmp(result.webPageContents, bytes, len) == 0);
+    xdr_free((xdrproc_t)xdr_webpageResponse, &result);
+}
+
+void
 receive_page(int fd, uint32_t xid, proxy_status status, proxy_fetch_result *result)
 {
     memset(result, 0, sizeof(*result));
@@ -425,6 +436,20 @@ http_receive(int fd, struct http_answer *answer, bool no_body)
 }
 
 void
+http_expect_status(int fd, struct http_answer *answer, unsigned status)
+{
+    ck_assert(http_receive(fd, answer, false));
+    ck_assert_msg(answer->status == status, "%u: %s", answer->status, answer->head);
+}
+
+void
+http_expect_page(int fd, struct http_answer *answer, const char *body)
+{
+    http_expect_status(fd, answer, 200);
+    ck_assert_str_eq(answer->body, body);
+}
+
+void
 http_expect(int fd, const char *request, struct http_answer *answer, unsigned status)
 {
     ck_assert(http_send(fd, request));
@@ -471,17 +496,24 @@ await_fetch(const char *url)
     return scene_fetch(url);
 }
 
+struct scene_fetch *
+origin_begins(const char *url, const char *lines, int64_t length)
+{
+    struct scene_fetch *fetch = await_fetch(url);
+
+    fetch->sink->begin(fetch->context);
+    scene_response(fetch, lines, false);
+    ck_assert_int_eq(scene_head(fetch, 200, lines, length), FETCH_CONTINUE);
+    return fetch;
+}
+
 void
 origin_responds(const char *url, const char *lines, enum body_form form, const char *bytes,
                 size_t len)
 {
     const size_t most = 16384;
-    struct scene_fetch *fetch = await_fetch(url);
+    struct scene_fetch *fetch = origin_begins(url, lines, form == BODY_INLINE ? (int64_t)len : -1);
 
-    fetch->sink->begin(fetch->context);
-    scene_response(fetch, lines, false);
-    ck_assert_int_eq(scene_head(fetch, 200, lines, form == BODY_INLINE ? (int64_t)len : -1),
-                     FETCH_CONTINUE);
     while (len != 0) {
         size_t now = len < most ? len : most;
 

@@ -78,6 +78,10 @@ bool http_receive(int fd, struct http_answer *answer, bool no_body);
 bool http_has(const struct http_answer *answer, const char *line);
 bool http_has_start(const struct http_answer *answer, const char *start);
 
+/* Receives a response of this status; one of status 200 with this body, a text. */
+void http_expect_status(int fd, struct http_answer *answer, unsigned status);
+void http_expect_page(int fd, struct http_answer *answer, const char *body);
+
 /* Sends a request, and receives a response of this status. */
 void http_expect(int fd, const char *request, struct http_answer *answer, unsigned status);
 
@@ -104,6 +108,9 @@ enum accept_stat receive_status(int fd, uint32_t xid);
  */
 void receive_result(int fd, uint32_t xid, xdrproc_t decode, void *result);
 
+/* Receives a page of version 1: a text of these bytes. */
+void expect_text_1(int fd, uint32_t xid, const char *bytes, size_t len);
+
 /* Receives the result of a fetch of version 2 that has this status. */
 void receive_page(int fd, uint32_t xid, proxy_status status, proxy_fetch_result *result);
 void free_page(proxy_fetch_result *result);
@@ -112,6 +119,10 @@ void free_page(proxy_fetch_result *result);
 
 /* Waits until the URL is being fetched. */
 struct scene_fetch *await_fetch(const char *url);
+
+/* Waits for the fetch of a URL, and sends the head of a response with status 200. The length is
+ * that of the body; -1: it is not known. */
+struct scene_fetch *origin_begins(const char *url, const char *lines, int64_t length);
 
 /* Waits for the fetch of a URL, and responds with status 200, field lines, and a body. */
 void origin_responds(const char *url, const char *lines, enum body_form form, const char *bytes,

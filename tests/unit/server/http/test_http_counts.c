@@ -15,20 +15,6 @@ send_request(int fd, const char *request)
     ck_assert(http_send(fd, request));
 }
 
-static void
-expect_status(int fd, unsigned status)
-{
-    ck_assert(http_receive(fd, &answer, false));
-    ck_assert_msg(answer.status == status, "%u: %s", answer.status, answer.head);
-}
-
-static void
-expect_metric(const char *name, uint64_t value)
-{
-    ck_assert_msg(scene_metric(name) == value, "%s: %llu", name,
-                  (unsigned long long)scene_metric(name));
-}
-
 START_TEST(responses_are_counted_by_status_and_outcome)
 {
     size_t page;
@@ -38,44 +24,44 @@ START_TEST(responses_are_counted_by_status_and_outcome)
     fd = http_connect();
     send_request(fd, REQUEST("GET", URL, ""));
     origin_responds(URL, MAX_AGE ETAG "Content-Length: 5\r\n", BODY_INLINE, "hello", 5);
-    expect_status(fd, 200);
+    http_expect_status(fd, &answer, 200);
     http_expect_hit(fd, URL, "hello", 5);
-    expect_metric("requests{outcome=\"miss\"}", 1);
-    expect_metric("requests{outcome=\"hit\"}", 1);
-    expect_metric("hit_duration_microseconds_count", 1);
-    expect_metric("miss_duration_microseconds_count", 1);
-    expect_metric("origin_fetches{result=\"ok\"}", 1);
-    expect_metric("front_requests{front=\"http\"}", 2);
-    expect_metric("http_responses{class=\"2xx\"}", 2);
+    scene_expect_metric("requests{outcome=\"miss\"}", 1);
+    scene_expect_metric("requests{outcome=\"hit\"}", 1);
+    scene_expect_metric("hit_duration_microseconds_count", 1);
+    scene_expect_metric("miss_duration_microseconds_count", 1);
+    scene_expect_metric("origin_fetches{result=\"ok\"}", 1);
+    scene_expect_metric("front_requests{front=\"http\"}", 2);
+    scene_expect_metric("http_responses{class=\"2xx\"}", 2);
     /* Hits without a body, or with a part of it. */
     send_request(fd, REQUEST("GET", URL, "If-None-Match: \"one\"\r\n"));
-    expect_status(fd, 304);
+    http_expect_status(fd, &answer, 304);
     send_request(fd, REQUEST("HEAD", URL, ""));
     ck_assert(http_receive(fd, &answer, true));
     send_request(fd, REQUEST("GET", URL, "Range: bytes=1-2\r\n"));
-    expect_status(fd, 206);
-    expect_metric("requests{outcome=\"hit\"}", 4);
-    expect_metric("http_responses{class=\"3xx\"}", 1);
-    expect_metric("http_responses{class=\"2xx\"}", 4);
-    expect_metric("served_bytes{source=\"cache\"}", 5 + 2);
-    expect_metric("served_bytes{source=\"origin\"}", 5);
-    expect_metric("front_body_bytes{front=\"http\"}", 5 + 5 + 2);
+    http_expect_status(fd, &answer, 206);
+    scene_expect_metric("requests{outcome=\"hit\"}", 4);
+    scene_expect_metric("http_responses{class=\"3xx\"}", 1);
+    scene_expect_metric("http_responses{class=\"2xx\"}", 4);
+    scene_expect_metric("served_bytes{source=\"cache\"}", 5 + 2);
+    scene_expect_metric("served_bytes{source=\"origin\"}", 5);
+    scene_expect_metric("front_body_bytes{front=\"http\"}", 5 + 5 + 2);
     /* Pages of the proxy's own. */
     send_request(fd, REQUEST("GET", "http://origin.test/gone", ""));
     origin_fails("http://origin.test/gone", FETCH_TIMED_OUT, "nothing came");
-    expect_status(fd, 504);
+    http_expect_status(fd, &answer, 504);
     page = answer.body_len;
     send_request(fd, "nonsense\r\n\r\n");
-    expect_status(fd, 400);
+    http_expect_status(fd, &answer, 400);
     page += answer.body_len;
     close(fd);
-    expect_metric("requests{outcome=\"failure\"}", 1);
-    expect_metric("origin_fetches{result=\"timed_out\"}", 1);
-    expect_metric("http_responses{class=\"4xx\"}", 1);
-    expect_metric("http_responses{class=\"5xx\"}", 1);
-    expect_metric("front_requests{front=\"http\"}", 7);
-    expect_metric("front_body_bytes{front=\"http\"}", 5 + 5 + 2 + page);
-    expect_metric("served_bytes{source=\"cache\"}", 5 + 2);
+    scene_expect_metric("requests{outcome=\"failure\"}", 1);
+    scene_expect_metric("origin_fetches{result=\"timed_out\"}", 1);
+    scene_expect_metric("http_responses{class=\"4xx\"}", 1);
+    scene_expect_metric("http_responses{class=\"5xx\"}", 1);
+    scene_expect_metric("front_requests{front=\"http\"}", 7);
+    scene_expect_metric("front_body_bytes{front=\"http\"}", 5 + 5 + 2 + page);
+    scene_expect_metric("served_bytes{source=\"cache\"}", 5 + 2);
     front_server_stop();
 }
 END_TEST
@@ -94,11 +80,11 @@ START_TEST(a_range_that_is_answered_before_the_end_of_its_object_is_a_miss)
     ck_assert_int_eq(scene_head(fetch, 200, MAX_AGE ETAG "Content-Length: 5000\r\n", 5000),
                      FETCH_CONTINUE);
     ck_assert_int_eq(scene_body(fetch, 2000), FETCH_CONTINUE);
-    expect_status(fd, 206);
+    http_expect_status(fd, &answer, 206);
     ck_assert_uint_eq(answer.body_len, 1000);
     AWAIT(scene_metric("requests{outcome=\"miss\"}") == 1);
-    expect_metric("http_responses{class=\"2xx\"}", 1);
-    expect_metric("served_bytes{source=\"origin\"}", 1000);
+    scene_expect_metric("http_responses{class=\"2xx\"}", 1);
+    scene_expect_metric("served_bytes{source=\"origin\"}", 1000);
     scene_body(fetch, 3000);
     scene_done(fetch, FETCH_OK, "");
     close(fd);
@@ -148,11 +134,11 @@ START_TEST(a_fetch_whose_response_is_whole_is_not_cancelled)
         /* The worker is done with the response when it takes the next request. */
         send_request(fd,
                      REQUEST("GET", "http://nowhere.test/", "Cache-Control: only-if-cached\r\n"));
-        expect_status(fd, 504);
+        http_expect_status(fd, &answer, 504);
         ck_assert(!scene_is_cancelled(fetch));
         if (cases[i].length > (long long)cases[i].sent && i)
             scene_body(fetch, (size_t)cases[i].length - cases[i].sent);
-        expect_metric("front_requests{front=\"http\"}", 2);
+        scene_expect_metric("front_requests{front=\"http\"}", 2);
         ck_assert_uint_eq(scene_metric("requests{outcome=\"bypass\"}") +
                               scene_metric("requests{outcome=\"miss\"}"),
                           2);
@@ -160,7 +146,7 @@ START_TEST(a_fetch_whose_response_is_whole_is_not_cancelled)
         ck_assert_uint_eq(scene_metric("requests{outcome=\"bypass\"}") +
                               scene_metric("requests{outcome=\"miss\"}"),
                           2);
-        expect_metric("origin_fetches{result=\"ok\"}", 2);
+        scene_expect_metric("origin_fetches{result=\"ok\"}", 2);
         close(fd);
         front_server_stop();
     }
@@ -175,19 +161,19 @@ START_TEST(requests_are_counted_by_the_front_that_they_came_to)
 
     front_server_start(&defaults, VICTIMS_ALL);
     front_store(URL, MAX_AGE, BODY_INLINE, "hello", 5);
-    expect_metric("front_requests{front=\"rpc2\"}", 1);
+    scene_expect_metric("front_requests{front=\"rpc2\"}", 1);
     fd = front_connect();
     send_fetch(fd, 1, URL, strlen(URL));
     receive_result(fd, 1, (xdrproc_t)xdr_webpageResponse, &response);
     xdr_free((xdrproc_t)xdr_webpageResponse, &response);
-    expect_metric("front_requests{front=\"rpc1\"}", 1);
-    expect_metric("front_body_bytes{front=\"rpc1\"}", 5);
+    scene_expect_metric("front_requests{front=\"rpc1\"}", 1);
+    scene_expect_metric("front_body_bytes{front=\"rpc1\"}", 5);
     send_get(fd, 2, URL, 0);
     receive_page(fd, 2, PROXY_OK, &result);
     free_page(&result);
-    expect_metric("front_requests{front=\"rpc2\"}", 2);
-    expect_metric("front_body_bytes{front=\"rpc2\"}", 10);
-    expect_metric("front_requests{front=\"http\"}", 0);
+    scene_expect_metric("front_requests{front=\"rpc2\"}", 2);
+    scene_expect_metric("front_body_bytes{front=\"rpc2\"}", 10);
+    scene_expect_metric("front_requests{front=\"http\"}", 0);
     close(fd);
     front_server_stop();
 }

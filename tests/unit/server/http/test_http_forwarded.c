@@ -146,14 +146,6 @@ START_TEST(a_trusted_peer_of_the_socket)
 }
 END_TEST
 
-static unsigned
-status_of(int fd, const char *request)
-{
-    ck_assert(http_send(fd, request));
-    ck_assert(http_receive(fd, &answer, false));
-    return answer.status;
-}
-
 /* The connection persists behind it: the next request may be another client's. */
 START_TEST(malformed_values_are_refused)
 {
@@ -166,7 +158,7 @@ START_TEST(malformed_values_are_refused)
         char request[200];
 
         snprintf(request, sizeof(request), "GET / HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", lines[i]);
-        ck_assert_uint_eq(status_of(fd, request), 400);
+        http_expect(fd, request, &answer, 400);
     }
     expect_forwarded(fd, F "203.0.113.7\r\n", WANTED(F "203.0.113.7, 127.0.0.1\r\n"), "?");
     close(fd);
@@ -184,7 +176,7 @@ START_TEST(networks_of_clients_mean_the_client)
 
     begin(HTTP_WAY_X, false);
     fd = http_connect();
-    ck_assert_uint_eq(status_of(fd, GET(F "203.0.113.7\r\n")), 403);
+    http_expect(fd, GET(F "203.0.113.7\r\n"), &answer, 403);
     ck_assert(http_send(fd, GET(F "203.0.113.7, unknown\r\n")));
     origin_responds(URL, "", BODY_INLINE, "page", 4);
     ck_assert(http_receive(fd, &answer, false));
@@ -192,9 +184,9 @@ START_TEST(networks_of_clients_mean_the_client)
     close(fd);
     /* Of an administrator's connection. */
     fd = http_connect_local();
-    ck_assert_uint_eq(status_of(fd, PURGE(F "203.0.113.7\r\n")), 403);
-    ck_assert_uint_eq(status_of(fd, GET(F "203.0.113.7\r\n")), 403);
-    ck_assert_uint_eq(status_of(fd, PURGE("")), 404);
+    http_expect(fd, PURGE(F "203.0.113.7\r\n"), &answer, 403);
+    http_expect(fd, GET(F "203.0.113.7\r\n"), &answer, 403);
+    http_expect(fd, PURGE(""), &answer, 404);
     close(fd);
     front_server_stop();
 
@@ -206,9 +198,9 @@ START_TEST(networks_of_clients_mean_the_client)
     origin_responds(URL, "", BODY_INLINE, "page", 4);
     ck_assert(http_receive(fd, &answer, false));
     ck_assert_uint_eq(answer.status, 200);
-    ck_assert_uint_eq(status_of(fd, PURGE(F "203.0.113.7\r\n")), 404);
-    ck_assert_uint_eq(status_of(fd, PURGE(F "198.51.100.1\r\n")), 403);
-    ck_assert_uint_eq(status_of(fd, GET("")), 403);
+    http_expect(fd, PURGE(F "203.0.113.7\r\n"), &answer, 404);
+    http_expect(fd, PURGE(F "198.51.100.1\r\n"), &answer, 403);
+    http_expect(fd, GET(""), &answer, 403);
     close(fd);
     front_server_stop();
 }
@@ -250,10 +242,9 @@ START_TEST(a_stated_host_counts)
     set_one(&front_options.origin, named);
     front_server_start(&(struct scene_options){0}, VICTIMS_ADMIN);
     fd = http_connect();
-    ck_assert_uint_eq(status_of(fd, "GET / HTTP/1.1\r\nHost: b.example\r\n\r\n"), 421);
+    http_expect(fd, "GET / HTTP/1.1\r\nHost: b.example\r\n\r\n", &answer, 421);
     expect_forwarded(fd, H "a.example\r\n", WANTED(H "a.example\r\n"), "b.example");
-    ck_assert_uint_eq(
-        status_of(fd, "GET / HTTP/1.1\r\nHost: a.example\r\n" H "b.example\r\n\r\n"), 421);
+    http_expect(fd, "GET / HTTP/1.1\r\nHost: a.example\r\n" H "b.example\r\n\r\n", &answer, 421);
     close(fd);
     front_server_stop();
 }

@@ -11,13 +11,6 @@
 
 static struct http_answer answer;
 
-static void
-expect_status(int fd, unsigned status)
-{
-    ck_assert(http_receive(fd, &answer, false));
-    ck_assert_msg(answer.status == status, "%u: %s", answer.status, answer.head);
-}
-
 /* The connection ends without a further response. */
 static void
 expect_end(int fd)
@@ -37,7 +30,7 @@ store(const char *url, const char *lines, const char *body)
     snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", url);
     ck_assert(http_send(fd, request));
     origin_responds(url, lines, BODY_INLINE, body, strlen(body));
-    expect_status(fd, 200);
+    http_expect_status(fd, &answer, 200);
     close(fd);
 }
 
@@ -50,7 +43,7 @@ START_TEST(a_miss_and_then_hits_on_one_connection)
     ck_assert(http_send(fd, GET));
     origin_responds(URL, MAX_AGE "X-Field: value\r\nContent-Length: 5\r\n", BODY_INLINE, "hello",
                     5);
-    expect_status(fd, 200);
+    http_expect_status(fd, &answer, 200);
     ck_assert_str_eq(answer.body, "hello");
     ck_assert(http_has(&answer, "X-Field: value"));
     ck_assert(http_has(&answer, "Content-Length: 5"));
@@ -76,11 +69,11 @@ START_TEST(bytes_that_come_one_by_one)
     fd = http_connect();
     for (const char *c = text; *c; c++)
         ck_assert(peer_write(fd, c, 1));
-    expect_status(fd, 200);
+    http_expect_status(fd, &answer, 200);
     ck_assert_str_eq(answer.body, "page");
     ck_assert(http_receive(fd, &answer, true));
     ck_assert(http_has(&answer, "Content-Length: 4"));
-    expect_status(fd, 200);
+    http_expect_status(fd, &answer, 200);
     ck_assert_str_eq(answer.body, "page");
     close(fd);
     front_server_stop();
@@ -104,7 +97,7 @@ START_TEST(pipelined_hits_are_answered_in_order)
     fd = http_connect();
     ck_assert(peer_write(fd, text, len));
     for (int i = 0; i < REQUESTS; i++) {
-        expect_status(fd, 200);
+        http_expect_status(fd, &answer, 200);
         ck_assert_str_eq(answer.body, i % 3 == 0 ? "one" : "zero");
     }
     close(fd);
@@ -155,7 +148,7 @@ START_TEST(clients_that_do_not_read_take_little_memory)
     for (unsigned i = 0; i < CLIENTS; i++) {
         /* Once it reads it gets its responses, and more is taken. */
         for (unsigned j = 0; j < 4000; j++)
-            expect_status(fds[i].fd, 200);
+            http_expect_status(fds[i].fd, &answer, 200);
         close(fds[i].fd);
     }
     front_server_stop();
@@ -178,11 +171,11 @@ START_TEST(a_pipelined_request_waits_for_the_miss_before_it)
     origin_responds(URL "1", "", BODY_INLINE, "first", 5);
     (void)await_fetch(URL "2");
     origin_responds(URL "2", "", BODY_SEGMENTED, "second", 6);
-    expect_status(fd, 200);
+    http_expect_status(fd, &answer, 200);
     ck_assert_str_eq(answer.body, "first");
-    expect_status(fd, 200);
+    http_expect_status(fd, &answer, 200);
     ck_assert_str_eq(answer.body, "second");
-    expect_status(fd, 200);
+    http_expect_status(fd, &answer, 200);
     ck_assert_str_eq(answer.body, "hit");
     ck_assert(http_has(&answer, "Connection: close"));
     expect_end(fd);
@@ -198,17 +191,6 @@ expect_part(int fd, const char *part)
 
     ck_assert(peer_read(fd, bytes, strlen(part)));
     ck_assert_msg(memcmp(bytes, part, strlen(part)) == 0, "%.*s", (int)strlen(part), bytes);
-}
-
-static struct scene_fetch *
-begin_response(const char *lines, int64_t length)
-{
-    struct scene_fetch *fetch = await_fetch(URL);
-
-    fetch->sink->begin(fetch->context);
-    scene_response(fetch, lines, false);
-    ck_assert_int_eq(scene_head(fetch, 200, lines, length), FETCH_CONTINUE);
-    return fetch;
 }
 
 static void
@@ -233,7 +215,7 @@ START_TEST(a_body_is_passed_on_while_it_arrives)
     second = http_connect();
     old = http_connect();
     ck_assert(http_send(first, GET));
-    fetch = begin_response(MAX_AGE, -1);
+    fetch = origin_begins(URL, MAX_AGE, -1);
     expect_head(first);
     (void)fetch->sink->body(fetch->context, "abc", 3);
     expect_part(first, "3\r\nabc");
@@ -269,13 +251,13 @@ START_TEST(large_bodies)
     fd = http_connect();
     ck_assert(http_send(fd, GET));
     origin_responds(URL, MAX_AGE, BODY_SEGMENTED, bytes, len);
-    expect_status(fd, 200);
+    http_expect_status(fd, &answer, 200);
     ck_assert_uint_eq(answer.body_len, len);
     ck_assert(memcmp(answer.body, bytes, len) == 0);
     http_expect_hit(fd, URL, bytes, len);
     ck_assert(http_send(fd, "GET " URL "1 HTTP/1.1\r\nHost: x\r\n\r\n"));
     origin_responds(URL "1", MAX_AGE "Content-Length: 1000000\r\n", BODY_INLINE, bytes, 1000000);
-    expect_status(fd, 200);
+    http_expect_status(fd, &answer, 200);
     http_expect_hit(fd, URL "1", bytes, 1000000);
     close(fd);
     /* A peer that does not read: its connection holds no more than a part, and others are served.
@@ -290,7 +272,7 @@ START_TEST(large_bodies)
         close(other);
     }
     for (int i = 0; i < 5; i++)
-        expect_status(fd, 200);
+        http_expect_status(fd, &answer, 200);
     close(fd);
     front_server_stop();
 }
@@ -304,21 +286,21 @@ START_TEST(versions_and_persistence)
     store(URL, MAX_AGE, "page");
     fd = http_connect();
     ck_assert(http_send(fd, "GET " URL " HTTP/1.0\r\n\r\n"));
-    expect_status(fd, 200);
+    http_expect_status(fd, &answer, 200);
     ck_assert(http_has(&answer, "Connection: close"));
     ck_assert(http_has(&answer, "Content-Length: 4"));
     expect_end(fd);
     fd = http_connect();
     ck_assert(http_send(fd, "GET " URL " HTTP/1.1\r\nHost: x\r\nConnection: foo, Close\r\n\r\n"));
-    expect_status(fd, 200);
+    http_expect_status(fd, &answer, 200);
     ck_assert(http_has(&answer, "Connection: close"));
     expect_end(fd);
     /* A peer that has shut down its side is answered. */
     fd = http_connect();
     ck_assert(http_send(fd, GET GET));
     ck_assert_int_eq(shutdown(fd, SHUT_WR), 0);
-    expect_status(fd, 200);
-    expect_status(fd, 200);
+    http_expect_status(fd, &answer, 200);
+    http_expect_status(fd, &answer, 200);
     expect_end(fd);
     front_server_stop();
 }
@@ -355,7 +337,7 @@ START_TEST(a_bad_request_is_refused_after_what_was_before_it)
         ck_assert(http_send(fd, GET));
         ck_assert(http_send(fd, hostile[i].request));
         ck_assert(http_send(fd, GET));
-        expect_status(fd, 200);
+        http_expect_status(fd, &answer, 200);
         ck_assert(http_receive(fd, &answer, false));
         ck_assert_msg(answer.status == hostile[i].status, "%zu: %s", i, answer.head);
         ck_assert(http_has(&answer, "Cache-Control: no-store"));
@@ -363,7 +345,7 @@ START_TEST(a_bad_request_is_refused_after_what_was_before_it)
             ck_assert(http_has(&answer, "Connection: close"));
             expect_end(fd);
         } else {
-            expect_status(fd, 200);
+            http_expect_status(fd, &answer, 200);
             close(fd);
         }
     }
@@ -385,13 +367,13 @@ START_TEST(connection_with_too_many_members)
     ck_assert(http_send(fd, "GET " URL " HTTP/1.1\r\nHost: x\r\nConnection: "));
     ck_assert(http_send(fd, most));
     ck_assert(http_send(fd, "\r\n\r\n"));
-    expect_status(fd, 200);
+    http_expect_status(fd, &answer, 200);
     ck_assert(http_send(fd, "GET " URL " HTTP/1.1\r\nHost: x\r\nConnection: "));
     ck_assert(http_send(fd, most));
     ck_assert(http_send(fd, "a\r\n\r\n"));
-    expect_status(fd, 431);
+    http_expect_status(fd, &answer, 431);
     ck_assert(http_send(fd, GET));
-    expect_status(fd, 200);
+    http_expect_status(fd, &answer, 200);
     close(fd);
     front_server_stop();
 }
@@ -407,12 +389,12 @@ START_TEST(a_head_that_is_too_large)
     fd = http_connect();
     ck_assert(http_send(fd, "GET " URL " HTTP/1.1\r\nHost: x\r\nX: "));
     (void)http_send(fd, filler);
-    expect_status(fd, 431);
+    http_expect_status(fd, &answer, 431);
     close(fd);
     fd = http_connect();
     ck_assert(http_send(fd, "GET http://origin.test/"));
     (void)http_send(fd, filler);
-    expect_status(fd, 414);
+    http_expect_status(fd, &answer, 414);
     close(fd);
     /* Between what the parser takes and what is a URL. */
     fd = http_connect();
@@ -420,7 +402,7 @@ START_TEST(a_head_that_is_too_large)
     ck_assert(http_send(fd, "GET http://origin.test/"));
     ck_assert(http_send(fd, filler));
     ck_assert(http_send(fd, " HTTP/1.1\r\nHost: x\r\n\r\n"));
-    expect_status(fd, 414);
+    http_expect_status(fd, &answer, 414);
     close(fd);
     front_server_stop();
 }
@@ -450,7 +432,7 @@ START_TEST(failures_before_the_head_are_pages)
 
         ck_assert(http_send(fd, GET));
         origin_fails(URL, cases[i].error, "there is <nothing>");
-        expect_status(fd, cases[i].status);
+        http_expect_status(fd, &answer, cases[i].status);
         /* What the fetcher says of an origin is for the operator. */
         ck_assert_msg(!strstr(answer.body, "there is <nothing>") == (cases[i].status != 503), "%s",
                       answer.body);
@@ -460,7 +442,7 @@ START_TEST(failures_before_the_head_are_pages)
     }
     ck_assert(http_send(fd, "GET " URL " HTTP/1.1\r\nHost: x\r\nAccept: text/html\r\n\r\n"));
     origin_fails(URL, FETCH_OVERLOADED, "there is <nothing>");
-    expect_status(fd, 503);
+    http_expect_status(fd, &answer, 503);
     ck_assert_ptr_nonnull(strstr(answer.body, "there is &lt;nothing&gt;"));
     close(fd);
     front_server_stop();
@@ -478,7 +460,7 @@ START_TEST(a_response_that_breaks_off_is_noticed)
     chunked = http_connect();
     old = http_connect();
     ck_assert(http_send(chunked, GET GET));
-    fetch = begin_response(MAX_AGE, -1);
+    fetch = origin_begins(URL, MAX_AGE, -1);
     ck_assert(http_send(old, "GET " URL " HTTP/1.0\r\n\r\n"));
     expect_head(chunked);
     expect_head(old);
@@ -492,7 +474,7 @@ START_TEST(a_response_that_breaks_off_is_noticed)
     close(old);
     sized = http_connect();
     ck_assert(http_send(sized, GET));
-    fetch = begin_response(MAX_AGE "Content-Length: 5\r\n", 5);
+    fetch = origin_begins(URL, MAX_AGE "Content-Length: 5\r\n", 5);
     (void)fetch->sink->body(fetch->context, "abc", 3);
     expect_head(sized);
     expect_part(sized, "abc");
@@ -516,11 +498,11 @@ START_TEST(clients_that_disconnect)
     (void)await_fetch(URL);
     /* When the hit has come, the request behind it waits for the fetch. */
     ck_assert(http_send(late, "GET " URL "2 HTTP/1.1\r\nHost: x\r\n\r\n" GET));
-    expect_status(late, 200);
+    http_expect_status(late, &answer, 200);
     ck_assert(http_send(stays, "GET " URL "2 HTTP/1.1\r\nHost: x\r\n\r\n" GET));
-    expect_status(stays, 200);
+    http_expect_status(stays, &answer, 200);
     close(early);
-    fetch = begin_response(MAX_AGE, -1);
+    fetch = origin_begins(URL, MAX_AGE, -1);
     expect_head(late);
     close(late);
     for (int i = 0; i < 100; i++) {
@@ -528,7 +510,7 @@ START_TEST(clients_that_disconnect)
         usleep(100);
     }
     scene_done(fetch, FETCH_OK, "");
-    expect_status(stays, 200);
+    http_expect_status(stays, &answer, 200);
     ck_assert_uint_eq(answer.body_len, 1000000);
     http_expect_hit(stays, URL, answer.body, 1000000);
     close(stays);
@@ -546,7 +528,7 @@ START_TEST(what_is_under_way_at_the_end_is_released)
     streams = http_connect();
     idle = http_connect();
     ck_assert(http_send(streams, GET));
-    fetch = begin_response("", -1);
+    fetch = origin_begins(URL, "", -1);
     expect_head(streams);
     ck_assert(http_send(waits, "GET " URL "2 HTTP/1.1\r\nHost: x\r\n\r\nGET "));
     (void)await_fetch(URL "2");
@@ -570,13 +552,13 @@ START_TEST(only_clients_of_the_networks_may_use_the_proxy)
     http_begin();
     fd = http_connect();
     ck_assert(http_send(fd, GET));
-    expect_status(fd, 403);
+    http_expect_status(fd, &answer, 403);
     close(fd);
     /* The permissions of an AF_UNIX socket decide which users may use it. */
     fd = http_connect_local();
     ck_assert(http_send(fd, GET));
     origin_responds(URL, "", BODY_INLINE, "page", 4);
-    expect_status(fd, 200);
+    http_expect_status(fd, &answer, 200);
     close(fd);
     front_server_stop();
 }

@@ -42,17 +42,6 @@ expect_end(int fd, enum manner manner)
     close(fd);
 }
 
-static struct scene_fetch *
-begin_response(const char *lines, int64_t length)
-{
-    struct scene_fetch *fetch = await_fetch(URL);
-
-    fetch->sink->begin(fetch->context);
-    scene_response(fetch, lines, false);
-    ck_assert_int_eq(scene_head(fetch, 200, lines, length), FETCH_CONTINUE);
-    return fetch;
-}
-
 static void
 expect_cancelled(struct scene_fetch *fetch)
 {
@@ -111,7 +100,8 @@ START_TEST(after_the_head)
     ck_assert(http_send(fd, GET));
     if (pipelines)
         ck_assert(http_send(fd, "G"));
-    fetch = begin_response("Cache-Control: no-store\r\nContent-Type: text/event-stream\r\n", -1);
+    fetch =
+        origin_begins(URL, "Cache-Control: no-store\r\nContent-Type: text/event-stream\r\n", -1);
     (void)fetch->sink->body(fetch->context, "data", 4);
     read_head(fd);
     ck_assert(peer_read(fd, part, 7));
@@ -133,7 +123,7 @@ START_TEST(a_response_until_the_close_is_reset)
     http_begin();
     fd = http_connect();
     ck_assert(http_send(fd, "GET " URL " HTTP/1.0\r\n\r\n"));
-    fetch = begin_response("Cache-Control: no-store\r\n", -1);
+    fetch = origin_begins(URL, "Cache-Control: no-store\r\n", -1);
     (void)fetch->sink->body(fetch->context, "data", 4);
     read_head(fd);
     ck_assert(peer_read(fd, part, 4));
@@ -156,7 +146,7 @@ START_TEST(others_have_the_response)
     leaves = http_connect();
     stays = http_connect();
     ck_assert(http_send(leaves, GET));
-    fetch = begin_response(MAX_AGE "Content-Length: 5\r\n", 5);
+    fetch = origin_begins(URL, MAX_AGE "Content-Length: 5\r\n", 5);
     ck_assert(http_send(stays, GET));
     read_head(leaves);
     read_head(stays);

@@ -15,14 +15,6 @@ begin_reverse(void)
     http_begin();
 }
 
-static void
-expect_page(int fd, const char *body)
-{
-    ck_assert(http_receive(fd, &answer, false));
-    ck_assert_uint_eq(answer.status, 200);
-    ck_assert_str_eq(answer.body, body);
-}
-
 /* All of a response with this status. */
 static void
 respond(const char *url, unsigned status, const char *body)
@@ -60,7 +52,7 @@ START_TEST(the_next_member_is_tried_if_no_connection_can_be_made)
     origin_fails("http://first.test/x", FETCH_CONNECT_FAILED, "refused");
     ck_assert_str_eq(await_fetch("http://second.test/base/x")->host, "two.test");
     origin_responds("http://second.test/base/x", MAX_AGE, BODY_INLINE, "page", 4);
-    expect_page(fd, "page");
+    http_expect_page(fd, &answer, "page");
     ck_assert_uint_eq(scene_metric("requests{outcome=\"miss\"}"), 1);
     ck_assert_uint_eq(scene_metric("requests{outcome=\"failure\"}"), 0);
     ck_assert_uint_eq(scene_metric("origin_fetches{result=\"connect_failed\"}"), 1);
@@ -74,7 +66,7 @@ START_TEST(the_next_member_is_tried_if_no_connection_can_be_made)
     /* Its time ends first. A member that responds is in use. */
     send_to(fd, "GET", "/w");
     origin_responds("http://first.test/w", "", BODY_INLINE, "page", 4);
-    expect_page(fd, "page");
+    http_expect_page(fd, &answer, "page");
     send_to(fd, "GET", "/v");
     origin_fails("http://first.test/v", FETCH_CONNECT_TIMED_OUT, "silent");
     origin_fails("http://second.test/base/v", FETCH_CONNECT_TIMED_OUT, "silent, too");
@@ -97,31 +89,31 @@ START_TEST(a_member_that_has_recovered_is_returned_to)
     send_to(fd, "GET", "/a");
     origin_fails("http://first.test/a", FETCH_CONNECT_FAILED, "refused");
     origin_responds("http://second.test/base/a", "", BODY_INLINE, "page", 4);
-    expect_page(fd, "page");
+    http_expect_page(fd, &answer, "page");
     for (unsigned i = 0; i < 3; i++) {
         int64_t left_us = ORIGIN_ROUTE_LEFT_US << i;
 
         scene.now_us += left_us - SECOND;
         send_to(fd, "GET", "/b");
         origin_responds("http://second.test/base/b", "", BODY_INLINE, "page", 4);
-        expect_page(fd, "page");
+        http_expect_page(fd, &answer, "page");
         scene.now_us += SECOND;
         send_to(fd, "GET", "/c");
         (void)await_fetch("http://first.test/c");
         send_to(other, "GET", "/d");
         origin_responds("http://second.test/base/d", "", BODY_INLINE, "page", 4);
-        expect_page(other, "page");
+        http_expect_page(other, &answer, "page");
         if (i == 2)
             break;
         origin_fails("http://first.test/c", FETCH_CONNECT_FAILED, "refused");
         origin_responds("http://second.test/base/c", "", BODY_INLINE, "page", 4);
-        expect_page(fd, "page");
+        http_expect_page(fd, &answer, "page");
     }
     origin_responds("http://first.test/c", "", BODY_INLINE, "page", 4);
-    expect_page(fd, "page");
+    http_expect_page(fd, &answer, "page");
     send_to(other, "GET", "/e");
     origin_responds("http://first.test/e", "", BODY_INLINE, "page", 4);
-    expect_page(other, "page");
+    http_expect_page(other, &answer, "page");
     close(other);
     close(fd);
     front_server_stop();
@@ -140,7 +132,7 @@ START_TEST(a_member_that_does_not_serve_is_left)
         send_to(fd, "GET", "/x");
         respond("http://first.test/x", statuses[i], "sorry");
         respond("http://second.test/base/x", 200, "page");
-        expect_page(fd, "page");
+        http_expect_page(fd, &answer, "page");
         send_to(fd, "HEAD", "/y");
         respond("http://second.test/base/y", 404, "");
         ck_assert(http_receive(fd, &answer, true));
@@ -194,12 +186,12 @@ START_TEST(a_member_that_hangs_is_left)
     ck_assert_uint_eq(answer.status, 504);
     send_to(fd, "GET", "/y");
     origin_responds("http://third.test/y", "", BODY_INLINE, "page", 4);
-    expect_page(fd, "page");
+    http_expect_page(fd, &answer, "page");
     /* One that has been sent, and has broken, is repeated if that is harmless. */
     send_to(fd, "GET", "/z");
     origin_fails("http://third.test/z", FETCH_ORIGIN_BROKE, "closed");
     origin_responds("http://first.test/z", "", BODY_INLINE, "page", 4);
-    expect_page(fd, "page");
+    http_expect_page(fd, &answer, "page");
     send_to(fd, "POST", "/z");
     origin_fails("http://first.test/z", FETCH_ORIGIN_BROKE, "closed");
     ck_assert(http_receive(fd, &answer, false));
@@ -207,7 +199,7 @@ START_TEST(a_member_that_hangs_is_left)
     /* It may have closed a connection that was kept: that is no failure of the member. */
     send_to(fd, "GET", "/w");
     origin_responds("http://first.test/w", "", BODY_INLINE, "page", 4);
-    expect_page(fd, "page");
+    http_expect_page(fd, &answer, "page");
     ck_assert_uint_eq(scene_fetches(), 0);
     close(fd);
     front_server_stop();
@@ -234,7 +226,7 @@ START_TEST(a_request_with_a_body_goes_on_if_nothing_was_sent)
     AWAIT(scene_supply(fetch, byte, sizeof(byte), &len) == FETCH_SUPPLIED);
     ck_assert(len == 1 && byte[0] == 'a');
     origin_responds("http://second.test/base/x", "", BODY_INLINE, "done", 4);
-    expect_page(fd, "done");
+    http_expect_page(fd, &answer, "done");
     /* Of this one a part may have been. */
     ck_assert(http_send(fd, request));
     fetch = await_fetch("http://second.test/base/x");
@@ -259,20 +251,20 @@ START_TEST(the_next_member_is_preferred_to_a_stale_response)
     fd = http_connect();
     send_to(fd, "GET", "/x");
     origin_responds("http://first.test/x", EXPIRED, BODY_INLINE, "old", 3);
-    expect_page(fd, "old");
+    http_expect_page(fd, &answer, "old");
     /* Where there is no connection to any of them, it is the stale one that there is. */
     send_to(fd, "GET", "/x");
     origin_fails("http://first.test/x", FETCH_CONNECT_FAILED, "refused");
     fetch = await_fetch("http://second.test/base/x");
     ck_assert_ptr_nonnull(strstr(fetch->fields, "If-None-Match: \"1\""));
     origin_fails("http://second.test/base/x", FETCH_TIMED_OUT, "silent");
-    expect_page(fd, "old");
+    http_expect_page(fd, &answer, "old");
     ck_assert_uint_eq(scene_fetches(), 0);
     ck_assert_uint_eq(scene_metric("requests{outcome=\"stale\"}"), 1);
     send_to(fd, "GET", "/x");
     origin_fails("http://second.test/base/x", FETCH_CONNECT_FAILED, "refused");
     origin_responds("http://first.test/x", EXPIRED, BODY_INLINE, "new", 3);
-    expect_page(fd, "new");
+    http_expect_page(fd, &answer, "new");
     ck_assert_uint_eq(scene_metric("requests{outcome=\"failure\"}"), 0);
     close(fd);
     front_server_stop();
@@ -294,14 +286,14 @@ START_TEST(a_write_invalidates_what_its_response_names)
         fd = http_connect();
         send_to(fd, "GET", "/x");
         origin_responds("http://first.test/x", MAX_AGE, BODY_INLINE, "old", 3);
-        expect_page(fd, "old");
+        http_expect_page(fd, &answer, "old");
         send_to(fd, "POST", "/p");
         origin_fails("http://first.test/p", FETCH_CONNECT_FAILED, "refused");
         origin_responds("http://second.test/base/p", locations[i], BODY_INLINE, "done", 4);
-        expect_page(fd, "done");
+        http_expect_page(fd, &answer, "done");
         send_to(fd, "GET", "/x");
         origin_responds("http://second.test/base/x", MAX_AGE, BODY_INLINE, "new", 3);
-        expect_page(fd, "new");
+        http_expect_page(fd, &answer, "new");
         close(fd);
         front_server_stop();
     }
@@ -330,7 +322,7 @@ START_TEST(a_write_that_a_member_may_have_got_goes_to_no_other)
         fd = http_connect();
         send_to(fd, "GET", "/x");
         origin_responds(first, MAX_AGE, BODY_INLINE, "old", 3);
-        expect_page(fd, "old");
+        http_expect_page(fd, &answer, "old");
         send_to(fd, "DELETE", "/x");
         if (rows[i].error) {
             struct scene_fetch *fetch = await_fetch(first);
@@ -348,7 +340,7 @@ START_TEST(a_write_that_a_member_may_have_got_goes_to_no_other)
         send_to(fd, "GET", "/x");
         if (rows[i].then)
             respond(rows[i].then, 200, "new");
-        expect_page(fd, rows[i].then ? "new" : "old");
+        http_expect_page(fd, &answer, rows[i].then ? "new" : "old");
         close(fd);
         front_server_stop();
     }

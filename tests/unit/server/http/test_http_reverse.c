@@ -104,14 +104,6 @@ START_TEST(host_and_port_of_a_request_without_host)
 }
 END_TEST
 
-static void
-expect_page(int fd, const char *body)
-{
-    ck_assert(http_receive(fd, &answer, false));
-    ck_assert_uint_eq(answer.status, 200);
-    ck_assert_str_eq(answer.body, body);
-}
-
 /* What an origin is told may be in its response, and so that is for the same host and port alone.
  */
 START_TEST(hosts_and_ports_share_no_page)
@@ -133,11 +125,11 @@ START_TEST(hosts_and_ports_share_no_page)
             if (!again)
                 origin_responds("http://origin.test/x", MAX_AGE, BODY_INLINE, hosts[i],
                                 strlen(hosts[i]));
-            expect_page(fd, hosts[i]);
+            http_expect_page(fd, &answer, hosts[i]);
         }
     }
     ck_assert(http_send(fd, "GET /x HTTP/1.1\r\nHost: A.test.:80\r\n\r\n"));
-    expect_page(fd, "a.test");
+    http_expect_page(fd, &answer, "a.test");
     ck_assert_uint_eq(scene_fetches(), 0);
     close(fd);
     front_server_stop();
@@ -153,13 +145,13 @@ START_TEST(members_share_their_pages)
     fd = http_connect();
     ck_assert(http_send(fd, "GET /x HTTP/1.1\r\nHost: two.test\r\n\r\n"));
     origin_responds("http://first.test/x", MAX_AGE, BODY_INLINE, "page", 4);
-    expect_page(fd, "page");
+    http_expect_page(fd, &answer, "page");
     ck_assert(http_send(fd, "GET /y HTTP/1.1\r\nHost: two.test\r\n\r\n"));
     origin_fails("http://first.test/y", FETCH_CONNECT_FAILED, "refused");
     origin_responds("http://second.test/base/y", MAX_AGE, BODY_INLINE, "other", 5);
-    expect_page(fd, "other");
+    http_expect_page(fd, &answer, "other");
     ck_assert(http_send(fd, "GET /x HTTP/1.1\r\nHost: two.test\r\n\r\n"));
-    expect_page(fd, "page");
+    http_expect_page(fd, &answer, "page");
     ck_assert_uint_eq(scene_metric("requests{outcome=\"hit\"}"), 1);
     /* It is purged under the client's URL. */
     close(fd);
@@ -203,14 +195,14 @@ START_TEST(dot_segments_are_removed)
                  cases[i].target);
         ck_assert(http_send(fd, request));
         origin_responds(cases[i].url, "", BODY_INLINE, "page", 4);
-        expect_page(fd, "page");
+        http_expect_page(fd, &answer, "page");
     }
     /* What is fetched is what is keyed. */
     ck_assert(http_send(fd, "GET /a/../k HTTP/1.1\r\nHost: site.test\r\n\r\n"));
     origin_responds("http://any.test/k", MAX_AGE, BODY_INLINE, "page", 4);
-    expect_page(fd, "page");
+    http_expect_page(fd, &answer, "page");
     ck_assert(http_send(fd, "GET /k HTTP/1.1\r\nHost: site.test\r\n\r\n"));
-    expect_page(fd, "page");
+    http_expect_page(fd, &answer, "page");
     close(fd);
     front_server_stop();
 }

@@ -14,14 +14,6 @@ expect_fetched(const char *line, bool has, const char *lines, const char *body)
     origin_responds(URL, lines, BODY_INLINE, body, strlen(body));
 }
 
-static void
-expect_page(int fd, const char *body)
-{
-    ck_assert(http_receive(fd, &answer, false));
-    ck_assert_uint_eq(answer.status, 200);
-    ck_assert_str_eq(answer.body, body);
-}
-
 #define MANY_LINES                                          \
     "Connection: keep-alive, if-none-match\r\n"             \
     "If-None-Match: *\r\n"                                  \
@@ -47,7 +39,7 @@ START_TEST(neither_conditions_nor_ranges_nor_directives_count)
 
         snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: x\r\n%s\r\n", URL, lines[i]);
         ck_assert(http_send(fd, request));
-        expect_page(fd, "page");
+        http_expect_page(fd, &answer, "page");
         ck_assert(http_has_start(&answer, "Cache-Status: sunproxy; hit"));
     }
     close(fd);
@@ -63,14 +55,14 @@ START_TEST(they_select_no_variant)
     fd = http_connect();
     ck_assert(http_send(fd, REQUEST("GET", "Connection: X-A\r\nX-A: 1\r\n")));
     expect_fetched("X-A: 1", false, MAX_AGE "Vary: X-A\r\n", "without");
-    expect_page(fd, "without");
+    http_expect_page(fd, &answer, "without");
     ck_assert(http_send(fd, REQUEST("GET", "")));
-    expect_page(fd, "without");
+    http_expect_page(fd, &answer, "without");
     ck_assert(http_send(fd, REQUEST("GET", "X-A: 1\r\n")));
     expect_fetched("X-A: 1", true, MAX_AGE "Vary: X-A\r\n", "with");
-    expect_page(fd, "with");
+    http_expect_page(fd, &answer, "with");
     ck_assert(http_send(fd, REQUEST("GET", "X-A: 1\r\nConnection: close, x-a\r\n")));
-    expect_page(fd, "without");
+    http_expect_page(fd, &answer, "without");
     ck_assert(http_has(&answer, "Connection: close"));
     close(fd);
     front_server_stop();
@@ -86,9 +78,9 @@ START_TEST(a_cookie_that_is_listed_is_nobodys)
     fd = http_connect();
     ck_assert(http_send(fd, REQUEST("GET", "Connection: Cookie\r\nCookie: user=1\r\n")));
     expect_fetched("user=1", false, MAX_AGE, "anyone's");
-    expect_page(fd, "anyone's");
+    http_expect_page(fd, &answer, "anyone's");
     ck_assert(http_send(fd, REQUEST("GET", "")));
-    expect_page(fd, "anyone's");
+    http_expect_page(fd, &answer, "anyone's");
     close(fd);
     front_server_stop();
 }
@@ -104,9 +96,9 @@ START_TEST(a_body_and_the_next_request_follow)
                                             "Content-Length: 4\r\n") "body"
                                 REQUEST("GET", "")));
     expect_fetched("X-A: 1", false, "", "posted");
-    expect_page(fd, "posted");
+    http_expect_page(fd, &answer, "posted");
     expect_fetched("X-A", false, "", "got");
-    expect_page(fd, "got");
+    http_expect_page(fd, &answer, "got");
     close(fd);
     front_server_stop();
 }
@@ -123,7 +115,7 @@ START_TEST(bytes_over_127_in_a_target_are_encoded)
     ck_assert(
         http_send(fd, "GET http://origin.test/\xc3\xa4?\xff=%e4 HTTP/1.1\r\nHost: x\r\n\r\n"));
     origin_responds(encoded, MAX_AGE, BODY_INLINE, "page", 4);
-    expect_page(fd, "page");
+    http_expect_page(fd, &answer, "page");
     http_expect_hit(fd, encoded, "page", 4);
     http_expect_hit(fd, "http://origin.test/\xc3\xa4?\xff=%e4", "page", 4);
     close(fd);

@@ -137,33 +137,88 @@ stats(void)
 static inline struct scene_fetch *
 respond_head(int64_t length)
 {
-    struct scene_fetch *fetch = await_fetch(URL);
     char lines[128] = MAX_AGE;
 
     if (length >= 0)
         snprintf(lines, sizeof(lines), MAX_AGE "Content-Length: %lld\r\n", (long long)length);
-    fetch->sink->begin(fetch->context);
-    scene_response(fetch, lines, false);
-    ck_assert_int_eq(scene_head(fetch, 200, lines, length), FETCH_CONTINUE);
-    return fetch;
+    return origin_begins(URL, lines, length);
+}
+
+/* Sends a text from one offset to another, or until `*flow` is not FETCH_CONTINUE; returns where it
+ * is. */
+static inline size_t
+respond_text(struct scene_fetch *fetch, const char *text, size_t from, size_t to,
+             enum fetch_flow *flow)
+{
+    const size_t most = 16384;
+
+    *flow = FETCH_CONTINUE;
+    while (from < to && *flow == FETCH_CONTINUE) {
+        size_t now = to - from < most ? to - from : most;
+
+        *flow = fetch->sink->body(fetch->context, text + from, now);
+        from += now;
+    }
+    return from;
 }
 
 /* Sends the body from one offset to another, or until it is to pause; returns where it is. */
 static inline size_t
 respond_body(struct scene_fetch *fetch, size_t from, size_t to)
 {
-    const size_t most = 16384;
+    enum fetch_flow flow;
+    size_t at = respond_text(fetch, bytes, from, to, &flow);
 
-    while (from < to) {
-        size_t now = to - from < most ? to - from : most;
-        enum fetch_flow flow = fetch->sink->body(fetch->context, bytes + from, now);
+    ck_assert_int_ne(flow, FETCH_ABORT);
+    return at;
+}
 
+/* A body of MOST bytes that is not stored, for whose head a client waits. */
+struct passing_body {
+    struct scene_fetch *fetch;
+    const char *text; /* that the origin sends */
+    size_t len;       /* of that */
+    size_t window;    /* as far ahead of its reader the origin is not */
+    int64_t length;   /* that the client is told */
+};
+
+/* The client reads the body whole: the first call is `*xid`, and is set to the last one. Returns
+ * the object's name. */
+static inline const char *
+read_passing(int fd, uint32_t *xid, const struct passing_body *body)
+{
+    struct scene_fetch *fetch = body->fetch;
+    enum fetch_flow flow;
+    size_t sent = respond_text(fetch, body->text, 0, body->len, &flow), got = PIECE;
+    const char *name;
+    unsigned resumes = 0;
+
+    ck_assert_int_ne(flow, FETCH_ABORT);
+    ck_assert_uint_lt(sent, body->window);
+    name = receive_first(fd, *xid, PROXY_MISS, body->length);
+    while (got < MOST) {
+        size_t len;
+
+        send_read(fd, ++*xid, name, got, PIECE);
+        len = receive_piece(fd, *xid, got, sent == body->len && got + PIECE >= MOST);
+        ck_assert_uint_gt(len, 0);
+        got += len;
+        ck_assert_uint_lt(memory_used(&scene.account, MEMORY_PAGES), 4 * MIB);
+        if (sent == body->len || sent - got > MIB / 2)
+            continue;
+        AWAIT(scene_resumes(fetch) > resumes);
+        resumes = scene_resumes(fetch);
+        sent = respond_text(fetch, body->text, sent, body->len, &flow);
         ck_assert_int_ne(flow, FETCH_ABORT);
-        from += now;
-        if (flow == FETCH_PAUSE)
-            break;
+        ck_assert_uint_lt(sent - got, body->window);
+        if (sent == body->len) {
+            scene_done(fetch, FETCH_OK, "");
+            AWAIT(scene_metric("requests{outcome=\"miss\"}") == 1);
+        }
     }
-    return from;
+    ck_assert_uint_eq(got, MOST);
+    ck_assert_uint_eq(scene_stats().pages, 0);
+    return name;
 }
 
 /* A page of LARGE bytes, complete, of which the first piece has been received. */

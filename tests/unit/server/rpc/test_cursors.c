@@ -253,10 +253,7 @@ START_TEST(a_growing_body_that_may_have_no_cursor_is_refused)
     respond_body(fetch, 0, LARGE);
     receive_first(fd, 1, PROXY_MISS, LARGE);
     send_get(other, 2, URL "?2", 0);
-    fetch = await_fetch(URL "?2");
-    fetch->sink->begin(fetch->context);
-    scene_response(fetch, MAX_AGE, false);
-    ck_assert_int_eq(scene_head(fetch, 200, MAX_AGE, LARGE), FETCH_CONTINUE);
+    fetch = origin_begins(URL "?2", MAX_AGE, LARGE);
     respond_body(fetch, 0, LARGE);
     receive_page(other, 2, PROXY_OVERLOADED, &result);
     free_page(&result);

@@ -20,34 +20,21 @@ code(enum coding coding, size_t len)
 static struct scene_fetch *
 respond_coded_head(const char *url, enum coding coding)
 {
-    struct scene_fetch *fetch = await_fetch(url);
     char lines[256];
 
     snprintf(lines, sizeof(lines),
              MAX_AGE "Content-Encoding: %s\r\nContent-Length: %zu\r\nA: b\r\n", coding_name(coding),
              coded_len);
-    fetch->sink->begin(fetch->context);
-    scene_response(fetch, lines, false);
-    ck_assert_int_eq(scene_head(fetch, 200, lines, -1), FETCH_CONTINUE);
-    return fetch;
+    return origin_begins(url, lines, -1);
 }
 
-/* Sends the coded body from one offset to another, or until it is to pause or to end; returns where
- * it is. */
+/* Sends the coded body as respond_text() does. */
 static size_t
 respond_coded(struct scene_fetch *fetch, size_t from, size_t to)
 {
-    const size_t most = 16384;
+    enum fetch_flow flow;
 
-    while (from < to) {
-        size_t now = to - from < most ? to - from : most;
-        enum fetch_flow flow = fetch->sink->body(fetch->context, coded + from, now);
-
-        from += now;
-        if (flow != FETCH_CONTINUE)
-            break;
-    }
-    return from;
+    return respond_text(fetch, coded, from, to, &flow);
 }
 
 static void
@@ -138,17 +125,6 @@ END_TEST
 
 /* ---- version 1 ------------------------------------------------------------------------------- */
 
-static void
-expect_text_1(int fd, uint32_t xid, size_t len)
-{
-    webpageResponse result = {.webPageContents = NULL};
-
-    receive_result(fd, xid, (xdrproc_t)xdr_webpageResponse, &result);
-    ck_assert_uint_eq(strlen(result.webPageContents), len);
-    ck_assert(memcmp(result.webPageContents, bytes, len) == 0);
-    xdr_free((xdrproc_t)xdr_webpageResponse, &result);
-}
-
 /* It is decoded in turns of the loop. */
 START_TEST(a_body_of_version_1)
 {
@@ -163,9 +139,9 @@ START_TEST(a_body_of_version_1)
         code(coding, lens[i]);
         send_fetch(fd, ++xid, URL, strlen(URL));
         respond_whole(URL, coding);
-        expect_text_1(fd, xid, lens[i]);
+        expect_text_1(fd, xid, bytes, lens[i]);
         send_fetch(fd, ++xid, URL, strlen(URL));
-        expect_text_1(fd, xid, lens[i]);
+        expect_text_1(fd, xid, bytes, lens[i]);
         ck_assert_uint_eq(cache_purge_all(scene.cache), 1);
     }
     close(fd);
@@ -200,14 +176,14 @@ START_TEST(a_client_of_version_1_that_goes)
     code(CODING_GZIP, 4 * MIB);
     send_fetch(other, 1, URL, strlen(URL));
     respond_whole(URL, CODING_GZIP);
-    expect_text_1(other, 1, 4 * MIB);
+    expect_text_1(other, 1, bytes, 4 * MIB);
     for (uint32_t i = 0; i < 20; i++)
         send_fetch(fd, i, URL, strlen(URL));
     ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
     close(fd);
     AWAIT(memory_used(&scene.account, MEMORY_REPLIES) == 0);
     send_fetch(other, 2, URL, strlen(URL));
-    expect_text_1(other, 2, 4 * MIB);
+    expect_text_1(other, 2, bytes, 4 * MIB);
     close(other);
     bytes[MOST - 1] = 0;
 }
@@ -415,40 +391,15 @@ END_TEST
  */
 START_TEST(a_body_that_is_read_through_a_window)
 {
+    struct passing_body body = {.text = coded, .window = 4 * MIB, .length = -1};
     int fd = front_connect_tcp();
-    struct scene_fetch *fetch;
-    const char *name;
-    size_t sent, got = PIECE;
     uint32_t xid = 1;
-    unsigned resumes = 0;
 
     code(CODING_BROTLI, MOST);
+    body.len = coded_len;
     send_get(fd, xid, URL, 0);
-    fetch = respond_coded_head(URL, CODING_BROTLI);
-    sent = respond_coded(fetch, 0, coded_len);
-    ck_assert_uint_lt(sent, 4 * MIB);
-    name = receive_first(fd, xid, PROXY_MISS, -1);
-    while (got < MOST) {
-        size_t len;
-
-        send_read(fd, ++xid, name, got, PIECE);
-        len = receive_piece(fd, xid, got, sent == coded_len && got + PIECE >= MOST);
-        ck_assert_uint_gt(len, 0);
-        got += len;
-        ck_assert_uint_lt(memory_used(&scene.account, MEMORY_PAGES), 4 * MIB);
-        if (sent == coded_len || sent - got > MIB / 2)
-            continue;
-        AWAIT(scene_resumes(fetch) > resumes);
-        resumes = scene_resumes(fetch);
-        sent = respond_coded(fetch, sent, coded_len);
-        ck_assert_uint_lt(sent - got, 4 * MIB);
-        if (sent == coded_len) {
-            scene_done(fetch, FETCH_OK, "");
-            AWAIT(scene_metric("requests{outcome=\"miss\"}") == 1);
-        }
-    }
-    ck_assert_uint_eq(got, MOST);
-    ck_assert_uint_eq(scene_stats().pages, 0);
+    body.fetch = respond_coded_head(URL, CODING_BROTLI);
+    (void)read_passing(fd, &xid, &body);
     close(fd);
 }
 END_TEST

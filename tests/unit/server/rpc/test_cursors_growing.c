@@ -94,10 +94,7 @@ START_TEST(a_slow_body_waits_where_there_is_no_place_for_it)
     other = front_connect_tcp();
     cursor_stored(fd);
     send_get(other, 2, URL "?2", 0);
-    fetch = await_fetch(URL "?2");
-    fetch->sink->begin(fetch->context);
-    scene_response(fetch, MAX_AGE, false);
-    ck_assert_int_eq(scene_head(fetch, 200, MAX_AGE, -1), FETCH_CONTINUE);
+    fetch = origin_begins(URL "?2", MAX_AGE, -1);
     respond_body(fetch, 0, 10);
     poll(NULL, 0, (int)(CURSOR_GATHER_US / 1000) + 300);
     respond_body(fetch, 10, 20);
@@ -139,41 +136,16 @@ END_TEST
 /* A body that is not stored: the origin is as fast as the reader, and what was read is freed. */
 START_TEST(a_body_that_is_not_stored_is_read_through_a_window)
 {
+    struct passing_body body = {.text = bytes, .len = MOST, .window = 3 * MIB, .length = MOST};
     int fd = front_connect_tcp();
-    struct scene_fetch *fetch;
-    const char *name;
-    size_t sent, got = PIECE;
     uint32_t xid = 1;
-    unsigned resumes = 0;
+    const char *name;
 
     send_get(fd, xid, URL, 0);
-    fetch = respond_head(MOST);
-    sent = respond_body(fetch, 0, MOST);
-    ck_assert_uint_lt(sent, 3 * MIB);
-    name = receive_first(fd, xid, PROXY_MISS, MOST);
-    while (got < MOST) {
-        size_t len;
-
-        send_read(fd, ++xid, name, got, PIECE);
-        len = receive_piece(fd, xid, got, sent == MOST && got + PIECE >= MOST);
-        ck_assert_uint_gt(len, 0);
-        got += len;
-        ck_assert_uint_lt(memory_used(&scene.account, MEMORY_PAGES), 4 * MIB);
-        if (sent == MOST || sent - got > MIB / 2)
-            continue;
-        AWAIT(scene_resumes(fetch) > resumes);
-        resumes = scene_resumes(fetch);
-        sent = respond_body(fetch, sent, MOST);
-        ck_assert_uint_lt(sent - got, 3 * MIB);
-        if (sent == MOST) {
-            scene_done(fetch, FETCH_OK, "");
-            AWAIT(scene_metric("requests{outcome=\"miss\"}") == 1);
-        }
-    }
-    ck_assert_uint_eq(got, MOST);
+    body.fetch = respond_head(MOST);
+    name = read_passing(fd, &xid, &body);
     /* Its beginning has been freed. */
     expect_refusal(fd, ++xid, name, PIECE, "not kept");
-    ck_assert_uint_eq(scene_stats().pages, 0);
     close(fd);
 }
 END_TEST

@@ -28,17 +28,6 @@ tear_down(void)
 /* ---- what a reply has to be ------------------------------------------------------------------ */
 
 static void
-expect_body_1(int fd, uint32_t xid, const char *bytes, size_t len)
-{
-    webpageResponse result = {.webPageContents = NULL};
-
-    receive_result(fd, xid, (xdrproc_t)xdr_webpageResponse, &result);
-    ck_assert_uint_eq(strlen(result.webPageContents), len);
-    ck_assert(memcmp(result.webPageContents, bytes, len) == 0);
-    xdr_free((xdrproc_t)xdr_webpageResponse, &result);
-}
-
-static void
 expect_body_2(int fd, uint32_t xid, proxy_source source, const char *bytes, size_t len)
 {
     proxy_fetch_result result;
@@ -65,9 +54,9 @@ fetch_in_all_ways(enum body_form form, const char *bytes, size_t len)
 
     send_fetch(fd, 1, URL, strlen(URL));
     origin_responds(URL, MAX_AGE, form, bytes, len);
-    expect_body_1(fd, 1, bytes, len);
+    expect_text_1(fd, 1, bytes, len);
     send_fetch(fd, 2, URL, strlen(URL));
-    expect_body_1(fd, 2, bytes, len);
+    expect_text_1(fd, 2, bytes, len);
     send_get(fd, 3, URL, 0);
     expect_body_2(fd, 3, PROXY_HIT, bytes, len);
     /* Past the cache, so that a segmented body stays in segments, however short. */
@@ -169,7 +158,7 @@ START_TEST(a_body_too_long_for_version_1)
         if (len > PROXY_MAX_PAGE)
             ck_assert_int_eq(receive_status(fd, 1), SYSTEM_ERR);
         else
-            expect_body_1(fd, 1, bytes, len);
+            expect_text_1(fd, 1, bytes, len);
         ck_assert_uint_eq(cache_purge_all(scene.cache), 1);
         close(fd);
         free(bytes);
@@ -194,7 +183,7 @@ START_TEST(urls_of_version_1)
 
     send_fetch(fd, 1, rows[_i].sent, strlen(rows[_i].sent));
     origin_responds(rows[_i].fetched, MAX_AGE, BODY_INLINE, "x", 1);
-    expect_body_1(fd, 1, "x", 1);
+    expect_text_1(fd, 1, "x", 1);
     close(fd);
 }
 END_TEST
@@ -226,7 +215,7 @@ START_TEST(spellings_of_a_url_are_one_page)
         send_get(fd, 2, spellings[i], 0);
         expect_body_2(fd, 2, PROXY_HIT, plain_bytes(SMALL), SMALL);
         send_fetch(fd, 3, spellings[i], strlen(spellings[i]));
-        expect_body_1(fd, 3, plain_bytes(SMALL), SMALL);
+        expect_text_1(fd, 3, plain_bytes(SMALL), SMALL);
     }
     http_expect_hit(http, URL, plain_bytes(SMALL), SMALL);
     close(fd);
@@ -242,7 +231,7 @@ START_TEST(requests_for_one_url_share_its_fetch)
     await_fetch(URL);
     AWAIT_ONE_MORE(send_fetch(first, 1, URL, strlen(URL)));
     origin_responds(URL, MAX_AGE, BODY_INLINE, plain_bytes(SMALL), SMALL);
-    expect_body_1(first, 1, plain_bytes(SMALL), SMALL);
+    expect_text_1(first, 1, plain_bytes(SMALL), SMALL);
     expect_body_2(second, 2, PROXY_MISS, plain_bytes(SMALL), SMALL);
     ck_assert_uint_eq(scene.submitted, 1);
     close(first);
@@ -331,7 +320,7 @@ START_TEST(hits_while_the_share_of_waiting_requests_is_used_up)
     send_get(fd, 1, URL, 0);
     expect_body_2(fd, 1, PROXY_HIT, bytes, rows[_i].len);
     send_fetch(fd, 2, URL, strlen(URL));
-    expect_body_1(fd, 2, bytes, rows[_i].len);
+    expect_text_1(fd, 2, bytes, rows[_i].len);
     send_get(fd, 3, "http://host/other", 0);
     receive_page(fd, 3, PROXY_OVERLOADED, &result);
     free_page(&result);
