@@ -1,6 +1,7 @@
 #include "cache/object.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/arena.h"
 
@@ -77,7 +78,8 @@ object_size(const struct object *object)
 struct object *
 object_make(const struct object_parts *parts)
 {
-    struct object *object = arena_alloc(object_make_size(parts));
+    size_t size = object_make_size(parts);
+    struct object *object = parts->short_lived ? malloc(size) : arena_alloc(size);
     char *at;
 
     if (!object)
@@ -86,6 +88,7 @@ object_make(const struct object_parts *parts)
         .references = 1,
         .state = OBJECT_BUSY,
         .segmented = parts->segmented,
+        .short_lived = parts->short_lived,
         .status = (uint16_t)parts->status,
         .url_len = (uint32_t)parts->url.len & 0x3ffffu,
         .variant_len = (uint32_t)parts->variant.len & 0x3fffu,
@@ -125,7 +128,10 @@ object_free(struct object *object)
         if (first && atomic_fetch_sub_explicit(&first->owners, 1, memory_order_acq_rel) == 1)
             segments_free(first);
     }
-    arena_free(object);
+    if (object->short_lived)
+        free(object);
+    else
+        arena_free(object);
 }
 
 /* Drops a reference; true for the last one. */

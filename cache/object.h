@@ -49,7 +49,8 @@ struct segment;
 struct object {
     _Atomic uint32_t references;
     _Atomic uint8_t state;       /* of enum object_state */
-    bool segmented;              /* the body is a list of segments, not inline */
+    bool segmented : 1;          /* the body is a list of segments, not inline */
+    bool short_lived : 1;        /* object_parts.short_lived */
     uint16_t status;             /* the origin's status code; of a failure its number */
     uint32_t url_len : 18;       /* at most OBJECT_MAX_META, as fields_len */
     uint32_t variant_len : 14;   /* at most OBJECT_MAX_VARIANT */
@@ -243,6 +244,8 @@ struct object_parts {
                        cache_request.stale_notes, 0 where none are made */
     bool segmented;
     uint32_t inline_size; /* if not segmented: the most bytes that its body can have */
+    bool short_lived;     /* no page: from malloc(), since what is freed soon leaves gaps between
+                             the pages of the arena that only smaller blocks fit */
     struct memory_account *account;
 };
 

@@ -7,7 +7,8 @@
 struct object *
 fill_make_reserve(void)
 {
-    return object_make(&(struct object_parts){.inline_size = OBJECT_MAX_FAILURE});
+    return object_make(
+        &(struct object_parts){.inline_size = OBJECT_MAX_FAILURE, .short_lived = true});
 }
 
 void
@@ -28,7 +29,8 @@ fill_create(struct cache *cache, const struct cache_key *key, size_t size)
 
     if (!fill)
         return NULL;
-    fill->name = object_make(&(struct object_parts){.url = key->url, .variant = key->variant});
+    fill->name = object_make(&(struct object_parts){
+        .url = key->url, .variant = key->variant, .short_lived = true});
     fill->reserve = fill_make_reserve();
     if (!fill->name || !fill->reserve) {
         object_release(&fill->name);
