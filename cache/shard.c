@@ -240,10 +240,11 @@ link_entry(void *owner, void *node)
     struct entry *entry = entry_of(node);
 
     entry->kind = ENTRY_STORED;
-    if (call->empty && call->empty != entry)
-        table_replace(&call->shard->table, call->empty, entry);
-    else if (!call->empty)
-        table_insert(&call->shard->table, entry);
+    if (call->empty == entry)
+        return;
+    if (call->empty)
+        table_remove(&call->shard->table, call->empty);
+    table_insert(&call->shard->table, entry);
 }
 
 static uint64_t
@@ -460,7 +461,7 @@ shard_store(struct shard *shard, const struct cache_key *key, struct entry *plac
 {
     struct entry *old = place && entry_is_stored(place) ? place : NULL, *entry;
     struct call call = {.shard = shard, .victims = victims, .replaced = replaced};
-    struct object *name = NULL; /* of an empty entry that becomes the page's, without memory */
+    struct object *name = NULL; /* of an empty entry that becomes the page's */
     struct policy_page described;
     size_t tag_count = tags_count(object_tags(object));
     enum evictor_outcome outcome;
@@ -468,19 +469,16 @@ shard_store(struct shard *shard, const struct cache_key *key, struct entry *plac
     if (!shard->evictor.ops ||
         !evictor_can_hold(&shard->evictor, shard_bytes_of(shard, object, tag_count)))
         return EVICTOR_TOO_LARGE;
-    /*
-     * Also where there is an empty one: that was allocated together with what a fill needs for a
-     * moment, which leaves free memory between entries (232 bytes a page of 1 KiB beyond its
-     * content; 188 so).
-     */
-    entry = tag_count ? make_tagged_entry(shard, object, key->hash, tag_count)
-                      : shard_make_entry(shard, object, key->hash);
-    if (!entry && (old || !place || tag_count))
+    if (place && !old && tag_count == 0)
+        entry = place;
+    else
+        entry = tag_count ? make_tagged_entry(shard, object, key->hash, tag_count)
+                          : shard_make_entry(shard, object, key->hash);
+    if (!entry)
         return EVICTOR_NO_MEMORY;
     if (place)
         move_fills(place->object, object);
-    if (!entry) {
-        entry = place;
+    if (entry == place) {
         name = place->object;
         place->object = object_retain(object);
     }

@@ -186,24 +186,6 @@ table_insert(struct table *table, struct entry *entry)
 }
 
 void
-table_replace(struct table *table, struct entry *entry, struct entry *replacement)
-{
-    struct entry *parent = RB_PARENT(entry, links);
-
-    replacement->links = entry->links;
-    if (!parent)
-        RB_ROOT(&table->buckets[table_index(table, entry->hash)]) = replacement;
-    else if (RB_LEFT(parent, links) == entry)
-        RB_LEFT(parent, links) = replacement;
-    else
-        RB_RIGHT(parent, links) = replacement;
-    if (RB_LEFT(entry, links))
-        RB_PARENT(RB_LEFT(entry, links), links) = replacement;
-    if (RB_RIGHT(entry, links))
-        RB_PARENT(RB_RIGHT(entry, links), links) = replacement;
-}
-
-void
 table_remove(struct table *table, struct entry *entry)
 {
     RB_REMOVE(bucket, &table->buckets[table_index(table, entry->hash)], entry);

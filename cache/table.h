@@ -84,9 +84,6 @@ struct entry *table_next_variant(struct entry *entry);
 /* Inserts an entry whose URL is not in the table yet in this variant. Cannot fail. */
 void table_insert(struct table *table, struct entry *entry);
 
-/* Puts an entry with the same URL and variant into the place of another. */
-void table_replace(struct table *table, struct entry *entry, struct entry *replacement);
-
 /* Removes an entry; the number of buckets stays. */
 void table_remove(struct table *table, struct entry *entry);
 

@@ -174,31 +174,6 @@ START_TEST(urls_of_one_hash_make_a_balanced_tree)
 }
 END_TEST
 
-/* At the root, on both sides and at the leaves of a tree. */
-START_TEST(an_entry_is_replaced_in_its_place)
-{
-    enum { COUNT = 256 };
-    static struct entry *entries[COUNT];
-    struct table table;
-    char url[25];
-
-    ck_assert(table_init(&table));
-    insert_colliding(&table, entries, COUNT);
-    for (unsigned i = 0; i < COUNT; i++) {
-        struct entry *replacement;
-
-        colliding_url(i, url);
-        replacement = make(url);
-        table_replace(&table, entries[i], replacement);
-        ck_assert_ptr_eq(find(&table, url), replacement);
-        ck_assert(table_is_valid(&table));
-        drop(entries[i]);
-    }
-    ck_assert_uint_eq(table.entry_count, COUNT);
-    free_all(&table);
-}
-END_TEST
-
 START_TEST(the_table_grows_and_shrinks_with_its_content)
 {
     enum { COUNT = 5000 };
@@ -303,7 +278,6 @@ unit_suite(void)
     tcase_add_test(tc, what_is_put_in_is_found_until_it_is_taken_out);
     tcase_add_test(tc, the_variants_of_a_url_are_iterated);
     tcase_add_test(tc, urls_of_one_hash_make_a_balanced_tree);
-    tcase_add_test(tc, an_entry_is_replaced_in_its_place);
     tcase_add_test(tc, the_table_grows_and_shrinks_with_its_content);
     tcase_add_test(tc, a_walk_meets_everything_once_and_may_remove);
     tcase_add_test(tc, validity_notices_what_is_wrong);
