@@ -309,17 +309,3 @@ cache_reset_stats(struct cache *cache)
         place_unlock(place);
     }
 }
-
-bool
-cache_is_valid(struct cache *cache)
-{
-    struct walk walk = {0};
-    struct place *place;
-    bool valid = true;
-
-    while (valid && (place = cache_walk(cache, &walk))) {
-        valid = shard_is_valid(&place->shard);
-        place_unlock(place);
-    }
-    return valid;
-}

@@ -299,7 +299,4 @@ void cache_get_stats(struct cache *cache, struct cache_stats *stats);
 /* Sets insertions and evictions to zero. */
 void cache_reset_stats(struct cache *cache);
 
-/* True if tables, policies, fills, marks and counts agree. For tests; O(n). */
-bool cache_is_valid(struct cache *cache);
-
 #endif

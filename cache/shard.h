@@ -267,7 +267,4 @@ void shard_free_entry(struct entry *entry);
 /* Removes an entry from the table and adds it to a chain; a stored one has left the evictor. */
 void shard_unlink(struct shard *shard, struct entry *entry, struct removed *removed);
 
-/* For tests: table, policy, fills, marks and counts agree; O(n). */
-bool shard_is_valid(const struct shard *shard);
-
 #endif

@@ -98,10 +98,4 @@ void table_tidy(struct table *table);
 struct entry *table_first(const struct table *table);
 struct entry *table_next(const struct table *table, struct entry *entry);
 
-/* For tests: true if every tree is ordered, balanced and where it belongs; O(n). */
-bool table_is_valid(const struct table *table);
-
-/* For tests: the most entries that a search passes; O(n). */
-size_t table_depth(const struct table *table);
-
 #endif

@@ -137,27 +137,3 @@ tags_free(struct tags *index)
     }
     RB_INIT(&index->tree);
 }
-
-size_t
-tags_count_links(const struct tags *index)
-{
-    struct tag *tag, *before = NULL;
-    struct tag_tree tree = index->tree;
-    size_t count = 0;
-
-    RB_FOREACH(tag, tag_tree, &tree)
-    {
-        struct tag_link *link;
-
-        if (LIST_EMPTY(&tag->entries) || (before && compare(before, tag) >= 0))
-            return SIZE_MAX;
-        LIST_FOREACH(link, &tag->entries, next)
-        {
-            if (link->tag != tag)
-                return SIZE_MAX;
-            count++;
-        }
-        before = tag;
-    }
-    return count;
-}

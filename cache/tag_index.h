@@ -77,7 +77,4 @@ struct tag *tags_find(struct tags *index, struct span name);
 /* Frees the tags; entries are not touched. Harmless on a zeroed index. */
 void tags_free(struct tags *index);
 
-/* For tests: the number of links if the tree is in order and no tag lacks one, or SIZE_MAX. */
-size_t tags_count_links(const struct tags *index);
-
 #endif

@@ -115,7 +115,7 @@ make_entry(struct table_bench *bench, size_t *block, uint64_t number)
 }
 
 static struct part *
-part_of(struct table_bench *bench, uint32_t hash)
+part_of(const struct table_bench *bench, uint32_t hash)
 {
     return &bench->parts[(uint64_t)(hash * 0x9e3779b1u) * bench->config.parts >> 32];
 }
@@ -342,10 +342,14 @@ table_bench_is_valid(const struct table_bench *bench)
 {
     uint64_t count = 0;
 
-    for (unsigned i = 0; i < bench->config.parts; i++) {
-        if (!table_is_valid(&bench->parts[i].table))
-            return false;
+    for (unsigned i = 0; i < bench->config.parts; i++)
         count += bench->parts[i].table.entry_count;
+    for (uint64_t i = 0; i < bench->config.entries; i++) {
+        const struct entry *entry = bench->entries[i];
+
+        if (table_find(&part_of(bench, entry->hash)->table, entry->hash,
+                       object_url(entry->object), span_of(NULL, 0)) != entry)
+            return false;
     }
     return count == bench->config.entries;
 }

@@ -50,7 +50,7 @@ bool table_bench_run(struct table_bench *bench, struct table_bench_result *resul
 /* The number of entries that begin at that offset in their cache line (0 to 63); for tests. */
 uint64_t table_bench_count_at(const struct table_bench *bench, unsigned offset);
 
-/* Are all tables valid, and do they have all entries? For tests. */
+/* Do the tables have all entries, and no others? For tests. */
 bool table_bench_is_valid(const struct table_bench *bench);
 
 /* NULL is harmless. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "cache/fill.h"
+#include "tests/unit/cache/validity.h"
 #include "tests/unit/unit.h"
 
 /* ---- requests step by step ------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "tests/unit/cache/validity.h"
 #include "tests/unit/net/stream.h"
 
 struct scene scene;

@@ -3,6 +3,7 @@
  * answered, by its response or by a failure, and nothing is lost.
  */
 #include "proxy/control.h"
+#include "tests/unit/cache/validity.h"
 #include "tests/unit/proxy/scene.h"
 #include "tests/unit/torture.h"
 

@@ -1,0 +1,292 @@
+#include "tests/unit/cache/validity.h"
+
+#include "base/djb.h"
+#include "base/tree.h"
+#include "cache/places.h"
+#include "cache/shard.h"
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static int
+compare_entries(const struct entry *a, const struct entry *b)
+{
+    int order;
+
+    if (a->hash != b->hash)
+        return a->hash < b->hash ? -1 : 1;
+    order = span_compare(object_url(a->object), object_url(b->object));
+    return order ? order
+                 : span_compare(object_variant(a->object), object_variant(b->object));
+}
+
+TREE_GENERATE(bucket, entry, links, compare_entries)
+
+/* The bucket of a hash. */
+static size_t
+index_of(const struct table *table, uint32_t hash)
+{
+    size_t index = hash & table->mask;
+
+    return index < table->bucket_count ? index : index & (table->mask >> 1);
+}
+
+/*
+ * The number of black entries on every way down from here, or -1 where the tree is no red-black
+ * tree: a red entry under a red one, unequal ways, a child that does not know its parent.
+ */
+static int
+tree_black_height(const struct entry *entry)
+{
+    const struct entry *children[2];
+    int heights[2];
+
+    if (!entry)
+        return 0;
+    children[0] = RB_LEFT(entry, links);
+    children[1] = RB_RIGHT(entry, links);
+    for (int i = 0; i < 2; i++) {
+        heights[i] = tree_black_height(children[i]);
+        if (children[i] && RB_PARENT(children[i], links) != entry)
+            return -1;
+        if (children[i] && RB_COLOR(entry, links) == RB_RED &&
+            RB_COLOR(children[i], links) == RB_RED)
+            return -1;
+    }
+    if (heights[0] < 0 || heights[0] != heights[1])
+        return -1;
+    return heights[0] + (RB_COLOR(entry, links) == RB_BLACK);
+}
+
+static size_t
+tree_depth(const struct entry *entry)
+{
+    size_t left, right;
+
+    if (!entry)
+        return 0;
+    left = tree_depth(RB_LEFT(entry, links));
+    right = tree_depth(RB_RIGHT(entry, links));
+    return 1 + (left > right ? left : right);
+}
+
+bool
+table_is_valid(const struct table *table)
+{
+    size_t count = 0;
+
+    if (table->bucket_count > table->allocated || table->bucket_count - 1 > table->mask)
+        return false;
+    for (size_t i = 0; i < table->bucket_count; i++) {
+        struct bucket *bucket = &table->buckets[i];
+        struct entry *entry, *before = NULL;
+
+        if (tree_black_height(RB_ROOT(bucket)) < 0)
+            return false;
+        RB_FOREACH(entry, bucket, bucket)
+        {
+            if (entry->hash != djb_hash(object_url(entry->object)))
+                return false;
+            if (index_of(table, entry->hash) != i)
+                return false;
+            if (before && compare_entries(before, entry) >= 0)
+                return false;
+            before = entry;
+            count++;
+        }
+    }
+    return count == table->entry_count;
+}
+
+size_t
+table_depth(const struct table *table)
+{
+    size_t depth = 0;
+
+    for (size_t i = 0; i < table->bucket_count; i++) {
+        size_t here = tree_depth(RB_ROOT(&table->buckets[i]));
+
+        if (here > depth)
+            depth = here;
+    }
+    return depth;
+}
+
+/* ---- tags ------------------------------------------------------------------------------------ */
+
+static int
+compare_tags(const struct tag *a, const struct tag *b)
+{
+    if (a->hash != b->hash)
+        return a->hash < b->hash ? -1 : 1;
+    return span_compare(span_of(a->name, a->len), span_of(b->name, b->len));
+}
+
+TREE_GENERATE(tag_tree, tag, links, compare_tags)
+
+/* The number of links if the tree is in order and no tag lacks one, or SIZE_MAX. */
+static size_t
+tags_count_links(const struct tags *index)
+{
+    struct tag *tag, *before = NULL;
+    struct tag_tree tree = index->tree;
+    size_t count = 0;
+
+    RB_FOREACH(tag, tag_tree, &tree)
+    {
+        struct tag_link *link;
+
+        if (LIST_EMPTY(&tag->entries) || (before && compare_tags(before, tag) >= 0))
+            return SIZE_MAX;
+        LIST_FOREACH(link, &tag->entries, next)
+        {
+            if (link->tag != tag)
+                return SIZE_MAX;
+            count++;
+        }
+        before = tag;
+    }
+    return count;
+}
+
+/* ---- shards ---------------------------------------------------------------------------------- */
+
+/* The fills that requests can join by an entry are its own, the newest first. */
+static bool
+versions_are_valid(const struct entry *entry)
+{
+    const struct cache_fill *fill;
+    uint64_t before = UINT64_MAX;
+
+    LIST_FOREACH(fill, &entry->object->fills, link)
+    {
+        if (fill->number >= before || fill->stage == FILL_ENDED || !fill->in_shard.le_prev ||
+            !span_equal(object_url(entry->object), object_url(fill->name)) ||
+            !span_equal(object_variant(entry->object), object_variant(fill->name)))
+            return false;
+        before = fill->number;
+    }
+    return true;
+}
+
+static bool
+entry_is_valid(const struct entry *entry)
+{
+    const struct object *object = entry->object;
+
+    if (!versions_are_valid(entry))
+        return false;
+    if (entry_is_stored(entry))
+        return object_state(object) == OBJECT_READY &&
+               entry->tag_count == tags_count(object_tags(object));
+    return object_state(object) == OBJECT_BUSY && (entry_is_mark(entry) || entry_newest(entry));
+}
+
+/* The list has `count` marks, all of this kind, within the bounds of `most`. */
+static bool
+marks_are_valid(const struct marks *marks, enum entry_kind kind, size_t count, size_t most)
+{
+    size_t listed = 0, bytes = 0;
+
+    for (struct entry *entry = marks->oldest; entry; entry = shard_mark_links(entry)->newer) {
+        if (entry->kind != kind)
+            return false;
+        listed++;
+        bytes += object_size(entry->object);
+    }
+    return listed == count && marks->count == count && marks->bytes == bytes && count <= most;
+}
+
+/* Each fill that is in the list of an entry is in that of the one which the table has. */
+static bool
+fills_are_valid(const struct shard *shard)
+{
+    const struct cache_fill *fill, *other;
+
+    LIST_FOREACH(fill, &shard->fills, in_shard)
+    {
+        const struct entry *entry = shard_find_fill(shard, fill);
+
+        if (!fill->link.le_prev)
+            continue;
+        other = entry ? entry_newest(entry) : NULL;
+        while (other && other != fill)
+            other = LIST_NEXT(other, link);
+        if (!other)
+            return false;
+    }
+    return true;
+}
+
+/* No URL has more stored variants than it may have. */
+static bool
+variants_are_bounded(const struct table *table)
+{
+    const struct object *before = NULL;
+    size_t count = 0;
+
+    for (struct entry *entry = table_first(table); entry; entry = table_next(table, entry)) {
+        if (!before || !span_equal(object_url(entry->object), object_url(before)))
+            count = 0;
+        before = entry->object;
+        count += entry_is_stored(entry) && before->variant_len != 0;
+        if (count > CACHE_MAX_VARIANTS)
+            return false;
+    }
+    return true;
+}
+
+/* The links of an entry are those of its object's tags. */
+static bool
+tags_are_valid(const struct shard *shard, struct entry *entry)
+{
+    const struct tag_link *links = shard_tags_of(shard, entry);
+    struct span rest = object_tags(entry->object), name;
+
+    for (size_t i = 0; tags_next(&rest, &name); i++)
+        if (links[i].entry != entry ||
+            !span_equal(span_of(links[i].tag->name, links[i].tag->len), name))
+            return false;
+    return true;
+}
+
+static bool
+shard_is_valid(const struct shard *shard)
+{
+    size_t kinds[ENTRY_VARIES + 1] = {0}, links = 0;
+    struct entry *entry;
+    uint64_t bytes = 0;
+
+    if (!table_is_valid(&shard->table) || !variants_are_bounded(&shard->table))
+        return false;
+    for (entry = table_first(&shard->table); entry; entry = table_next(&shard->table, entry)) {
+        if (!entry_is_valid(entry) || (entry_is_stored(entry) && !tags_are_valid(shard, entry)))
+            return false;
+        kinds[entry->kind]++;
+        if (entry_is_stored(entry)) {
+            bytes += shard_bytes_of_entry(shard, entry);
+            links += entry->tag_count;
+        }
+    }
+    if (!fills_are_valid(shard) ||
+        !marks_are_valid(&shard->passed, ENTRY_PASSED, kinds[ENTRY_PASSED], shard->max_marks) ||
+        !marks_are_valid(&shard->varied, ENTRY_VARIES, kinds[ENTRY_VARIES], SIZE_MAX) ||
+        links != tags_count_links(&shard->tags) || kinds[ENTRY_STORED] != shard->evictor.pages ||
+        bytes != shard->evictor.bytes)
+        return false;
+    return shard->evictor.ops ? evictor_is_valid(&shard->evictor) : !shard->evictor.policy;
+}
+
+bool
+cache_is_valid(struct cache *cache)
+{
+    struct cache_config config;
+    bool valid = true;
+
+    cache_get_config(cache, &config);
+    for (unsigned i = 0; valid && i < config.shards; i++) {
+        place_lock(&cache->places[i]);
+        valid = shard_is_valid(&cache->places[i].shard);
+        place_unlock(&cache->places[i]);
+    }
+    return valid;
+}
