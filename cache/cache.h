@@ -88,7 +88,7 @@ struct cache_victims {
 };
 
 /*
- * What a page is charged beyond its own bytes under a policy, see policies/charge.h: at most 192
+ * What a page is charged beyond its own bytes under a policy, see policies/charge.h: at most 176
  * for LRU.
  */
 uint64_t cache_page_overhead(const struct policy_ops *ops);

@@ -145,7 +145,7 @@ hand_over(struct removed *removed, struct cache_victims *victims)
     if (!pages)
         return;
     victims->pages = pages;
-    for (struct entry *e = removed->first; e; e = RB_RIGHT(e, links)) {
+    for (struct entry *e = removed->first; e; e = shard_next_removed(e)) {
         object_leave_cache(e->object);
         pages[victims->count++] = e->object;
         e->object = NULL;

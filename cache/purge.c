@@ -42,7 +42,7 @@ shard_purge(struct shard *shard, uint32_t hash, struct span url, struct buf *tag
     if (tags)
         add_tags_of_fills(tags, shard, hash, url);
     for (entry = table_first_variant(&shard->table, hash, url); entry; entry = next) {
-        next = table_next_variant(entry);
+        next = table_next_variant(&shard->table, entry);
         shard_remove(shard, entry, removed);
     }
     table_tidy(&shard->table);
@@ -67,7 +67,7 @@ shard_count(const struct shard *shard, uint32_t hash, struct span url)
     struct entry *entry = table_first_variant(&shard->table, hash, url);
     uint64_t count = 0;
 
-    for (; entry; entry = table_next_variant(entry))
+    for (; entry; entry = table_next_variant(&shard->table, entry))
         count += entry_is_stored(entry);
     return count;
 }
@@ -103,7 +103,7 @@ shard_expire(struct shard *shard, uint32_t hash, struct span url, int64_t now_us
     uint64_t count = 0;
 
     for (entry = table_first_variant(&shard->table, hash, url); entry; entry = next) {
-        next = table_next_variant(entry);
+        next = table_next_variant(&shard->table, entry);
         count += expire_entry(shard, entry, now_us, removed);
     }
     table_tidy(&shard->table);

@@ -61,31 +61,24 @@ shard_free_entry(struct entry *entry)
     arena_free(entry);
 }
 
+static void
+free_tree(struct entry *tree)
+{
+    if (!tree)
+        return;
+    free_tree(tree->left);
+    free_tree(tree->right);
+    shard_free_entry(tree);
+}
+
 void
 shard_free(struct shard *shard)
 {
-    struct entry *entry, *next;
-
     /* The policy first, because it may read the nodes of its pages. */
     if (shard->evictor.ops)
         evictor_free(&shard->evictor);
-    for (size_t i = 0; i < shard->table.bucket_count; i++) {
-        /* Cut off leaf by leaf: a tree that is not searched again needs no balance. */
-        entry = RB_ROOT(&shard->table.buckets[i]);
-        while (entry) {
-            if (RB_LEFT(entry, links)) {
-                next = RB_LEFT(entry, links);
-                RB_LEFT(entry, links) = NULL;
-            } else if (RB_RIGHT(entry, links)) {
-                next = RB_RIGHT(entry, links);
-                RB_RIGHT(entry, links) = NULL;
-            } else {
-                next = RB_PARENT(entry, links);
-                shard_free_entry(entry);
-            }
-            entry = next;
-        }
-    }
+    for (size_t i = 0; i < shard->table.bucket_count; i++)
+        free_tree(shard->table.buckets[i]);
     tags_free(&shard->tags);
     table_free(&shard->table);
     *shard = (struct shard){0};
@@ -162,9 +155,9 @@ static void
 removed_add(struct removed *removed, struct entry *entry)
 {
     /* An entry that is in no tree has its links free for the chain. */
-    RB_RIGHT(entry, links) = NULL;
+    entry->right = NULL;
     if (removed->last)
-        RB_RIGHT(removed->last, links) = entry;
+        removed->last->right = entry;
     else
         removed->first = entry;
     removed->last = entry;
@@ -314,7 +307,7 @@ limit_variants(struct shard *shard, const struct cache_key *key, const struct en
     struct entry *entry = table_first_variant(&shard->table, key->hash, key->url), *oldest = NULL;
     size_t count = 0;
 
-    for (; entry; entry = table_next_variant(entry)) {
+    for (; entry; entry = table_next_variant(&shard->table, entry)) {
         if (!entry_is_stored(entry) || object_variant(entry->object).len == 0)
             continue;
         count++;

@@ -258,7 +258,7 @@ shard_mark_links(struct entry *entry)
 static inline struct entry *
 shard_next_removed(const struct entry *entry)
 {
-    return RB_RIGHT(entry, links);
+    return entry->right;
 }
 
 /* Frees an entry, and drops its object; it is in no table. */

@@ -40,7 +40,111 @@ table_compare(const struct entry *a, const struct entry *b)
     return table_compare_key(a->hash, object_url(a->object), object_variant(a->object), b);
 }
 
-TREE_GENERATE(bucket, entry, links, table_compare)
+/* ---- trees: each function returns the root as it is afterwards ------------------------------- */
+
+/* A left child is not on the level of its parent. */
+static struct entry *
+skew(struct entry *tree)
+{
+    struct entry *left = tree->left;
+
+    if (!left || left->level != tree->level)
+        return tree;
+    tree->left = left->right;
+    left->right = tree;
+    return left;
+}
+
+/* Of a right child and that one's right child at most one is on the level of its parent. */
+static struct entry *
+split(struct entry *tree)
+{
+    struct entry *right = tree->right;
+
+    if (!right || !right->right || right->right->level != tree->level)
+        return tree;
+    tree->right = right->left;
+    right->left = tree;
+    right->level++;
+    return right;
+}
+
+static struct entry *
+tree_insert(struct entry *tree, struct entry *entry)
+{
+    struct entry **child;
+
+    if (!tree) {
+        entry->left = entry->right = NULL;
+        entry->level = 1;
+        return entry;
+    }
+    child = table_compare(entry, tree) < 0 ? &tree->left : &tree->right;
+    *child = tree_insert(*child, entry);
+    return split(skew(tree));
+}
+
+/* After a removal below: a child is at most one level lower. */
+static struct entry *
+lower(struct entry *tree)
+{
+    uint8_t left = tree->left ? tree->left->level : 0;
+    uint8_t right = tree->right ? tree->right->level : 0;
+    uint8_t level = (uint8_t)((left < right ? left : right) + 1);
+
+    if (level == tree->level)
+        return tree;
+    tree->level = level;
+    if (right > level)
+        tree->right->level = level;
+    tree = skew(tree);
+    tree->right = skew(tree->right);
+    if (tree->right->right)
+        tree->right->right = skew(tree->right->right);
+    tree = split(tree);
+    tree->right = split(tree->right);
+    return tree;
+}
+
+static struct entry *
+tree_remove(struct entry *tree, struct entry *entry)
+{
+    struct entry **child;
+
+    if (tree != entry) {
+        child = table_compare(entry, tree) < 0 ? &tree->left : &tree->right;
+        *child = tree_remove(*child, entry);
+        return lower(tree);
+    }
+    if (!tree->left)
+        return tree->right;
+    /* The next one takes its place. */
+    for (tree = entry->right; tree->left;)
+        tree = tree->left;
+    tree->right = tree_remove(entry->right, tree);
+    tree->left = entry->left;
+    tree->level = entry->level;
+    return lower(tree);
+}
+
+/* The first entry of a tree that is not before this key; `after`: that is behind it. Or NULL. */
+static struct entry *
+tree_first(struct entry *tree, uint32_t hash, struct span url, struct span variant, bool after)
+{
+    struct entry *first = NULL;
+
+    while (tree) {
+        int order = table_compare_key(hash, url, variant, tree);
+        bool suits = order < 0 || (order == 0 && !after);
+
+        if (suits)
+            first = tree;
+        tree = suits ? tree->left : tree->right;
+    }
+    return first;
+}
+
+/* ---- buckets --------------------------------------------------------------------------------- */
 
 /* Buckets from bucket_count up to the mask do not exist yet: half the mask applies to them. */
 static size_t
@@ -51,11 +155,17 @@ table_index(const struct table *table, uint32_t hash)
     return index < table->bucket_count ? index : index & (table->mask >> 1);
 }
 
+static struct entry **
+bucket_of(const struct table *table, uint32_t hash)
+{
+    return &table->buckets[table_index(table, hash)];
+}
+
 bool
 table_init(struct table *table)
 {
     *table = (struct table){
-        .buckets = calloc(TABLE_MIN_BUCKETS, sizeof(struct bucket)),
+        .buckets = calloc(TABLE_MIN_BUCKETS, sizeof(struct entry *)),
         .bucket_count = TABLE_MIN_BUCKETS,
         .allocated = TABLE_MIN_BUCKETS,
         .mask = TABLE_MIN_BUCKETS - 1,
@@ -76,7 +186,7 @@ table_free(struct table *table)
 struct entry *
 table_find(const struct table *table, uint32_t hash, struct span url, struct span variant)
 {
-    struct entry *entry = RB_ROOT(&table->buckets[table_index(table, hash)]);
+    struct entry *entry = *bucket_of(table, hash);
 
     while (entry) {
         int order;
@@ -84,58 +194,61 @@ table_find(const struct table *table, uint32_t hash, struct span url, struct spa
         if (hash == entry->hash && is_key_of(url, variant, entry))
             break;
         order = table_compare_key(hash, url, variant, entry);
-        entry = order < 0 ? RB_LEFT(entry, links) : RB_RIGHT(entry, links);
+        entry = order < 0 ? entry->left : entry->right;
     }
     return entry;
+}
+
+/* The entry if it is one of this URL, or NULL. */
+static struct entry *
+if_of_url(struct entry *entry, uint32_t hash, struct span url)
+{
+    return entry && entry->hash == hash && span_equal(object_url(entry->object), url) ? entry
+                                                                                      : NULL;
 }
 
 struct entry *
 table_first_variant(const struct table *table, uint32_t hash, struct span url)
 {
-    struct entry *entry = RB_ROOT(&table->buckets[table_index(table, hash)]), *first = NULL;
-
     /* The empty variant is the first one of all. */
-    while (entry) {
-        bool before = table_compare_key(hash, url, span_of(NULL, 0), entry) <= 0;
+    return if_of_url(tree_first(*bucket_of(table, hash), hash, url, span_of(NULL, 0), false), hash,
+                     url);
+}
 
-        if (before)
-            first = entry;
-        entry = before ? RB_LEFT(entry, links) : RB_RIGHT(entry, links);
-    }
-    return first && first->hash == hash && span_equal(object_url(first->object), url) ? first
-                                                                                      : NULL;
+/* The next entry in the tree of its bucket, or NULL. */
+static struct entry *
+next_in_tree(const struct table *table, const struct entry *entry)
+{
+    return tree_first(*bucket_of(table, entry->hash), entry->hash, object_url(entry->object),
+                      object_variant(entry->object), true);
 }
 
 struct entry *
-table_next_variant(struct entry *entry)
+table_next_variant(const struct table *table, const struct entry *entry)
 {
-    struct entry *next = RB_NEXT(bucket, NULL, entry);
-
-    return next && next->hash == entry->hash &&
-                   span_equal(object_url(next->object), object_url(entry->object))
-               ? next
-               : NULL;
+    return if_of_url(next_in_tree(table, entry), entry->hash, object_url(entry->object));
 }
 
-/* Moves to `to` what is in `from` but belongs there under the mask as it is now. */
+/* Inserts the entries of a tree where they belong. */
 static void
-table_move(struct table *table, size_t from, size_t to)
+table_deal(struct table *table, struct entry *tree)
 {
-    struct entry *entry, *next;
+    struct entry *left, *right, **bucket;
 
-    for (entry = RB_MIN(bucket, &table->buckets[from]); entry; entry = next) {
-        next = RB_NEXT(bucket, &table->buckets[from], entry);
-        if (table_index(table, entry->hash) == to) {
-            RB_REMOVE(bucket, &table->buckets[from], entry);
-            RB_INSERT(bucket, &table->buckets[to], entry);
-        }
-    }
+    if (!tree)
+        return;
+    left = tree->left;
+    right = tree->right;
+    bucket = bucket_of(table, tree->hash);
+    *bucket = tree_insert(*bucket, tree);
+    table_deal(table, left);
+    table_deal(table, right);
 }
 
 static bool
 table_resize(struct table *table, size_t count)
 {
-    struct bucket *buckets = realloc(table->buckets, count * sizeof(*buckets));
+    struct entry **buckets = realloc(table->buckets, count * sizeof(*buckets));
 
     if (!buckets)
         return false;
@@ -149,6 +262,7 @@ static void
 table_split(struct table *table)
 {
     size_t fresh = table->bucket_count;
+    struct entry **bucket, *tree;
 
     if (fresh > UINT32_MAX)
         return;
@@ -156,19 +270,20 @@ table_split(struct table *table)
         return;
     if (fresh > table->mask)
         table->mask = 2 * table->mask + 1;
-    RB_INIT(&table->buckets[fresh]);
+    table->buckets[fresh] = NULL;
     table->bucket_count++;
-    table_move(table, fresh & (table->mask >> 1), fresh);
+    bucket = &table->buckets[fresh & (table->mask >> 1)];
+    tree = *bucket;
+    *bucket = NULL;
+    table_deal(table, tree);
 }
 
 /* Undoes the last split. */
 static void
 table_merge(struct table *table)
 {
-    size_t last = table->bucket_count - 1;
-
     table->bucket_count--;
-    table_move(table, last, last & (table->mask >> 1));
+    table_deal(table, table->buckets[table->bucket_count]);
     if (table->bucket_count - 1 <= table->mask >> 1)
         table->mask >>= 1;
     if (table->bucket_count < table->allocated / 4)
@@ -178,7 +293,9 @@ table_merge(struct table *table)
 void
 table_insert(struct table *table, struct entry *entry)
 {
-    RB_INSERT(bucket, &table->buckets[table_index(table, entry->hash)], entry);
+    struct entry **bucket = bucket_of(table, entry->hash);
+
+    *bucket = tree_insert(*bucket, entry);
     table->entry_count++;
     /* Two at a time catch up after a time without memory. */
     for (int i = 0; i < 2 && table->entry_count > table->bucket_count; i++)
@@ -188,7 +305,9 @@ table_insert(struct table *table, struct entry *entry)
 void
 table_remove(struct table *table, struct entry *entry)
 {
-    RB_REMOVE(bucket, &table->buckets[table_index(table, entry->hash)], entry);
+    struct entry **bucket = bucket_of(table, entry->hash);
+
+    *bucket = tree_remove(*bucket, entry);
     table->entry_count--;
 }
 
@@ -202,11 +321,15 @@ table_tidy(struct table *table)
 static struct entry *
 table_first_from(const struct table *table, size_t index)
 {
-    for (; index < table->bucket_count; index++) {
-        if (!RB_EMPTY(&table->buckets[index]))
-            return RB_MIN(bucket, &table->buckets[index]);
-    }
-    return NULL;
+    struct entry *entry;
+
+    while (index < table->bucket_count && !table->buckets[index])
+        index++;
+    if (index == table->bucket_count)
+        return NULL;
+    for (entry = table->buckets[index]; entry->left;)
+        entry = entry->left;
+    return entry;
 }
 
 struct entry *
@@ -216,10 +339,9 @@ table_first(const struct table *table)
 }
 
 struct entry *
-table_next(const struct table *table, struct entry *entry)
+table_next(const struct table *table, const struct entry *entry)
 {
-    size_t index = table_index(table, entry->hash);
-    struct entry *next = RB_NEXT(bucket, &table->buckets[index], entry);
+    struct entry *next = next_in_tree(table, entry);
 
-    return next ? next : table_first_from(table, index + 1);
+    return next ? next : table_first_from(table, table_index(table, entry->hash) + 1);
 }

@@ -2,7 +2,8 @@
  * The hash table of a shard: URL and variant to entry, by the URL's djb hash (base/djb.h). djb
  * collides on demand, so a bucket is a balanced binary search tree, ordered by (hash, URL bytes,
  * variant): with n entries in one bucket a search takes at most 2 log2(n + 1) comparisons, for any
- * choice of URLs.
+ * choice of URLs. The trees are those of A. Andersson ("Balanced search trees made simple", WADS
+ * 1993), which need neither a link to the parent nor a colour in an entry.
  *
  * The table grows and shrinks by linear hashing (W. Litwin, VLDB 1980): one bucket is split when an
  * entry is inserted, or merged when entries are removed, so that no request pays for rehashing the
@@ -14,7 +15,6 @@
 #ifndef SUNPROXY_CACHE_TABLE_H
 #define SUNPROXY_CACHE_TABLE_H
 
-#include "base/tree.h"
 #include "cache/object.h"
 
 /* What an entry has beside the versions that are being filled. */
@@ -32,13 +32,14 @@ enum entry_kind {
  * the policy's node of a ready version, or the links of a mark (shard.h).
  */
 struct entry {
-    RB_ENTRY(entry) links;
+    struct entry *left, *right; /* in the tree */
     struct object *object; /* one reference; unless it is stored, it has a URL and a variant only */
     uint64_t entered;      /* orders entries of the other three kinds, over all shards; of a mark
                               the number of the fill that has set it */
     uint32_t hash;         /* of the object's URL */
     uint8_t kind;          /* of enum entry_kind */
     uint8_t tag_count;     /* links of tags behind the node (shard.h); while it is stored */
+    uint8_t level;         /* in the tree: 1 in a leaf, that of the left child and 1 elsewhere */
     _Alignas(8) unsigned char node[];
 };
 
@@ -54,10 +55,8 @@ entry_is_mark(const struct entry *entry)
     return entry->kind == ENTRY_PASSED || entry->kind == ENTRY_VARIES;
 }
 
-RB_HEAD(bucket, entry);
-
 struct table {
-    struct bucket *buckets; /* owned */
+    struct entry **buckets; /* owned: trees */
     size_t entry_count;
     size_t bucket_count; /* in use */
     size_t allocated;    /* buckets */
@@ -79,7 +78,7 @@ struct entry *table_find(const struct table *table, uint32_t hash, struct span u
  * after an entry; NULL at the end. Another one than the next may be removed meanwhile.
  */
 struct entry *table_first_variant(const struct table *table, uint32_t hash, struct span url);
-struct entry *table_next_variant(struct entry *entry);
+struct entry *table_next_variant(const struct table *table, const struct entry *entry);
 
 /* Inserts an entry whose URL is not in the table yet in this variant. Cannot fail. */
 void table_insert(struct table *table, struct entry *entry);
@@ -96,6 +95,6 @@ void table_tidy(struct table *table);
  * table_insert() nor table_tidy() may be called.
  */
 struct entry *table_first(const struct table *table);
-struct entry *table_next(const struct table *table, struct entry *entry);
+struct entry *table_next(const struct table *table, const struct entry *entry);
 
 #endif

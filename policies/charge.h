@@ -13,7 +13,7 @@
  * policy's node; cache/shard.c asserts that they are.
  */
 #define CHARGE_OBJECT_STRUCT 64u
-#define CHARGE_ENTRY_STRUCT 56u
+#define CHARGE_ENTRY_STRUCT 40u
 #define CHARGE_LEAST_NODE 16u
 
 /*

@@ -13,7 +13,7 @@
 #include "policies/policy.h"
 
 #define LINE 64u
-#define MISALIGNMENT 40u /* the fields that a lookup reads are at 0 to 52 of an entry */
+#define MISALIGNMENT 40u /* the fields that a lookup reads are at 0 to 37 of an entry */
 #define BATCH 64         /* operations between two looks at the clock's flag */
 #define URL_DIGITS 8
 

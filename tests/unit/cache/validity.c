@@ -19,8 +19,6 @@ compare_entries(const struct entry *a, const struct entry *b)
                  : span_compare(object_variant(a->object), object_variant(b->object));
 }
 
-TREE_GENERATE(bucket, entry, links, compare_entries)
-
 /* The bucket of a hash. */
 static size_t
 index_of(const struct table *table, uint32_t hash)
@@ -30,71 +28,73 @@ index_of(const struct table *table, uint32_t hash)
     return index < table->bucket_count ? index : index & (table->mask >> 1);
 }
 
-/*
- * The number of black entries on every way down from here, or -1 where the tree is no red-black
- * tree: a red entry under a red one, unequal ways, a child that does not know its parent.
- */
-static int
-tree_black_height(const struct entry *entry)
+static unsigned
+level_of(const struct entry *tree)
 {
-    const struct entry *children[2];
-    int heights[2];
+    return tree ? tree->level : 0;
+}
 
-    if (!entry)
-        return 0;
-    children[0] = RB_LEFT(entry, links);
-    children[1] = RB_RIGHT(entry, links);
-    for (int i = 0; i < 2; i++) {
-        heights[i] = tree_black_height(children[i]);
-        if (children[i] && RB_PARENT(children[i], links) != entry)
-            return -1;
-        if (children[i] && RB_COLOR(entry, links) == RB_RED &&
-            RB_COLOR(children[i], links) == RB_RED)
-            return -1;
-    }
-    if (heights[0] < 0 || heights[0] != heights[1])
-        return -1;
-    return heights[0] + (RB_COLOR(entry, links) == RB_BLACK);
+/* A left child is one level lower, a right child at most one, and its right child at least one. */
+static bool
+levels_are_valid(const struct entry *tree)
+{
+    unsigned right = level_of(tree->right);
+
+    return tree->level == level_of(tree->left) + 1 &&
+           (tree->level == right || tree->level == right + 1) &&
+           (right == 0 || level_of(tree->right->right) < tree->level);
+}
+
+/* What has been seen of a table. */
+struct seen {
+    const struct table *table;
+    size_t index; /* of the bucket */
+    const struct entry *before;
+    size_t count;
+};
+
+static bool
+tree_is_valid(const struct entry *tree, struct seen *seen)
+{
+    if (!tree)
+        return true;
+    if (!levels_are_valid(tree) || !tree_is_valid(tree->left, seen))
+        return false;
+    if (tree->hash != djb_hash(object_url(tree->object)) ||
+        index_of(seen->table, tree->hash) != seen->index)
+        return false;
+    if (seen->before && compare_entries(seen->before, tree) >= 0)
+        return false;
+    seen->before = tree;
+    seen->count++;
+    return tree_is_valid(tree->right, seen);
 }
 
 static size_t
-tree_depth(const struct entry *entry)
+tree_depth(const struct entry *tree)
 {
     size_t left, right;
 
-    if (!entry)
+    if (!tree)
         return 0;
-    left = tree_depth(RB_LEFT(entry, links));
-    right = tree_depth(RB_RIGHT(entry, links));
+    left = tree_depth(tree->left);
+    right = tree_depth(tree->right);
     return 1 + (left > right ? left : right);
 }
 
 bool
 table_is_valid(const struct table *table)
 {
-    size_t count = 0;
+    struct seen seen = {.table = table};
 
     if (table->bucket_count > table->allocated || table->bucket_count - 1 > table->mask)
         return false;
-    for (size_t i = 0; i < table->bucket_count; i++) {
-        struct bucket *bucket = &table->buckets[i];
-        struct entry *entry, *before = NULL;
-
-        if (tree_black_height(RB_ROOT(bucket)) < 0)
+    for (; seen.index < table->bucket_count; seen.index++) {
+        seen.before = NULL;
+        if (!tree_is_valid(table->buckets[seen.index], &seen))
             return false;
-        RB_FOREACH(entry, bucket, bucket)
-        {
-            if (entry->hash != djb_hash(object_url(entry->object)))
-                return false;
-            if (index_of(table, entry->hash) != i)
-                return false;
-            if (before && compare_entries(before, entry) >= 0)
-                return false;
-            before = entry;
-            count++;
-        }
     }
-    return count == table->entry_count;
+    return seen.count == table->entry_count;
 }
 
 size_t
@@ -103,7 +103,7 @@ table_depth(const struct table *table)
     size_t depth = 0;
 
     for (size_t i = 0; i < table->bucket_count; i++) {
-        size_t here = tree_depth(RB_ROOT(&table->buckets[i]));
+        size_t here = tree_depth(table->buckets[i]);
 
         if (here > depth)
             depth = here;
