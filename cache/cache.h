@@ -88,8 +88,8 @@ struct cache_victims {
 };
 
 /*
- * What a page is charged beyond its own bytes under a policy, see policies/charge.h: at most 176
- * for LRU.
+ * What a page is charged beyond its own bytes under a policy, see policies/charge.h: 168 for
+ * LRU.
  */
 uint64_t cache_page_overhead(const struct policy_ops *ops);
 
