@@ -436,6 +436,27 @@ scene_respond(const char *url, const char *lines, size_t len)
 /* ---- the cache ------------------------------------------------------------------------------- */
 
 void
+expect_http_miss(const char *url, const char *fields, const char *lines, size_t len)
+{
+    struct visit v;
+
+    ck_assert(!visit_http(&v, url, fields));
+    scene_answer(url, 200, lines, len);
+    expect_body(&v, OUTCOME_MISS, len);
+    ck_assert(v.stored);
+}
+
+void
+expect_http_hit(const char *url, const char *fields, size_t len)
+{
+    struct visit v;
+
+    ck_assert(visit_http(&v, url, fields));
+    expect_body(&v, OUTCOME_HIT, len);
+    ck_assert(v.stored);
+}
+
+void
 scene_store(const char *url, const char *lines, size_t len)
 {
     struct visit v = {0};

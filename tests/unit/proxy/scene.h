@@ -211,6 +211,12 @@ void expect_body(const struct visit *visit, enum outcome outcome, size_t len);
 void expect_failure(const struct visit *visit, enum failure why, const char *part_of_sentence);
 void expect_waiting(const struct visit *visit);
 
+/* visit_http() that is fetched, gets a 200 with these lines and a body, and is stored. */
+void expect_http_miss(const char *url, const char *fields, const char *lines, size_t len);
+
+/* visit_http() that gets what is stored, a body of `len` bytes, at once. */
+void expect_http_hit(const char *url, const char *fields, size_t len);
+
 /* Puts an object into the cache by a visit of its own. */
 void scene_store(const char *url, const char *lines, size_t len);
 

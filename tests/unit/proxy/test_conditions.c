@@ -12,15 +12,6 @@
 
 static const struct scene_options defaults;
 
-static void
-expect_hit(size_t len)
-{
-    struct visit v;
-
-    ck_assert(visit_http(&v, URL, ""));
-    expect_body(&v, OUTCOME_HIT, len);
-}
-
 START_TEST(a_200_is_stored_and_shared)
 {
     struct visit first, second, third;
@@ -46,7 +37,7 @@ START_TEST(a_200_is_stored_and_shared)
     ck_assert_int_eq(second.evaluated, EVALUATED_NOTHING);
     ck_assert_int_eq(third.evaluated, EVALUATED_NOTHING);
     ck_assert(first.stored);
-    expect_hit(30);
+    expect_http_hit(URL, "", 30);
     scene_end();
 }
 END_TEST
@@ -81,7 +72,7 @@ START_TEST(what_answers_a_condition_is_for_its_client_alone)
     ck_assert(conditional.ended);
     ck_assert_uint_eq(conditional.status, 304);
     ck_assert_int_eq(conditional.evaluated, EVALUATED_ALL);
-    expect_hit(30);
+    expect_http_hit(URL, "", 30);
     scene_end();
 }
 END_TEST
@@ -119,7 +110,7 @@ START_TEST(a_stale_object_is_validated_by_its_own)
     scene_answer(URL, 200, FRESH, 30);
     expect_body(&v, OUTCOME_MISS, 30);
     ck_assert_int_eq(v.evaluated, EVALUATED_NOTHING);
-    expect_hit(30);
+    expect_http_hit(URL, "", 30);
     scene_end();
 }
 END_TEST

@@ -13,16 +13,6 @@
 static const struct scene_options defaults;
 
 /* Must hit, and have the body of `len` bytes. */
-static void
-expect_hit(const char *fields, size_t len)
-{
-    struct visit v;
-
-    ck_assert(visit_http(&v, URL, fields));
-    expect_body(&v, OUTCOME_HIT, len);
-    ck_assert(v.stored);
-}
-
 /* ---- fetching -------------------------------------------------------------------------------- */
 
 START_TEST(a_request_is_fetched_with_its_fields_shared_and_stored)
@@ -41,7 +31,7 @@ START_TEST(a_request_is_fetched_with_its_fields_shared_and_stored)
     expect_body(&first, OUTCOME_MISS, 20);
     expect_body(&second, OUTCOME_COALESCED, 20);
     ck_assert(first.stored && second.stored && !first.as_is);
-    expect_hit("", 20);
+    expect_http_hit(URL, "", 20);
     scene_end();
 }
 END_TEST
@@ -239,13 +229,13 @@ START_TEST(limits_of_the_lifetime_apply_to_redirects_and_failures)
         scene_answer(URL, i ? 404 : 301, FRESH, 20);
         ck_assert(v.stored);
         scene.now_us += 2 * SECOND;
-        expect_hit("", 20);
+        expect_http_hit(URL, "", 20);
         scene.now_us += 4 * SECOND;
     }
     ck_assert(!visit_http(&v, URL, ""));
     scene_answer(URL, 200, FRESH, 20);
     scene.now_us += 9 * SECOND;
-    expect_hit("", 20);
+    expect_http_hit(URL, "", 20);
     scene_end();
 }
 END_TEST
@@ -334,7 +324,7 @@ START_TEST(with_freshness_off_a_page_stays_until_it_is_evicted)
     expect_body(&v, OUTCOME_MISS, 20);
     ck_assert(v.stored);
     scene.now_us += 1000000 * SECOND;
-    expect_hit("Cache-Control: no-cache\r\n", 20);
+    expect_http_hit(URL, "Cache-Control: no-cache\r\n", 20);
     ck_assert(!visit_http(&v, "http://origin.test/missing", ""));
     scene_answer("http://origin.test/missing", 404, FRESH, 20);
     ck_assert(!v.stored);

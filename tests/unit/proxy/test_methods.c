@@ -11,17 +11,6 @@
 
 static const struct scene_options defaults;
 
-static void
-store(const char *url, const char *fields, const char *lines)
-{
-    struct visit v;
-
-    ck_assert(!visit_http(&v, url, fields));
-    scene_answer(url, 200, lines, 20);
-    expect_body(&v, OUTCOME_MISS, 20);
-    ck_assert(v.stored);
-}
-
 static bool
 begin(struct visit *v, const char *method, const char *fields)
 {
@@ -49,7 +38,7 @@ START_TEST(head_is_answered_from_the_object_of_get)
     struct visit v;
 
     scene_begin(&defaults);
-    store(URL, "", FRESH);
+    expect_http_miss(URL, "", FRESH, 20);
     ck_assert(begin(&v, "HEAD", ""));
     expect_body(&v, OUTCOME_HIT, 20);
     ck_assert_ptr_nonnull(strstr(v.lines, "Content-Length: 20\r\n"));
@@ -72,7 +61,7 @@ START_TEST(head_is_passed_on_where_there_is_no_fresh_object)
         expect_body(&v, OUTCOME_BYPASS, 0);
         ck_assert(v.as_is && !v.stored && v.status == 304);
         if (i == 0) {
-            store(URL, "", FRESH);
+            expect_http_miss(URL, "", FRESH, 20);
             scene.now_us += 1001 * SECOND;
         }
     }
@@ -94,8 +83,8 @@ END_TEST
 static void
 store_all(void)
 {
-    store(URL, "", FRESH "Vary: X-A\r\n");
-    store(URL, "X-A: 1\r\n", FRESH "Vary: X-A\r\n");
+    expect_http_miss(URL, "", FRESH "Vary: X-A\r\n", 20);
+    expect_http_miss(URL, "X-A: 1\r\n", FRESH "Vary: X-A\r\n", 20);
     scene_store(URL "2", "", 10);
 }
 
@@ -209,7 +198,7 @@ START_TEST(location_and_content_location_of_the_same_origin_are_invalidated)
 
     scene_begin(&defaults);
     for (unsigned i = 0; i < 4; i++)
-        store(urls[i], "", FRESH);
+        expect_http_miss(urls[i], "", FRESH, 20);
     ck_assert(!begin(&v, "POST", ""));
     ck_assert(has(urls[0], "") && has(urls[1], ""));
     scene_answer(URL, 201,
@@ -232,7 +221,7 @@ START_TEST(an_error_invalidates_nothing)
 
         scene_begin(&defaults);
         store_all();
-        store(HOST "/new", "", FRESH);
+        expect_http_miss(HOST "/new", "", FRESH, 20);
         ck_assert(!begin(&v, "POST", ""));
         scene_answer(URL, errors[i], "Location: /new\r\n", 5);
         expect_body(&v, OUTCOME_BYPASS, 5);
@@ -267,7 +256,7 @@ START_TEST(a_response_to_post_answers_later_requests_if_it_is_that_of_its_url)
         struct visit v;
 
         scene_begin(&defaults);
-        store(URL, "", FRESH);
+        expect_http_miss(URL, "", FRESH, 20);
         ck_assert(!begin(&v, rows[i].method, ""));
         scene_answer(URL, 200, rows[i].lines, 30);
         expect_body(&v, OUTCOME_BYPASS, 30);
@@ -293,7 +282,7 @@ START_TEST(a_response_to_head_leaves_what_is_stored)
         struct visit v;
 
         scene_begin(&defaults);
-        store(URL, "", "ETag: \"a\"\r\nX-A: old\r\n" FRESH);
+        expect_http_miss(URL, "", "ETag: \"a\"\r\nX-A: old\r\n" FRESH, 20);
         ck_assert(!begin(&v, "HEAD", "Cache-Control: no-cache\r\n"));
         scene_answer(URL, 200, rows[i], 0);
         expect_body(&v, OUTCOME_BYPASS, 0);

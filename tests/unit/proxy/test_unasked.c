@@ -19,12 +19,7 @@ static const struct scene_options defaults;
 static void
 store(const char *lines, int64_t age_s)
 {
-    struct visit v;
-
-    ck_assert(!visit_http(&v, URL, ""));
-    scene_answer(URL, 200, lines, 20);
-    expect_body(&v, OUTCOME_MISS, 20);
-    ck_assert(v.stored);
+    expect_http_miss(URL, "", lines, 20);
     scene.now_us += age_s * SECOND;
 }
 

@@ -18,22 +18,8 @@ static const struct scene_options defaults;
 static void
 store_expired(const char *lines)
 {
-    struct visit v;
-
-    ck_assert(!visit_http(&v, URL, ""));
-    scene_answer(URL, 200, lines, 20);
-    expect_body(&v, OUTCOME_MISS, 20);
-    ck_assert(v.stored);
+    expect_http_miss(URL, "", lines, 20);
     scene.now_us += 11 * SECOND;
-}
-
-static void
-expect_hit(size_t len)
-{
-    struct visit v;
-
-    ck_assert(visit_http(&v, URL, ""));
-    expect_body(&v, OUTCOME_HIT, len);
 }
 
 /* ---- the request ----------------------------------------------------------------------------- */
@@ -62,7 +48,7 @@ START_TEST(an_expired_object_is_validated_by_what_it_has)
         ck_assert_str_eq(scene_fetch(URL)->fields, expected);
         scene_answer(URL, 200, TAGGED, 30);
         expect_body(&v, OUTCOME_MISS, 30);
-        expect_hit(30);
+        expect_http_hit(URL, "", 30);
         scene_end();
     }
 }
@@ -126,7 +112,7 @@ START_TEST(a_304_makes_the_object_fresh_again_and_updates_its_fields)
     ck_assert_uint_eq(scene_metric("served_bytes{source=\"cache\"}"), 20);
     ck_assert_uint_eq(scene_stats().pages, 1);
     scene.now_us += 6 * SECOND;
-    expect_hit(20);
+    expect_http_hit(URL, "", 20);
     scene.now_us += 2 * SECOND;
     ck_assert(!visit_http(&v[0], URL, ""));
     scene_answer(URL, 304, "", 0);
@@ -179,7 +165,7 @@ START_TEST(a_304_with_another_etag_leads_to_a_fetch_without_conditions)
     ck_assert_uint_eq(scene_fetch(URL)->flags, REQUEST_STREAMS);
     scene_answer(URL, 200, TAGGED, 30);
     expect_body(&v, OUTCOME_MISS, 30);
-    expect_hit(30);
+    expect_http_hit(URL, "", 30);
     scene_end();
 }
 END_TEST
@@ -208,7 +194,7 @@ START_TEST(a_304_that_fills_the_head_leads_to_a_fetch_without_conditions)
     ck_assert_str_eq(scene_fetch(URL)->fields, "");
     scene_answer(URL, 200, TAGGED, 30);
     expect_body(&v, OUTCOME_MISS, 30);
-    expect_hit(30);
+    expect_http_hit(URL, "", 30);
     scene_end();
     free(lines);
 }
@@ -324,7 +310,7 @@ START_TEST(a_stored_error_is_replaced_by_a_later_one)
     expect_body(&v[0], OUTCOME_MISS, 8);
     expect_body(&v[1], OUTCOME_COALESCED, 8);
     ck_assert_uint_eq(v[0].status, 503);
-    expect_hit(8);
+    expect_http_hit(URL, "", 8);
     /* Without a response it is used. */
     scene.now_us += 11 * SECOND;
     ck_assert(!visit_http(&v[0], URL, ""));

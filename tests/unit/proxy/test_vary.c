@@ -13,40 +13,20 @@
 
 static const struct scene_options defaults;
 
-static void
-store(const char *fields, const char *lines, size_t len)
-{
-    struct visit v;
-
-    ck_assert(!visit_http(&v, URL, fields));
-    scene_answer(URL, 200, lines, len);
-    expect_body(&v, OUTCOME_MISS, len);
-    ck_assert(v.stored);
-}
-
-static void
-expect_hit(const char *fields, size_t len)
-{
-    struct visit v;
-
-    ck_assert(visit_http(&v, URL, fields));
-    expect_body(&v, OUTCOME_HIT, len);
-}
-
 START_TEST(each_variant_has_an_object)
 {
     scene_begin(&defaults);
-    store(DE, LANGUAGE, 20);
-    store(EN, LANGUAGE, 30);
-    store("", LANGUAGE, 40);
+    expect_http_miss(URL, DE, LANGUAGE, 20);
+    expect_http_miss(URL, EN, LANGUAGE, 30);
+    expect_http_miss(URL, "", LANGUAGE, 40);
     for (unsigned i = 0; i < 2; i++) {
-        expect_hit(DE, 20);
-        expect_hit("X-A: b\r\n" EN, 30);
-        expect_hit("", 40);
+        expect_http_hit(URL, DE, 20);
+        expect_http_hit(URL, "X-A: b\r\n" EN, 30);
+        expect_http_hit(URL, "", 40);
     }
     ck_assert_uint_eq(scene_stats().pages, 3);
     ck_assert_uint_eq(control_purge(&scene.proxy, CONTROL_PURGE_URL, span_str(URL)), 3);
-    store(EN, LANGUAGE, 50);
+    expect_http_miss(URL, EN, LANGUAGE, 50);
     scene_end();
 }
 END_TEST
@@ -75,8 +55,8 @@ START_TEST(those_that_wait_and_do_not_match_look_up_again)
     scene_answer(URL, 200, LANGUAGE, 30);
     expect_body(&v[1], OUTCOME_MISS, 30);
     expect_body(&v[3], OUTCOME_COALESCED, 30);
-    expect_hit(DE, 20);
-    expect_hit(EN, 30);
+    expect_http_hit(URL, DE, 20);
+    expect_http_hit(URL, EN, 30);
     scene_end();
 }
 END_TEST
@@ -106,7 +86,7 @@ START_TEST(after_a_purge_those_that_match_share_the_response)
     struct visit v[2];
 
     scene_begin(&defaults);
-    store(DE, LANGUAGE, 20);
+    expect_http_miss(URL, DE, LANGUAGE, 20);
     scene.now_us += 11 * SECOND;
     ck_assert(!visit_http(&v[0], URL, DE));
     ck_assert(!visit_http(&v[1], URL, DE));
@@ -136,7 +116,7 @@ START_TEST(a_304_that_changes_what_selects_it_leads_to_a_fetch_without_condition
         struct visit v[2];
 
         scene_begin(&defaults);
-        store(DE, rows[i].before, 20);
+        expect_http_miss(URL, DE, rows[i].before, 20);
         scene.now_us += 20 * SECOND;
         ck_assert(!visit_http(&v[0], URL, DE));
         ck_assert_ptr_nonnull(strstr(scene_fetch(URL)->fields, "If-None-Match"));
@@ -162,14 +142,14 @@ START_TEST(a_variant_is_validated_for_itself)
     struct visit v;
 
     scene_begin(&defaults);
-    store(DE, LANGUAGE, 20);
-    store(EN, LANGUAGE, 30);
+    expect_http_miss(URL, DE, LANGUAGE, 20);
+    expect_http_miss(URL, EN, LANGUAGE, 30);
     scene.now_us += 11 * SECOND;
     ck_assert(!visit_http(&v, URL, EN));
     ck_assert_str_eq(scene_fetch(URL)->fields, EN "If-None-Match: \"a\"\r\n");
     scene_answer(URL, 304, "", 0);
     expect_body(&v, OUTCOME_REVALIDATED, 30);
-    expect_hit(EN, 30);
+    expect_http_hit(URL, EN, 30);
     ck_assert(!visit_http(&v, URL, DE));
     scene_answer(URL, 200, LANGUAGE, 40);
     expect_body(&v, OUTCOME_MISS, 40);
@@ -180,10 +160,10 @@ END_TEST
 START_TEST(a_response_without_vary_is_that_of_all_requests)
 {
     scene_begin(&defaults);
-    store(DE, LANGUAGE, 20);
-    store(EN, "Cache-Control: max-age=10\r\n", 30);
-    expect_hit(EN, 30);
-    expect_hit("Accept-Language: fr\r\n", 30);
+    expect_http_miss(URL, DE, LANGUAGE, 20);
+    expect_http_miss(URL, EN, "Cache-Control: max-age=10\r\n", 30);
+    expect_http_hit(URL, EN, 30);
+    expect_http_hit(URL, "Accept-Language: fr\r\n", 30);
     scene_end();
 }
 END_TEST
@@ -191,12 +171,13 @@ END_TEST
 START_TEST(other_names_lead_to_another_selection)
 {
     scene_begin(&defaults);
-    store(DE, LANGUAGE, 20);
-    store(EN, "Vary: X-Kind, Accept-Language\r\nCache-Control: max-age=10\r\n", 30);
-    expect_hit(EN, 30);
-    store("X-Kind: 1\r\n" EN, "Vary: X-Kind, Accept-Language\r\nCache-Control: max-age=10\r\n", 40);
-    expect_hit("X-Kind: 1\r\n" EN, 40);
-    expect_hit(EN, 30);
+    expect_http_miss(URL, DE, LANGUAGE, 20);
+    expect_http_miss(URL, EN, "Vary: X-Kind, Accept-Language\r\nCache-Control: max-age=10\r\n", 30);
+    expect_http_hit(URL, EN, 30);
+    expect_http_miss(URL, "X-Kind: 1\r\n" EN,
+                     "Vary: X-Kind, Accept-Language\r\nCache-Control: max-age=10\r\n", 40);
+    expect_http_hit(URL, "X-Kind: 1\r\n" EN, 40);
+    expect_http_hit(URL, EN, 30);
     scene_end();
 }
 END_TEST
@@ -218,7 +199,7 @@ START_TEST(what_selects_by_too_much_is_for_one_request)
     scene_answer(URL, 200, lines, 30);
     expect_body(&waiting, OUTCOME_MISS, 30);
     /* And where the record of the names is known already. */
-    expect_hit("X-Kind: a\r\n", 30);
+    expect_http_hit(URL, "X-Kind: a\r\n", 30);
     ck_assert(!visit_http(&v, URL, fields));
     scene_answer(URL, 200, lines, 40);
     ck_assert(!v.stored && v.as_is);
@@ -230,8 +211,8 @@ END_TEST
 START_TEST(with_freshness_off_vary_does_not_count)
 {
     scene_begin(&(struct scene_options){.freshness_off = true});
-    store(DE, LANGUAGE, 20);
-    expect_hit(EN, 20);
+    expect_http_miss(URL, DE, LANGUAGE, 20);
+    expect_http_hit(URL, EN, 20);
     scene_end();
 }
 END_TEST
@@ -251,22 +232,22 @@ END_TEST
 START_TEST(clients_share_what_an_origin_that_gzips_sends)
 {
     scene_begin(&defaults);
-    store(TAKES_4, GZIP, 20);
-    expect_hit(TAKES_1, 20);
-    expect_hit(TAKES_2, 20);
-    expect_hit(TAKES_4, 20);
-    expect_hit(TAKES("br;q=0.5, gzip;q=0.1"), 20);
-    expect_hit(TAKES("gzip, br;q=0"), 20);
+    expect_http_miss(URL, TAKES_4, GZIP, 20);
+    expect_http_hit(URL, TAKES_1, 20);
+    expect_http_hit(URL, TAKES_2, 20);
+    expect_http_hit(URL, TAKES_4, 20);
+    expect_http_hit(URL, TAKES("br;q=0.5, gzip;q=0.1"), 20);
+    expect_http_hit(URL, TAKES("gzip, br;q=0"), 20);
     ck_assert_uint_eq(scene_stats().pages, 1);
     /* No other client gets it. */
-    store(TAKES("identity"), PLAIN, 30);
-    expect_hit(TAKES("br"), 30);
-    expect_hit(TAKES("gzip;q=0, br"), 30);
-    expect_hit(TAKES(""), 30);
-    store("", PLAIN, 40);
-    store(TAKES("*, gzip;q=0"), PLAIN, 50);
-    store(TAKES("gzip, identity;q=0"), GZIP, 60);
-    expect_hit(TAKES_1, 20);
+    expect_http_miss(URL, TAKES("identity"), PLAIN, 30);
+    expect_http_hit(URL, TAKES("br"), 30);
+    expect_http_hit(URL, TAKES("gzip;q=0, br"), 30);
+    expect_http_hit(URL, TAKES(""), 30);
+    expect_http_miss(URL, "", PLAIN, 40);
+    expect_http_miss(URL, TAKES("*, gzip;q=0"), PLAIN, 50);
+    expect_http_miss(URL, TAKES("gzip, identity;q=0"), GZIP, 60);
+    expect_http_hit(URL, TAKES_1, 20);
     ck_assert_uint_eq(scene_stats().pages, 5);
     scene_end();
 }
@@ -276,20 +257,20 @@ END_TEST
 START_TEST(a_coding_is_asked_for_once_before_it_is_left_out)
 {
     scene_begin(&defaults);
-    store(TAKES_1, GZIP, 20);
-    store(TAKES_2, GZIP, 30);
+    expect_http_miss(URL, TAKES_1, GZIP, 20);
+    expect_http_miss(URL, TAKES_2, GZIP, 30);
     ck_assert_uint_eq(scene_stats().pages, 1);
-    expect_hit(TAKES_1, 30);
-    store(TAKES_4, GZIP, 40);
+    expect_http_hit(URL, TAKES_1, 30);
+    expect_http_miss(URL, TAKES_4, GZIP, 40);
     ck_assert_uint_eq(scene_stats().pages, 1);
-    expect_hit(TAKES_1, 40);
-    expect_hit(TAKES_2, 40);
-    expect_hit(TAKES("deflate, gzip"), 40);
+    expect_http_hit(URL, TAKES_1, 40);
+    expect_http_hit(URL, TAKES_2, 40);
+    expect_http_hit(URL, TAKES("deflate, gzip"), 40);
     /* From then on once in a lifetime. */
     scene.now_us += 11 * SECOND;
-    store(TAKES_1, GZIP, 50);
-    expect_hit(TAKES_2, 50);
-    expect_hit(TAKES_4, 50);
+    expect_http_miss(URL, TAKES_1, GZIP, 50);
+    expect_http_hit(URL, TAKES_2, 50);
+    expect_http_hit(URL, TAKES_4, 50);
     scene_end();
 }
 END_TEST
@@ -297,11 +278,11 @@ END_TEST
 START_TEST(clients_share_what_an_origin_without_codings_sends)
 {
     scene_begin(&defaults);
-    store(TAKES("identity"), PLAIN, 20);
-    store(TAKES_4, PLAIN, 30);
-    expect_hit(TAKES_1, 30);
-    expect_hit(TAKES_2, 30);
-    expect_hit(TAKES("identity"), 30);
+    expect_http_miss(URL, TAKES("identity"), PLAIN, 20);
+    expect_http_miss(URL, TAKES_4, PLAIN, 30);
+    expect_http_hit(URL, TAKES_1, 30);
+    expect_http_hit(URL, TAKES_2, 30);
+    expect_http_hit(URL, TAKES("identity"), 30);
     ck_assert_uint_eq(scene_stats().pages, 1);
     scene_end();
 }
@@ -321,7 +302,7 @@ START_TEST(an_uncompressed_error_leaves_no_coding_out)
     ck_assert(!visit_http(&v, URL, TAKES_1));
     scene_answer(URL, 200, GZIP, 40);
     expect_body(&v, OUTCOME_MISS, 40);
-    expect_hit(TAKES("identity"), 30);
+    expect_http_hit(URL, TAKES("identity"), 30);
     scene_end();
 }
 END_TEST
@@ -331,29 +312,29 @@ START_TEST(an_origin_that_begins_to_use_a_coding_is_followed)
     struct visit v;
 
     scene_begin(&defaults);
-    store(TAKES_4, GZIP, 20);
-    expect_hit(TAKES_1, 20);
+    expect_http_miss(URL, TAKES_4, GZIP, 20);
+    expect_http_hit(URL, TAKES_1, 20);
     scene.now_us += 11 * SECOND;
     ck_assert(!visit_http(&v, URL, TAKES_2));
     ck_assert_ptr_nonnull(strstr(scene_fetch(URL)->fields, TAKES_2));
     scene_answer(URL, 200, BR, 30);
     expect_body(&v, OUTCOME_MISS, 30);
-    expect_hit(TAKES_4, 30);
-    expect_hit(TAKES_2, 30);
+    expect_http_hit(URL, TAKES_4, 30);
+    expect_http_hit(URL, TAKES_2, 30);
     /* What there was stays for those who do not accept the new one, and is validated for them. */
     ck_assert(!visit_http(&v, URL, TAKES_1));
     ck_assert_str_eq(scene_fetch(URL)->fields, TAKES_1 "If-None-Match: \"g\"\r\n");
     scene_answer(URL, 304, "", 0);
     expect_body(&v, OUTCOME_REVALIDATED, 20);
-    expect_hit(TAKES_1, 20);
-    expect_hit(TAKES_4, 30);
+    expect_http_hit(URL, TAKES_1, 20);
+    expect_http_hit(URL, TAKES_4, 30);
     ck_assert_uint_eq(scene_stats().pages, 2);
     /* It is known to be used now, although an answer is not compressed. */
     scene.now_us += 11 * SECOND;
-    store(TAKES_4, GZIP, 40);
-    expect_hit(TAKES_2, 40);
-    store(TAKES_1, GZIP, 50);
-    expect_hit(TAKES_4, 40);
+    expect_http_miss(URL, TAKES_4, GZIP, 40);
+    expect_http_hit(URL, TAKES_2, 40);
+    expect_http_miss(URL, TAKES_1, GZIP, 50);
+    expect_http_hit(URL, TAKES_4, 40);
     scene_end();
 }
 END_TEST
@@ -365,7 +346,7 @@ START_TEST(those_that_wait_do_not_get_a_coding_that_comes_unexpectedly)
 
     for (unsigned purged = 0; purged < 2; purged++) {
         scene_begin(&defaults);
-        store(TAKES_4, PLAIN, 20);
+        expect_http_miss(URL, TAKES_4, PLAIN, 20);
         scene.now_us += 11 * SECOND;
         ck_assert(!visit_http(&v[0], URL, TAKES_2));
         ck_assert(!visit_http(&v[1], URL, TAKES("identity")));
@@ -387,7 +368,7 @@ START_TEST(those_that_wait_do_not_get_a_coding_that_comes_unexpectedly)
         ck_assert_uint_eq(v[1].got, 40);
         ck_assert_uint_eq(v[2].got, 40);
         ck_assert_uint_eq(v[3].got, 30);
-        expect_hit(TAKES("identity"), 40);
+        expect_http_hit(URL, TAKES("identity"), 40);
         scene_end();
     }
 }
@@ -396,13 +377,13 @@ END_TEST
 START_TEST(a_purge_forgets_which_codings_are_used)
 {
     scene_begin(&defaults);
-    store(TAKES_4, GZIP, 20);
-    expect_hit(TAKES_2, 20);
+    expect_http_miss(URL, TAKES_4, GZIP, 20);
+    expect_http_hit(URL, TAKES_2, 20);
     ck_assert_uint_eq(control_purge(&scene.proxy, CONTROL_PURGE_URL, span_str(URL)), 1);
-    store(TAKES_1, GZIP, 30);
-    store(TAKES_2, BR, 40);
-    expect_hit(TAKES_1, 30);
-    expect_hit(TAKES_2, 40);
+    expect_http_miss(URL, TAKES_1, GZIP, 30);
+    expect_http_miss(URL, TAKES_2, BR, 40);
+    expect_http_hit(URL, TAKES_1, 30);
+    expect_http_hit(URL, TAKES_2, 40);
     scene_end();
 }
 END_TEST
@@ -415,16 +396,16 @@ START_TEST(other_fields_select_besides_the_coding)
                                 "Content-Encoding: gzip\r\n";
 
     scene_begin(&defaults);
-    store(TAKES_4 DE, both, 20);
-    expect_hit(TAKES_1 DE, 20);
-    store(TAKES_2 EN, both, 30);
-    expect_hit(TAKES_1 EN, 30);
-    expect_hit(TAKES_4 EN, 30);
-    expect_hit(TAKES_2 DE, 20);
+    expect_http_miss(URL, TAKES_4 DE, both, 20);
+    expect_http_hit(URL, TAKES_1 DE, 20);
+    expect_http_miss(URL, TAKES_2 EN, both, 30);
+    expect_http_hit(URL, TAKES_1 EN, 30);
+    expect_http_hit(URL, TAKES_4 EN, 30);
+    expect_http_hit(URL, TAKES_2 DE, 20);
     /* What is known of the codings stays when the names change. */
-    store(TAKES_1 "X-Kind: 1\r\nAccept-Language: fr\r\n", other, 40);
-    expect_hit(TAKES_2 "X-Kind: 1\r\n", 40);
-    expect_hit(TAKES_4 "X-Kind: 1\r\n", 40);
+    expect_http_miss(URL, TAKES_1 "X-Kind: 1\r\nAccept-Language: fr\r\n", other, 40);
+    expect_http_hit(URL, TAKES_2 "X-Kind: 1\r\n", 40);
+    expect_http_hit(URL, TAKES_4 "X-Kind: 1\r\n", 40);
     scene_end();
 }
 END_TEST
