@@ -57,6 +57,7 @@ request_keep(const struct request *request, struct span url, struct client *clie
     kept->charged = size;
     kept->request = *request;
     kept->request.client = client_retain(client);
+    kept->request.rules = shared_retain(request->rules);
     kept->request.method_name = copy(&end, request->method_name);
     kept->request.url = copy(&end, url);
     kept->request.target = copy(&end, request->target);
@@ -86,6 +87,7 @@ request_release(const struct request **request)
     if (!kept || atomic_fetch_sub_explicit(&kept->references, 1, memory_order_acq_rel) != 1)
         return;
     client_release(&kept->request.client);
+    shared_release(&kept->request.rules);
     memory_uncharge(kept->account, MEMORY_REQUESTS, kept->charged);
     free(kept);
 }

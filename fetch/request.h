@@ -15,6 +15,7 @@
 
 #include "base/clients.h"
 #include "base/memory_account.h"
+#include "base/shared.h"
 #include "base/span.h"
 #include "http/method.h"
 
@@ -101,7 +102,14 @@ struct request {
     uint32_t lacks;
     unsigned flags; /* of enum request_flags */
     struct request_body body;
-    struct origin_route *route; /* to the origin, which must stay; NULL: the URL itself */
+    /*
+     * What the operator has configured for the request: the struct proxy_rules (proxy/rules.h) that
+     * were in force when it came, which must stay; a kept copy has a reference. NULL: those of the
+     * proxy.
+     */
+    struct shared *rules;
+    struct origin_route *route; /* to the origin, which lives as long as the rules; NULL: the URL
+                                   itself */
     size_t waiting_bytes; /* what the front's memory for the request takes while it waits, not 0;
                              counted for the client, and charged to the account by the front */
     int64_t arrived_us;   /* of the monotonic clock */

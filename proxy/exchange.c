@@ -15,6 +15,7 @@
 #include "http/response_head.h"
 #include "http/storing.h"
 #include "http/variant.h"
+#include "proxy/rules.h"
 #include "proxy/sharing.h"
 
 #define SECOND_US ((int64_t)1000000)
@@ -333,7 +334,7 @@ read_rules(struct request_rules *rules, const struct exchange *x)
     if (rules->way == REQUEST_SHARES && may_have(x, HTTP_HAS_RANGE))
         rules->wanted = range_wanted(x->request->fields);
     /* Nothing is filled for a part: what is not there is the origin's. */
-    if (rules->wanted == RANGE_PART && x->proxy->config.range_fill == 0)
+    if (rules->wanted == RANGE_PART && proxy_rules_of(x->proxy, x->request)->range_fill == 0)
         set_way(rules, REQUEST_USES, HTTP_REASON_REQUEST_RANGE);
     if (x->request->flags & REQUEST_NO_STORE)
         set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_NO_STORE);
@@ -487,7 +488,7 @@ ask_for_variant(struct exchange *x, const struct request_rules *rules, bool only
         .conditions = rules->demands || only_ready ? &conditions : NULL,
         .stale_notes = staleness_notes(x->request),
         .fill_size = origin_fill_size(),
-        .max_waiters = x->proxy->config.max_waiters,
+        .max_waiters = proxy_rules_of(x->proxy, x->request)->max_waiters,
         .most = request_streams(x->request) ? 0 : x->proxy->config.max_body,
         .pass =
             !only_ready && (rules->way == REQUEST_PASSES || x->alone || x->retries > MAX_RETRIES),

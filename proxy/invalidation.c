@@ -5,6 +5,7 @@
 #include "cache/tag_index.h"
 #include "http/field.h"
 #include "http/reference.h"
+#include "proxy/rules.h"
 #include "proxy/tag_rules.h"
 
 /* Most bytes of tags of one write: those of all variants of a few URLs. Beyond that they count as
@@ -36,12 +37,11 @@ append_tag(void *context, struct span tag)
 static bool
 add_rules(const struct invalidation *inv, struct buf *found)
 {
-    const struct proxy_config *config = &inv->proxy->config;
+    const struct proxy_rules *rules = proxy_rules_of(inv->proxy, inv->request);
 
-    return (!config->tag_rules ||
-            tag_rules_visit(config->tag_rules, inv->url, append_tag, found)) &&
-           (!config->write_rules ||
-            tag_rules_visit(config->write_rules, inv->url, append_tag, found));
+    return (!rules->tag_rules || tag_rules_visit(rules->tag_rules, inv->url, append_tag, found)) &&
+           (!rules->write_rules ||
+            tag_rules_visit(rules->write_rules, inv->url, append_tag, found));
 }
 
 /* ---- purging by tag -------------------------------------------------------------------------- */
@@ -114,18 +114,19 @@ purge_tags(struct invalidation *inv, struct buf *found)
 /* ---- the write ------------------------------------------------------------------------------- */
 
 void
-invalidation_init(struct invalidation *inv, struct proxy *proxy, const struct origin_route *route,
-                  struct span url, bool owned)
+invalidation_init(struct invalidation *inv, struct proxy *proxy, const struct request *request,
+                  struct span url)
 {
     *inv = (struct invalidation){
         .proxy = proxy,
-        .route = route,
+        .request = request,
         .url = url,
-        .scope = owned ? span_of(NULL, 0) : origin_of(url),
+        .scope = request_is_owned(request) ? span_of(NULL, 0) : origin_of(url),
     };
     buf_init(&inv->tags, MOST_TAGS);
     inv->all = !add_rules(inv, &inv->tags);
-    inv->early = proxy->config.invalidates_early || inv->all || inv->tags.len;
+    inv->early =
+        proxy_rules_of(proxy, request)->invalidates_early || inv->all || inv->tags.len;
 }
 
 void
@@ -159,6 +160,7 @@ invalidation_before(struct invalidation *inv)
 static void
 purge_reference(struct invalidation *inv, unsigned member, struct span value, struct buf *found)
 {
+    const struct origin_route *route = inv->request->route;
     struct cache *cache = inv->proxy->config.cache;
     struct buf of_client, of_member;
 
@@ -166,7 +168,7 @@ purge_reference(struct invalidation *inv, unsigned member, struct span value, st
     buf_init(&of_member, OBJECT_MAX_META);
     if (http_resolve_same_origin(inv->url, value, &of_client))
         cache_purge_tagged(cache, buf_span(&of_client), found, &inv->change);
-    if (inv->route && origin_route_resolve(inv->route, member, inv->url, value, &of_member) &&
+    if (route && origin_route_resolve(route, member, inv->url, value, &of_member) &&
         !span_equal(buf_span(&of_client), buf_span(&of_member)))
         cache_purge_tagged(cache, buf_span(&of_member), found, &inv->change);
     buf_free(&of_client);

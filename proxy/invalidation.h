@@ -14,7 +14,7 @@
  * known about what the request has done, so it invalidates, too. An error response invalidates
  * nothing. Where rules concern the path, other responses depend on it, so that a write invalidates
  * before it is forwarded as well, and again after any response.
- * proxy_config.invalidates_early makes that so for all writes.
+ * proxy_rules.invalidates_early makes that so for all writes.
  *
  * A URL is that of the client. Of a reverse proxy, what a reference names at a member of the origin
  * (origin_route.h) is invalidated under the client's URL for it. Tags concern all origins if the
@@ -30,7 +30,7 @@
 /* Of one write; one thread's at a time. All zero: none. */
 struct invalidation {
     struct proxy *proxy;
-    const struct origin_route *route; /* of the URL; NULL: none */
+    const struct request *request;
     struct span url;   /* the object's that the fetch fills, before its head */
     struct span scope; /* tags concern the URLs of this origin, in any spelling; empty: all */
     bool early;
@@ -41,9 +41,9 @@ struct invalidation {
     struct cache_change change; /* of the latest of the functions below */
 };
 
-/* `url` and the route, which may be NULL, must stay. `owned`: REQUEST_OWNED. */
+/* Of the object with this URL, by this request. Both must stay. */
 void invalidation_init(struct invalidation *invalidation, struct proxy *proxy,
-                       const struct origin_route *route, struct span url, bool owned);
+                       const struct request *request, struct span url);
 
 /*
  * The request is about to be forwarded. False if the account has no memory for the tags of what has

@@ -9,6 +9,7 @@
 #include "http/range.h"
 #include "http/response_head.h"
 #include "proxy/filling.h"
+#include "proxy/rules.h"
 
 static const char out_of_memory[] = "Cannot allocate memory";
 static const char stopping[] = "the server is shutting down";
@@ -80,11 +81,12 @@ static uint64_t
 largest_body(const struct origin_fill *fill)
 {
     const struct proxy_config *config = &fill->proxy->config;
+    const struct proxy_rules *rules = proxy_rules_of(fill->proxy, fill->request);
     struct cache_config cache;
     uint64_t share;
 
-    if (config->max_page)
-        return config->max_page;
+    if (rules->max_page)
+        return rules->max_page;
     if (!request_streams(fill->request))
         return config->max_body;
     cache_get_config(config->cache, &cache);
@@ -183,7 +185,7 @@ wants_whole(const struct object_waiter *base, void *context)
 static bool
 misses_range(struct origin_fill *fill, const struct fetch_head *head)
 {
-    const struct proxy_config *config = &fill->proxy->config;
+    const struct proxy_rules *rules = proxy_rules_of(fill->proxy, fill->request);
 
     if (fill->wanted == RANGE_WHOLE)
         return false;
@@ -195,7 +197,7 @@ misses_range(struct origin_fill *fill, const struct fetch_head *head)
     if (atomic_load(&fill->keeping) != KEEPING_STORED)
         return true;
     return fill->wanted == RANGE_PART &&
-           (head->content_length < 0 || (uint64_t)head->content_length > config->range_fill) &&
+           (head->content_length < 0 || (uint64_t)head->content_length > rules->range_fill) &&
            !cache_fill_has_waiter(&fill->base, wants_whole, NULL);
 }
 
@@ -245,7 +247,7 @@ completes(const struct origin_fill *fill)
     bool ours = fill->lines.len > fill->plain && fill->conditions != CONDITIONS_CLIENTS;
 
     return base->stage != FILL_BEGUN && base->declared >= 0 &&
-           (uint64_t)base->declared <= fill->proxy->config.range_fill &&
+           (uint64_t)base->declared <= proxy_rules_of(fill->proxy, fill->request)->range_fill &&
            (fill->wanted != RANGE_WHOLE || (ours && http_has_condition(fill->request->fields)));
 }
 
@@ -749,8 +751,7 @@ submit(struct origin_fill *fill, const struct origin_fill_order *order, char *te
     if (proxy->config.follows_http && has_user(object_url(fill->base.object)))
         origin_response_isolate(fill);
     if (origin_fill_writes(fill)) {
-        invalidation_init(&fill->write, proxy, fill->request->route, object_url(fill->base.object),
-                          request_is_owned(fill->request));
+        invalidation_init(&fill->write, proxy, fill->request, object_url(fill->base.object));
         if (!invalidation_before(&fill->write)) {
             *sentence = origin_fill_refusal(ENOBUFS, why);
             return false;
@@ -802,6 +803,7 @@ bool
 origin_fill_start(struct proxy *proxy, struct cache_fill *base,
                   const struct origin_fill_order *order)
 {
+    const struct proxy_rules *rules = proxy_rules_of(proxy, order->request);
     struct origin_fill *fill = (struct origin_fill *)base;
     enum failure why = FAILURE_INTERNAL;
     const char *sentence = "";
@@ -812,13 +814,13 @@ origin_fill_start(struct proxy *proxy, struct cache_fill *base,
     fill->purpose = order->purpose;
     fill->relay = order->relay;
     fill->passes = order->passes;
-    sharing_init(&fill->own_sharing, false, proxy->config.max_age_us);
+    sharing_init(&fill->own_sharing, false, rules->max_age_us);
     fill->wanted = order->wanted;
     atomic_init(&fill->keeping, origin_fill_bypasses(fill) ? KEEPING_NOT
                                 : stores_objects(proxy)    ? KEEPING_STORED
                                                            : KEEPING_WHOLE);
     base->unwanted = is_unwanted;
-    sharing_init(&fill->sharing, !proxy->config.follows_http, proxy->config.max_age_us);
+    sharing_init(&fill->sharing, !proxy->config.follows_http, rules->max_age_us);
     if ((fill->purpose != ORIGIN_FILL_REFRESHES ||
          !proxy_backs_off(proxy, base->key)) &&
         submit(fill, order, text, &why, &sentence))

@@ -19,7 +19,7 @@
  *   the origin's.
  * - A range is not sent to the origin for the cache, and its reader may need little of the body.
  *   So the fetch goes on to its end if the object is to be stored and at most
- *   proxy_config.range_fill long, or another request waits for the whole. Otherwise it ends with
+ *   proxy_rules.range_fill long, or another request waits for the whole. Otherwise it ends with
  *   the head, later ones pass, and its leader looks up again: the range is the origin's.
  * - When the last request that waits is cancelled, the fetch ends, unless its object is to be
  * stored and little of it is missing, or may be: ORIGIN_FILL_LITTLE.
@@ -52,7 +52,7 @@
  * quarter is missing; for a redirect that its front has followed, if it is not longer than
  * ORIGIN_FILL_SHORT; but for this long at most. A refresh in the background of what is to be stored
  * goes on whatever is missing, for a time of its own; so does a fetch for a range, or of what has
- * answered a condition, up to proxy_config.range_fill.
+ * answered a condition, up to proxy_rules.range_fill.
  */
 #define ORIGIN_FILL_LITTLE ((uint64_t)1 << 20)
 #define ORIGIN_FILL_SHORT ((uint64_t)16 << 10)

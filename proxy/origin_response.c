@@ -8,6 +8,7 @@
 #include "http/update.h"
 #include "http/variant.h"
 #include "proxy/filling.h"
+#include "proxy/rules.h"
 #include "proxy/tag_rules.h"
 
 #define PARTIAL_CONTENT 206u /* RFC 9110 section 15.3.7 */
@@ -100,14 +101,14 @@ origin_response_isolate(struct origin_fill *fill)
 bool
 origin_response_tags(const struct origin_fill *fill, struct span lines, struct buf *tags)
 {
-    const struct proxy_config *config = &fill->proxy->config;
+    const struct proxy_rules *rules = proxy_rules_of(fill->proxy, fill->request);
 
-    if (!tags_read(lines, config->tag_fields ? config->tag_fields : tags_default_fields, tags))
+    if (!tags_read(lines, rules->tag_fields ? rules->tag_fields : tags_default_fields, tags))
         return false;
-    return !config->tag_rules ||
-           (tag_rules_apply(config->tag_rules, object_url(fill->base.object), tags) &&
+    return !rules->tag_rules ||
+           (tag_rules_apply(rules->tag_rules, object_url(fill->base.object), tags) &&
             (!fill->request->target.len ||
-             tag_rules_apply(config->tag_rules, fill->request->target, tags)));
+             tag_rules_apply(rules->tag_rules, fill->request->target, tags)));
 }
 
 enum http_reason

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "http/storing.h"
+#include "proxy/rules.h"
 
 static int64_t
 monotonic_us(void *context)
@@ -29,8 +30,8 @@ proxy_storing_rules(const struct proxy *proxy, const struct request *request)
     struct http_storing_rules rules;
 
     http_storing_rules_init(&rules);
-    if (proxy->config.storing)
-        rules = *proxy->config.storing;
+    if (proxy_rules_of(proxy, request)->storing)
+        rules = *proxy_rules_of(proxy, request)->storing;
     rules.cdn_cache_control = request_is_owned(request);
     rules.keeps_unstated = request->flags & REQUEST_PAGE_ONLY;
     return rules;

@@ -106,7 +106,7 @@ struct proxy_fetched {
 };
 
 struct http_storing_rules;
-struct tag_rules;
+struct proxy_rules;
 
 /* None of the parts is owned; all outlive the proxy. */
 struct proxy_config {
@@ -116,26 +116,9 @@ struct proxy_config {
     struct origin origin;
     struct proxy_clock clock;
     bool follows_http;  /* responses are shared and stored as their origins allow (--freshness) */
-    int64_t max_age_us; /* how long a page is a hit after its fetch; 0: not bounded */
-    const struct http_storing_rules *storing; /* not owned. NULL: those of
-                                                 http_storing_rules_init() */
-    const char *const *tag_fields; /* names of fields with the tags of responses, NULL-ended;
-                                      not owned. NULL: tags_default_fields */
-    const struct tag_rules *tag_rules;   /* give tags to objects by their paths; NULL: none */
-    const struct tag_rules *write_rules; /* name what else a write invalidates; NULL: nothing.
-                                            Neither is owned */
-    bool invalidates_early; /* writes invalidate before they are forwarded, too, also where no rule
-                               concerns them: invalidation.h */
+    const struct proxy_rules *rules; /* of requests that have none of their own; not owned. NULL:
+                                        there are none */
     uint64_t max_body; /* bytes of a body for a front that does not stream; a larger one fails */
-    /*
-     * Bytes of a body that is stored; larger ones are passed on. 0: for fronts that stream an
-     * eighth of the cache's capacity if that is bounded in bytes, but at least max_body for
-     * requests with REQUEST_PAGE_ONLY; otherwise max_body.
-     */
-    uint64_t max_page;
-    uint64_t range_fill;   /* bytes of a body that is stored for a request for a part of it; 0: the
-                              request is passed on, unless the whole is there */
-    unsigned max_waiters;  /* requests that may wait for one object */
     unsigned workers;      /* threads that run exchanges: for control_suitable_shards() */
     bool shards_automatic; /* the number of shards follows the capacity */
     void (*fetched)(void *context, const struct proxy_fetched *fetched); /* NULL: not wanted.

@@ -2,6 +2,7 @@
 
 #include "http/response_head.h"
 #include "http/storing.h"
+#include "proxy/rules.h"
 
 void
 sharing_init(struct sharing *sharing, bool any, int64_t max_age_us)
@@ -156,9 +157,10 @@ is_hit(enum staleness why)
 }
 
 static bool
-is_too_old(const struct proxy *proxy, const struct object *object, int64_t now_us)
+is_too_old(const struct proxy *proxy, const struct object *object, const struct request *request,
+           int64_t now_us)
 {
-    const int64_t bound_us = proxy->config.max_age_us;
+    const int64_t bound_us = proxy_rules_of(proxy, request)->max_age_us;
 
     return bound_us && object_age(object, now_us) > bound_us;
 }
@@ -172,7 +174,7 @@ staleness_permits(const struct proxy *proxy, const struct object *object,
     int64_t permitted_us = 0;
     int64_t lifetime_us = object->notes & staleness_notes(request) ? 0 : object_lifetime(object);
 
-    if (lifetime_us == INT64_MAX || (is_hit(why) && is_too_old(proxy, object, now_us)))
+    if (lifetime_us == INT64_MAX || (is_hit(why) && is_too_old(proxy, object, request, now_us)))
         return false;
     evaluate(proxy, object, request, 0, &storing);
     switch (why) {

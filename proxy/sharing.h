@@ -94,7 +94,7 @@ staleness_notes(const struct request *request)
 /*
  * For a ready object, at `now_us`; `accepted_us` is how long after its lifetime the request accepts
  * it, for STALENESS_ACCEPTED only. Where the age of pages is bounded (max_age_us in struct
- * proxy_config), an object over the bound is only used if its origin fails.
+ * proxy_rules), an object over the bound is only used if its origin fails.
  */
 bool staleness_permits(const struct proxy *proxy, const struct object *object,
                        const struct request *request, enum staleness why, int64_t accepted_us,

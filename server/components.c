@@ -225,32 +225,32 @@ make_admins(struct service *service, const struct option_list *named)
 }
 
 static int
-make_lists(struct service *service)
+make_config(struct service *service)
 {
+    struct config *config;
     struct buf why;
-    bool made;
 
     buf_init(&why, 65536);
-    made = service_read_clients(service, &why);
-    buf_end_line(&why);
-    made = http_origins_init(&service->origins, &service->options->origin, &why) && made;
-    buf_end_line(&why);
-    made = service_read_tag_rules(service, &why) && made;
+    config = config_create(service->options, &why);
     log_errors(buf_str(&why));
     buf_free(&why);
-    return made ? EX_OK : EX_CONFIG;
+    atomic_init(&service->config, config);
+    return config ? EX_OK : EX_CONFIG;
 }
 
 static int
 make_report(struct service *service)
 {
+    const struct config *config;
+
     service->report = origin_report_create();
     if (!service->report) {
         log_error("%s", strerror(ENOMEM));
         return EX_OSERR;
     }
-    for (size_t i = 0; i < service->origins.count; i++) {
-        const struct origin_route *route = &service->origins.rows[i].route;
+    config = service_config(service);
+    for (size_t i = 0; config && i < config->origins.count; i++) {
+        const struct origin_route *route = &config->origins.rows[i].route;
 
         for (unsigned member = 0; member < route->count; member++)
             origin_report_add(service->report, route->members[member].url);
@@ -385,7 +385,7 @@ components_make_settings(struct components *parts)
     status = confinement_find_user(parts->options, &parts->user);
     status = first_error(status, make_addresses(parts));
     status = first_error(status, make_admins(service, &parts->options->admin_uid));
-    status = first_error(status, make_lists(service));
+    status = first_error(status, make_config(service));
     status = first_error(status, make_cache(service));
     status = first_error(status, check_fetcher_settings(parts->options));
     status = first_error(status, make_report(service));
@@ -437,10 +437,7 @@ components_free(struct components *parts)
     metrics_destroy(service->metrics);
     origin_report_destroy(service->report);
     address_policy_destroy(parts->addresses);
-    tag_rules_free(&service->tag_rules);
-    tag_rules_free(&service->write_rules);
-    networks_free(&service->clients);
-    http_origins_free(&service->origins);
+    config_release(service_config(service));
     free(service->admins);
     free(service->request_db_path);
     privileges_free_user(&parts->user);

@@ -275,7 +275,7 @@ static bool
 is_for_clients(const struct service *service, const struct sockaddr_storage *address)
 {
     return address->ss_family == AF_UNSPEC ||
-           networks_have_address(&service->clients, (const struct sockaddr *)address);
+           networks_have_address(&service_config(service)->clients, (const struct sockaddr *)address);
 }
 
 static void

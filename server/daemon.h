@@ -5,7 +5,7 @@
 #ifndef SUNPROXY_SERVER_DAEMON_H
 #define SUNPROXY_SERVER_DAEMON_H
 
-#include "server/options.h"
+#include "server/config/options.h"
 
 /*
  * Checks the options that only the parts themselves can check, without opening a socket. Returns an

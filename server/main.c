@@ -10,7 +10,7 @@
 #include "policies/policy.h"
 #include "server/daemon.h"
 #include "server/logs/log.h"
-#include "server/options.h"
+#include "server/config/options.h"
 #include "server/service_metrics.h"
 
 static void

@@ -8,16 +8,13 @@
 
 #include <stdint.h>
 
-#include "base/networks.h"
 #include "fetch/fetch.h"
-#include "http/storing.h"
 #include "proxy/proxy.h"
-#include "proxy/tag_rules.h"
 #include "rpc/server.h"
 #include "server/logs/access_log.h"
-#include "server/http/http_origins.h"
+#include "server/config/config.h"
 #include "server/limits/memory.h"
-#include "server/options.h"
+#include "server/config/options.h"
 #include "server/logs/request_db.h"
 
 #define SERVICE_MAGIC 0x73756e70u /* "sunp" */
@@ -26,7 +23,7 @@ struct service {
     unsigned magic;
 
     /* read-only while workers run */
-    const struct options *options;
+    const struct options *options; /* of the start: those that a reload does not change */
     struct rpc_server *rpc;
     struct cache *cache;
     struct fetcher *fetcher;
@@ -38,8 +35,6 @@ struct service {
     bool logs;                     /* there is one of them: service_log() is called */
     struct http_service *http;     /* not owned; NULL: none */
     struct cursors *cursors;       /* owned; what clients of version 2 read on (rpc/cursor.h) */
-    struct networks clients;       /* owned; that may use the proxy over TCP (--client-net) */
-    struct http_origins origins;   /* owned; the rows of --origin: none, unless a reverse proxy */
     uid_t *admins;                 /* besides root and our own; owned */
     size_t admin_count;
     unsigned workers;
@@ -47,37 +42,26 @@ struct service {
 
     struct memory_account memory; /* everything that is not in the cache; any thread */
     struct memory_reclaimed reclaimed;
-    struct http_storing_rules storing;
-    struct tag_rules tag_rules; /* owned */
-    struct tag_rules write_rules;
+    _Atomic(struct config *) config; /* in force: a reference */
     struct proxy proxy; /* over cache, fetcher, metrics and memory; any thread */
     bool has_proxy;     /* it has been initialised */
 };
 
 /*
- * Adds the networks of the option of that name to a list. False with a line in `why` for each value
- * that is none.
+ * The configuration in force: for a worker until its callback returns, for longer with a reference
+ * of one's own. Fronts take it when a request begins.
  */
-bool service_add_networks(struct networks *networks, const struct option_list *list,
-                          const char *name, struct buf *why);
-
-/* The value of such an option that is the loopback. */
-extern const struct option_list service_loopback;
-
-/* Reads --client-net; without it, the networks are those of the loopback. Likewise. */
-bool service_read_clients(struct service *service, struct buf *why);
+static inline struct config *
+service_config(const struct service *service)
+{
+    return atomic_load_explicit(&service->config, memory_order_acquire);
+}
 
 /*
  * May this client use the forward proxy, and RPC? Over AF_UNIX the permissions of the socket
  * decide.
  */
 bool service_is_client(const struct service *service, const struct net_peer *peer);
-
-/*
- * Checks the fields and reads the rules for tags of the options (service_proxy.c). False with a
- * sentence in `why`; what was read is to be freed.
- */
-bool service_read_tag_rules(struct service *service, struct buf *why);
 
 /*
  * Makes metrics and proxy (service_proxy.c). False without memory; what was made is to be freed.

@@ -9,7 +9,7 @@
 #define SUNPROXY_SERVER_CONFINE_CONFINEMENT_H
 
 #include "server/listen/listen.h"
-#include "server/options.h"
+#include "server/config/options.h"
 #include "server/confine/privileges.h"
 
 /* Finds the user of --user, if there is one, for privileges_free_user(). EX_OK or EX_CONFIG. */

@@ -57,6 +57,7 @@ begin_exchange(struct http_exchange *x, struct span url, struct span head_bytes)
         return true;
     if (http_exchange_start(x, url))
         return true;
+    x->kept_config = shared_retain(&x->config->rules.shared);
     http_stream_set_waiting(&x->stream, true);
     if (!http_exchange_keep_head(x, head_bytes)) {
         http_exchange_break(x, 503, "the proxy has no memory for the request; try again");
@@ -78,6 +79,7 @@ begin_tunnel(struct http_exchange *x, struct span url, struct span head_bytes)
             return true;
         http_fields_make(x, url);
     }
+    x->kept_config = shared_retain(&x->config->rules.shared);
     http_stream_set_waiting(&x->stream, true);
     if (!http_exchange_keep(x, head_bytes)) {
         http_exchange_finish(x);
@@ -92,19 +94,19 @@ begin_tunnel(struct http_exchange *x, struct span url, struct span head_bytes)
  * proxy is the server.
  */
 static bool
-is_for_proxy(const struct http_service *http, const struct http_request *request)
+is_for_proxy(const struct config *config, const struct http_request *request)
 {
     if (request->method_id != HTTP_OPTIONS)
         return false;
     return request->form == HTTP_ASTERISK_FORM || http_max_forwards(request->fields) == 0 ||
-           (http_request_is_for_server(request) && http->service->origins.count);
+           (http_request_is_for_server(request) && config->origins.count);
 }
 
 /* Does a row of --origin have to match? A reverse proxy is the server of no other hosts. */
 static bool
-is_routed(const struct http_service *http, const struct http_request *request)
+is_routed(const struct config *config, const struct http_request *request)
 {
-    return http->service->origins.count && request->form != HTTP_ASTERISK_FORM;
+    return config->origins.count && request->form != HTTP_ASTERISK_FORM;
 }
 
 static void
@@ -138,10 +140,12 @@ begin_request(struct http_connection *c, struct http_worker *worker,
     struct http_route route;
     const char *reason;
     unsigned status;
-    bool for_proxy = is_for_proxy(worker->http, request);
+    struct config *config = service_config(worker->http->service);
+    bool for_proxy = is_for_proxy(config, request);
 
     if (!x)
         return false;
+    x->config = config;
     x->request = *request;
     x->persistent = request->persistent && !http_stream_is_draining(&x->stream);
     x->logged = worker->http->service->logs;
@@ -156,7 +160,7 @@ begin_request(struct http_connection *c, struct http_worker *worker,
         x->persistent = false;
     if (!status)
         status = http_forwarded_take(x, &reason);
-    if (!status && for_proxy && !is_routed(worker->http, request)) {
+    if (!status && for_proxy && !is_routed(config, request)) {
         send_no_content(x);
         return true;
     }

@@ -77,6 +77,7 @@ http_exchange_discard(struct http_exchange *x)
         http_log_add(x);
     exchange_end(&x->exchange);
     client_release(&x->client);
+    shared_release(&x->kept_config);
     free(x->stated);
     x->stated = NULL;
     drop(x, &x->kept_head);

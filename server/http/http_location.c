@@ -7,7 +7,7 @@ bool
 http_location_is_rewritten(const struct http_exchange *x)
 {
     return x->origin &&
-           http_service_of(x)->service->options->rewrite_location == REWRITE_LOCATION_ON;
+           x->config->options->rewrite_location == REWRITE_LOCATION_ON;
 }
 
 size_t

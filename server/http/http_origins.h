@@ -15,7 +15,7 @@
 #include "base/buf.h"
 #include "base/span.h"
 #include "fetch/origin_route.h"
-#include "server/options.h"
+#include "server/config/options.h"
 
 struct http_origin {
     struct span host;          /* empty: any */

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "server/options.h"
+#include "server/config/options.h"
 
 struct http_ports {
     uint8_t bits[65536 / 8];

@@ -16,6 +16,7 @@
 
 struct purge {
     struct proxy *proxy;
+    const char *const *tag_fields; /* of struct proxy_rules */
     bool soft;
     bool prefix;
     unsigned tags;
@@ -25,11 +26,10 @@ struct purge {
 bool
 http_purge_is_allowed(const struct http_exchange *x)
 {
-    const struct http_service *http = http_service_of(x);
     const struct net_peer *peer = http_peer(x);
 
-    return service_is_admin(http->service, peer) ||
-           networks_have_address(&http->purgers, (const struct sockaddr *)&peer->address);
+    return service_is_admin(http_service_of(x)->service, peer) ||
+           networks_have_address(&x->config->purgers, (const struct sockaddr *)&peer->address);
 }
 
 static void
@@ -75,7 +75,7 @@ next_tag(struct span *value, struct span *tag)
 static bool
 next_tag_field(const struct purge *purge, struct span *rest, struct span *value)
 {
-    const char *const *names = purge->proxy->config.tag_fields;
+    const char *const *names = purge->tag_fields;
     struct span line, name;
 
     while (http_next_line(rest, &line))
@@ -132,7 +132,10 @@ respond(struct http_exchange *x, const struct purge *purge)
 void
 http_purge(struct http_exchange *x, const struct http_route *route)
 {
-    struct purge p = {.proxy = &http_service_of(x)->service->proxy};
+    struct purge p = {
+        .proxy = &http_service_of(x)->service->proxy,
+        .tag_fields = x->config->rules.tag_fields,
+    };
     struct span rest = x->request.fields, line, name, value;
     const char *reason;
     bool known = true;

@@ -62,7 +62,7 @@ find_reverse(struct http_exchange *x, struct http_route *route, const char **rea
     path = http_origins_clean_path(path, worker->path);
     if (http_origins_path_leads_up(path))
         return refuse(400, "the path has a segment \"..\" in disguise", reason);
-    route->origin = http_origins_find(&worker->http->service->origins, request->host, path);
+    route->origin = http_origins_find(&x->config->origins, request->host, path);
     if (!route->origin)
         return refuse(421, "this server does not serve that host and path", reason);
     route->url = write_url(x, route->origin, path);
@@ -110,11 +110,11 @@ find_tunnel(struct http_exchange *x, struct http_route *route, const char **reas
     const struct http_request *request = &x->request;
     struct http_worker *worker = x->stream.worker;
 
-    if (worker->http->service->origins.count)
+    if (x->config->origins.count)
         return refuse(405, "this is a reverse proxy: it makes no tunnels", reason);
     if (!may_forward(x))
         return refuse(403, "this client may not use the proxy", reason);
-    if (!http_ports_have(&worker->http->connect_ports, request->port))
+    if (!http_ports_have(&x->config->connect_ports, request->port))
         return refuse(403, "tunnels to that port are not allowed (--connect-port)", reason);
     route->url = span_of(worker->url, http_write_url(worker->url, sizeof(worker->url), false,
                                                      request->host, request->port, span_str("/")));
@@ -126,8 +126,8 @@ find_url(struct http_exchange *x, struct http_route *route, const char **reason)
 {
     if (x->request.method_id == HTTP_CONNECT)
         return find_tunnel(x, route, reason);
-    return http_service_of(x)->service->origins.count ? find_reverse(x, route, reason)
-                                                      : find_forward(x, route, reason);
+    return x->config->origins.count ? find_reverse(x, route, reason)
+                                    : find_forward(x, route, reason);
 }
 
 unsigned

@@ -183,6 +183,7 @@ set_exchange(struct http_exchange *x, struct span url, int64_t as_of_us)
         .kind = http_request_has_body(request) ? REQUEST_BODY_SUPPLIED : REQUEST_BODY_NONE,
         .length = request->chunked ? -1 : request->content_length,
     };
+    x->asked.rules = &x->config->rules.shared;
     x->asked.route = x->origin ? &x->origin->route : NULL;
     x->asked.waiting_bytes = sizeof(*x) + request->head_len;
     x->asked.arrived_us = x->arrived_us;

@@ -43,14 +43,10 @@ static bool
 read_options(struct http_service *http, const struct options *options, struct buf *why)
 {
     const struct option_list *balancers = &options->proxy_protocol_net;
-    bool ok = service_add_networks(&http->purgers, &options->purge_net, "purge-net", why);
+    bool ok = config_add_networks(&http->balancers, balancers->count ? balancers : &config_loopback,
+                                  "proxy-protocol-net", why);
 
-    ok = service_add_networks(&http->balancers, balancers->count ? balancers : &service_loopback,
-                              "proxy-protocol-net", why) &&
-         ok;
-    ok = read_trust(http, options, why) && ok;
-    buf_end_line(why);
-    return http_ports_read(&http->connect_ports, &options->connect_port, why) && ok;
+    return read_trust(http, options, why) && ok;
 }
 
 static bool
@@ -124,7 +120,6 @@ http_service_free(struct http_service *http)
         buf_free(&http->workers[i].fields);
     }
     free(http->workers);
-    networks_free(&http->purgers);
     networks_free(&http->balancers);
     networks_free(&http->trusted);
     *http = (struct http_service){0};

@@ -1,7 +1,6 @@
 /*
- * The HTTP front as a part of the daemon: what --origin, --purge-net, --trust-forwarded,
- * --connect-port and --max-tunnels say, and the protocol of its listeners, which share the workers
- * of the RPC server.
+ * The HTTP front as a part of the daemon: what --trust-forwarded, --proxy-protocol-net and
+ * --max-tunnels say, and the protocol of its listeners, which share the workers of the RPC server.
  *
  * One per process. It is made before the workers start, and freed after they have ended.
  */
@@ -15,7 +14,6 @@
 #include "http/forwarded.h"
 #include "http/request_head.h"
 #include "net/server.h"
-#include "server/http/http_ports.h"
 #include "server/service.h"
 
 struct http_worker;
@@ -27,13 +25,11 @@ struct http_service {
     struct service *service; /* not owned */
 
     /* read-only while workers run */
-    struct networks purgers;
     struct networks balancers;           /* that may send headers of the PROXY protocol */
     struct networks trusted;             /* that may state a request's client, */
     bool trusts_local;                   /* and so may peers over AF_UNIX, */
     enum http_way_field forwarded_field; /* in this field */
     struct http_head_limits limits;
-    struct http_ports connect_ports;
     char pseudonym[32];    /* in Via (RFC 9110, section 7.6.3): another one for each daemon */
     char via[2][40];       /* the members of Via for messages that came in HTTP/1.0 and HTTP/1.1 */
     char hit_text[128];    /* bytes of hit_lines */

@@ -17,7 +17,7 @@
 #include "base/buf.h"
 #include "server/listen/listen_address.h"
 #include "server/listen/local_socket.h"
-#include "server/options.h"
+#include "server/config/options.h"
 
 #define LISTEN_MOST_TCP 16
 #define LISTEN_MOST_HTTP 16 /* values of an option */

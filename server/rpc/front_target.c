@@ -27,7 +27,7 @@ front_target_fields(struct exchange *exchange)
 {
     static _Thread_local char text[FRONT_FIELDS];
     struct front_exchange *front = front_of(exchange);
-    const char *user_agent = service_of(front_request(front))->options->user_agent;
+    const char *user_agent = service_config(service_of(front_request(front)))->options->user_agent;
     const struct span agent = user_agent ? span_str(user_agent) : span_of(NULL, 0);
     const struct span own = front->own_fields;
     char *end = text;
@@ -121,7 +121,8 @@ enum failure
 front_target_set(struct front_exchange *front, const char **why)
 {
     struct proxy *proxy = front->exchange.proxy;
-    const struct http_origins *origins = &service_of(front_request(front))->origins;
+    struct config *config = service_config(service_of(front_request(front)));
+    const struct http_origins *origins = &config->origins;
     struct request *request = &front->request;
     const struct front_way *way = front->way;
     enum failure failure = 0;
@@ -136,6 +137,7 @@ front_target_set(struct front_exchange *front, const char **why)
     request->fields = span_of(NULL, 0);
     request->target = span_of(NULL, 0);
     request->route = NULL;
+    request->rules = &config->rules.shared;
     if (origins->count)
         failure = find_row(origins, request, request->url, why);
     if (way && !failure && request->route && !stays_in_row(front))

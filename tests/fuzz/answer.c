@@ -20,6 +20,7 @@
 
 #include "http/field.h"
 #include "proxy/exchange.h"
+#include "proxy/rules.h"
 #include "tests/fuzz/fuzz.h"
 
 enum flag {
@@ -372,6 +373,7 @@ start_origin(char *rule, size_t size)
 static void
 start(void)
 {
+    static const struct proxy_rules proxy_rules = {.max_waiters = 10};
     static struct origin_ops counted;
     struct cache_config cache_config = {
         .capacity_pages = 100, .capacity_bytes = 64 << 20, .shards = 1};
@@ -403,7 +405,7 @@ start(void)
                                       .clock = proxy_clock_system,
                                       .follows_http = true,
                                       .max_body = 1 << 20,
-                                      .max_waiters = 10,
+                                      .rules = &proxy_rules,
                                       .workers = 1,
                                       .fetched = on_fetched,
                                   }));

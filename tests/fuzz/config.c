@@ -2,7 +2,7 @@
  * A configuration file of the daemon: it is read or refused with a sentence, and what
  * --check-config prints of one that was read says the same when it is read again.
  */
-#include "server/options.h"
+#include "server/config/options.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Reads the file and returns what --check-config prints, to be freed; NULL if it is refused. */

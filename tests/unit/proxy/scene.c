@@ -525,6 +525,15 @@ scene_begin(const struct scene_options *options)
 
     scene = (struct scene){.now_us = 1000 * SECOND};
     http_storing_rules_init(&scene.rules);
+    scene.proxy_rules = (struct proxy_rules){
+        .storing = &scene.rules,
+        .tag_rules = &scene.tag_rules,
+        .write_rules = &scene.write_rules,
+        .max_age_us = options->max_age_us,
+        .max_page = options->max_page,
+        .range_fill = options->range_fill ? options->range_fill : 64 * MIB,
+        .max_waiters = options->max_waiters ? options->max_waiters : 1000,
+    };
     pthread_mutex_init(&scene.lock, NULL);
     memset(pool, 0, sizeof(pool));
     TAILQ_INIT(&scene.fetches);
@@ -543,15 +552,9 @@ scene_begin(const struct scene_options *options)
                           .metrics = scene.metrics,
                           .origin = {.ops = &origin, .context = (struct fetcher *)(void *)&scene},
                           .clock = {.monotonic_us = monotonic_us, .wall_us = wall_us},
-                          .storing = &scene.rules,
-                          .tag_rules = &scene.tag_rules,
-                          .write_rules = &scene.write_rules,
+                          .rules = &scene.proxy_rules,
                           .follows_http = !options->freshness_off,
-                          .max_age_us = options->max_age_us,
                           .max_body = max_body,
-                          .max_page = options->max_page,
-                          .range_fill = options->range_fill ? options->range_fill : 64 * MIB,
-                          .max_waiters = options->max_waiters ? options->max_waiters : 1000,
                           .workers = workers,
                           .fetched = fetched,
                       }));

@@ -10,6 +10,7 @@
 #include "fetch/origin_route.h"
 #include "http/storing.h"
 #include "proxy/exchange.h"
+#include "proxy/rules.h"
 #include "proxy/tag_rules.h"
 #include "tests/unit/unit.h"
 
@@ -53,6 +54,7 @@ struct scene {
     char fetched_sentence[FAILURE_SENTENCE];
     unsigned visits; /* under way */
     struct http_storing_rules rules;
+    struct proxy_rules proxy_rules;
     struct tag_rules tag_rules, write_rules; /* of the proxy; scene_end() frees them */
 };
 

@@ -179,7 +179,7 @@ START_TEST(an_unsafe_request_can_invalidate_before_it_is_forwarded)
     struct visit v;
 
     scene_begin(&defaults);
-    scene.proxy.config.invalidates_early = true;
+    scene.proxy_rules.invalidates_early = true;
     store_all();
     ck_assert(!begin(&v, "PUT", ""));
     ck_assert(!has(URL, ""));
@@ -349,7 +349,7 @@ START_TEST(a_response_to_post_that_another_write_was_answered_before_is_not_stor
             scene_begin(&defaults);
             scene_add_rule(&scene.tag_rules, "/page -> users");
             scene_add_rule(&scene.tag_rules, "/users -> users");
-            scene.proxy.config.invalidates_early = early;
+            scene.proxy_rules.invalidates_early = early;
             ck_assert(!begin(&first, "POST", ""));
             fetch = scene_fetch(URL);
             TAILQ_REMOVE(&scene.fetches, fetch, link);

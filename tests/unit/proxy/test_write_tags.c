@@ -12,7 +12,7 @@ START_TEST(a_write_invalidates_the_tags_of_the_object_of_its_url)
         struct visit v;
 
         scene_begin(&(struct scene_options){0});
-        scene.proxy.config.invalidates_early = early;
+        scene.proxy_rules.invalidates_early = early;
         store_http(HOST "/a", FRESH "Surrogate-Key: x y\r\n");
         store_http(HOST "/b", FRESH "Surrogate-Key: y z\r\n");
         store_http(HOST "/c", FRESH "Surrogate-Key: z\r\n");
@@ -92,7 +92,7 @@ START_TEST(without_memory_for_the_tags_of_what_is_removed_a_write_is_refused)
         bool early;
 
         scene_begin(&(struct scene_options){.memory = 8 * 65536});
-        scene.proxy.config.invalidates_early = true;
+        scene.proxy_rules.invalidates_early = true;
         for (unsigned i = 0; i < 3; i++) {
             strcpy(lines, FRESH "Vary: X-A\r\nSurrogate-Key: ");
             memset(lines + strlen(lines), 'x' + (int)i, 6000);
@@ -138,7 +138,7 @@ START_TEST(a_response_to_a_write_needs_no_memory_of_requests)
         store_http(HOST "/b", FRESH "Surrogate-Key: x\r\n");
         store_http(HOST "/c", FRESH "Surrogate-Key: y\r\n");
         store_http(HOST "/d", FRESH "Surrogate-Key: z\r\n");
-        invalidation_init(&write, &scene.proxy, NULL, span_str(HOST "/a"), false);
+        invalidation_init(&write, &scene.proxy, &(struct request){0}, span_str(HOST "/a"));
         ck_assert(invalidation_before(&write));
         while (memory_charge(&scene.account, MEMORY_REQUESTS, 16))
             taken += 16;
@@ -162,7 +162,7 @@ START_TEST(a_write_invalidates_all_tags_of_all_variants)
         struct visit v;
 
         scene_begin(&(struct scene_options){0});
-        scene.proxy.config.invalidates_early = early;
+        scene.proxy_rules.invalidates_early = early;
         for (unsigned i = 0; i < VARIANTS; i++) {
             strcpy(lines, FRESH "Vary: X-A\r\nSurrogate-Key:");
             for (unsigned t = 0; t < TAGS; t++)
@@ -208,7 +208,8 @@ START_TEST(a_write_to_a_long_path_invalidates_no_more_than_others)
         strcpy(url, HOST "/");
         memset(url + strlen(url), ',', i ? 60000 : 3000);
         url[strlen(HOST "/") + (i ? 60000 : 3000)] = '\0';
-        invalidation_init(&write, &scene.proxy, NULL, span_str(url), true);
+        invalidation_init(&write, &scene.proxy, &(struct request){.flags = REQUEST_OWNED},
+                          span_str(url));
         ck_assert(invalidation_before(&write));
         ck_assert(!has_http(HOST "/x") && has_http("http://host.test"));
         invalidation_after(&write, 0, 404, span_str(""));

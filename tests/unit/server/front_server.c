@@ -46,9 +46,6 @@ start_http(void)
     struct buf why;
 
     buf_init(&why, 1024);
-    ck_assert_msg(service_read_clients(&front_service, &why), "%s", buf_str(&why));
-    ck_assert_msg(http_origins_init(&front_service.origins, &front_options.origin, &why), "%s",
-                  buf_str(&why));
     ck_assert_msg(
         http_service_init(&http, &front_service, (uint32_t)front_options.max_tunnels, &why), "%s",
         buf_str(&why));
@@ -84,6 +81,7 @@ front_server_start(const struct scene_options *options, enum show_victims show_v
         .logs = front_request_db != NULL,
         .has_proxy = true,
         .report = origin_report_create(),
+        .config = front_make_config(&front_options),
     };
     ck_assert_ptr_nonnull(front_service.report);
     memory_account_init(&front_service.memory, UINT64_MAX / 4, NULL);
@@ -119,8 +117,7 @@ front_server_free(void)
     rpc_server_destroy(front_service.rpc);
     http_service_free(&http);
     origin_report_destroy(front_service.report);
-    networks_free(&front_service.clients);
-    http_origins_free(&front_service.origins);
+    config_release(service_config(&front_service));
     ck_assert_uint_eq(client_share_total(&cursors.places), 0);
     unlink(path);
     unlink(http_path);

@@ -11,6 +11,7 @@
 #include "proxy.h"
 #include "server/service.h"
 #include "tests/unit/proxy/scene.h"
+#include "tests/unit/server/front_config.h"
 
 #define MAX_AGE "Cache-Control: max-age=3600\r\n"
 

@@ -30,7 +30,8 @@ END_TEST
 START_TEST(victims_are_shown_as_configured)
 {
     struct options options = {0};
-    struct service service = {.options = &options};
+    struct config config = {.options = &options};
+    struct service service = {.config = &config};
     const struct net_peer admin = {.has_uid = true, .uid = 0}, other = {.has_uid = false};
 
     options.show_victims = VICTIMS_NONE;

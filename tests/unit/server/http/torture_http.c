@@ -10,6 +10,7 @@
 #include "server/logs/origin_report.h"
 #include "tests/unit/net/stream.h"
 #include "tests/unit/proxy/scene.h"
+#include "tests/unit/server/front_config.h"
 #include "tests/unit/torture.h"
 
 #define URL "http://origin.test/"
@@ -127,13 +128,12 @@ set_up_service(const struct conversation *conversation)
         .metrics = scene.metrics,
         .workers = 1,
         .report = origin_report_create(),
+        .config = front_make_config(&options),
     };
     ck_assert_ptr_nonnull(service.report);
     memory_account_init(&service.memory, UINT64_MAX / 4, NULL);
     ck_assert(proxy_init(&service.proxy, &scene.proxy.config));
     buf_init(&why, 256);
-    ck_assert(service_read_clients(&service, &why));
-    ck_assert(http_origins_init(&service.origins, &options.origin, &why));
     ck_assert(http_service_init(&http, &service, 10, &why));
     net = net_server_create(&limits, 1);
     ck_assert_ptr_nonnull(net);
@@ -144,8 +144,7 @@ tear_down_service(void)
 {
     net_server_destroy(net);
     http_service_free(&http);
-    networks_free(&service.clients);
-    http_origins_free(&service.origins);
+    config_release(service_config(&service));
     origin_report_destroy(service.report);
     for (unsigned kind = 0; kind < MEMORY_KINDS; kind++)
         ck_assert_uint_eq(memory_used(&service.memory, (enum memory_kind)kind), 0);

@@ -12,6 +12,7 @@
 #include "tests/unit/proxy/scene.h"
 #include "tests/unit/rpc/messages.h"
 #include "tests/unit/server/rpc/coded.h"
+#include "tests/unit/server/front_config.h"
 #include "tests/unit/torture.h"
 
 void proxy_fetchprog_2(struct svc_req *request, SVCXPRT *transport);
@@ -42,6 +43,7 @@ set_up_service(void)
     service = (struct service){
         .magic = SERVICE_MAGIC,
         .options = &options,
+        .config = front_make_config(&options),
         .cache = scene.cache,
         .metrics = scene.metrics,
         .workers = 1,
@@ -65,6 +67,7 @@ tear_down_service(void)
         ck_assert_uint_eq(memory_used(&service.memory, (enum memory_kind)kind), 0);
     ck_assert_uint_eq(client_share_total(&cursors.places), 0);
     proxy_destroy(&service.proxy);
+    config_release(service_config(&service));
     scene_end();
 }
 

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "server/options.h"
+#include "server/config/options.h"
 
 enum option_type {
     OPTION_FLAG,       /* bool; in a file yes or no */

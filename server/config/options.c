@@ -1,9 +1,9 @@
-#include "server/options.h"
+#include "server/config/options.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/options_table.h"
+#include "server/config/options_table.h"
 
 #define AT(field) offsetof(struct options, field)
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/wrap.h"
-#include "server/options_table.h"
+#include "server/config/options_table.h"
 #include "server/limits/rate.h"
 
 void

@@ -9,7 +9,7 @@
 #include "base/nearest.h"
 #include "base/units.h"
 #include "proxy/control.h"
-#include "server/options_table.h"
+#include "server/config/options_table.h"
 #include "server/limits/rate.h"
 
 #define LONGEST_US (365 * 86400 * (int64_t)1000000) /* short enough to be added to a clock */

@@ -9,7 +9,7 @@
 
 #include "base/nearest.h"
 #include "base/option_scan.h"
-#include "server/options_table.h"
+#include "server/config/options_table.h"
 
 static char *
 trim(char *text)

@@ -1,7 +1,7 @@
 #define UNIT_STARTS_NO_THREAD
 
 #include "fetch/fetch.h"
-#include "server/options.h"
+#include "server/config/options.h"
 
 #include <stdlib.h>
 #include <sysexits.h>

@@ -1,0 +1,182 @@
+#include "server/config/config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "http/field.h"
+#include "server/logs/log.h"
+
+static char loopback4[] = "127.0.0.0/8", loopback6[] = "::1";
+static char *loopback[] = {loopback4, loopback6, NULL};
+const struct option_list config_loopback = {.items = loopback, .count = 2};
+
+bool
+config_add_networks(struct networks *networks, const struct option_list *list, const char *name,
+                    struct buf *why)
+{
+    char sentence[256];
+    bool added = true;
+
+    for (size_t i = 0; i < list->count; i++) {
+        if (networks_add(networks, list->items[i], sentence, sizeof(sentence)))
+            continue;
+        buf_end_line(why);
+        buf_printf(why, "%s%s: %s", option_place(list, i), name, sentence);
+        added = false;
+    }
+    return added;
+}
+
+/* ---- tags ------------------------------------------------------------------------------------ */
+
+/* A response has no field of another name: its tags would be missed silently. */
+static bool
+check_fields(const struct option_list *list, struct buf *why)
+{
+    bool ok = true;
+
+    for (size_t i = 0; i < list->count; i++) {
+        if (http_is_token(span_str(list->items[i])))
+            continue;
+        buf_end_line(why);
+        buf_printf(why, "%stag-field: \"%s\" is not the name of a field", option_place(list, i),
+                   list->items[i]);
+        ok = false;
+    }
+    return ok;
+}
+
+static bool
+read_rules(struct tag_rules *rules, const struct option_list *list, const char *option,
+           struct buf *why)
+{
+    bool ok = true;
+
+    for (size_t i = 0; i < list->count; i++) {
+        size_t before;
+
+        buf_end_line(why);
+        before = why->len;
+        buf_printf(why, "%s%s: ", option_place(list, i), option);
+        if (tag_rules_add(rules, list->items[i], why))
+            buf_truncate(why, before);
+        else
+            ok = false;
+    }
+    return ok;
+}
+
+/* ---- responses ------------------------------------------------------------------------------- */
+
+/* A lifetime that follows from Last-Modified alone is a guess: RFC 9111 section 4.2.2. */
+#define HEURISTIC_MAX_US ((int64_t)86400 * 1000000)
+
+static void
+set_storing(struct http_storing_rules *rules, const struct options *options)
+{
+    http_storing_rules_init(rules);
+    rules->heuristic_percent = (unsigned)options->heuristic_lifetime;
+    rules->heuristic_max_us = HEURISTIC_MAX_US;
+    rules->redirect_max_us = options->redirect_lifetime;
+    rules->negative_max_us = options->error_lifetime;
+    rules->set_cookie = options->store_cookies;
+    rules->client_errors = options->store_client_errors;
+}
+
+static void
+set_rules(struct config *config)
+{
+    const struct options *options = config->options;
+    struct proxy_rules *rules = &config->rules;
+
+    rules->max_age_us = options->max_age;
+    rules->storing = &config->storing;
+    rules->tag_fields = (const char *const *)options->tag_field.items;
+    rules->tag_rules = &config->tag_rules;
+    rules->write_rules = &config->write_rules;
+    rules->invalidates_early = options->invalidate_early;
+    rules->max_page = options->max_page;
+    rules->range_fill = options->range_fill_size;
+    rules->max_waiters = (unsigned)options->max_waiters;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* At most a line for each time that a member is left. */
+static void
+log_member(const struct origin_change *member)
+{
+    if (member->left_us)
+        log_warning("%.*s fails and is left for %lld s: %s", (int)member->url.len, member->url.ptr,
+                    (long long)(member->left_us / 1000000), member->reason);
+    else
+        log_info("%.*s responds and is used again", (int)member->url.len, member->url.ptr);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static void
+destroy(struct shared *shared)
+{
+    struct config *config = (struct config *)shared;
+
+    tag_rules_free(&config->tag_rules);
+    tag_rules_free(&config->write_rules);
+    networks_free(&config->clients);
+    networks_free(&config->purgers);
+    http_origins_free(&config->origins);
+    if (config->owned)
+        options_free(config->owned);
+    free(config->owned);
+    free(config);
+}
+
+/* All values are read, whatever the others are, so that `why` has every error. */
+static bool
+read_options(struct config *config, struct buf *why)
+{
+    const struct options *options = config->options;
+    const struct option_list *clients = &options->client_net;
+    bool ok = config_add_networks(&config->clients, clients->count ? clients : &config_loopback,
+                                  "client-net", why);
+
+    ok = config_add_networks(&config->purgers, &options->purge_net, "purge-net", why) && ok;
+    buf_end_line(why);
+    ok = http_origins_init(&config->origins, &options->origin, why) && ok;
+    buf_end_line(why);
+    ok = check_fields(&options->tag_field, why) && ok;
+    ok = read_rules(&config->tag_rules, &options->tag_rule, "tag-rule", why) && ok;
+    ok = read_rules(&config->write_rules, &options->write_rule, "write-rule", why) && ok;
+    buf_end_line(why);
+    return http_ports_read(&config->connect_ports, &options->connect_port, why) && ok;
+}
+
+void
+config_release(struct config *config)
+{
+    struct shared *shared = config ? &config->rules.shared : NULL;
+
+    shared_release(&shared);
+}
+
+struct config *
+config_create(const struct options *options, struct buf *why)
+{
+    struct config *config = calloc(1, sizeof(*config));
+
+    if (!config) {
+        buf_append_str(why, strerror(ENOMEM));
+        return NULL;
+    }
+    shared_init(&config->rules.shared, destroy);
+    config->options = options;
+    if (!read_options(config, why)) {
+        config_release(config);
+        return NULL;
+    }
+    set_storing(&config->storing, options);
+    set_rules(config);
+    for (size_t i = 0; i < config->origins.count; i++)
+        config->origins.rows[i].route.changed = log_member;
+    return config;
+}

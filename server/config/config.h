@@ -1,0 +1,50 @@
+/*
+ * A configuration: options, and what is made of those that a reload may change. A reload replaces
+ * the service's (service_config()). A request keeps the one with which it began.
+ *
+ * Constant, and counted by references (base/shared.h); safe on any thread.
+ */
+#ifndef SUNPROXY_SERVER_CONFIG_H
+#define SUNPROXY_SERVER_CONFIG_H
+
+#include "base/networks.h"
+#include "http/storing.h"
+#include "proxy/rules.h"
+#include "proxy/tag_rules.h"
+#include "server/http/http_origins.h"
+#include "server/http/http_ports.h"
+#include "server/config/options.h"
+
+struct config {
+    struct proxy_rules rules;      /* first; its references are the configuration's */
+    const struct options *options; /* which must stay */
+    struct options *owned;         /* NULL, or the options: freed with the configuration */
+    struct http_storing_rules storing;
+    struct tag_rules tag_rules;
+    struct tag_rules write_rules;
+    struct networks clients;         /* that may use the proxy over TCP (--client-net) */
+    struct networks purgers;         /* that may use PURGE (--purge-net) */
+    struct http_ports connect_ports; /* of tunnels */
+    struct http_origins origins;     /* the rows of --origin: none, unless a reverse proxy */
+};
+
+/*
+ * One reference, the caller's, with `owned` not set. NULL with a line in `why` for each value that
+ * is refused, or that there is no memory.
+ */
+struct config *config_create(const struct options *options, struct buf *why);
+
+/* Drops a reference, which may be NULL. */
+void config_release(struct config *config);
+
+/*
+ * Adds the networks of the option of that name to a list. False with a line in `why` for each value
+ * that is none.
+ */
+bool config_add_networks(struct networks *networks, const struct option_list *list,
+                         const char *name, struct buf *why);
+
+/* The value of such an option that is the loopback. */
+extern const struct option_list config_loopback;
+
+#endif
