@@ -124,7 +124,7 @@ static int
 find_wait_ms(struct fetcher *fetcher)
 {
     const struct timer *timer = timers_first(&fetcher->loop.timers);
-    int most = fetcher->loop.connections.pools.open ? (int)(POOL_LOOK_US / 1000) : IDLE_WAIT_MS;
+    int most = fetcher->loop.connections.open ? (int)(POOL_LOOK_US / 1000) : IDLE_WAIT_MS;
     int64_t left;
 
     if (!TAILQ_EMPTY(&fetcher->loop.paused))
@@ -289,7 +289,7 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
     if (!fetcher->loop.queue || !fetcher->loop.multi ||
         !poller_init(&fetcher->loop.poller, fetcher->loop.multi))
         goto failed;
-    if (pools_set_bounds(&fetcher->loop.connections.pools, fetcher->loop.multi))
+    if (connections_set_bounds(&fetcher->loop.connections, fetcher->loop.multi))
         goto failed;
     fetcher->loop.resolver = resolver_create(&names);
     fetching_init(&fetcher->loop);

@@ -62,7 +62,7 @@ check_complete(struct transfer *t)
     if (answer_has_body(t->answer) &&
         !body_is_complete(&t->body, t->head.content_length, t->read_bytes))
         return;
-    if (!pool_keep_member(&t->place->connections->pools, &t->lease))
+    if (!connections_may_keep(t->place->connections, &t->lease))
         curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
     if (t->upload.stage != UPLOAD_COMPLETE)
         transfer_enter(t, TRANSFER_COMPLETE);
@@ -532,7 +532,7 @@ transfer_clear(struct transfer *t)
             curl_easy_cleanup(t->easy);
     }
     if (t->lease.pool)
-        pool_end_lease(&t->place->connections->pools, &t->lease);
+        connections_end_lease(t->place->connections, &t->lease);
     curl_slist_free_all(t->headers);
     curl_slist_free_all(t->pins);
     curl_slist_free_all(t->connect_to);

@@ -111,8 +111,7 @@ transfer_on_request(void *context, char *to, char *from, int to_port, int from_p
 
     if (!may_begin(t))
         return CURL_PREREQFUNC_ABORT;
-    if (!connections_may_serve(t->place->connections, t->easy, &t->lease, to, from, to_port,
-                               from_port)) {
+    if (!connections_may_serve(t->easy, &t->lease, to, from, to_port, from_port)) {
         t->stage = TRANSFER_UNCLEAN;
         return CURL_PREREQFUNC_ABORT; /* which closes the connection */
     }
@@ -263,8 +262,8 @@ wish_of(const struct transfer *t)
 static bool
 choose_pool(struct transfer *t, const struct route *route)
 {
-    return pool_choose(&t->place->connections->pools, &t->lease,
-                       route->proxied && !t->target->https ? "" : t->target->origin, t->wish);
+    return connections_lease(t->place->connections, &t->lease,
+                             route->proxied && !t->target->https ? "" : t->target->origin, t->wish);
 }
 
 /* What is the same for all transfers of a fetcher. */

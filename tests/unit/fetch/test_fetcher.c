@@ -1,7 +1,7 @@
 /* The fetcher against origins that play a script: plain answers. */
 #include <stdio.h>
 
-#include "fetch/pool.h"
+#include "fetch/connections.h"
 #include "tests/unit/fetch/fixture.h"
 
 #define MANY 150u /* more than a pool of connections has */
