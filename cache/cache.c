@@ -88,163 +88,83 @@ cache_epoch(struct cache *cache)
     return epochs_present(&cache->epochs);
 }
 
-/* A purge of this URL or tag begins, by itself or as part of a change. */
+/* A purge of this name begins, by itself or as part of a change. */
 static void
-leave_epoch(struct cache *cache, struct span name, struct cache_change *change)
+leave_epoch(struct cache *cache, enum cache_by by, struct span name, struct cache_change *change)
 {
     struct cache_change single = {0};
     uint64_t before;
 
     if (!change)
         change = &single;
+    if (by == CACHE_BY_PREFIX) {
+        epochs_leave_prefix(&cache->epochs, name);
+        return;
+    }
     before = epochs_leave(&cache->epochs, hash64_bytes(name), &change->epoch);
     if (before != change->epoch && before > change->latest)
         change->latest = before;
 }
 
-uint64_t
-cache_purge_tagged(struct cache *cache, struct span url, struct buf *tags,
-                   struct cache_change *change)
+/* Purges one place, and unlocks it. */
+static uint64_t
+purge_place(struct place *place, const struct purge *purge)
 {
-    uint32_t hash = djb_hash(url);
     struct removed removed = {0};
-    struct place *place;
-    uint64_t count;
+    uint64_t count = shard_purge(&place->shard, purge, &removed);
 
-    leave_epoch(cache, url, change);
-    place = cache_lock(cache, hash);
-    shard_purge(&place->shard, hash, url, tags, &removed);
     place_unlock(place);
-    count = removed.count;
-    if (tags)
-        shard_add_removed_tags(&removed, tags);
+    if (purge->tags)
+        shard_add_removed_tags(&removed, purge->tags);
     shard_free_removed(&removed);
     return count;
 }
 
-uint64_t
-cache_purge(struct cache *cache, struct span url)
-{
-    return cache_purge_tagged(cache, url, NULL, NULL);
-}
-
-uint64_t
-cache_purge_prefix(struct cache *cache, struct span prefix)
+static uint64_t
+purge_places(struct cache *cache, const struct purge *purge)
 {
     struct walk walk = {0};
     struct place *place;
     uint64_t count = 0;
 
-    epochs_leave_prefix(&cache->epochs, prefix);
-    while ((place = cache_walk(cache, &walk))) {
-        struct removed removed = {0};
-
-        shard_purge_prefix(&place->shard, prefix, &removed);
-        place_unlock(place);
-        count += removed.count;
-        shard_free_removed(&removed);
-    }
+    if (purge->by == CACHE_BY_URL)
+        return purge_place(cache_lock(cache, djb_hash(purge->name)), purge);
+    while ((place = cache_walk(cache, &walk)))
+        count += purge_place(place, purge);
     return count;
 }
 
 uint64_t
-cache_expire(struct cache *cache, struct span url, int64_t now_us)
+cache_purge_part(struct cache *cache, enum cache_by by, struct span name,
+                 const struct cache_scope *scope, struct buf *tags, struct cache_change *change)
 {
-    uint32_t hash = djb_hash(url);
-    struct removed removed = {0};
-    struct place *place;
-    uint64_t count;
-
-    leave_epoch(cache, url, NULL);
-    place = cache_lock(cache, hash);
-    count = shard_expire(&place->shard, hash, url, now_us, &removed);
-    place_unlock(place);
-    shard_free_removed(&removed);
-    return count;
+    leave_epoch(cache, by, name, change);
+    return purge_places(cache, &(struct purge){.by = by,
+                                               .action = PURGE_REMOVE,
+                                               .name = name,
+                                               .scope = scope,
+                                               .tags = tags});
 }
 
 uint64_t
-cache_expire_prefix(struct cache *cache, struct span prefix, int64_t now_us)
+cache_purge(struct cache *cache, enum cache_by by, struct span name)
 {
-    struct walk walk = {0};
-    struct place *place;
-    uint64_t count = 0;
-
-    epochs_leave_prefix(&cache->epochs, prefix);
-    while ((place = cache_walk(cache, &walk))) {
-        struct removed removed = {0};
-
-        count += shard_expire_prefix(&place->shard, prefix, now_us, &removed);
-        place_unlock(place);
-        shard_free_removed(&removed);
-    }
-    return count;
+    return cache_purge_part(cache, by, name, NULL, NULL, NULL);
 }
 
 uint64_t
-cache_purge_tag(struct cache *cache, struct span tag)
+cache_expire(struct cache *cache, enum cache_by by, struct span name, int64_t now_us)
 {
-    return cache_purge_tag_in(cache, NULL, tag, NULL);
+    leave_epoch(cache, by, name, NULL);
+    return purge_places(
+        cache, &(struct purge){
+                   .by = by, .action = PURGE_EXPIRE, .name = name, .now_us = now_us});
 }
 
 uint64_t
-cache_purge_tag_in(struct cache *cache, const struct cache_scope *scope, struct span tag,
-                   struct cache_change *change)
+cache_count(struct cache *cache, enum cache_by by, struct span name)
 {
-    struct walk walk = {0};
-    struct place *place;
-    uint64_t count = 0;
-
-    leave_epoch(cache, tag, change);
-    while ((place = cache_walk(cache, &walk))) {
-        struct removed removed = {0};
-
-        shard_purge_tag(&place->shard, scope, tag, &removed);
-        place_unlock(place);
-        count += removed.count;
-        shard_free_removed(&removed);
-    }
-    return count;
-}
-
-uint64_t
-cache_expire_tag(struct cache *cache, struct span tag, int64_t now_us)
-{
-    struct walk walk = {0};
-    struct place *place;
-    uint64_t count = 0;
-
-    leave_epoch(cache, tag, NULL);
-    while ((place = cache_walk(cache, &walk))) {
-        count += shard_expire_tag(&place->shard, tag, now_us);
-        place_unlock(place);
-    }
-    return count;
-}
-
-uint64_t
-cache_count(struct cache *cache, struct span url)
-{
-    uint32_t hash = djb_hash(url);
-    struct place *place = cache_lock(cache, hash);
-    uint64_t count = shard_count(&place->shard, hash, url);
-
-    place_unlock(place);
-    return count;
-}
-
-uint64_t
-cache_count_prefix(struct cache *cache, struct span prefix)
-{
-    struct walk walk = {0};
-    struct place *place;
-    uint64_t count = 0;
-
-    while ((place = cache_walk(cache, &walk))) {
-        count += shard_count_prefix(&place->shard, prefix);
-        place_unlock(place);
-    }
-    return count;
+    return purge_places(cache, &(struct purge){.by = by, .action = PURGE_COUNT, .name = name});
 }
 
 uint64_t

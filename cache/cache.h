@@ -213,40 +213,31 @@ void cache_victims_free(struct cache_victims *victims);
  */
 uint64_t cache_reclaim(struct cache *cache, uint64_t bytes, uint64_t *pages);
 
+/* What a purge names, in every variant. */
+enum cache_by {
+    CACHE_BY_URL,
+    CACHE_BY_PREFIX, /* all URLs that begin so; an empty one: all */
+    CACHE_BY_TAG,    /* all objects that have this word among their tags (fill.h, object_head) */
+};
+
 /*
- * Purging removes objects of a URL, of all URLs with a prefix, or all, in every variant. Returns
- * the number of ready ones, which are not counted as evictions. Busy objects are completed for
- * their waiters and not stored, and no later request joins them; marks (table.h) are dropped.
+ * Purging removes objects. Returns the number of ready ones, which are not counted as evictions.
+ * Busy objects are completed for their waiters and not stored, and no later request joins them;
+ * marks (table.h) are dropped, but not by a tag, since they have none.
+ *
+ * A tag also concerns busy objects whose fill began before the purge and whose tags come with the
+ * head afterwards: they are not stored, and waiters other than the leader get RETRY. That takes
+ * time in proportion to the objects that have the tag. A busy object may also not be stored by a
+ * collision of hashes (epochs.h).
  */
-uint64_t cache_purge(struct cache *cache, struct span url);
+uint64_t cache_purge(struct cache *cache, enum cache_by by, struct span name);
+uint64_t cache_purge_all(struct cache *cache);
 
 /* Several purges by one writer. Begins zeroed. */
 struct cache_change {
     uint64_t epoch;  /* of all of them */
     uint64_t latest; /* of the others that have purged one of the names before; 0: none */
 };
-
-/*
- * cache_purge() that also appends the tags of what it removes, and of the busy objects that it
- * concerns, to `tags`: words with one space between two, some perhaps more than once. The buffer
- * says if that failed. `change`, unless NULL, is what the purge is part of.
- */
-uint64_t cache_purge_tagged(struct cache *cache, struct span url, struct buf *tags,
-                            struct cache_change *change);
-
-/* The present epoch (epochs.h), for a later lookup. */
-uint64_t cache_epoch(struct cache *cache);
-
-uint64_t cache_purge_prefix(struct cache *cache, struct span prefix);
-uint64_t cache_purge_all(struct cache *cache);
-
-/*
- * Soft purging: ready objects stay and have expired, now or when they would have (object.h), also
- * for requests that arrived before. Returns the number of those that were not expired so before.
- * Busy objects and marks are treated as by cache_purge().
- */
-uint64_t cache_expire(struct cache *cache, struct span url, int64_t now_us);
-uint64_t cache_expire_prefix(struct cache *cache, struct span prefix, int64_t now_us);
 
 /* Which URLs a purge by tag concerns. */
 struct cache_scope {
@@ -255,26 +246,28 @@ struct cache_scope {
 };
 
 /*
- * Purging by tag, hard and soft: objects that have this word among their tags (fill.h, struct
- * object_head). So are busy objects, also if their fill began before the purge and the tags come
- * with the head afterwards: then they are not stored, and waiters other than the leader get RETRY.
- * Takes time in proportion to the objects that it concerns and the number of busy ones.
- *
- * A busy object may also not be stored by a collision of hashes (epochs.h).
- *
- * cache_purge_tag_in() removes only those for whose URLs scope->concerns() is true (NULL: all),
- * which is called under a lock of the cache and may not block nor call the cache. It takes time in
- * proportion to the objects that have the tag. Of busy objects, those of other URLs count as
- * purged, too: they are not stored. `change` as for cache_purge_tagged().
+ * A purge that is part of `change` (NULL: of none). By a tag it removes only objects for whose URLs
+ * scope->concerns() is true (NULL: all), which is called under a lock of the cache and may not
+ * block nor call the cache; busy ones of other URLs count as purged, too. To `tags`, unless NULL,
+ * it appends the tags of what it removes, and of the busy objects of a URL: words with one space
+ * between two, some perhaps more than once. The buffer says if that failed.
  */
-uint64_t cache_purge_tag(struct cache *cache, struct span tag);
-uint64_t cache_purge_tag_in(struct cache *cache, const struct cache_scope *scope, struct span tag,
-                            struct cache_change *change);
-uint64_t cache_expire_tag(struct cache *cache, struct span tag, int64_t now_us);
+uint64_t cache_purge_part(struct cache *cache, enum cache_by by, struct span name,
+                          const struct cache_scope *scope, struct buf *tags,
+                          struct cache_change *change);
 
-/* The number of pages that cache_purge() or cache_purge_prefix() would remove now. */
-uint64_t cache_count(struct cache *cache, struct span url);
-uint64_t cache_count_prefix(struct cache *cache, struct span prefix);
+/* The present epoch (epochs.h), for a later lookup. */
+uint64_t cache_epoch(struct cache *cache);
+
+/*
+ * Soft purging: ready objects stay and have expired, now or when they would have (object.h), also
+ * for requests that arrived before. Returns the number of those that were not expired so before.
+ * Busy objects and marks are treated as by cache_purge().
+ */
+uint64_t cache_expire(struct cache *cache, enum cache_by by, struct span name, int64_t now_us);
+
+/* The number of pages that cache_purge() would remove now. */
+uint64_t cache_count(struct cache *cache, enum cache_by by, struct span name);
 
 /* False for a configuration that is refused with CACHE_BAD_CONFIG. */
 bool cache_config_is_valid(const struct cache_config *config);

@@ -168,7 +168,7 @@ object_fields(const struct object *object)
     return span_of(object->bytes + object->url_len + object->variant_len, object->fields_len);
 }
 
-/* Words that name groups of objects (cache_purge_tag()), with one space between two. */
+/* Words that name groups of objects (cache_purge()), with one space between two. */
 static inline struct span
 object_tags(const struct object *object)
 {

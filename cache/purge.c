@@ -1,6 +1,7 @@
 /*
  * Purges of a shard: hard ones remove entries, soft ones expire pages and remove other entries.
  */
+#include "base/djb.h"
 #include "cache/shard.h"
 
 /* Appends the tags of an object, unless those of the one before were the same. */
@@ -24,114 +25,61 @@ add_tags(struct buf *all, const struct object *object)
 
 /* The tags of all versions of a URL that are being filled. */
 static void
-add_tags_of_fills(struct buf *tags, const struct shard *shard, uint32_t hash, struct span url)
+add_tags_of_fills(struct buf *tags, const struct shard *shard, struct span url)
 {
     const struct cache_fill *fill;
 
     LIST_FOREACH(fill, &shard->fills, in_shard)
-    if (fill->hash == hash && span_equal(object_url(fill->name), url))
+    if (span_equal(object_url(fill->name), url))
         add_tags(tags, fill->object);
 }
 
-void
-shard_purge(struct shard *shard, uint32_t hash, struct span url, struct buf *tags,
+/* Returns whether it counts. */
+static bool
+purge_entry(struct shard *shard, struct entry *entry, const struct purge *purge,
             struct removed *removed)
 {
-    struct entry *entry, *next;
+    bool stored = entry_is_stored(entry);
 
-    if (tags)
-        add_tags_of_fills(tags, shard, hash, url);
-    for (entry = table_first_variant(&shard->table, hash, url); entry; entry = next) {
-        next = table_next_variant(&shard->table, entry);
-        shard_remove(shard, entry, removed);
+    if (purge->action == PURGE_COUNT)
+        return stored;
+    if (purge->action == PURGE_EXPIRE && stored) {
+        /* What they fetch may be older than the purge: later requests begin another one. */
+        object_remove_fills(entry->object);
+        return object_expire(entry->object, purge->now_us);
     }
-    table_tidy(&shard->table);
-}
-
-void
-shard_purge_prefix(struct shard *shard, struct span prefix, struct removed *removed)
-{
-    struct entry *entry, *next;
-
-    for (entry = table_first(&shard->table); entry; entry = next) {
-        next = table_next(&shard->table, entry);
-        if (span_starts_with(object_url(entry->object), prefix))
-            shard_remove(shard, entry, removed);
-    }
-    table_tidy(&shard->table);
-}
-
-uint64_t
-shard_count(const struct shard *shard, uint32_t hash, struct span url)
-{
-    struct entry *entry = table_first_variant(&shard->table, hash, url);
-    uint64_t count = 0;
-
-    for (; entry; entry = table_next_variant(&shard->table, entry))
-        count += entry_is_stored(entry);
-    return count;
-}
-
-uint64_t
-shard_count_prefix(const struct shard *shard, struct span prefix)
-{
-    uint64_t count = 0;
-
-    for (struct entry *entry = table_first(&shard->table); entry;
-         entry = table_next(&shard->table, entry))
-        count += entry_is_stored(entry) && span_starts_with(object_url(entry->object), prefix);
-    return count;
-}
-
-/* ---- soft ones ------------------------------------------------------------------------------- */
-
-/* Expires a page, and removes any other entry, whose fills are outdated. */
-static bool
-expire_entry(struct shard *shard, struct entry *entry, int64_t now_us, struct removed *removed)
-{
-    if (entry_is_stored(entry))
-        return object_expire(entry->object, now_us);
     shard_remove(shard, entry, removed);
-    return false;
+    return purge->action == PURGE_REMOVE && stored;
 }
 
-uint64_t
-shard_expire(struct shard *shard, uint32_t hash, struct span url, int64_t now_us,
-             struct removed *removed)
+static uint64_t
+purge_url(struct shard *shard, const struct purge *purge, struct removed *removed)
 {
     struct entry *entry, *next;
     uint64_t count = 0;
 
-    for (entry = table_first_variant(&shard->table, hash, url); entry; entry = next) {
+    if (purge->tags)
+        add_tags_of_fills(purge->tags, shard, purge->name);
+    entry = table_first_variant(&shard->table, djb_hash(purge->name), purge->name);
+    for (; entry; entry = next) {
         next = table_next_variant(&shard->table, entry);
-        count += expire_entry(shard, entry, now_us, removed);
+        count += purge_entry(shard, entry, purge, removed);
     }
-    table_tidy(&shard->table);
     return count;
 }
 
-uint64_t
-shard_expire_prefix(struct shard *shard, struct span prefix, int64_t now_us,
-                    struct removed *removed)
+static uint64_t
+purge_prefix(struct shard *shard, const struct purge *purge, struct removed *removed)
 {
     struct entry *entry, *next;
     uint64_t count = 0;
 
     for (entry = table_first(&shard->table); entry; entry = next) {
         next = table_next(&shard->table, entry);
-        if (span_starts_with(object_url(entry->object), prefix))
-            count += expire_entry(shard, entry, now_us, removed);
+        if (span_starts_with(object_url(entry->object), purge->name))
+            count += purge_entry(shard, entry, purge, removed);
     }
-    table_tidy(&shard->table);
     return count;
-}
-
-/* ---- by tag ---------------------------------------------------------------------------------- */
-
-static bool
-is_in(const struct cache_scope *scope, const struct object *object)
-{
-    return !scope || scope->concerns(object_url(object), scope->context);
 }
 
 /* The link behind those of one entry: an entry that has a tag twice has two, side by side. */
@@ -145,21 +93,41 @@ next_entry_of(const struct tag_link *link)
     return next;
 }
 
-void
-shard_purge_tag(struct shard *shard, const struct cache_scope *scope, struct span name,
-                struct removed *removed)
+static uint64_t
+purge_tag(struct shard *shard, const struct purge *purge, struct removed *removed)
 {
+    struct tag *tag = tags_find(&shard->tags, purge->name);
+    const struct cache_scope *scope = purge->scope;
     struct tag_link *link, *next;
-    struct tag *tag;
+    uint64_t count = 0;
 
-    tag = tags_find(&shard->tags, name);
     /* With its last entry the tag is freed. */
     for (link = tag ? LIST_FIRST(&tag->entries) : NULL; link; link = next) {
         next = next_entry_of(link);
-        if (is_in(scope, link->entry->object))
-            shard_remove(shard, link->entry, removed);
+        if (!scope || scope->concerns(object_url(link->entry->object), scope->context))
+            count += purge_entry(shard, link->entry, purge, removed);
+    }
+    return count;
+}
+
+uint64_t
+shard_purge(struct shard *shard, const struct purge *purge, struct removed *removed)
+{
+    uint64_t count = 0;
+
+    switch (purge->by) {
+    case CACHE_BY_URL:
+        count = purge_url(shard, purge, removed);
+        break;
+    case CACHE_BY_PREFIX:
+        count = purge_prefix(shard, purge, removed);
+        break;
+    case CACHE_BY_TAG:
+        count = purge_tag(shard, purge, removed);
+        break;
     }
     table_tidy(&shard->table);
+    return count;
 }
 
 void
@@ -167,24 +135,6 @@ shard_add_removed_tags(const struct removed *removed, struct buf *tags)
 {
     for (const struct entry *entry = removed->first; entry; entry = shard_next_removed(entry))
         add_tags(tags, entry->object);
-}
-
-uint64_t
-shard_expire_tag(struct shard *shard, struct span name, int64_t now_us)
-{
-    struct tag *tag = tags_find(&shard->tags, name);
-    const struct tag_link *link;
-    uint64_t count = 0;
-
-    if (!tag)
-        return 0;
-    LIST_FOREACH(link, &tag->entries, next)
-    {
-        count += object_expire(link->entry->object, now_us);
-        /* What it fetches may be older than the purge: later requests begin another one. */
-        object_remove_fills(link->entry->object);
-    }
-    return count;
 }
 
 /* ---- everything ------------------------------------------------------------------------------ */
@@ -198,8 +148,7 @@ shard_purge_all(struct shard *shard, struct shard *old, struct removed *removed)
 
     if (!shard_init(&fresh, &shard->spec, &shard->config, shard->body_only, shard->max_marks)) {
         *old = (struct shard){0};
-        shard_purge_prefix(shard, span_of(NULL, 0), removed);
-        return count;
+        return shard_purge(shard, &(struct purge){.by = CACHE_BY_PREFIX}, removed);
     }
     LIST_FOREACH(fill, &shard->fills, in_shard)
     entry_remove_fill(fill);

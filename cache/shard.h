@@ -176,25 +176,19 @@ uint64_t shard_reclaim(struct shard *shard, uint64_t bytes, struct removed *vict
 
 /* ---- purging, as cache.h has it -------------------------------------------------------------- */
 
-/* `tags`, unless NULL, gets those of the fills; the buffer says if that failed. */
-void shard_purge(struct shard *shard, uint32_t hash, struct span url, struct buf *tags,
-                 struct removed *removed);
-void shard_purge_prefix(struct shard *shard, struct span prefix, struct removed *removed);
+enum purge_action { PURGE_REMOVE, PURGE_EXPIRE, PURGE_COUNT };
 
-/* The number of pages that shard_purge() and shard_purge_prefix() would remove. */
-uint64_t shard_count(const struct shard *shard, uint32_t hash, struct span url);
-uint64_t shard_count_prefix(const struct shard *shard, struct span prefix);
+struct purge {
+    enum cache_by by;
+    enum purge_action action;
+    struct span name;
+    const struct cache_scope *scope; /* by a tag; NULL: all URLs */
+    int64_t now_us;                  /* PURGE_EXPIRE */
+    struct buf *tags;                /* by a URL: gets those of its fills; or NULL */
+};
 
-/* Soft purging; `removed` gets entries that are not stored. Returns the number of pages. */
-uint64_t shard_expire(struct shard *shard, uint32_t hash, struct span url, int64_t now_us,
-                      struct removed *removed);
-uint64_t shard_expire_prefix(struct shard *shard, struct span prefix, int64_t now_us,
-                             struct removed *removed);
-
-/* By tag, hard, of URLs in the scope, and soft; marks have none. */
-void shard_purge_tag(struct shard *shard, const struct cache_scope *scope, struct span tag,
-                     struct removed *removed);
-uint64_t shard_expire_tag(struct shard *shard, struct span tag, int64_t now_us);
+/* Returns the number of pages that are concerned, which of PURGE_EXPIRE were not expired before. */
+uint64_t shard_purge(struct shard *shard, const struct purge *purge, struct removed *removed);
 
 /*
  * Purges everything and returns the number of stored objects. With memory for an empty shard this
@@ -203,7 +197,7 @@ uint64_t shard_expire_tag(struct shard *shard, struct span tag, int64_t now_us);
  */
 uint64_t shard_purge_all(struct shard *shard, struct shard *old, struct removed *removed);
 
-/* Appends the tags of removed objects, as cache_purge_tagged() does. Needs no lock. */
+/* Appends the tags of removed objects, as cache_purge_part() does. Needs no lock. */
 void shard_add_removed_tags(const struct removed *removed, struct buf *tags);
 
 /* Frees the entries and drops their objects. Needs no lock. Empties the chain. */

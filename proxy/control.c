@@ -8,63 +8,66 @@
 #define FEWEST_PAGES_A_SHARD 4096u
 #define FEWEST_BYTES_A_SHARD ((uint64_t)64 << 20)
 
-/* In the spelling under which objects are cached; a tag is no URL. */
-static struct span
-spelt(const struct proxy *proxy, enum control_purge kind, struct span url)
+/*
+ * What a purge names, in the spelling under which objects are cached; a tag is no URL. False:
+ * nothing.
+ */
+static bool
+find_names(const struct proxy *proxy, enum control_purge kind, struct span url, enum cache_by *by,
+           struct span *name)
 {
-    if (kind == CONTROL_PURGE_URL)
-        return proxy_normal_url(proxy, url);
-    return kind == CONTROL_PURGE_PREFIX ? proxy_normal_prefix(proxy, url) : url;
+    switch (kind) {
+    case CONTROL_PURGE_URL:
+        *by = CACHE_BY_URL;
+        *name = proxy_normal_url(proxy, url);
+        return true;
+    case CONTROL_PURGE_PREFIX:
+        *by = CACHE_BY_PREFIX;
+        *name = proxy_normal_prefix(proxy, url);
+        return name->len > 0;
+    case CONTROL_PURGE_TAG:
+        *by = CACHE_BY_TAG;
+        *name = url;
+        return true;
+    case CONTROL_PURGE_ALL:
+        break;
+    }
+    *by = CACHE_BY_PREFIX;
+    *name = span_of(NULL, 0);
+    return true;
 }
 
 uint64_t
 control_purge(struct proxy *proxy, enum control_purge kind, struct span url)
 {
-    struct cache *cache = proxy->config.cache;
+    struct span name;
+    enum cache_by by;
 
-    url = spelt(proxy, kind, url);
-    switch (kind) {
-    case CONTROL_PURGE_URL:
-        return cache_purge(cache, url);
-    case CONTROL_PURGE_PREFIX:
-        return url.len ? cache_purge_prefix(cache, url) : 0;
-    case CONTROL_PURGE_TAG:
-        return cache_purge_tag(cache, url);
-    case CONTROL_PURGE_ALL:
-        break;
-    }
-    return cache_purge_all(cache);
+    if (kind == CONTROL_PURGE_ALL)
+        return cache_purge_all(proxy->config.cache);
+    return find_names(proxy, kind, url, &by, &name) ? cache_purge(proxy->config.cache, by, name)
+                                                    : 0;
 }
 
 uint64_t
 control_expire(struct proxy *proxy, enum control_purge kind, struct span url)
 {
-    struct cache *cache = proxy->config.cache;
-    int64_t now_us = proxy_now_us(proxy);
+    struct span name;
+    enum cache_by by;
 
-    url = spelt(proxy, kind, url);
-    switch (kind) {
-    case CONTROL_PURGE_URL:
-        return cache_expire(cache, url, now_us);
-    case CONTROL_PURGE_PREFIX:
-        return url.len ? cache_expire_prefix(cache, url, now_us) : 0;
-    case CONTROL_PURGE_TAG:
-        return cache_expire_tag(cache, url, now_us);
-    case CONTROL_PURGE_ALL:
-        break;
-    }
-    return 0;
+    if (kind == CONTROL_PURGE_ALL || !find_names(proxy, kind, url, &by, &name))
+        return 0;
+    return cache_expire(proxy->config.cache, by, name, proxy_now_us(proxy));
 }
 
 uint64_t
 control_count(struct proxy *proxy, enum control_purge kind, struct span url)
 {
-    url = spelt(proxy, kind, url);
-    if (kind == CONTROL_PURGE_URL)
-        return cache_count(proxy->config.cache, url);
-    if (kind == CONTROL_PURGE_ALL)
-        return cache_count_prefix(proxy->config.cache, span_of(NULL, 0));
-    return url.len ? cache_count_prefix(proxy->config.cache, url) : 0;
+    struct span name;
+    enum cache_by by;
+
+    return find_names(proxy, kind, url, &by, &name) ? cache_count(proxy->config.cache, by, name)
+                                                    : 0;
 }
 
 bool

@@ -94,7 +94,7 @@ purge_words(struct invalidation *inv, struct span words)
     struct span tag;
 
     while (tags_next(&words, &tag))
-        cache_purge_tag_in(inv->proxy->config.cache, &scope, tag, &inv->change);
+        cache_purge_part(inv->proxy->config.cache, CACHE_BY_TAG, tag, &scope, NULL, &inv->change);
 }
 
 /* Purges by these tags of what has been removed, and by those that are known. */
@@ -103,7 +103,7 @@ purge_tags(struct invalidation *inv, struct buf *found)
 {
     inv->all = inv->all || buf_failed(found);
     if (inv->all) {
-        cache_purge_prefix(inv->proxy->config.cache, inv->scope);
+        cache_purge(inv->proxy->config.cache, CACHE_BY_PREFIX, inv->scope);
         return;
     }
     make_unique(found);
@@ -145,7 +145,8 @@ invalidation_before(struct invalidation *inv)
 
     if (!inv->early)
         return true;
-    cache_purge_tagged(inv->proxy->config.cache, inv->url, &inv->tags, &inv->change);
+    cache_purge_part(inv->proxy->config.cache, CACHE_BY_URL, inv->url, NULL, &inv->tags,
+                     &inv->change);
     inv->all = inv->all || buf_failed(&inv->tags);
     make_unique(&inv->tags);
     buf_init(&none, 0);
@@ -167,10 +168,10 @@ purge_reference(struct invalidation *inv, unsigned member, struct span value, st
     buf_init(&of_client, OBJECT_MAX_META);
     buf_init(&of_member, OBJECT_MAX_META);
     if (http_resolve_same_origin(inv->url, value, &of_client))
-        cache_purge_tagged(cache, buf_span(&of_client), found, &inv->change);
+        cache_purge_part(cache, CACHE_BY_URL, buf_span(&of_client), NULL, found, &inv->change);
     if (route && origin_route_resolve(route, member, inv->url, value, &of_member) &&
         !span_equal(buf_span(&of_client), buf_span(&of_member)))
-        cache_purge_tagged(cache, buf_span(&of_member), found, &inv->change);
+        cache_purge_part(cache, CACHE_BY_URL, buf_span(&of_member), NULL, found, &inv->change);
     buf_free(&of_client);
     buf_free(&of_member);
 }
@@ -193,7 +194,7 @@ purge(struct invalidation *inv, unsigned member, struct span lines)
 
     inv->change = (struct cache_change){0};
     buf_init(&found, MOST_TAGS);
-    cache_purge_tagged(inv->proxy->config.cache, inv->url, &found, &inv->change);
+    cache_purge_part(inv->proxy->config.cache, CACHE_BY_URL, inv->url, NULL, &found, &inv->change);
     purge_references(inv, member, lines, &found);
     purge_tags(inv, &found);
     buf_free(&found);

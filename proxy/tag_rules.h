@@ -1,5 +1,5 @@
 /*
- * The tags of an object, by which groups of objects are purged (cache_purge_tag()): words that the
+ * The tags of an object, by which groups of objects are purged (cache_purge()): words that the
  * origin gives in fields such as Surrogate-Key (separated by blanks) and Cache-Tag (by commas), and
  * words that rules derive from the path of the URL (--tag-rule, --write-rule). A rule is
  *

@@ -51,7 +51,7 @@ front_drop_broken(const struct front_exchange *front)
 
     if (front->content.decoding && front->content.why == FAILURE_ORIGIN &&
         exchange_is_stored(exchange))
-        cache_purge(exchange->proxy->config.cache, object_url(exchange->object));
+        cache_purge(exchange->proxy->config.cache, CACHE_BY_URL, object_url(exchange->object));
 }
 
 bool

@@ -217,7 +217,7 @@ START_TEST(it_agrees_with_a_model)
             object_release(slot);
             switch (unit_draw(&state, 100)) {
             case 0:
-                cache_purge(cache, span_str(url));
+                cache_purge(cache, CACHE_BY_URL, span_str(url));
                 break;
             case 1:
                 cache_get_config(cache, &config);

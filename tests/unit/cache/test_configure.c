@@ -34,7 +34,7 @@ START_TEST(a_new_policy_sees_pages_in_order_of_entry)
             ck_assert_uint_eq(stored.victims.count, 1);
             ck_assert(span_equal(object_url(stored.victims.pages[0]), span_str(pages_url(n))));
             stored_free(&stored);
-            cache_purge(cache, span_str("http://new/"));
+            cache_purge(cache, CACHE_BY_URL, span_str("http://new/"));
         }
         cache_destroy(cache);
     }

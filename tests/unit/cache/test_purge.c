@@ -10,10 +10,10 @@ START_TEST(purging_one)
     struct cache *cache = pages_cache("lru", 100, 0, 4);
 
     pages_store_many(cache, 0, 50, 10);
-    ck_assert_uint_eq(cache_count(cache, span_str(pages_url(7))), 1);
-    ck_assert_uint_eq(cache_purge(cache, span_str(pages_url(7))), 1);
-    ck_assert_uint_eq(cache_count(cache, span_str(pages_url(7))), 0);
-    ck_assert_uint_eq(cache_purge(cache, span_str(pages_url(7))), 0);
+    ck_assert_uint_eq(cache_count(cache, CACHE_BY_URL, span_str(pages_url(7))), 1);
+    ck_assert_uint_eq(cache_purge(cache, CACHE_BY_URL, span_str(pages_url(7))), 1);
+    ck_assert_uint_eq(cache_count(cache, CACHE_BY_URL, span_str(pages_url(7))), 0);
+    ck_assert_uint_eq(cache_purge(cache, CACHE_BY_URL, span_str(pages_url(7))), 0);
     ck_assert(!pages_hit(cache, pages_url(7)));
     ck_assert_uint_eq(pages_stats(cache).pages, 49);
     ck_assert_uint_eq(pages_stats(cache).evictions, 0);
@@ -28,15 +28,17 @@ START_TEST(purging_by_prefix)
 
     pages_store_many(cache, 0, 250, 10);
     /* 1, 10 to 19, 100 to 199 */
-    ck_assert_uint_eq(cache_count_prefix(cache, span_str("http://www.example.com/1")), 111);
-    ck_assert_uint_eq(cache_purge_prefix(cache, span_str("http://www.example.com/1")), 111);
+    ck_assert_uint_eq(cache_count(cache, CACHE_BY_PREFIX, span_str("http://www.example.com/1")),
+                      111);
+    ck_assert_uint_eq(cache_purge(cache, CACHE_BY_PREFIX, span_str("http://www.example.com/1")),
+                      111);
     ck_assert(!pages_hit(cache, pages_url(150)));
     ck_assert(pages_hit(cache, pages_url(215)));
-    ck_assert_uint_eq(cache_purge_prefix(cache, span_str("http://www.example.org/")), 0);
+    ck_assert_uint_eq(cache_purge(cache, CACHE_BY_PREFIX, span_str("http://www.example.org/")), 0);
     ck_assert_uint_eq(pages_stats(cache).pages, 139);
     ck_assert(cache_is_valid(cache));
-    ck_assert_uint_eq(cache_count_prefix(cache, span_of(NULL, 0)), 139);
-    ck_assert_uint_eq(cache_purge_prefix(cache, span_of(NULL, 0)), 139);
+    ck_assert_uint_eq(cache_count(cache, CACHE_BY_PREFIX, span_of(NULL, 0)), 139);
+    ck_assert_uint_eq(cache_purge(cache, CACHE_BY_PREFIX, span_of(NULL, 0)), 139);
     ck_assert_uint_eq(pages_stats(cache).bytes, 0);
     cache_destroy(cache);
 }

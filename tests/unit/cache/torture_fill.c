@@ -365,7 +365,7 @@ follow_page(void *context)
     request_end(&second);
     ck_assert(cache_is_valid(cache));
     ck_assert_uint_eq(pages_stats(cache).busy, 0);
-    cache_purge(cache, span_str("u"));
+    cache_purge(cache, CACHE_BY_URL, span_str("u"));
 }
 
 START_TEST(following)
@@ -445,7 +445,8 @@ tag_page(void *context)
 
         ck_assert(outcome == CACHE_STORED || (outcome == CACHE_NOT_STORED && torture_failed()));
         ck_assert(cache_is_valid(cache));
-        ck_assert_uint_eq(cache_purge_tag(cache, span_str("new2")), outcome == CACHE_STORED);
+        ck_assert_uint_eq(cache_purge(cache, CACHE_BY_TAG, span_str("new2")),
+                          outcome == CACHE_STORED);
     } else {
         cache_fill_fail(request.found.fill, 1, "no memory", NULL, NULL);
     }
@@ -463,7 +464,7 @@ START_TEST(tagging)
     pages_store_tagged(cache, "other", "old one");
     /* The fill, its objects and entry; the head; an entry with links, and two tags. */
     ck_assert_uint_ge(torture_walk(tag_page, cache), 8);
-    ck_assert_uint_eq(cache_purge_tag(cache, span_str("old")), 1);
+    ck_assert_uint_eq(cache_purge(cache, CACHE_BY_TAG, span_str("old")), 1);
     cache_destroy(cache);
 }
 END_TEST
@@ -511,7 +512,7 @@ fill_charged(void *context)
     check_body(request.waiter.object);
     ck_assert_uint_eq(memory_used(account, MEMORY_PAGES), 0);
     request_end(&request);
-    cache_purge(reclaimed, span_str("u"));
+    cache_purge(reclaimed, CACHE_BY_URL, span_str("u"));
     ck_assert(cache_is_valid(reclaimed));
 }
 

@@ -279,8 +279,9 @@ START_TEST(an_object_has_the_tags_that_its_response_gives)
             ck_assert_str_eq(v.tags, rows[i].tags);
             scene.now_us += 11 * SECOND;
         }
-        ck_assert_uint_eq(cache_purge_tag(scene.cache, span_str("bc")), rows[i].tags[0] != 0);
-        ck_assert_uint_eq(cache_purge_tag(scene.cache, span_str("c")), 0);
+        ck_assert_uint_eq(cache_purge(scene.cache, CACHE_BY_TAG, span_str("bc")),
+                          rows[i].tags[0] != 0);
+        ck_assert_uint_eq(cache_purge(scene.cache, CACHE_BY_TAG, span_str("c")), 0);
         scene_end();
     }
 }

@@ -118,7 +118,7 @@ START_TEST(codings_that_are_refused)
     if (_i == 2)
         origin_responds(URL, lines[_i], BODY_SEGMENTED, "abcdef", 6);
     ck_assert_int_eq(receive_status(fd, 3), SYSTEM_ERR);
-    ck_assert_uint_eq(cache_purge(scene.cache, span_str(URL)), _i != 2);
+    ck_assert_uint_eq(cache_purge(scene.cache, CACHE_BY_URL, span_str(URL)), _i != 2);
     close(fd);
 }
 END_TEST
