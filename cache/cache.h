@@ -175,9 +175,8 @@ enum cache_answer {
     CACHE_PASS,   /* found->fill: requests pass here (hit-for-miss), or request->pass. The waiter is
                      the only one of the object, and the caller fills it. It may be stored at the
                      end; after request->pass it is not */
-    CACHE_VARIES, /* the URL has variants, and this is their base (fill.h, cache_fill_vary()):
-                     found->object has the names (object_fields()) by which the caller
-                     chooses one, to look that up */
+    CACHE_VARIES, /* the URL has variants (fill.h, cache_fill_vary()): found->object has the
+                     names (object_fields()) by which the caller chooses one, to look that up */
     CACHE_ABSENT, /* conditions->only_cached, and there is no object for it. Nothing has changed */
     CACHE_FULL,   /* the URL's busy object has max_waiters */
     CACHE_NO_MEMORY /* nothing has changed; the caller may reclaim memory and look up again */

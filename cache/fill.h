@@ -290,12 +290,12 @@ void cache_fill_restrict(struct cache_fill *fill, enum fill_disposition disposit
 /*
  * The response answers the requests of one variant only (RFC 9111, section 4.1); before the head.
  * From now on the fill is at (URL, `variant`), where requests can join it unless a later one or a
- * mark is there, and where it is stored. (URL, `base`), for which a request looks first, has
- * `names` from now on, which are any bytes to the cache, in place of a page; but not where a later
- * fill is under way or has set others. Waiters other than the leader get RETRY, unless the fill was
- * at that variant already and the base had these names.
+ * mark is there, and where it is stored. The URL with the empty variant, for which a request looks
+ * first, has `names` from now on, which are any bytes to the cache, in place of a page; but not
+ * where a later fill is under way or has set others. Waiters other than the leader get RETRY,
+ * unless the fill was at that variant already and the URL had these names.
  *
- * Without names the response answers all requests: `variant` is `base`, to which the fill moves.
+ * Without names the response answers all requests, and `variant` is empty.
  *
  * Names stay until they are purged or too many: CACHE_MAX_MARKS, and one for each stored page, of
  * a mean of 1 KiB. Then the oldest are dropped.
@@ -305,12 +305,11 @@ void cache_fill_restrict(struct cache_fill *fill, enum fill_disposition disposit
  * without memory, or where variant or names are longer than OBJECT_MAX_VARIANT: the fill is then
  * FILL_PRIVATE.
  */
-bool cache_fill_vary(struct cache_fill *fill, struct span base, struct span names,
-                     struct span variant);
+bool cache_fill_vary(struct cache_fill *fill, struct span names, struct span variant);
 
-/* What has the names at (the fill's URL, `base`) as its field lines, a reference of the caller's;
- * NULL: none are there. */
-struct object *cache_fill_names(struct cache_fill *fill, struct span base);
+/* What has the names of the fill's URL as its field lines, a reference of the caller's; NULL: it
+ * has none. */
+struct object *cache_fill_names(struct cache_fill *fill);
 
 /* The response may be shared, though it is not stored: requests of its URL do not pass any more. */
 void cache_fill_end_pass(struct cache_fill *fill);

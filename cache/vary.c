@@ -23,7 +23,15 @@ make_name(struct span url, struct span variant, struct span names)
 {
     if (variant.len > OBJECT_MAX_VARIANT || names.len > OBJECT_MAX_VARIANT)
         return NULL;
-    return object_make(&(struct object_parts){.url = url, .variant = variant, .fields = names});
+    return object_make(&(struct object_parts){
+        .url = url, .variant = variant, .fields = names, .short_lived = names.len == 0});
+}
+
+/* What the table has of the URL without a variant, or NULL. */
+static struct entry *
+find_base(const struct shard *shard, const struct cache_fill *fill)
+{
+    return table_find(&shard->table, fill->hash, object_url(fill->name), span_of(NULL, 0));
 }
 
 /* Has a later fill set the names of the base, or is one under way, which may? */
@@ -118,26 +126,26 @@ vary(struct shard *shard, struct cache_fill *fill, struct move *move, struct rem
 }
 
 bool
-cache_fill_vary(struct cache_fill *fill, struct span base, struct span names, struct span variant)
+cache_fill_vary(struct cache_fill *fill, struct span names, struct span variant)
 {
     struct object *name = fill->name, *object = fill->object;
     const struct cache_key key = cache_key_of_variant(object_url(name), variant);
     struct move move = {
         .key = key.key,
         .name = make_name(key.url, variant, span_of(NULL, 0)),
-        .names = names.len ? make_name(key.url, base, names) : NULL,
+        .names = names.len ? make_name(key.url, span_of(NULL, 0), names) : NULL,
         .moves = !span_equal(variant, object_variant(name)),
     };
     bool made = move.name && (move.names || names.len == 0), done = true;
     struct removed removed = {0};
     struct place *place;
 
-    assert(fill->stage == FILL_BEGUN && span_equal(base, variant) == (names.len == 0));
+    assert(fill->stage == FILL_BEGUN && (variant.len == 0) == (names.len == 0));
     place = cache_lock(fill->cache, fill->hash);
     if (cache_fill_may_store(fill)) {
         struct shard *shard = &place->shard;
 
-        move.base = table_find(&shard->table, fill->hash, key.url, base);
+        move.base = find_base(shard, fill);
         move.renames = move.names && !(move.base && move.base->kind == ENTRY_VARIES &&
                                        span_equal(object_fields(move.base->object), names));
         done = made && vary(shard, fill, &move, &removed);
@@ -163,10 +171,10 @@ cache_fill_vary(struct cache_fill *fill, struct span base, struct span names, st
 }
 
 struct object *
-cache_fill_names(struct cache_fill *fill, struct span base)
+cache_fill_names(struct cache_fill *fill)
 {
     struct place *place = cache_lock(fill->cache, fill->hash);
-    struct entry *entry = table_find(&place->shard.table, fill->hash, object_url(fill->name), base);
+    struct entry *entry = find_base(&place->shard, fill);
     struct object *names =
         entry && entry->kind == ENTRY_VARIES ? object_retain(entry->object) : NULL;
 

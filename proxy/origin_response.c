@@ -283,7 +283,7 @@ write_parts(struct origin_fill *fill, const struct fetch_head *head, struct resp
 static void
 learn_codings(struct origin_fill *fill, const struct fetch_head *head, struct http_vary *vary)
 {
-    struct object *names = cache_fill_names(&fill->base, span_of(NULL, 0));
+    struct object *names = cache_fill_names(&fill->base);
 
     if (names)
         http_vary_recall(vary, object_fields(names));
@@ -317,7 +317,7 @@ select_variant(struct origin_fill *fill, const struct fetch_head *head)
     selected =
         (vary.count == 0 || http_variant_key(&vary, origin_fill_selecting(fill), &variant)) &&
         !buf_failed(&names) &&
-        cache_fill_vary(&fill->base, span_of(NULL, 0), buf_span(&names), buf_span(&variant));
+        cache_fill_vary(&fill->base, buf_span(&names), buf_span(&variant));
     buf_free(&names);
     buf_free(&variant);
     if (!selected) {

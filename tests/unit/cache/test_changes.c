@@ -88,7 +88,7 @@ scene_set_up(struct scene *scene, enum state state)
     ck_assert_int_eq(request_lookup(&scene->leader, scene->cache, URL, NOW, false), answer);
     object_release(&scene->leader.found.object);
     if (state == VARYING)
-        ck_assert(cache_fill_vary(scene->leader.found.fill, span_str(""), span_str("names"),
+        ck_assert(cache_fill_vary(scene->leader.found.fill, span_str("names"),
                                   span_str(VARIANT)));
     scene->late.waiter.streams = true;
     if (state != PASSING)

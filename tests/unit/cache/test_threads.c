@@ -130,9 +130,9 @@ vary(struct user *user, struct cache_fill *fill)
     if (!user->all || unit_draw(&user->dice, 4))
         return;
     if (unit_draw(&user->dice, 3))
-        user->wrong |= !cache_fill_vary(fill, span_str(""), span_str(names), span_str("x"));
+        user->wrong |= !cache_fill_vary(fill, span_str(names), span_str("x"));
     else
-        user->wrong |= !cache_fill_vary(fill, span_str(""), span_str(""), span_str(""));
+        user->wrong |= !cache_fill_vary(fill, span_str(""), span_str(""));
 }
 
 static bool

@@ -240,7 +240,7 @@ START_TEST(a_mark_of_the_later_response_stays)
         begin_second();
         later = second.found.fill;
         if (record)
-            ck_assert(cache_fill_vary(later, span_of(NULL, 0), span_str("accept"), span_str("v")));
+            ck_assert(cache_fill_vary(later, span_str("accept"), span_str("v")));
         else
             cache_fill_restrict(later, FILL_PRIVATE, LATE + 3600 * (int64_t)SECOND);
         give_head(later, LATE, LATE + LIFETIME, 0);
