@@ -2,13 +2,16 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/networks.h"
-#include "fetch/own_addresses.h"
 
 struct address_policy {
     struct networks allowed;
@@ -206,4 +209,211 @@ address_policy_refuse_own(struct address_policy *policy, char *why, size_t why_s
     if (!policy->own)
         snprintf(why, why_size, "cannot read the addresses of this host: %s", strerror(errno));
     return policy->own != NULL;
+}
+
+/* ---- the host's own addresses ---------------------------------------------------------------- */
+
+struct own_addresses {
+    int fd;
+    pthread_mutex_t lock;
+    /* protected by lock */
+    uint32_t sequence;
+};
+
+/* What it is asked: the route to an address. */
+struct query {
+    struct nlmsghdr head;
+    struct rtmsg route;
+    struct rtattr to;
+    unsigned char address[16];
+};
+
+struct own_addresses *
+own_addresses_open(void)
+{
+    struct own_addresses *own = calloc(1, sizeof(*own));
+    struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+
+    if (!own)
+        return NULL;
+    own->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+    if (own->fd >= 0 && connect(own->fd, (const struct sockaddr *)&kernel, sizeof(kernel)) == 0 &&
+        pthread_mutex_init(&own->lock, NULL) == 0)
+        return own;
+    if (own->fd >= 0)
+        close(own->fd);
+    free(own);
+    return NULL;
+}
+
+void
+own_addresses_close(struct own_addresses *own)
+{
+    if (!own)
+        return;
+    close(own->fd);
+    pthread_mutex_destroy(&own->lock);
+    free(own);
+}
+
+static bool
+ask(struct own_addresses *own, int family, const unsigned char *bytes)
+{
+    unsigned short len = family == AF_INET ? 4 : 16;
+    struct query query = {
+        .head = {.nlmsg_len = (uint32_t)offsetof(struct query, address) + len,
+                 .nlmsg_type = RTM_GETROUTE,
+                 .nlmsg_flags = NLM_F_REQUEST,
+                 .nlmsg_seq = ++own->sequence},
+        .route = {.rtm_family = (unsigned char)family, .rtm_dst_len = (unsigned char)(len * 8)},
+        .to = {.rta_len = (unsigned short)RTA_LENGTH(len), .rta_type = RTA_DST},
+    };
+
+    memcpy(query.address, bytes, len);
+    return send(own->fd, &query, query.head.nlmsg_len, 0) == (ssize_t)query.head.nlmsg_len;
+}
+
+/* The kernel answers before send() returns. Answers to earlier questions are passed over. */
+static bool
+read_answer(struct own_addresses *own, bool *here)
+{
+    union {
+        struct nlmsghdr head;
+        char bytes[4096];
+    } answer;
+    const struct rtmsg *route;
+    ssize_t got;
+
+    for (;;) {
+        got = recv(own->fd, &answer, sizeof(answer), MSG_DONTWAIT);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < (ssize_t)sizeof(answer.head))
+            return false;
+        if (answer.head.nlmsg_seq == own->sequence)
+            break;
+    }
+    *here = false;
+    if (answer.head.nlmsg_type == NLMSG_ERROR)
+        return true; /* there is no way to it at all */
+    if (answer.head.nlmsg_type != RTM_NEWROUTE || got < (ssize_t)NLMSG_LENGTH(sizeof(*route)))
+        return false;
+    route = NLMSG_DATA(&answer.head);
+    *here = route->rtm_type == RTN_LOCAL || route->rtm_type == RTN_ANYCAST ||
+            route->rtm_type == RTN_BROADCAST;
+    return true;
+}
+
+bool
+own_addresses_have(struct own_addresses *own, int family, const unsigned char *bytes)
+{
+    bool here = true;
+
+    pthread_mutex_lock(&own->lock);
+    if (!ask(own, family, bytes) || !read_answer(own, &here))
+        here = true;
+    pthread_mutex_unlock(&own->lock);
+    return here;
+}
+
+/* ---- ports ----------------------------------------------------------------------------------- */
+
+/* In ascending order. */
+static const uint16_t blocked_ports[] = {
+    0,     /* none */
+    1,     /* tcpmux */
+    7,     /* echo */
+    9,     /* discard */
+    11,    /* systat */
+    13,    /* daytime */
+    15,    /* netstat */
+    17,    /* qotd */
+    19,    /* chargen */
+    20,    /* ftp-data */
+    21,    /* ftp */
+    22,    /* ssh */
+    23,    /* telnet */
+    25,    /* smtp */
+    37,    /* time */
+    42,    /* name */
+    43,    /* nicname */
+    53,    /* domain */
+    69,    /* tftp */
+    77,    /* private remote job entry */
+    79,    /* finger */
+    87,    /* link */
+    95,    /* supdup */
+    101,   /* hostname */
+    102,   /* iso-tsap */
+    103,   /* gppitnp */
+    104,   /* acr-nema */
+    109,   /* pop2 */
+    110,   /* pop3 */
+    111,   /* sunrpc */
+    113,   /* auth */
+    115,   /* sftp */
+    117,   /* uucp-path */
+    119,   /* nntp */
+    123,   /* ntp */
+    135,   /* epmap */
+    137,   /* netbios-ns */
+    139,   /* netbios-ssn */
+    143,   /* imap */
+    161,   /* snmp */
+    179,   /* bgp */
+    389,   /* ldap */
+    427,   /* svrloc */
+    465,   /* submissions */
+    512,   /* exec */
+    513,   /* login */
+    514,   /* shell */
+    515,   /* printer */
+    526,   /* tempo */
+    530,   /* courier */
+    531,   /* chat */
+    532,   /* netnews */
+    540,   /* uucp */
+    548,   /* afp */
+    554,   /* rtsp */
+    556,   /* remotefs */
+    563,   /* nntps */
+    587,   /* submission */
+    601,   /* syslog-conn */
+    636,   /* ldaps */
+    989,   /* ftps-data */
+    990,   /* ftps */
+    993,   /* imaps */
+    995,   /* pop3s */
+    1719,  /* h323gatestat */
+    1720,  /* h323hostcall */
+    1723,  /* pptp */
+    2049,  /* nfs */
+    3659,  /* apple-sasl */
+    4045,  /* npp */
+    4190,  /* sieve */
+    5060,  /* sip */
+    5061,  /* sips */
+    6000,  /* x11 */
+    6566,  /* sane-port */
+    6665,  /* ircu */
+    6666,  /* ircu */
+    6667,  /* ircu */
+    6668,  /* ircu */
+    6669,  /* ircu */
+    6679,  /* osaut */
+    6697,  /* ircs-u */
+    10080, /* amanda */
+};
+
+static int
+compare_ports(const void *a, const void *b)
+{
+    return *(const uint16_t *)a - *(const uint16_t *)b;
+}
+
+bool
+port_is_blocked(uint16_t port)
+{
+    return bsearch(&port, blocked_ports, LENGTH(blocked_ports), sizeof(blocked_ports[0]),
+                   compare_ports) != NULL;
 }

@@ -1,5 +1,5 @@
 /*
- * Which network addresses may be connected to. By default only globally routable ones (the IANA
+ * Which network addresses and ports may be connected to. By default only globally routable ones (the IANA
  * special-purpose registries, RFC 6890); an operator may allow more by CIDR block. Addresses that
  * carry an IPv4 address (mapped, compatible, NAT64 64:ff9b::/96, 6to4, Teredo) are checked by what
  * they carry as well. The host's own addresses may be excepted.
@@ -12,6 +12,7 @@
 #include <netdb.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
 struct address_policy;
@@ -43,5 +44,35 @@ bool address_policy_check(const struct address_policy *policy, const struct sock
 
 /* The same without a sentence. */
 bool address_policy_permits(const struct address_policy *policy, const struct sockaddr *address);
+
+/* ---- the host's own addresses ---------------------------------------------------------------- */
+
+/*
+ * A connection to an address of this host comes in over the loopback device, past a packet filter
+ * that guards the interfaces, so it is no public address even if it is globally routable. The
+ * kernel is asked for its route to an address each time, over a socket of the family AF_NETLINK
+ * (SOCK_RAW, protocol NETLINK_ROUTE) that is opened once: what it answers is true at that moment,
+ * whatever interfaces and addresses have come and gone, and takes in ranges that are routed to the
+ * host without being on an interface. [any thread]
+ */
+struct own_addresses;
+
+/* NULL with errno if there is no such socket or no memory. */
+struct own_addresses *own_addresses_open(void);
+void own_addresses_close(struct own_addresses *own);
+
+/*
+ * Does a packet to this address (AF_INET or AF_INET6, in network order) end at this host? True also
+ * if the kernel cannot be asked.
+ */
+bool own_addresses_have(struct own_addresses *own, int family, const unsigned char *bytes);
+
+/* ---- ports ----------------------------------------------------------------------------------- */
+
+/*
+ * Is the port for another protocol, as one of the Fetch standard's bad ports (section "port
+ * blocking")? A request sent there may be a command to what listens.
+ */
+bool port_is_blocked(uint16_t port);
 
 #endif

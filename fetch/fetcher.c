@@ -110,29 +110,13 @@ read_transfers(struct fetcher *fetcher)
     }
 }
 
-static void
-read_timers(struct fetcher *fetcher)
-{
-    int64_t now = clock_monotonic_us();
-    struct timer *timer;
-
-    while ((timer = timers_first(&fetcher->loop.timers)) && timer->due_us <= now)
-        fetching_check_time(container_of(timer, struct fetch, timer), now);
-}
-
 static int
-find_wait_ms(struct fetcher *fetcher)
+find_wait_ms(const struct fetch_loop *loop)
 {
-    const struct timer *timer = timers_first(&fetcher->loop.timers);
-    int most = fetcher->loop.connections.open ? (int)(POOL_LOOK_US / 1000) : IDLE_WAIT_MS;
-    int64_t left;
+    int most = loop->connections.open ? (int)(POOL_LOOK_US / 1000) : IDLE_WAIT_MS;
+    int64_t left = fetching_next_due(loop) - loop->turn_us;
 
-    if (!TAILQ_EMPTY(&fetcher->loop.paused))
-        return 0;
-    if (!timer)
-        return most;
-    left = timer->due_us - clock_monotonic_us();
-    if (left <= 0)
+    if (!TAILQ_EMPTY(&loop->paused) || left <= 0)
         return 0;
     return left / 1000 < most ? (int)(left / 1000) + 1 : most;
 }
@@ -148,8 +132,9 @@ close_inbox(struct fetcher *fetcher)
 }
 
 static void
-begin_turn(const struct fetcher *fetcher)
+begin_turn(struct fetcher *fetcher)
 {
+    fetcher->loop.turn_us = clock_monotonic_us();
     if (fetcher->loop.settings.config.turn_begins)
         fetcher->loop.settings.config.turn_begins();
 }
@@ -175,12 +160,12 @@ run(void *argument)
         fetching_resume_paused(&fetcher->loop);
         poller_drive(&fetcher->loop.poller);
         read_transfers(fetcher);
-        read_timers(fetcher);
+        fetching_check_times(&fetcher->loop);
         fetching_start_next(&fetcher->loop);
-        connections_close_unused(&fetcher->loop.connections, clock_monotonic_us());
+        connections_close_unused(&fetcher->loop.connections, fetcher->loop.turn_us);
         fetching_update_stats(&fetcher->loop);
         end_turn(fetcher);
-        poller_wait(&fetcher->loop.poller, find_wait_ms(fetcher));
+        poller_wait(&fetcher->loop.poller, find_wait_ms(&fetcher->loop));
         begin_turn(fetcher);
     }
     while ((r = TAILQ_FIRST(&fetcher->loop.all)))
@@ -277,7 +262,6 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
     TAILQ_INIT(&fetcher->loop.all);
     TAILQ_INIT(&fetcher->loop.paused);
     fetcher->loop.poller.epoll = fetcher->loop.poller.wakeup = -1;
-    timers_init(&fetcher->loop.timers);
     if (!settings_init(&fetcher->loop.settings, config, why, why_size))
         goto failed;
     connections_init(&fetcher->loop.connections, config->max_active, config->max_idle_per_origin);

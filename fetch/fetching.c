@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/container_of.h"
-#include "fetch/deadline.h"
 #include "fetch/headers.h"
 
 static const char cancelled_sentence[] = "the fetch was cancelled";
@@ -20,7 +19,15 @@ compare_ids(const struct fetch *a, const struct fetch *b)
     return (a->id > b->id) - (a->id < b->id);
 }
 
+static int
+compare_deadlines(const struct fetch *a, const struct fetch *b)
+{
+    return a->due_us != b->due_us ? (a->due_us > b->due_us) - (a->due_us < b->due_us)
+                                  : compare_ids(a, b);
+}
+
 TREE_GENERATE(fetch_tree, fetch, by_id, compare_ids)
+TREE_GENERATE(deadline_tree, fetch, by_deadline, compare_deadlines)
 
 void
 fetching_add(struct fetch_loop *loop, struct fetch *f)
@@ -47,6 +54,14 @@ fetching_update_stats(struct fetch_loop *loop)
     atomic_store_explicit(&loop->active, queue_active(loop->queue), memory_order_relaxed);
     atomic_store_explicit(&loop->waiting, queue_opening(loop->queue), memory_order_relaxed);
     atomic_store_explicit(&loop->queued, queue_queued(loop->queue), memory_order_relaxed);
+}
+
+static void
+disarm_timer(struct fetch *f)
+{
+    if (f->due_us)
+        RB_REMOVE(deadline_tree, &f->loop->by_deadline, f);
+    f->due_us = 0;
 }
 
 static void
@@ -96,7 +111,7 @@ stop_attempt(struct fetch *f)
 {
     struct fetch_loop *loop = f->loop;
 
-    timers_disarm(&loop->timers, &f->timer);
+    disarm_timer(f);
     resolver_cancel(loop->resolver, &f->query);
     resolved_release(&f->query.resolved);
     queue_remove(loop->queue, &f->item);
@@ -170,19 +185,109 @@ finish_with(struct fetch *f, enum fetch_error error, const char *format, ...)
 
 /* ---- time limits --------------------------------------------------------------------- */
 
+/* Is its answer complete, though not its request? */
+static bool
+is_complete(const struct fetch *f)
+{
+    return f->stage == FETCH_TRANSFER && f->transfer.stage == TRANSFER_COMPLETE;
+}
+
+/*
+ * The end of the whole fetch: the total limit and the pauses that are over. INT64_MAX: there is
+ * none any more.
+ */
+static int64_t
+find_end(const struct fetch *f)
+{
+    if (f->consumer.request->flags & REQUEST_STREAMS && f->stage == FETCH_TRANSFER &&
+        f->transfer.stage == TRANSFER_BODY)
+        return INT64_MAX;
+    return f->submitted_us + f->loop->settings.config.total_timeout_us + f->held_us;
+}
+
+/* The limit of the phase that a transfer is in. */
+static int64_t
+find_transfer_deadline(const struct fetch *f, const char **what)
+{
+    const struct fetch_config *config = &f->loop->settings.config;
+
+    switch (f->transfer.stage) {
+    case TRANSFER_CONNECTING:
+    case TRANSFER_UNCLEAN:
+        *what = "connecting";
+        return f->stage_since_us + config->connect_timeout_us;
+    case TRANSFER_SENDING:
+        *what = "sending the body of the request";
+        return f->transfer.last_byte_us + config->stall_timeout_us;
+    case TRANSFER_ASKED:
+        *what = "waiting for the first byte of the answer";
+        return f->stage_since_us + config->first_byte_timeout_us;
+    case TRANSFER_ANSWERING:
+        *what = "waiting for more of the headers";
+        return f->transfer.last_byte_us + config->stall_timeout_us;
+    case TRANSFER_BODY:
+    case TRANSFER_COMPLETE:
+    case TRANSFER_ENDED:
+        break;
+    }
+    *what = "waiting for more of the body";
+    return f->transfer.last_byte_us + config->stall_timeout_us;
+}
+
+/*
+ * The next time limit (struct fetch_config), INT64_MAX if there is none, and what will have taken
+ * too long then (static). Received bytes move it later without a call.
+ */
+static int64_t
+find_deadline(const struct fetch *f, const char **what)
+{
+    const struct fetch_config *config = &f->loop->settings.config;
+    int64_t end = find_end(f);
+    int64_t due = end;
+
+    /* Due at once, also if its consumer begins a pause before the loop has ended it. */
+    if (is_complete(f)) {
+        *what = "its end";
+        return f->submitted_us;
+    }
+    if (f->held_since_us) {
+        *what = "the pause by its consumer";
+        return config->pause_timeout_us ? f->held_since_us + config->pause_timeout_us
+                                        : INT64_MAX;
+    }
+    if (f->stage == FETCH_RESOLVING) {
+        due = f->stage_since_us + config->resolve_timeout_us;
+        *what = "resolving the name";
+    } else if (f->stage == FETCH_TRANSFER) {
+        due = find_transfer_deadline(f, what);
+    }
+    if (due < end)
+        return due;
+    *what = f->stage == FETCH_QUEUED ? "waiting for a turn" : "the whole fetch";
+    return end;
+}
+
+static void
+arm_timer_at(struct fetch *f, int64_t due_us)
+{
+    disarm_timer(f);
+    f->due_us = due_us;
+    RB_INSERT(deadline_tree, &f->loop->by_deadline, f);
+}
+
 static void
 arm_timer(struct fetch *f)
 {
     const char *what;
 
-    timers_arm(&f->loop->timers, &f->timer, deadline_find(f, &what));
+    arm_timer_at(f, find_deadline(f, &what));
 }
 
 static void
-enter_stage(struct fetch *f, enum fetch_stage stage)
+enter_stage(struct fetch *f, enum fetch_stage stage, int64_t now_us)
 {
     f->stage = stage;
-    f->stage_since_us = clock_monotonic_us();
+    f->stage_since_us = now_us;
     arm_timer(f);
 }
 
@@ -213,7 +318,7 @@ take_change(struct consumer *consumer, enum transfer_change change)
         else if (stage == TRANSFER_ASKED)
             queue_reopen(f->loop->queue, &f->item);
         /* The loop ends one that is complete: not from inside libcurl. */
-        enter_stage(f, FETCH_TRANSFER);
+        enter_stage(f, FETCH_TRANSFER, f->transfer.last_byte_us);
         break;
     case TRANSFER_IS_HELD:
         begin_hold(f);
@@ -233,7 +338,7 @@ fetching_init(struct fetch_loop *loop)
         .connections = &loop->connections,
         .handles = &loop->handles,
         .poller = &loop->poller,
-        .turn = &loop->turn,
+        .turn_us = &loop->turn_us,
         .received = &loop->received,
         .changed = take_change,
     };
@@ -283,7 +388,7 @@ connect_to(struct fetch *f, struct resolved *addresses)
     }
     if (start_transfer(f, addresses) ||
         (memory_reclaim(memory, FETCH_BYTES) && start_transfer(f, addresses)))
-        enter_stage(f, FETCH_TRANSFER);
+        enter_stage(f, FETCH_TRANSFER, f->transfer.last_byte_us);
     else
         fetching_finish(f, FETCH_INTERNAL, "out of memory");
 }
@@ -390,7 +495,7 @@ start_attempt(struct fetch *f)
         connect_to_permitted(f, one);
         return;
     }
-    enter_stage(f, FETCH_RESOLVING);
+    enter_stage(f, FETCH_RESOLVING, clock_monotonic_us());
     switch (
         resolver_lookup(loop->resolver, &f->query, f->consumer.request->client, f->route.host)) {
     case RESOLVER_ANSWERED:
@@ -435,7 +540,7 @@ wait_for_turn(struct fetch *f)
         return;
     }
     report_wait(f);
-    enter_stage(f, FETCH_QUEUED);
+    enter_stage(f, FETCH_QUEUED, clock_monotonic_us());
 }
 
 /* ---- results ---------------------------------------------------------------------------- */
@@ -466,7 +571,7 @@ fetching_take_result(struct fetch *f, CURLcode code)
     }
     if (f->transfer.stage == TRANSFER_UNCLEAN) {
         if (transfer_restart(&f->transfer))
-            enter_stage(f, FETCH_TRANSFER);
+            enter_stage(f, FETCH_TRANSFER, clock_monotonic_us());
         else
             fetching_finish(f, FETCH_INTERNAL, "out of memory");
         return;
@@ -484,7 +589,6 @@ fetching_resume_paused(struct fetch_loop *loop)
     struct fetch_list now = TAILQ_HEAD_INITIALIZER(now);
     struct fetch *f;
 
-    loop->turn++;
     TAILQ_CONCAT(&now, &loop->paused, paused_link);
     while ((f = TAILQ_FIRST(&now))) {
         CURLcode code;
@@ -507,7 +611,7 @@ fetching_take_signal(struct fetch *f)
         fetching_finish(f, FETCH_CANCELLED, cancelled_sentence);
         return;
     }
-    if (!f->held_since_us || fetching_is_complete(f))
+    if (!f->held_since_us || is_complete(f))
         return;
     code = transfer_resume(&f->transfer);
     if (!transfer_is_held(&f->transfer)) {
@@ -590,18 +694,34 @@ is_unconnected(const struct fetch *f)
            (f->stage == FETCH_TRANSFER && f->transfer.stage == TRANSFER_CONNECTING);
 }
 
-void
-fetching_check_time(struct fetch *f, int64_t now_us)
+/* Its timer has come due: ends it, or arms the timer anew. */
+static void
+check_time(struct fetch *f)
 {
     const char *what;
     /* Bytes that came meanwhile have moved the deadline without touching the timer. */
-    int64_t due = deadline_find(f, &what);
+    int64_t due = find_deadline(f, &what);
 
-    if (fetching_is_complete(f))
+    if (is_complete(f))
         fetching_take_result(f, CURLE_OK);
-    else if (due > now_us)
-        timers_arm(&f->loop->timers, &f->timer, due);
+    else if (due > f->loop->turn_us)
+        arm_timer_at(f, due);
     else
         finish_with(f, is_unconnected(f) ? FETCH_CONNECT_TIMED_OUT : FETCH_TIMED_OUT,
                     "%s: %s took too long", f->target.host, what);
+}
+
+int64_t
+fetching_next_due(const struct fetch_loop *loop)
+{
+    const struct fetch *f = RB_MIN(deadline_tree, (struct deadline_tree *)&loop->by_deadline);
+
+    return f ? f->due_us : INT64_MAX;
+}
+
+void
+fetching_check_times(struct fetch_loop *loop)
+{
+    while (fetching_next_due(loop) <= loop->turn_us)
+        check_time(RB_MIN(deadline_tree, &loop->by_deadline));
 }

@@ -12,7 +12,6 @@
 #include "base/tree.h"
 #include "fetch/poller.h"
 #include "fetch/queue.h"
-#include "fetch/timers.h"
 #include "fetch/transfer.h"
 
 /*
@@ -41,7 +40,8 @@ struct fetch {
     int64_t submitted_us; /* of this attempt */
     enum fetch_stage stage;
     int64_t stage_since_us;
-    struct timer timer;
+    RB_ENTRY(fetch) by_deadline;
+    int64_t due_us; /* the time at which its time limits are looked at; 0: not in by_deadline */
     struct queue_item item;
     struct resolver_query query;
     struct transfer transfer;
@@ -53,15 +53,9 @@ struct fetch {
     size_t charged; /* to settings.config.memory, for its transfer */
 };
 
-/* Is its answer complete, though not its request? */
-static inline bool
-fetching_is_complete(const struct fetch *fetch)
-{
-    return fetch->stage == FETCH_TRANSFER && fetch->transfer.stage == TRANSFER_COMPLETE;
-}
-
 TAILQ_HEAD(fetch_list, fetch);
 RB_HEAD(fetch_tree, fetch);
+RB_HEAD(deadline_tree, fetch);
 
 /* What all requests of a fetcher work with. */
 struct fetch_loop {
@@ -80,12 +74,12 @@ struct fetch_loop {
     /* the fetcher thread's */
     struct fetch_list all;
     struct fetch_list paused; /* their transfers wait for the next turn */
-    uint64_t turn;            /* the number of this one */
+    int64_t turn_us;          /* when this one began */
     struct poller poller;
     struct connections connections;
     struct handles handles;
     struct queue *queue;
-    struct timers timers;
+    struct deadline_tree by_deadline;
     struct resolver *resolver;
     /* shared */
     _Atomic uint64_t active;
@@ -119,8 +113,11 @@ void fetching_resume_paused(struct fetch_loop *loop);
 /* libcurl is done with its transfer. */
 void fetching_take_result(struct fetch *fetch, CURLcode code);
 
-/* Its timer has come due: ends it, or arms the timer anew. */
-void fetching_check_time(struct fetch *fetch, int64_t now_us);
+/* Ends all whose time limits have passed. */
+void fetching_check_times(struct fetch_loop *loop);
+
+/* When the time limits are to be looked at again; INT64_MAX: never. */
+int64_t fetching_next_due(const struct fetch_loop *loop);
 
 /* It has been resumed or cancelled. */
 void fetching_take_signal(struct fetch *fetch);

@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "base/units.h"
-#include "fetch/ports.h"
+#include "fetch/address.h"
 
 #define AUTHORITIES_MAX (16u << 20)
 #define LONGEST_US (7 * 86400 * (int64_t)1000000)

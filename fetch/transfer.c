@@ -293,7 +293,7 @@ transfer_on_header(char *line, size_t size, size_t count, void *context)
     struct transfer *t = context;
     size_t len = size * count;
 
-    t->last_byte_us = clock_monotonic_us();
+    t->last_byte_us = *t->place->turn_us;
     return len && !t->error && count_line(t, len) && read_line(t, span_of(line, len)) ? len : 0;
 }
 
@@ -350,7 +350,7 @@ transfer_on_body(char *bytes, size_t size, size_t count, void *context)
     size_t len = size * count;
     struct span input;
 
-    t->last_byte_us = clock_monotonic_us();
+    t->last_byte_us = *t->place->turn_us;
     if (len < t->used)
         transfer_fail(t, FETCH_INTERNAL, "a piece of the body of %s has become shorter in a pause",
                       t->target->host);
@@ -359,8 +359,8 @@ transfer_on_body(char *bytes, size_t size, size_t count, void *context)
     input = span_of(bytes + t->used, len - t->used);
     if (t->flow == TRANSFER_HOLDS)
         return pause_receiving(t);
-    if (t->turn != *t->place->turn) {
-        t->turn = *t->place->turn;
+    if (t->turn_us != *t->place->turn_us) {
+        t->turn_us = *t->place->turn_us;
         /* Streams of HTTP/2 are not paused (REQUEST_STREAMS): there max_body alone bounds the
          * work.
          */
@@ -398,7 +398,7 @@ transfer_on_send(char *buffer, size_t size, size_t count, void *context)
     struct transfer *t = context;
     size_t len;
 
-    t->last_byte_us = clock_monotonic_us();
+    t->last_byte_us = *t->place->turn_us;
     switch (upload_read(&t->upload, buffer, size * count, &len)) {
     case UPLOAD_PIECE:
         break;
@@ -463,7 +463,7 @@ transfer_resume(struct transfer *t)
     c->receive_seen = c->send_seen = resumes;
     if (!receive && !send)
         return CURLE_OK;
-    t->last_byte_us = clock_monotonic_us();
+    t->last_byte_us = *t->place->turn_us;
     if (receive)
         t->flow = TRANSFER_FLOWS;
     if (send)
@@ -499,12 +499,10 @@ transfer_on_debug(CURL *easy, curl_infotype type, char *bytes, size_t len, void 
      */
     if (answer_has_head(t->answer) && type == CURLINFO_SSL_DATA_IN && len == 2 && bytes[1] == 0)
         t->tls_ended = true;
-    if (type == CURLINFO_DATA_OUT)
-        t->last_byte_us = clock_monotonic_us();
-    if (type == CURLINFO_DATA_IN) {
-        t->last_byte_us = clock_monotonic_us();
+    if (type == CURLINFO_DATA_OUT || type == CURLINFO_DATA_IN)
+        t->last_byte_us = *t->place->turn_us;
+    if (type == CURLINFO_DATA_IN)
         atomic_fetch_add_explicit(t->place->received, len, memory_order_relaxed);
-    }
     return 0;
 }
 

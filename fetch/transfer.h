@@ -90,7 +90,7 @@ struct transfer_place {
     struct connections *connections;
     struct handles *handles;
     struct poller *poller;      /* that drives the multi handle; NULL: none does */
-    const uint64_t *turn;       /* the number of the loop's turn */
+    const int64_t *turn_us;     /* when the loop's turn began */
     _Atomic uint64_t *received; /* counts bytes of bodies from the network */
     void (*changed)(struct consumer *consumer, enum transfer_change change);
 };
@@ -123,7 +123,7 @@ struct transfer {
     enum transfer_stage stage;
     unsigned asked;   /* how often the request was given to a connection: libcurl repeats it */
     int64_t asked_us; /* when it was, last */
-    int64_t last_byte_us;
+    int64_t last_byte_us; /* when the turn began in which it came, or later */
 
     struct resolved *addresses; /* owned: where it may connect */
 
@@ -145,7 +145,7 @@ struct transfer {
     struct upload upload;      /* the request's body */
     enum transfer_flow flow;
     struct body body;
-    uint64_t turn;       /* the last one in which bytes were passed on */
+    int64_t turn_us;     /* the last one in which bytes were passed on */
     size_t allowance;    /* bytes that may still be passed on in that turn */
     size_t used;         /* of the piece that libcurl holds for it while it is paused */
     uint64_t body_bytes; /* given to the consumer */

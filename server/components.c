@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "fetch/ports.h"
+#include "fetch/address.h"
 #include "net/worker.h"
 #include "proxy/control.h"
 #include "proxy.h"

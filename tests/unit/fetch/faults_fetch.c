@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "fetch/own_addresses.h"
+#include "fetch/address.h"
 #include "tests/unit/faults.h"
 #include "tests/unit/fetch/armed.h"
 #include "tests/unit/fetch/fixture.h"

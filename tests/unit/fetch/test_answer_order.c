@@ -177,7 +177,7 @@ START_TEST(any_order_of_calls)
     static struct connections none;
     unsigned sequences = 1, fine = 0;
     struct taken taken;
-    uint64_t turn = 1;
+    int64_t turn_us = 1;
     struct consumer consumer = {
         .request = &request,
         .sink = {.response = take_response,
@@ -187,7 +187,7 @@ START_TEST(any_order_of_calls)
         .context = &taken,
     };
     const struct transfer_place place = {
-        .settings = &settings, .turn = &turn, .connections = &none, .changed = take_change};
+        .settings = &settings, .turn_us = &turn_us, .connections = &none, .changed = take_change};
     struct transfer t = {
         .easy = curl_easy_init(),
         .place = &place,
@@ -218,7 +218,10 @@ START_TEST(a_paused_piece_that_shrinks)
     struct request request = {.flags = REQUEST_STREAMS};
     struct target target = {.host = (char[]){"example.test"}};
     struct settings settings = {.config = {.max_headers = 4096, .max_body = 4096}};
+    const int64_t turn_us = 1;
+    const struct transfer_place place = {.turn_us = &turn_us};
     struct transfer t = {
+        .place = &place,
         .settings = &settings,
         .target = &target,
         .request = &request,

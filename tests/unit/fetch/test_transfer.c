@@ -20,7 +20,7 @@ struct trial {
     struct resolved *resolved;
     CURLM *multi;
     _Atomic uint64_t received;
-    uint64_t turn;
+    int64_t turn_us;
     struct connections connections;
     struct handles handles;
     char url[64];
@@ -91,7 +91,7 @@ trial_start(struct trial *trial, const char *address, uint16_t port,
         .settings = &trial->settings,
         .multi = trial->multi,
         .received = &trial->received,
-        .turn = &trial->turn,
+        .turn_us = &trial->turn_us,
         .connections = &trial->connections,
         .handles = &trial->handles,
         .changed = take_change,
@@ -304,7 +304,7 @@ START_TEST(work_in_a_turn_is_bounded)
     while (!(message = trial_run(&trial))) {
         most = trial.body_len - before > most ? trial.body_len - before : most;
         before = trial.body_len;
-        trial.turn++;
+        trial.turn_us++;
         trial.paused = false;
         ck_assert_int_eq(transfer_next_turn(&trial.transfer), CURLE_OK);
     }

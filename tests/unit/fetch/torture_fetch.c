@@ -220,7 +220,7 @@ static void
 walk_transfer(void *context)
 {
     static _Atomic uint64_t received;
-    static const uint64_t turn;
+    static const int64_t turn_us = 1;
     struct parts *parts = context;
     struct connections connections;
     struct handles handles = {0};
@@ -230,7 +230,7 @@ walk_transfer(void *context)
     const struct transfer_place place = {.settings = &parts->settings,
                                          .multi = parts->multi,
                                          .received = &received,
-                                         .turn = &turn,
+                                         .turn_us = &turn_us,
                                          .connections = &connections,
                                          .handles = &handles,
                                          .changed = never_change};
