@@ -70,14 +70,12 @@ cache_reclaim(struct cache *cache, uint64_t bytes, uint64_t *pages)
         bytes = most ? most : 1;
     *pages = 0;
     while (evicted < bytes && (place = cache_walk(cache, &walk))) {
-        struct removed removed = {0};
         /* What is left, in equal parts for the shards that are left. */
         uint64_t shards = layout_shards(walk.layout) - walk.visited + 1;
 
-        evicted += shard_reclaim(&place->shard, (bytes - evicted + shards - 1) / shards, &removed);
+        evicted += shard_reclaim(&place->shard, (bytes - evicted + shards - 1) / shards);
+        *pages += place->shard.removed.evicted_count;
         place_unlock(place);
-        *pages += removed.count;
-        shard_free_removed(&removed);
     }
     return evicted;
 }
@@ -110,13 +108,9 @@ leave_epoch(struct cache *cache, enum cache_by by, struct span name, struct cach
 static uint64_t
 purge_place(struct place *place, const struct purge *purge)
 {
-    struct removed removed = {0};
-    uint64_t count = shard_purge(&place->shard, purge, &removed);
+    uint64_t count = shard_purge(&place->shard, purge);
 
     place_unlock(place);
-    if (purge->tags)
-        shard_add_removed_tags(&removed, purge->tags);
-    shard_free_removed(&removed);
     return count;
 }
 
@@ -176,13 +170,11 @@ cache_purge_all(struct cache *cache)
 
     epochs_leave_prefix(&cache->epochs, span_of(NULL, 0));
     while ((place = cache_walk(cache, &walk))) {
-        struct removed removed = {0};
         struct shard old;
 
-        count += shard_purge_all(&place->shard, &old, &removed);
+        count += shard_purge_all(&place->shard, &old);
         place_unlock(place);
         shard_free(&old);
-        shard_free_removed(&removed);
     }
     return count;
 }

@@ -189,10 +189,10 @@ struct cache_found {
 
 /*
  * Looks a URL up for a request that arrived at `now_us` of the monotonic clock. A hit allocates
- * nothing, and reads no waiter, and of the request `pass`, `conditions` and `stale_notes`. With BUSY, the waiter
- * is notified at once (before this returns) of what it has missed. Where a policy evicts others
- * because of a hit (SLRU may, see policy.h, hit_has_surplus) they are counted as evictions, and not
- * named.
+ * nothing, and reads no waiter, and of the request `pass`, `conditions` and `stale_notes`. With
+ * BUSY, the waiter is notified at once (before this returns) of what it has missed. Where a policy
+ * evicts others because of a hit (SLRU may, see policy.h, hit_has_surplus) they are counted as
+ * evictions, and not named.
  */
 enum cache_answer cache_lookup(struct cache *cache, const struct cache_key *key,
                                const struct cache_request *request, int64_t now_us,

@@ -150,33 +150,27 @@ cache_list_entries(struct cache *cache, unsigned shards, size_t *count)
 
 /* Copies an entry to another shard, where there may be no capacity for it; false without memory. */
 static bool
-copy_entry(struct shard *to, struct entry *entry, struct removed *victims)
+copy_entry(struct shard *to, struct entry *entry)
 {
-    struct removed removed = {0};
     struct entry *copy;
 
     if (entry_is_stored(entry)) {
         struct cache_key key =
             cache_key_of_variant(object_url(entry->object), object_variant(entry->object));
-        enum evictor_outcome outcome =
-            shard_store(to, &key, NULL, entry->object, entry->entered, &removed, victims);
 
-        shard_free_removed(&removed); /* where it was inserted and evicted at once */
-        return outcome != EVICTOR_NO_MEMORY;
+        return shard_store(to, &key, NULL, entry->object, entry->entered) != EVICTOR_NO_MEMORY;
     }
     copy = shard_make_entry(to, entry->object, entry->hash);
     if (!copy)
         return false;
     table_insert(&to->table, copy);
-    if (entry_is_mark(entry)) {
-        shard_mark(to, copy, entry->kind, entry->object, entry->entered, &removed);
-        shard_free_removed(&removed);
-    }
+    if (entry_is_mark(entry))
+        shard_mark(to, copy, entry->kind, entry->object, entry->entered);
     return true;
 }
 
 static bool
-copy_entries(struct cache *cache, struct shard *fresh, unsigned shards, struct removed *victims)
+copy_entries(struct cache *cache, struct shard *fresh, unsigned shards)
 {
     size_t count, i = 0;
     struct entry **entries = cache_list_entries(cache, cache->config.shards, &count);
@@ -184,7 +178,7 @@ copy_entries(struct cache *cache, struct shard *fresh, unsigned shards, struct r
     if (!entries)
         return false;
     while (i < count &&
-           copy_entry(&fresh[shard_number(entries[i]->hash, shards)], entries[i], victims))
+           copy_entry(&fresh[shard_number(entries[i]->hash, shards)], entries[i]))
         i++;
     free(entries);
     return i == count;
@@ -195,8 +189,7 @@ copy_entries(struct cache *cache, struct shard *fresh, unsigned shards, struct r
  * those of the pages that fit. All locks are held. False, with nothing built, without memory.
  */
 static bool
-cache_build_shards(struct cache *cache, const struct cache_config *config, struct shard *fresh,
-                   struct removed *victims)
+cache_build_shards(struct cache *cache, const struct cache_config *config, struct shard *fresh)
 {
     uint64_t insertions = 0, evictions = 0, before = 0, kept = 0;
 
@@ -204,7 +197,7 @@ cache_build_shards(struct cache *cache, const struct cache_config *config, struc
         return false;
     for (unsigned i = 0; i < config->shards; i++)
         fresh[i].is_copy = true;
-    if (!copy_entries(cache, fresh, config->shards, victims)) {
+    if (!copy_entries(cache, fresh, config->shards)) {
         shards_free(fresh, config->shards);
         return false;
     }
@@ -248,7 +241,6 @@ enum cache_error
 cache_configure(struct cache *cache, const struct cache_config *config)
 {
     struct shard other[CACHE_MAX_SHARDS] = {0}; /* first the new shards, then the old ones */
-    struct removed victims = {0};
     enum cache_error error = CACHE_OK;
     unsigned old_count, locked;
 
@@ -272,10 +264,10 @@ cache_configure(struct cache *cache, const struct cache_config *config)
         for (unsigned i = 0; i < old_count; i++) {
             struct policy_config part = config_of_shard(config, i);
 
-            shard_resize(&cache->places[i].shard, &part, &victims);
+            shard_resize(&cache->places[i].shard, &part);
         }
         cache->config = *config;
-    } else if (cache_build_shards(cache, config, other, &victims)) {
+    } else if (cache_build_shards(cache, config, other)) {
         cache_move_fills(cache, other, config->shards);
         for (unsigned i = 0; i < locked; i++) {
             struct shard old = cache->places[i].shard; /* which has no fills any more */
@@ -291,9 +283,12 @@ cache_configure(struct cache *cache, const struct cache_config *config)
         error = CACHE_CONFIG_NO_MEMORY;
     }
 
-    for (unsigned i = locked; i-- > 0;)
+    for (unsigned i = locked; i-- > 0;) {
+        /* Freed when all are unlocked. */
+        other[i].removed = cache->places[i].shard.removed;
+        cache->places[i].shard.removed = (struct removed){0};
         place_unlock(&cache->places[i]);
+    }
     shards_free(other, locked);
-    shard_free_removed(&victims);
     return error;
 }

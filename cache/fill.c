@@ -13,7 +13,8 @@ static bool
 head_is_valid(const struct cache_fill *fill, const struct object_head *head)
 {
     return fill->name->url_len <= OBJECT_MAX_META && head->fields.len <= OBJECT_MAX_META &&
-           head->status <= UINT16_MAX && head->tags.len <= OBJECT_MAX_TAG_BYTES && tags_count(head->tags) <= OBJECT_MAX_TAGS;
+           head->status <= UINT16_MAX && head->tags.len <= OBJECT_MAX_TAG_BYTES &&
+           tags_count(head->tags) <= OBJECT_MAX_TAGS;
 }
 
 /* What an object with this head is made of, but for its body. */
@@ -62,13 +63,12 @@ make_headed(const struct cache_fill *fill, const struct object_head *head, struc
  * it is for the leader only: others may have joined after that. After a purge of the URL none has.
  */
 static void
-set_headed(struct cache_fill *fill, struct object *object, struct shard *shard,
-           struct removed *removed)
+set_headed(struct cache_fill *fill, struct object *object, struct shard *shard)
 {
     fill->object = object;
     if (fill->disposition <= FILL_VALIDATE && fill_has_outdated_tags(fill)) {
         waiters_retry(fill, false);
-        shard_restrict_fill(shard, fill, FILL_PRIVATE, removed);
+        shard_restrict_fill(shard, fill, FILL_PRIVATE);
     }
     fill->born_us = object->fetched_us ? object->fetched_us : fill->begun_us;
     fill->stage = FILL_HEADED;
@@ -79,7 +79,6 @@ int
 cache_fill_head(struct cache_fill *fill, const struct object_head *head)
 {
     struct object *object, *before = fill->object;
-    struct removed removed = {0};
     struct place *place;
     int error;
 
@@ -94,9 +93,8 @@ cache_fill_head(struct cache_fill *fill, const struct object_head *head)
     place = cache_lock(fill->cache, fill->hash);
     fill->fresh_until_us = head->fresh_until_us ? head->fresh_until_us : INT64_MAX;
     fill->while_revalidate_us = head->while_revalidate_us;
-    set_headed(fill, object, &place->shard, &removed);
+    set_headed(fill, object, &place->shard);
     place_unlock(place);
-    shard_free_removed(&removed);
     object_release(&before);
     return 0;
 }
@@ -106,7 +104,6 @@ cache_fill_append(struct cache_fill *fill, const void *bytes, size_t len)
 {
     uint64_t length = object_length(fill->object), limit;
     bool windowed = object_is_windowed(fill->object), pause = false;
-    struct segment *chain = NULL;
     struct place *place;
     int error;
 
@@ -123,31 +120,29 @@ cache_fill_append(struct cache_fill *fill, const void *bytes, size_t len)
     place = cache_lock(fill->cache, fill->hash);
     waiters_more(fill);
     if (windowed) {
-        chain = window_move(fill, true);
+        window_move(&place->shard, fill, true);
         pause = fill->paused;
     }
     place_unlock(place);
-    segments_free(chain);
     return pause ? CACHE_FILL_PAUSE : 0;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Moves the objects of a chain to a list; without memory nothing is moved. */
+/* Moves the objects of evicted pages to a list; without memory nothing is moved. */
 static void
-hand_over(struct removed *removed, struct cache_victims *victims)
+hand_over(const struct removed *removed, struct cache_victims *victims)
 {
-    struct object **pages;
+    size_t count = removed->evicted_count;
 
-    if (removed->count == 0)
+    if (count)
+        victims->pages = malloc(count * sizeof(struct object *));
+    if (!victims->pages)
         return;
-    pages = malloc(removed->count * sizeof(struct object *));
-    if (!pages)
-        return;
-    victims->pages = pages;
-    for (struct entry *e = removed->first; e; e = shard_next_removed(e)) {
+    victims->count = count;
+    for (struct entry *e = removed->evicted; e; e = e->right) {
         object_leave_cache(e->object);
-        pages[victims->count++] = e->object;
+        victims->pages[--count] = e->object;
         e->object = NULL;
     }
 }
@@ -204,26 +199,25 @@ refusal_of(enum evictor_outcome outcome)
 
 /* Stores the fill's object; `entry` is what the table has in its place, or NULL. */
 static enum cache_outcome
-store(struct shard *shard, struct cache_fill *fill, struct entry *entry, struct removed *replaced,
-      struct removed *victims)
+store(struct shard *shard, struct cache_fill *fill, struct entry *entry)
 {
     const struct cache_key key = {object_url(fill->name), object_variant(fill->name), fill->hash,
                                   fill->key};
+    bool replaces = entry && entry_is_stored(entry);
     enum evictor_outcome outcome;
 
     fill->refusal = CACHE_REFUSED_PURGED;
     if (entry && is_later_mark(fill, entry))
         return CACHE_NOT_STORED;
-    if (entry && entry_is_stored(entry) && is_better(fill, entry->object))
+    if (replaces && is_better(fill, entry->object))
         return CACHE_NOT_STORED;
     if (entry && entry_is_mark(entry))
         shard_clear_mark(shard, entry);
-    outcome = shard_store(shard, &key, entry, fill->object, cache_draw_entered(fill->cache),
-                          replaced, victims);
+    outcome = shard_store(shard, &key, entry, fill->object, cache_draw_entered(fill->cache));
     fill->refusal = refusal_of(outcome);
     switch (outcome) {
     case EVICTOR_ENTERED:
-        return replaced->count ? CACHE_REPLACED : CACHE_STORED;
+        return replaces ? CACHE_REPLACED : CACHE_STORED;
     case EVICTOR_PASSED_ON:
         return CACHE_PASSED_ON;
     case EVICTOR_TOO_LARGE:
@@ -250,7 +244,6 @@ static enum cache_outcome
 end(struct cache_fill *fill, struct place *place, bool store_it)
 {
     enum cache_outcome outcome = CACHE_NOT_STORED;
-    struct removed replaced = {0}, evicted = {0};
     struct object *previous = fill->previous;
     struct cache_victims victims = {0};
     struct shard *shard = &place->shard;
@@ -258,24 +251,22 @@ end(struct cache_fill *fill, struct place *place, bool store_it)
     bool may_store = cache_fill_may_store(fill);
 
     if (store_it && may_store)
-        outcome = store(shard, fill, entry, &replaced, &evicted);
+        outcome = store(shard, fill, entry);
     else
         fill->refusal = store_it ? CACHE_REFUSED_PURGED : CACHE_REFUSED_NOT;
     if (outcome == CACHE_NOT_STORED)
-        shard_remove_if_empty(shard, entry, &replaced);
+        shard_remove_if_empty(shard, entry);
     if (outcome == CACHE_NOT_STORED && may_store && previous &&
         !object_is_fresh(previous, fill->begun_us))
-        fill_remove_previous(shard, fill, &replaced);
+        fill_remove_previous(shard, fill);
     table_tidy(&shard->table);
     if (waiters_leader(fill))
-        hand_over(&evicted, &victims);
+        hand_over(&shard->removed, &victims);
     fill->stage = FILL_ENDED;
     fill->previous = NULL;
-    waiters_end(fill, fill->object, outcome, evicted.count, &victims);
+    waiters_end(fill, fill->object, outcome, shard->removed.evicted_count, &victims);
     place_unlock(place);
     object_release(&previous);
-    shard_free_removed(&evicted);
-    shard_free_removed(&replaced);
     return outcome;
 }
 
@@ -324,7 +315,6 @@ cache_fill_refresh(struct cache_fill *fill, const struct object_head *head, bool
 {
     struct object_parts parts = parts_of(fill, head);
     struct object *object, *before = fill->object;
-    struct removed removed = {0};
     struct place *place;
     int error;
 
@@ -338,19 +328,18 @@ cache_fill_refresh(struct cache_fill *fill, const struct object_head *head, bool
 
     place = cache_lock(fill->cache, fill->hash);
     fill->refreshed = true;
-    set_headed(fill, object, &place->shard, &removed);
+    set_headed(fill, object, &place->shard);
     waiters_more(fill);
     *outcome = end(fill, place, store_it);
-    shard_free_removed(&removed);
     object_release(&before);
     return 0;
 }
 
 /* The fill ends, and is not stored. An expired page stays. */
 static void
-give_up(struct cache_fill *fill, struct shard *shard, struct removed *removed)
+give_up(struct cache_fill *fill, struct shard *shard)
 {
-    shard_remove_if_empty(shard, leave(shard, fill), removed);
+    shard_remove_if_empty(shard, leave(shard, fill));
     table_tidy(&shard->table);
     fill->stage = FILL_ENDED;
 }
@@ -360,12 +349,11 @@ cache_fill_fall_back(struct cache_fill *fill, unsigned why)
 {
     struct object *before = fill->object;
     struct cache_victims none = {0};
-    struct removed removed = {0};
     struct place *place;
 
     assert(fill->previous && fill->stage == FILL_BEGUN);
     place = cache_lock(fill->cache, fill->hash);
-    give_up(fill, &place->shard, &removed);
+    give_up(fill, &place->shard);
     /* One that has joined after a purge may not have what was purged. */
     if (epochs_outdate_tags(&fill->cache->epochs, fill->epoch, 0, object_tags(fill->previous)))
         waiters_retry(fill, false);
@@ -376,7 +364,6 @@ cache_fill_fall_back(struct cache_fill *fill, unsigned why)
     waiters_more(fill);
     waiters_end(fill, fill->object, CACHE_FELL_BACK, 0, &none);
     place_unlock(place);
-    shard_free_removed(&removed);
     object_release(&before);
 }
 
@@ -385,21 +372,19 @@ cache_fill_fail(struct cache_fill *fill, unsigned number, const char *sentence,
                 bool (*retries)(const struct object_waiter *waiter, void *context), void *context)
 {
     struct object *object = fill->object, *previous = fill->previous;
-    struct removed removed = {0};
     struct place *place;
     const bool has_head = fill->stage == FILL_HEADED;
 
     assert(fill->stage != FILL_ENDED);
     fill_set_failure(fill->reserve, number, sentence);
     place = cache_lock(fill->cache, fill->hash);
-    give_up(fill, &place->shard, &removed);
+    give_up(fill, &place->shard);
     if (has_head)
         object_fail(object);
     fill->object = object_retain(fill->name);
     fill->previous = NULL;
     waiters_fail(fill, fill->reserve, retries, context);
     place_unlock(place);
-    shard_free_removed(&removed);
     object_release(&object);
     object_release(&previous);
 }

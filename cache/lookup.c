@@ -138,7 +138,7 @@ join(struct cache_fill *busy, const struct entry *entry, const struct cache_requ
 static enum cache_answer
 answer_miss(struct cache *cache, struct shard *shard, const struct cache_key *key,
             const struct cache_request *request, int64_t now_us, struct entry *entry,
-            struct cache_found *found, struct removed *removed)
+            struct cache_found *found)
 {
     struct cache_fill *busy;
     enum cache_answer answer;
@@ -156,13 +156,13 @@ answer_miss(struct cache *cache, struct shard *shard, const struct cache_key *ke
     }
     /* Before each fill that may make one: expired ones do not accumulate. */
     if (!entry)
-        shard_remove_expired_marks(shard, now_us, removed);
+        shard_remove_expired_marks(shard, now_us);
     busy = entry ? choose(entry, request, now_us) : NULL;
     if (busy)
         return join(busy, entry, request, found);
     answer = begin_shared(cache, shard, key, request, now_us, entry, found);
     if (answer == CACHE_NO_MEMORY)
-        shard_remove_if_empty(shard, entry, removed);
+        shard_remove_if_empty(shard, entry);
     return answer;
 }
 
@@ -171,7 +171,6 @@ cache_lookup(struct cache *cache, const struct cache_key *key, const struct cach
              int64_t now_us, struct cache_found *found)
 {
     enum cache_answer answer = CACHE_HIT;
-    struct removed removed = {0};
     struct object *object;
     struct entry *entry;
     struct place *place;
@@ -182,12 +181,11 @@ cache_lookup(struct cache *cache, const struct cache_key *key, const struct cach
     if (request->pass)
         return begin_pass(cache, NULL, key, request, now_us, found);
     place = cache_lock(cache, key->hash);
-    object = shard_lookup(&place->shard, key, request, now_us, &entry, &removed);
+    object = shard_lookup(&place->shard, key, request, now_us, &entry);
     if (object)
         found->object = object_retain(object);
     else
-        answer = answer_miss(cache, &place->shard, key, request, now_us, entry, found, &removed);
+        answer = answer_miss(cache, &place->shard, key, request, now_us, entry, found);
     place_unlock(place);
-    shard_free_removed(&removed);
     return answer;
 }

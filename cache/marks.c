@@ -29,7 +29,7 @@ append_mark(struct marks *marks, struct entry *entry)
 
 void
 shard_mark(struct shard *shard, struct entry *entry, enum entry_kind kind, struct object *object,
-           uint64_t entered, struct removed *removed)
+           uint64_t entered)
 {
     struct marks *marks = shard_marks_of(shard, kind);
     size_t bytes = object_size(object), most = most_marks(shard, kind);
@@ -37,7 +37,7 @@ shard_mark(struct shard *shard, struct entry *entry, enum entry_kind kind, struc
     if (entry_is_mark(entry))
         shard_clear_mark(shard, entry);
     while (marks->count && (marks->count >= most || marks->bytes + bytes > MARK_BYTES * most))
-        shard_remove(shard, marks->oldest, removed);
+        shard_remove(shard, marks->oldest);
     entry_set_object(entry, object);
     entry->kind = (uint8_t)kind;
     entry->entered = entered;
@@ -45,11 +45,11 @@ shard_mark(struct shard *shard, struct entry *entry, enum entry_kind kind, struc
 }
 
 void
-shard_remove_expired_marks(struct shard *shard, int64_t now_us, struct removed *removed)
+shard_remove_expired_marks(struct shard *shard, int64_t now_us)
 {
     for (int i = 0; i < 2 && shard->passed.oldest; i++) {
         if (now_us < shard->passed.oldest->object->fetched_us)
             return;
-        shard_remove(shard, shard->passed.oldest, removed);
+        shard_remove(shard, shard->passed.oldest);
     }
 }

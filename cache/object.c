@@ -351,29 +351,25 @@ object_set_windowed(struct object *object)
  * it has read the segment's last byte. A published byte behind it also shows that it is not the
  * last segment, the only one that a thread which appends may be writing.
  */
-struct segment *
-object_trim(struct object *object, uint64_t offset)
+void
+object_trim(struct object *object, uint64_t offset, struct segment **trimmed)
 {
     struct segments *list = segments_of(object);
-    struct segment *chain, *segment, *last = NULL;
     uint64_t length = object_length(object), bytes = 0;
+    struct segment *segment;
 
     if (offset > length)
         offset = length;
     if (offset == 0)
-        return NULL; /* the first segment may be linked just now */
-    chain = list->first;
-    for (segment = chain; segment->start + segment->size < offset; segment = segment->next) {
+        return; /* the first segment may be linked just now */
+    while (segment = list->first, segment->start + segment->size < offset) {
         bytes += sizeof(*segment) + segment->size;
-        last = segment;
+        list->first = segment->next;
+        segment->next = *trimmed;
+        *trimmed = segment;
     }
-    if (!last)
-        return NULL;
-    last->next = NULL;
-    list->first = segment;
     atomic_fetch_sub_explicit(&list->allocated, bytes, memory_order_relaxed);
     memory_uncharge(object->account, kind_of(object), bytes);
-    return chain;
 }
 
 /* Whole seconds of a duration, less than 2^30 - 1. */

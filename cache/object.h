@@ -270,10 +270,10 @@ void object_set_windowed(struct object *object);
 
 /*
  * Unlinks from a windowed body the segments that end before `offset` and before the published
- * length, whose charge ends. Every reader has read a byte at or behind `offset`. Returns their
- * chain, for segments_free(). [one thread at a time, beside object_append()]
+ * length, whose charge ends, and adds them to the chain *trimmed. Every reader has read a byte at
+ * or behind `offset`. [one thread at a time, beside object_append()]
  */
-struct segment *object_trim(struct object *object, uint64_t offset);
+void object_trim(struct object *object, uint64_t offset, struct segment **trimmed);
 
 /* Frees a chain; NULL is harmless. */
 void segments_free(struct segment *chain);

@@ -51,13 +51,19 @@ place_lock(struct place *place)
     (void)error;
 }
 
+/* Unlocks, and frees what has been removed meanwhile. */
 static inline void
 place_unlock(struct place *place)
 {
-    int error = pthread_mutex_unlock(&place->lock);
+    struct removed removed = place->shard.removed;
+    int error;
 
+    place->shard.removed = (struct removed){0};
+    error = pthread_mutex_unlock(&place->lock);
     assert(error == 0);
     (void)error;
+    if (removed.entries || removed.evicted || removed.segments)
+        shard_free_removed(&removed);
 }
 
 /*

@@ -36,8 +36,7 @@ add_tags_of_fills(struct buf *tags, const struct shard *shard, struct span url)
 
 /* Returns whether it counts. */
 static bool
-purge_entry(struct shard *shard, struct entry *entry, const struct purge *purge,
-            struct removed *removed)
+purge_entry(struct shard *shard, struct entry *entry, const struct purge *purge)
 {
     bool stored = entry_is_stored(entry);
 
@@ -48,12 +47,14 @@ purge_entry(struct shard *shard, struct entry *entry, const struct purge *purge,
         object_remove_fills(entry->object);
         return object_expire(entry->object, purge->now_us);
     }
-    shard_remove(shard, entry, removed);
+    if (purge->tags)
+        add_tags(purge->tags, entry->object);
+    shard_remove(shard, entry);
     return purge->action == PURGE_REMOVE && stored;
 }
 
 static uint64_t
-purge_url(struct shard *shard, const struct purge *purge, struct removed *removed)
+purge_url(struct shard *shard, const struct purge *purge)
 {
     struct entry *entry, *next;
     uint64_t count = 0;
@@ -63,13 +64,13 @@ purge_url(struct shard *shard, const struct purge *purge, struct removed *remove
     entry = table_first_variant(&shard->table, djb_hash(purge->name), purge->name);
     for (; entry; entry = next) {
         next = table_next_variant(&shard->table, entry);
-        count += purge_entry(shard, entry, purge, removed);
+        count += purge_entry(shard, entry, purge);
     }
     return count;
 }
 
 static uint64_t
-purge_prefix(struct shard *shard, const struct purge *purge, struct removed *removed)
+purge_prefix(struct shard *shard, const struct purge *purge)
 {
     struct entry *entry, *next;
     uint64_t count = 0;
@@ -77,7 +78,7 @@ purge_prefix(struct shard *shard, const struct purge *purge, struct removed *rem
     for (entry = table_first(&shard->table); entry; entry = next) {
         next = table_next(&shard->table, entry);
         if (span_starts_with(object_url(entry->object), purge->name))
-            count += purge_entry(shard, entry, purge, removed);
+            count += purge_entry(shard, entry, purge);
     }
     return count;
 }
@@ -94,7 +95,7 @@ next_entry_of(const struct tag_link *link)
 }
 
 static uint64_t
-purge_tag(struct shard *shard, const struct purge *purge, struct removed *removed)
+purge_tag(struct shard *shard, const struct purge *purge)
 {
     struct tag *tag = tags_find(&shard->tags, purge->name);
     const struct cache_scope *scope = purge->scope;
@@ -105,42 +106,35 @@ purge_tag(struct shard *shard, const struct purge *purge, struct removed *remove
     for (link = tag ? LIST_FIRST(&tag->entries) : NULL; link; link = next) {
         next = next_entry_of(link);
         if (!scope || scope->concerns(object_url(link->entry->object), scope->context))
-            count += purge_entry(shard, link->entry, purge, removed);
+            count += purge_entry(shard, link->entry, purge);
     }
     return count;
 }
 
 uint64_t
-shard_purge(struct shard *shard, const struct purge *purge, struct removed *removed)
+shard_purge(struct shard *shard, const struct purge *purge)
 {
     uint64_t count = 0;
 
     switch (purge->by) {
     case CACHE_BY_URL:
-        count = purge_url(shard, purge, removed);
+        count = purge_url(shard, purge);
         break;
     case CACHE_BY_PREFIX:
-        count = purge_prefix(shard, purge, removed);
+        count = purge_prefix(shard, purge);
         break;
     case CACHE_BY_TAG:
-        count = purge_tag(shard, purge, removed);
+        count = purge_tag(shard, purge);
         break;
     }
     table_tidy(&shard->table);
     return count;
 }
 
-void
-shard_add_removed_tags(const struct removed *removed, struct buf *tags)
-{
-    for (const struct entry *entry = removed->first; entry; entry = shard_next_removed(entry))
-        add_tags(tags, entry->object);
-}
-
 /* ---- everything ------------------------------------------------------------------------------ */
 
 uint64_t
-shard_purge_all(struct shard *shard, struct shard *old, struct removed *removed)
+shard_purge_all(struct shard *shard, struct shard *old)
 {
     uint64_t count = shard->evictor.pages;
     struct cache_fill *fill;
@@ -148,7 +142,7 @@ shard_purge_all(struct shard *shard, struct shard *old, struct removed *removed)
 
     if (!shard_init(&fresh, &shard->spec, &shard->config, shard->body_only, shard->max_marks)) {
         *old = (struct shard){0};
-        return shard_purge(shard, &(struct purge){.by = CACHE_BY_PREFIX}, removed);
+        return shard_purge(shard, &(struct purge){.by = CACHE_BY_PREFIX});
     }
     LIST_FOREACH(fill, &shard->fills, in_shard)
     entry_remove_fill(fill);

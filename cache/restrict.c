@@ -25,7 +25,7 @@ may_pass(const struct entry *entry, const struct cache_fill *fill)
 
 /* Later requests pass. */
 static void
-mark(struct shard *shard, struct cache_fill *fill, int64_t until_us, struct removed *removed)
+mark(struct shard *shard, struct cache_fill *fill, int64_t until_us)
 {
     struct entry *entry = shard_find_fill(shard, fill);
     uint64_t entered = fill->number;
@@ -44,7 +44,7 @@ mark(struct shard *shard, struct cache_fill *fill, int64_t until_us, struct remo
         table_insert(&shard->table, entry);
     }
     fill->name->fetched_us = until_us;
-    shard_mark(shard, entry, ENTRY_PASSED, fill->name, entered, removed);
+    shard_mark(shard, entry, ENTRY_PASSED, fill->name, entered);
 }
 
 void
@@ -52,19 +52,17 @@ cache_fill_restrict(struct cache_fill *fill, enum fill_disposition disposition, 
 {
     struct place *place = cache_lock(fill->cache, fill->hash);
     bool shared = fill->disposition == FILL_SHARED;
-    struct removed removed = {0};
 
     if (shared)
         waiters_retry(fill, disposition == FILL_PRIVATE && until_us == 0);
     if (until_us && cache_fill_may_store(fill)) {
-        fill_remove_previous(&place->shard, fill, &removed);
+        fill_remove_previous(&place->shard, fill);
         if (shared)
-            mark(&place->shard, fill, until_us, &removed);
+            mark(&place->shard, fill, until_us);
     }
-    shard_restrict_fill(&place->shard, fill, disposition, &removed);
+    shard_restrict_fill(&place->shard, fill, disposition);
     table_tidy(&place->shard.table);
     place_unlock(place);
-    shard_free_removed(&removed);
 }
 
 void
@@ -73,14 +71,12 @@ cache_fill_end_pass(struct cache_fill *fill)
     struct place *place = cache_lock(fill->cache, fill->hash);
     struct shard *shard = &place->shard;
     struct entry *entry = shard_find_fill(shard, fill);
-    struct removed removed = {0};
 
     if (entry && entry->kind == ENTRY_PASSED && entry->entered <= fill->number &&
         cache_fill_may_store(fill)) {
         shard_clear_mark(shard, entry);
-        shard_remove_if_empty(shard, entry, &removed);
+        shard_remove_if_empty(shard, entry);
         table_tidy(&shard->table);
     }
     place_unlock(place);
-    shard_free_removed(&removed);
 }

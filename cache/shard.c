@@ -79,6 +79,7 @@ shard_free(struct shard *shard)
         evictor_free(&shard->evictor);
     for (size_t i = 0; i < shard->table.bucket_count; i++)
         free_tree(shard->table.buckets[i]);
+    shard_free_removed(&shard->removed);
     tags_free(&shard->tags);
     table_free(&shard->table);
     *shard = (struct shard){0};
@@ -151,27 +152,16 @@ remove_tags(struct shard *shard, struct entry *entry)
 
 /* ---- removal --------------------------------------------------------------------------------- */
 
+/* Removes an entry from the table and chains it; a stored one has left the evictor. */
 static void
-removed_add(struct removed *removed, struct entry *entry)
-{
-    /* An entry that is in no tree has its links free for the chain. */
-    entry->right = NULL;
-    if (removed->last)
-        removed->last->right = entry;
-    else
-        removed->first = entry;
-    removed->last = entry;
-    removed->count += entry_is_stored(entry);
-}
-
-void
-shard_unlink(struct shard *shard, struct entry *entry, struct removed *removed)
+unlink_to(struct shard *shard, struct entry *entry, struct entry **chain)
 {
     if (!shard->is_copy)
         object_remove_fills(entry->object);
     remove_tags(shard, entry);
     table_remove(&shard->table, entry);
-    removed_add(removed, entry);
+    entry->right = *chain;
+    *chain = entry;
 }
 
 struct marks *
@@ -200,20 +190,18 @@ shard_clear_mark(struct shard *shard, struct entry *entry)
 }
 
 void
-shard_remove(struct shard *shard, struct entry *entry, struct removed *removed)
+shard_remove(struct shard *shard, struct entry *entry)
 {
     if (entry_is_stored(entry))
         evictor_remove(&shard->evictor, entry->node, shard_bytes_of_entry(shard, entry));
     else if (entry_is_mark(entry))
         shard_clear_mark(shard, entry);
-    shard_unlink(shard, entry, removed);
+    unlink_to(shard, entry, &shard->removed.entries);
 }
 
 /* The owner of the evictor's nodes, for one call. */
 struct call {
     struct shard *shard;
-    struct removed *victims;
-    struct removed *replaced; /* also what was inserted and evicted at once */
     struct entry *entry;      /* of the page that is to be stored */
     struct entry *empty;      /* that is in its place, or NULL */
 };
@@ -240,31 +228,54 @@ link_entry(void *owner, void *node)
     table_insert(&call->shard->table, entry);
 }
 
+static void
+unlink_victim(struct shard *shard, struct entry *entry)
+{
+    unlink_to(shard, entry, &shard->removed.evicted);
+    shard->removed.evicted_count++;
+}
+
 static uint64_t
 unlink_entry(void *owner, void *node, enum evictor_departure why)
 {
     struct call *call = owner;
     struct entry *entry = entry_of(node);
-    bool victim = why == EVICTOR_EVICTED || why == EVICTOR_SURPLUS;
 
-    shard_unlink(call->shard, entry, victim ? call->victims : call->replaced);
+    if (why == EVICTOR_EVICTED || why == EVICTOR_SURPLUS)
+        unlink_victim(call->shard, entry);
+    else
+        unlink_to(call->shard, entry, &call->shard->removed.entries);
     return shard_bytes_of_entry(call->shard, entry);
+}
+
+/* Evicts a page that the policy has not chosen. */
+static void
+evict(struct shard *shard, struct entry *entry)
+{
+    evictor_remove(&shard->evictor, entry->node, shard_bytes_of_entry(shard, entry));
+    unlink_victim(shard, entry);
+    shard->evictor.evictions++;
 }
 
 static const struct evictor_hooks hooks = {node_of_entry, link_entry, unlink_entry};
 
+static void
+free_chain(struct entry *entry)
+{
+    struct entry *next;
+
+    for (; entry; entry = next) {
+        next = entry->right;
+        shard_free_entry(entry);
+    }
+}
+
 void
 shard_free_removed(struct removed *removed)
 {
-    struct entry *entry = removed->first;
-
-    while (entry) {
-        struct entry *next = shard_next_removed(entry);
-
-        shard_free_entry(entry);
-        entry = next;
-    }
-    *removed = (struct removed){0};
+    free_chain(removed->entries);
+    free_chain(removed->evicted);
+    segments_free(removed->segments);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -280,10 +291,9 @@ meets(const struct object *object, const struct cache_conditions *conditions, in
 
 struct object *
 shard_lookup(struct shard *shard, const struct cache_key *key,
-             const struct cache_request *request, int64_t now_us, struct entry **entry,
-             struct removed *victims)
+             const struct cache_request *request, int64_t now_us, struct entry **entry)
 {
-    struct call call = {.shard = shard, .victims = victims};
+    struct call call = {.shard = shard};
     struct policy_page described;
     struct entry *e = table_find(&shard->table, key->hash, key->url, key->variant);
 
@@ -301,8 +311,7 @@ shard_lookup(struct shard *shard, const struct cache_key *key,
 
 /* After a variant has been stored: evicts the oldest one of its URL if there are too many. */
 static void
-limit_variants(struct shard *shard, const struct cache_key *key, const struct entry *latest,
-               struct removed *victims)
+limit_variants(struct shard *shard, const struct cache_key *key, const struct entry *latest)
 {
     struct entry *entry = table_first_variant(&shard->table, key->hash, key->url), *oldest = NULL;
     size_t count = 0;
@@ -314,10 +323,8 @@ limit_variants(struct shard *shard, const struct cache_key *key, const struct en
         if (entry != latest && (!oldest || entry->entered < oldest->entered))
             oldest = entry;
     }
-    if (count > CACHE_MAX_VARIANTS) {
-        shard_remove(shard, oldest, victims);
-        shard->evictor.evictions++;
-    }
+    if (count > CACHE_MAX_VARIANTS)
+        evict(shard, oldest);
 }
 
 /* ---- fills ----------------------------------------------------------------------------------- */
@@ -391,10 +398,10 @@ entry_set_object(struct entry *entry, struct object *object)
 }
 
 void
-shard_remove_if_empty(struct shard *shard, struct entry *entry, struct removed *removed)
+shard_remove_if_empty(struct shard *shard, struct entry *entry)
 {
     if (entry && entry->kind == ENTRY_EMPTY && !entry_newest(entry))
-        shard_remove(shard, entry, removed);
+        shard_remove(shard, entry);
 }
 
 bool
@@ -413,8 +420,7 @@ fill_is_outdated(const struct cache_fill *fill)
 }
 
 void
-shard_restrict_fill(struct shard *shard, struct cache_fill *fill, enum fill_disposition disposition,
-                    struct removed *removed)
+shard_restrict_fill(struct shard *shard, struct cache_fill *fill, enum fill_disposition disposition)
 {
     bool listed = fill->link.le_prev != NULL;
 
@@ -425,7 +431,7 @@ shard_restrict_fill(struct shard *shard, struct cache_fill *fill, enum fill_disp
     fill->disposition = (uint8_t)disposition;
     entry_remove_fill(fill);
     if (listed)
-        shard_remove_if_empty(shard, shard_find_fill(shard, fill), removed);
+        shard_remove_if_empty(shard, shard_find_fill(shard, fill));
 }
 
 bool
@@ -435,7 +441,7 @@ cache_fill_may_store(const struct cache_fill *fill)
 }
 
 void
-fill_remove_previous(struct shard *shard, const struct cache_fill *fill, struct removed *removed)
+fill_remove_previous(struct shard *shard, const struct cache_fill *fill)
 {
     struct entry *entry = fill->previous ? shard_find_fill(shard, fill) : NULL;
     const struct cache_fill *newest;
@@ -444,16 +450,15 @@ fill_remove_previous(struct shard *shard, const struct cache_fill *fill, struct 
         return;
     newest = entry_newest(entry);
     if (!newest || newest == fill)
-        shard_remove(shard, entry, removed);
+        shard_remove(shard, entry);
 }
 
 enum evictor_outcome
-shard_store(struct shard *shard, const struct cache_key *key, struct entry *place,
-            struct object *object, uint64_t entered, struct removed *replaced,
-            struct removed *victims)
+shard_store(struct shard *shard, const struct cache_key *key, struct entry *existing,
+            struct object *object, uint64_t entered)
 {
-    struct entry *old = place && entry_is_stored(place) ? place : NULL, *entry;
-    struct call call = {.shard = shard, .victims = victims, .replaced = replaced};
+    struct entry *old = existing && entry_is_stored(existing) ? existing : NULL, *entry;
+    struct call call = {.shard = shard};
     struct object *name = NULL; /* of an empty entry that becomes the page's */
     struct policy_page described;
     size_t tag_count = tags_count(object_tags(object));
@@ -462,27 +467,27 @@ shard_store(struct shard *shard, const struct cache_key *key, struct entry *plac
     if (!shard->evictor.ops ||
         !evictor_can_hold(&shard->evictor, shard_bytes_of(shard, object, tag_count)))
         return EVICTOR_TOO_LARGE;
-    if (place && !old && tag_count == 0)
-        entry = place;
+    if (existing && !old && tag_count == 0)
+        entry = existing;
     else
         entry = tag_count ? make_tagged_entry(shard, object, key->hash, tag_count)
                           : shard_make_entry(shard, object, key->hash);
     if (!entry)
         return EVICTOR_NO_MEMORY;
-    if (place)
-        move_fills(place->object, object);
-    if (entry == place) {
-        name = place->object;
-        place->object = object_retain(object);
+    if (existing)
+        move_fills(existing->object, object);
+    if (entry == existing) {
+        name = existing->object;
+        existing->object = object_retain(object);
     }
     entry->entered = entered;
     call.entry = entry;
-    call.empty = old ? NULL : place;
+    call.empty = old ? NULL : existing;
     described = describe_page(shard, entry, key->key);
     described.old = old ? old->node : NULL;
     outcome = evictor_enter(&shard->evictor, &described, &hooks, &call);
     if (outcome == EVICTOR_ENTERED && key->variant.len)
-        limit_variants(shard, key, entry, victims);
+        limit_variants(shard, key, entry);
     if (outcome == EVICTOR_ENTERED || outcome == EVICTOR_PASSED_ON) {
         object_enter_cache(object);
         if (call.empty && call.empty != entry)
@@ -492,8 +497,8 @@ shard_store(struct shard *shard, const struct cache_key *key, struct entry *plac
         entry_set_object(entry, name);
         object_release(&name);
     } else {
-        if (place)
-            move_fills(object, place->object);
+        if (existing)
+            move_fills(object, existing->object);
         remove_tags(shard, entry);
         shard_free_entry(entry);
     }
@@ -504,9 +509,9 @@ shard_store(struct shard *shard, const struct cache_key *key, struct entry *plac
 /* ---- capacity -------------------------------------------------------------------------------- */
 
 void
-shard_resize(struct shard *shard, const struct policy_config *config, struct removed *victims)
+shard_resize(struct shard *shard, const struct policy_config *config)
 {
-    struct call call = {.shard = shard, .victims = victims};
+    struct call call = {.shard = shard};
     struct evictor *evictor = &shard->evictor;
     struct entry *entry, *next;
 
@@ -518,24 +523,22 @@ shard_resize(struct shard *shard, const struct policy_config *config, struct rem
     for (entry = table_first(&shard->table); entry && evictor_is_full(evictor); entry = next) {
         next = table_next(&shard->table, entry);
         if (entry_is_stored(entry) &&
-            !evictor_can_hold(evictor, shard_bytes_of_entry(shard, entry))) {
-            shard_remove(shard, entry, victims);
-            evictor->evictions++;
-        }
+            !evictor_can_hold(evictor, shard_bytes_of_entry(shard, entry)))
+            evict(shard, entry);
     }
     evictor_shrink(evictor, &hooks, &call);
     table_tidy(&shard->table);
 }
 
 uint64_t
-shard_reclaim(struct shard *shard, uint64_t bytes, struct removed *victims)
+shard_reclaim(struct shard *shard, uint64_t bytes)
 {
-    struct call call = {.shard = shard, .victims = victims};
+    struct call call = {.shard = shard};
     uint64_t evicted = 0;
 
     while (evicted < bytes && shard->evictor.pages > 0) {
         evictor_evict(&shard->evictor, EVICTOR_EVICTED, &hooks, &call);
-        evicted += object_size(victims->last->object);
+        evicted += object_size(shard->removed.evicted->object);
     }
     table_tidy(&shard->table);
     return evicted;

@@ -3,8 +3,8 @@
  * and its marks. It takes no lock itself (places.h has those): the caller of these
  * functions has the lock of the shard's place, or is the only one that knows the shard.
  *
- * No object is freed under the lock. Removed entries are chained and handed to the caller, which
- * frees them with shard_free_removed() after the unlock.
+ * No object is freed under the lock: what is removed is chained in the shard, and freed by the
+ * unlock (places.h).
  */
 #ifndef SUNPROXY_CACHE_SHARD_H
 #define SUNPROXY_CACHE_SHARD_H
@@ -24,7 +24,16 @@ struct marks {
     size_t bytes; /* of their objects */
 };
 
+/* What has been removed and not freed yet. Entries are chained by `right`, the last one first. */
+struct removed {
+    struct entry *entries;
+    struct entry *evicted; /* pages that count as evictions */
+    size_t evicted_count;
+    struct segment *segments; /* of windowed bodies */
+};
+
 struct shard {
+    struct removed removed; /* since the lock was taken */
     struct table table;
     struct evictor evictor;      /* its ops NULL: nothing is stored */
     struct policy_config config; /* its share of the capacity, and its seed; no params */
@@ -44,13 +53,6 @@ struct shard {
     struct tags tags; /* of the stored objects */
 };
 
-/* Removed entries, in order. */
-struct removed {
-    struct entry *first;
-    struct entry *last;
-    size_t count; /* of those that were stored */
-};
-
 /*
  * An empty shard; false without memory. A spec without ops is a shard that stores nothing. The
  * params of `config` are ignored: they are those of the spec.
@@ -58,7 +60,7 @@ struct removed {
 bool shard_init(struct shard *shard, const struct policy_spec *spec,
                 const struct policy_config *config, bool body_only, size_t max_marks);
 
-/* Frees the shard and its entries; it has no fills. Harmless on a zeroed one. */
+/* Frees a shard that has no fills, and what has been removed. Harmless on a zeroed one. */
 void shard_free(struct shard *shard);
 
 /* Moves a shard in memory; *from is then to be overwritten. */
@@ -74,27 +76,25 @@ struct entry *shard_make_entry(const struct shard *shard, struct object *object,
  * The object of this key that is fresh to the request and meets its conditions, without a reference
  * of its own, after the policy's access(); NULL if there is none, with the key's entry, or NULL, in
  * *entry; the policy does not see that. If the policy has a surplus afterwards, other pages are
- * evicted to `victims`.
+ * evicted.
  */
 struct object *shard_lookup(struct shard *shard, const struct cache_key *key,
                             const struct cache_request *request, int64_t now_us,
-                            struct entry **entry, struct removed *victims);
+                            struct entry **entry);
 
 /*
  * Stores a ready object with a reference of the shard's own; `entered` is its number in the order
- * of entry. `place` is what the table has of its URL and variant, which is no mark, or NULL. The
- * rules are those of evictor_enter(): a replaced page is added to `replaced`, as is the new one if
- * it is passed on; victims are added to `victims`. The versions that are being filled there stay
- * joined. EVICTOR_NO_MEMORY is also the answer if there is none for the entry. Without a policy
- * every object is too large. If it is not stored, `place` is still in the table, as it was.
+ * of entry. `existing` is what the table has of its URL and variant, which is no mark, or NULL. The
+ * rules are those of evictor_enter(). The versions that are being filled there stay joined.
+ * EVICTOR_NO_MEMORY is also the answer if there is none for the entry. Without a policy every
+ * object is too large. If it is not stored, `existing` is still in the table, as it was.
  */
 enum evictor_outcome shard_store(struct shard *shard, const struct cache_key *key,
-                                 struct entry *place, struct object *object, uint64_t entered,
-                                 struct removed *replaced, struct removed *victims);
+                                 struct entry *existing, struct object *object, uint64_t entered);
 
 /* Removes an entry of any kind; not counted as an eviction. No request can join the fills that it
  * has any more. */
-void shard_remove(struct shard *shard, struct entry *entry, struct removed *removed);
+void shard_remove(struct shard *shard, struct entry *entry);
 
 /* ---- fills ----------------------------------------------------------------------------------- */
 
@@ -117,7 +117,7 @@ void shard_remove_fill(struct shard *shard, struct cache_fill *fill);
  * the fill any more; its entry is removed if nothing else is there.
  */
 void shard_restrict_fill(struct shard *shard, struct cache_fill *fill,
-                         enum fill_disposition disposition, struct removed *removed);
+                         enum fill_disposition disposition);
 
 /* Puts a fill into the list of an entry, if it is later than those that are there. */
 void entry_add_fill(struct entry *entry, struct cache_fill *fill);
@@ -132,11 +132,10 @@ void object_remove_fills(struct object *object);
 void entry_set_object(struct entry *entry, struct object *object);
 
 /* Removes an entry that is empty and has no fills; NULL is harmless. */
-void shard_remove_if_empty(struct shard *shard, struct entry *entry, struct removed *removed);
+void shard_remove_if_empty(struct shard *shard, struct entry *entry);
 
 /* Removes the page that the fill was to replace, unless a later one may replace it. */
-void fill_remove_previous(struct shard *shard, const struct cache_fill *fill,
-                          struct removed *removed);
+void fill_remove_previous(struct shard *shard, const struct cache_fill *fill);
 
 /* May the response be older than a purge of its URL or of one of its tags; of those alone? */
 bool fill_is_outdated(const struct cache_fill *fill);
@@ -149,7 +148,7 @@ bool fill_has_outdated_tags(const struct cache_fill *fill);
  * it. Drops the oldest of the kind if there are too many.
  */
 void shard_mark(struct shard *shard, struct entry *entry, enum entry_kind kind,
-                struct object *object, uint64_t entered, struct removed *removed);
+                struct object *object, uint64_t entered);
 
 /* The list of the marks of a kind. */
 struct marks *shard_marks_of(struct shard *shard, enum entry_kind kind);
@@ -158,7 +157,7 @@ struct marks *shard_marks_of(struct shard *shard, enum entry_kind kind);
 void shard_clear_mark(struct shard *shard, struct entry *entry);
 
 /* Removes up to two entries that requests do not pass any more at `now_us`, the oldest first. */
-void shard_remove_expired_marks(struct shard *shard, int64_t now_us, struct removed *removed);
+void shard_remove_expired_marks(struct shard *shard, int64_t now_us);
 
 /* ---- capacity -------------------------------------------------------------------------------- */
 
@@ -166,13 +165,13 @@ void shard_remove_expired_marks(struct shard *shard, int64_t now_us, struct remo
  * Gives the shard another share of the capacity. Pages that are larger than the new one are
  * removed, then others as the policy chooses. Cannot fail.
  */
-void shard_resize(struct shard *shard, const struct policy_config *config, struct removed *victims);
+void shard_resize(struct shard *shard, const struct policy_config *config);
 
 /*
  * Evicts pages until `bytes` of them are evicted or none is left; returns the bytes of the evicted
  * ones, as object_size() has them.
  */
-uint64_t shard_reclaim(struct shard *shard, uint64_t bytes, struct removed *victims);
+uint64_t shard_reclaim(struct shard *shard, uint64_t bytes);
 
 /* ---- purging, as cache.h has it -------------------------------------------------------------- */
 
@@ -184,23 +183,20 @@ struct purge {
     struct span name;
     const struct cache_scope *scope; /* by a tag; NULL: all URLs */
     int64_t now_us;                  /* PURGE_EXPIRE */
-    struct buf *tags;                /* by a URL: gets those of its fills; or NULL */
+    struct buf *tags; /* gets those of what is removed, and of the fills of a URL; or NULL */
 };
 
 /* Returns the number of pages that are concerned, which of PURGE_EXPIRE were not expired before. */
-uint64_t shard_purge(struct shard *shard, const struct purge *purge, struct removed *removed);
+uint64_t shard_purge(struct shard *shard, const struct purge *purge);
 
 /*
  * Purges everything and returns the number of stored objects. With memory for an empty shard this
  * one's entries move to *old at once, for shard_free() after the unlock; otherwise they are removed
  * one by one, and *old is zeroed.
  */
-uint64_t shard_purge_all(struct shard *shard, struct shard *old, struct removed *removed);
+uint64_t shard_purge_all(struct shard *shard, struct shard *old);
 
-/* Appends the tags of removed objects, as cache_purge_part() does. Needs no lock. */
-void shard_add_removed_tags(const struct removed *removed, struct buf *tags);
-
-/* Frees the entries and drops their objects. Needs no lock. Empties the chain. */
+/* Frees what has been removed. Needs no lock. */
 void shard_free_removed(struct removed *removed);
 
 /* ---- for the files of a shard ---------------------------------------------------------------- */
@@ -248,17 +244,7 @@ shard_mark_links(struct entry *entry)
     return (struct mark_links *)(void *)entry->node;
 }
 
-/* The next entry of a chain of removed ones, or NULL. */
-static inline struct entry *
-shard_next_removed(const struct entry *entry)
-{
-    return entry->right;
-}
-
 /* Frees an entry, and drops its object; it is in no table. */
 void shard_free_entry(struct entry *entry);
-
-/* Removes an entry from the table and adds it to a chain; a stored one has left the evictor. */
-void shard_unlink(struct shard *shard, struct entry *entry, struct removed *removed);
 
 #endif

@@ -65,7 +65,7 @@ prepare(struct shard *shard, const struct cache_fill *fill, struct move *move)
 }
 
 static void
-put_names(struct shard *shard, struct cache_fill *fill, struct move *move, struct removed *removed)
+put_names(struct shard *shard, struct cache_fill *fill, struct move *move)
 {
     struct entry *entry = move->base;
 
@@ -76,17 +76,16 @@ put_names(struct shard *shard, struct cache_fill *fill, struct move *move, struc
     }
     if (move->spare) {
         if (entry)
-            shard_remove(shard, entry, removed);
+            shard_remove(shard, entry);
         entry = move->spare;
         table_insert(&shard->table, entry);
     }
-    shard_mark(shard, entry, ENTRY_VARIES, move->names, fill->number, removed);
+    shard_mark(shard, entry, ENTRY_VARIES, move->names, fill->number);
 }
 
 /* Gives the fill its new name, and the place of that if requests can join it there. */
 static void
-change_place(struct shard *shard, struct cache_fill *fill, struct move *move,
-             struct removed *removed)
+change_place(struct shard *shard, struct cache_fill *fill, struct move *move)
 {
     struct entry *entry;
 
@@ -103,23 +102,23 @@ change_place(struct shard *shard, struct cache_fill *fill, struct move *move,
         shard_clear_mark(shard, entry);
     if (!entry_is_mark(entry) && fill->disposition == FILL_SHARED)
         entry_add_fill(entry, fill);
-    shard_remove_if_empty(shard, entry, removed);
+    shard_remove_if_empty(shard, entry);
 }
 
 /* The whole of it; false, with nothing changed, without memory. */
 static bool
-vary(struct shard *shard, struct cache_fill *fill, struct move *move, struct removed *removed)
+vary(struct shard *shard, struct cache_fill *fill, struct move *move)
 {
     struct entry *own = shard_find_fill(shard, fill);
 
     if (!prepare(shard, fill, move))
         return false;
     if (move->moves)
-        change_place(shard, fill, move, removed);
+        change_place(shard, fill, move);
     if (move->moves && own != move->base)
-        shard_remove_if_empty(shard, own, removed);
+        shard_remove_if_empty(shard, own);
     if (move->renames)
-        put_names(shard, fill, move, removed);
+        put_names(shard, fill, move);
     if (move->moves || move->renames)
         waiters_retry(fill, false);
     return true;
@@ -137,7 +136,6 @@ cache_fill_vary(struct cache_fill *fill, struct span names, struct span variant)
         .moves = !span_equal(variant, object_variant(name)),
     };
     bool made = move.name && (move.names || names.len == 0), done = true;
-    struct removed removed = {0};
     struct place *place;
 
     assert(fill->stage == FILL_BEGUN && (variant.len == 0) == (names.len == 0));
@@ -148,10 +146,10 @@ cache_fill_vary(struct cache_fill *fill, struct span names, struct span variant)
         move.base = find_base(shard, fill);
         move.renames = move.names && !(move.base && move.base->kind == ENTRY_VARIES &&
                                        span_equal(object_fields(move.base->object), names));
-        done = made && vary(shard, fill, &move, &removed);
+        done = made && vary(shard, fill, &move);
         if (!done) {
             waiters_retry(fill, false);
-            shard_restrict_fill(shard, fill, FILL_PRIVATE, &removed);
+            shard_restrict_fill(shard, fill, FILL_PRIVATE);
         }
         table_tidy(&shard->table);
     } else if (move.moves) {
@@ -159,7 +157,6 @@ cache_fill_vary(struct cache_fill *fill, struct span names, struct span variant)
         waiters_retry(fill, false);
     }
     place_unlock(place);
-    shard_free_removed(&removed);
     if (fill->name == name) {
         object_release(&move.name);
     } else {

@@ -28,18 +28,15 @@ cache_leave(struct cache *cache, struct object_waiter *waiter)
 {
     struct place *place = cache_lock(cache, waiter->hash);
     struct cache_fill *fill = waiter->lags ? NULL : waiter->fill;
-    struct segment *chain = NULL;
-    struct removed removed = {0};
 
     if (fill) {
         waiters_remove(fill, waiter);
         if (cache_fill_is_unwanted(fill) && fill->unwanted && fill->unwanted(fill))
-            shard_restrict_fill(&place->shard, fill, FILL_DROPPED, &removed);
-        chain = window_move_if_any(fill);
+            shard_restrict_fill(&place->shard, fill, FILL_DROPPED);
+        if (object_is_windowed(fill->object))
+            window_move(&place->shard, fill, false);
     }
     place_unlock(place);
-    segments_free(chain);
-    shard_free_removed(&removed);
     return fill != NULL;
 }
 

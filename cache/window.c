@@ -50,8 +50,8 @@ is_full(const struct cache_window *window, const struct reading *reading, uint64
            reading->length - reading->back > window->lag + 2 * window->size;
 }
 
-struct segment *
-window_move(struct cache_fill *fill, bool has_grown)
+void
+window_move(struct shard *shard, struct cache_fill *fill, bool has_grown)
 {
     const struct cache_window *window = &fill->window;
     struct reading reading = find_reading(fill);
@@ -68,7 +68,7 @@ window_move(struct cache_fill *fill, bool has_grown)
         fill->paused = false;
         window->resume(fill);
     }
-    return object_trim(fill->object, reading.back);
+    object_trim(fill->object, reading.back, &shard->removed.segments);
 }
 
 /* ---- the owner's side ------------------------------------------------------------------------ */
@@ -106,8 +106,6 @@ int
 cache_fill_unstore(struct cache_fill *fill, const struct cache_window *window)
 {
     struct object *laggard, *whole;
-    struct segment *chain = NULL;
-    struct removed removed = {0};
     struct place *place;
     int error = 0;
 
@@ -127,19 +125,17 @@ cache_fill_unstore(struct cache_fill *fill, const struct cache_window *window)
         error = EBUSY;
     } else {
         if (cache_fill_may_store(fill))
-            fill_remove_previous(&place->shard, fill, &removed);
-        shard_restrict_fill(&place->shard, fill, FILL_DROPPED, &removed);
+            fill_remove_previous(&place->shard, fill);
+        shard_restrict_fill(&place->shard, fill, FILL_DROPPED);
         table_tidy(&place->shard.table);
         fail_whole(fill, whole);
         fill->window = *window;
         fill->laggard = laggard;
         laggard = NULL;
         object_set_windowed(fill->object);
-        chain = window_move(fill, false);
+        window_move(&place->shard, fill, false);
     }
     place_unlock(place);
-    segments_free(chain);
-    shard_free_removed(&removed);
     object_release(&laggard);
     object_release(&whole);
     return error;
@@ -150,12 +146,10 @@ cache_fill_abandon(struct cache_fill *fill)
 {
     struct place *place = cache_lock(fill->cache, fill->hash);
     bool unwanted = cache_fill_is_unwanted(fill);
-    struct removed removed = {0};
 
     if (unwanted)
-        shard_restrict_fill(&place->shard, fill, FILL_DROPPED, &removed);
+        shard_restrict_fill(&place->shard, fill, FILL_DROPPED);
     place_unlock(place);
-    shard_free_removed(&removed);
     return unwanted;
 }
 
@@ -178,7 +172,6 @@ cache_fill_has_waiter(struct cache_fill *fill,
 void
 cache_waiter_taken(struct object_waiter *waiter, uint64_t offset)
 {
-    struct segment *chain = NULL;
     struct place *place;
 
     if (offset <= atomic_load_explicit(&waiter->taken, memory_order_relaxed))
@@ -189,9 +182,8 @@ cache_waiter_taken(struct object_waiter *waiter, uint64_t offset)
         return;
     place = cache_lock(waiter->cache, waiter->hash);
     if (waiter->fill)
-        chain = window_move(waiter->fill, false);
+        window_move(&place->shard, waiter->fill, false);
     place_unlock(place);
-    segments_free(chain);
 }
 
 void
@@ -199,13 +191,11 @@ window_leave(struct object_waiter *waiter)
 {
     struct place *place = cache_lock(waiter->cache, waiter->hash);
     struct cache_fill *fill = waiter->fill;
-    struct segment *chain = NULL;
 
     if (fill) {
         waiters_remove(fill, waiter);
-        chain = window_move(fill, false);
+        window_move(&place->shard, fill, false);
     }
     place_unlock(place);
-    segments_free(chain);
     waiter->lags = false;
 }

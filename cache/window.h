@@ -11,17 +11,9 @@
 
 /*
  * Of a windowed fill, after its readers or its body have changed: readers that lag get FAILED, and
- * a pause begins (only if the body has grown) or ends. Returns segments that no reader needs, to be
- * freed after the unlock.
+ * a pause begins (only if the body has grown) or ends. Removes segments that no reader needs.
  */
-struct segment *window_move(struct cache_fill *fill, bool has_grown);
-
-/* Nothing without a window. */
-static inline struct segment *
-window_move_if_any(struct cache_fill *fill)
-{
-    return object_is_windowed(fill->object) ? window_move(fill, false) : NULL;
-}
+void window_move(struct shard *shard, struct cache_fill *fill, bool has_grown);
 
 /* Removes a waiter that lags from its fill if that still lists it; takes the lock itself. */
 void window_leave(struct object_waiter *waiter);
