@@ -210,10 +210,7 @@ http_cache_control_read_lines(struct http_cache_control *control, struct span li
 bool
 http_cache_control_names(const struct http_cache_control *control, struct span field)
 {
-    for (size_t i = 0; i < control->named_count; i++)
-        if (http_same_name(control->named[i], field))
-            return true;
-    return false;
+    return http_name_is_among(field, control->named, control->named_count);
 }
 
 /* ---- CDN-Cache-Control ------------------------------------------------------------------------

@@ -260,15 +260,6 @@ http_if_range(struct span request_lines, struct span stored_lines, int64_t now_s
 /* ---- conditions of a cache --------------------------------------------------------------------
  */
 
-static void
-write_line(const char *name, struct span value, struct buf *out)
-{
-    buf_append_str(out, name);
-    buf_append_str(out, ": ");
-    buf_append(out, value.ptr, value.len);
-    buf_append_str(out, "\r\n");
-}
-
 bool
 http_write_validation(struct span stored_lines, int64_t now_s, struct buf *out)
 {
@@ -276,9 +267,9 @@ http_write_validation(struct span stored_lines, int64_t now_s, struct buf *out)
 
     http_validators_read(&stored, stored_lines, now_s);
     if (stored.etag.ptr)
-        write_line("If-None-Match", stored.etag, out);
+        http_append_field(out, "If-None-Match", stored.etag);
     if (stored.last_modified.ptr)
-        write_line("If-Modified-Since", stored.last_modified, out);
+        http_append_field(out, "If-Modified-Since", stored.last_modified);
     return stored.etag.ptr || stored.last_modified.ptr;
 }
 

@@ -87,6 +87,35 @@ http_name_is_one_of(struct span name, const char *const *list)
 }
 
 bool
+http_name_is_among(struct span name, const struct span *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (http_same_name(name, names[i]))
+            return true;
+    return false;
+}
+
+struct span
+http_first_value(struct span lines, const char *name)
+{
+    struct span line, value;
+
+    while (http_next_line(&lines, &line))
+        if (http_line_is(line, span_str(name), &value))
+            return value;
+    return span_of(NULL, 0);
+}
+
+void
+http_append_field(struct buf *out, const char *name, struct span value)
+{
+    buf_append_str(out, name);
+    buf_append(out, ": ", 2);
+    buf_append(out, value.ptr, value.len);
+    buf_append(out, "\r\n", 2);
+}
+
+bool
 http_split_field(struct span line, struct span *name, struct span *value)
 {
     const char *colon = line.len ? memchr(line.ptr, ':', line.len) : NULL;

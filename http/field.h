@@ -31,8 +31,9 @@ bool http_name_is(struct span name, const char *text);
 /* Below, at or above 0: an order of names without regard to case. */
 int http_compare_names(struct span a, struct span b);
 
-/* Is it one of the list, which NULL ends? */
+/* Is it one of the list, which NULL ends? Or one of these names? */
 bool http_name_is_one_of(struct span name, const char *const *list);
+bool http_name_is_among(struct span name, const struct span *names, size_t count);
 
 /*
  * Splits a line at its first colon; the value comes trimmed. False if there is no colon, or what
@@ -52,12 +53,18 @@ http_line_is(struct span line, struct span name, struct span *value)
     return true;
 }
 
+/* The value of the first field of this name, trimmed. Without one it has no pointer. */
+struct span http_first_value(struct span lines, const char *name);
+
 /*
  * The next member of a list of comma-separated values, trimmed; false at the end. Empty members are
  * passed over (RFC 9110 section 5.6.1.2), and a comma in a quoted string separates nothing. A
  * quoted string that does not end takes all that follows with it.
  */
 bool http_next_member(struct span *list, struct span *member);
+
+/* Appends a field line. The buffer says if that failed. */
+void http_append_field(struct buf *out, const char *name, struct span value);
 
 /* Appends the text with its ASCII letters in lower case. The buffer says if that failed. */
 void http_append_lower(struct buf *out, struct span text);

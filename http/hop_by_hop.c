@@ -80,10 +80,7 @@ http_connection_options_add(struct http_connection_options *options, struct span
 static bool
 is_listed(struct span name, const struct http_connection_options *options)
 {
-    for (size_t i = 0; i < options->count; i++)
-        if (http_same_name(name, options->names[i]))
-            return true;
-    return false;
+    return http_name_is_among(name, options->names, options->count);
 }
 
 bool
@@ -180,12 +177,8 @@ goes_on(struct span name, const struct http_forwarding *forwarding)
 static void
 append_field(struct buf *out, const char *name, struct span value)
 {
-    if (value.len == 0)
-        return;
-    buf_append_str(out, name);
-    buf_append(out, ": ", 2);
-    buf_append(out, value.ptr, value.len);
-    buf_append(out, "\r\n", 2);
+    if (value.len)
+        http_append_field(out, name, value);
 }
 
 /* Appends the values that the fields have for this name, each with a comma. */
@@ -306,12 +299,7 @@ read_number(struct span value)
 int64_t
 http_max_forwards(struct span fields)
 {
-    struct span line, name, value;
-
-    while (http_next_line(&fields, &line))
-        if (http_split_field(line, &name, &value) && http_name_is(name, "Max-Forwards"))
-            return read_number(value);
-    return -1;
+    return read_number(http_first_value(fields, "Max-Forwards"));
 }
 
 /* The second word of a member of Via: "[protocol/]version received-by [comment]". */

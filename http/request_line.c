@@ -91,31 +91,17 @@ read_version(struct line *r)
     return HTTP_READ_DONE;
 }
 
-/* The length of "http://" or "https://" with which the text begins; 0 if there is neither. */
-static size_t
-scheme_length(struct span text, bool *https)
-{
-    static const char http[] = "http://", https_[] = "https://";
-
-    *https = text.len >= 5 && (text.ptr[4] | 0x20) == 's';
-    if (*https)
-        return http_same_name(span_of(text.ptr, text.len < 8 ? text.len : 8), span_str(https_)) ? 8
-                                                                                                : 0;
-    return http_same_name(span_of(text.ptr, text.len < 7 ? text.len : 7), span_str(http)) ? 7 : 0;
-}
-
 static enum http_read
 read_absolute_form(struct line *r)
 {
     struct http_request *request = r->request;
-    size_t scheme = scheme_length(request->target, &request->https), len = 0;
+    struct span rest = request->target;
     struct http_authority authority;
-    struct span rest;
+    size_t len = 0;
 
     request->form = HTTP_ABSOLUTE_FORM;
-    if (!scheme)
+    if (!http_take_scheme(&rest, &request->https))
         return http_refuse(r->refusal, 400, "the target is no path, nor a URL of http or https");
-    rest = span_of(request->target.ptr + scheme, request->target.len - scheme);
     while (len < rest.len && rest.ptr[len] != '/' && rest.ptr[len] != '?')
         len++;
     if (!http_authority_read(span_of(rest.ptr, len), &authority))

@@ -355,10 +355,8 @@ refuse_status(const struct head *head, const struct http_received *received,
 static bool
 names_cookie(const struct http_storing *storing)
 {
-    for (size_t i = 0; i < storing->vary_names.count; i++)
-        if (http_name_is(storing->vary_names.names[i], "Cookie"))
-            return true;
-    return false;
+    return http_name_is_among(span_str("Cookie"), storing->vary_names.names,
+                              storing->vary_names.count);
 }
 
 /* Has it a lifetime that says that others may have it? */

@@ -140,6 +140,25 @@ http_scheme_length(struct span reference)
     return (size_t)(end - reference.ptr);
 }
 
+bool
+http_take_scheme(struct span *rest, bool *https)
+{
+    static const char scheme[] = "https://";
+    size_t len = 0;
+
+    while (len < rest->len && len < 4 && (rest->ptr[len] | 0x20) == scheme[len])
+        len++;
+    if (len < 4)
+        return false;
+    *https = len < rest->len && (rest->ptr[len] | 0x20) == 's';
+    len += *https;
+    if (!span_starts_with(span_of(rest->ptr + len, rest->len - len), span_str("://")))
+        return false;
+    len += 3;
+    *rest = span_of(rest->ptr + len, rest->len - len);
+    return true;
+}
+
 uint16_t
 http_default_port(bool https)
 {
@@ -226,26 +245,6 @@ http_write_url(char *out, size_t size, bool https, struct span host, uint16_t po
 
 /* ---- spellings ------------------------------------------------------------------------------- */
 
-/* Takes "http://" or "https://" off the front, in any case. */
-static bool
-take_scheme(struct span *rest, bool *https)
-{
-    static const char scheme[] = "https://";
-    size_t len = 0;
-
-    while (len < rest->len && len < 4 && (rest->ptr[len] | 0x20) == scheme[len])
-        len++;
-    if (len < 4)
-        return false;
-    *https = len < rest->len && (rest->ptr[len] | 0x20) == 's';
-    len += *https;
-    if (!span_starts_with(span_of(rest->ptr + len, rest->len - len), span_str("://")))
-        return false;
-    len += 3;
-    *rest = span_of(rest->ptr + len, rest->len - len);
-    return true;
-}
-
 /* Takes the authority off, up to a path, a query or a fragment. */
 static struct span
 take_authority(struct span *rest)
@@ -322,7 +321,7 @@ http_normal_url(struct span url, char *out, size_t size)
 
     if (begins_usually(whole))
         return whole;
-    if (!take_scheme(&rest, &https) || !http_authority_read(take_authority(&rest), &authority))
+    if (!http_take_scheme(&rest, &https) || !http_authority_read(take_authority(&rest), &authority))
         return span_of(NULL, 0);
     len = http_write_url(out, size, https, authority.host, authority.port, rest);
     if (len == 0)
@@ -336,7 +335,7 @@ http_normal_prefix(struct span prefix, char *out, size_t size)
     struct span rest = prefix, authority;
     bool https;
 
-    if (length_of(prefix) < prefix.len || !take_scheme(&rest, &https))
+    if (length_of(prefix) < prefix.len || !http_take_scheme(&rest, &https))
         return prefix;
     authority = take_authority(&rest);
     if (rest.len)

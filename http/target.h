@@ -36,6 +36,10 @@ bool http_same_host(struct span a, struct span b);
  */
 size_t http_scheme_length(struct span reference);
 
+/* Takes "http://" or "https://" in any case off the front. False, and nothing is taken, if the text
+ * begins with neither. */
+bool http_take_scheme(struct span *rest, bool *https);
+
 /* 443 or 80. */
 uint16_t http_default_port(bool https);
 

@@ -15,17 +15,6 @@ struct exclusions {
 };
 
 static bool
-has_field(struct span lines, const char *wanted)
-{
-    struct span line, value;
-
-    while (http_next_line(&lines, &line))
-        if (http_line_is(line, span_str(wanted), &value))
-            return true;
-    return false;
-}
-
-static bool
 read_connection(struct http_connection_options *options, struct span lines)
 {
     struct span line, name, value;
@@ -93,7 +82,7 @@ http_stored_fields(struct span lines, const struct http_storing_rules *rules, in
     while (http_next_line(&rest, &line))
         if (http_split_field(line, &name, &value) && is_stored(name, &exclusions))
             write_line(line, out);
-    if (!has_field(lines, "Date"))
+    if (!http_first_value(lines, "Date").ptr)
         write_date(wall_s, out);
     return !buf_failed(out);
 }
@@ -106,15 +95,6 @@ struct updates {
     struct span names[HTTP_UPDATES_MAX];
     size_t count;
 };
-
-static bool
-changes(const struct updates *updates, struct span name)
-{
-    for (size_t i = 0; i < updates->count; i++)
-        if (http_same_name(updates->names[i], name))
-            return true;
-    return false;
-}
 
 /* Of the stored content rather than of the response: RFC 9111 section 3.2. */
 static bool
@@ -138,7 +118,7 @@ read_updates(struct updates *updates, struct span lines, const struct exclusions
     updates->count = 0;
     while (http_next_line(&lines, &line)) {
         if (!http_split_field(line, &name, &value) || !is_stored(name, exclusions) ||
-            is_of_content(name) || changes(updates, name))
+            is_of_content(name) || http_name_is_among(name, updates->names, updates->count))
             continue;
         if (updates->count == HTTP_UPDATES_MAX)
             return false;
@@ -158,7 +138,8 @@ http_update_fields(struct span stored, struct span update, const struct http_sto
     if (!read_connection(&exclusions.connection, update))
         return false;
     read_control(&exclusions,
-                 has_field(update, "Cache-Control") || has_field(update, "CDN-Cache-Control")
+                 http_first_value(update, "Cache-Control").ptr ||
+                         http_first_value(update, "CDN-Cache-Control").ptr
                      ? update
                      : stored,
                  rules);
@@ -169,14 +150,15 @@ http_update_fields(struct span stored, struct span update, const struct http_sto
     none.named = exclusions.named;
     while (http_next_line(&stored, &line)) {
         if (!http_split_field(line, &name, &value) || !is_stored(name, &none) ||
-            changes(&updates, name) || http_name_is(name, "Date"))
+            http_name_is_among(name, updates.names, updates.count) || http_name_is(name, "Date"))
             continue;
         write_line(line, out);
     }
     while (http_next_line(&rest, &line))
-        if (http_split_field(line, &name, &value) && changes(&updates, name))
+        if (http_split_field(line, &name, &value) &&
+            http_name_is_among(name, updates.names, updates.count))
             write_line(line, out);
-    if (!has_field(update, "Date"))
+    if (!http_first_value(update, "Date").ptr)
         write_date(wall_s, out);
     return !buf_failed(out);
 }

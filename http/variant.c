@@ -289,10 +289,7 @@ http_variant_key(const struct http_vary *vary, struct span request_lines, struct
 static bool
 varies_by_coding(const struct http_vary *vary)
 {
-    for (size_t i = 0; i < vary->count; i++)
-        if (http_name_is(vary->names[i], accept_encoding))
-            return true;
-    return false;
+    return http_name_is_among(span_str(accept_encoding), vary->names, vary->count);
 }
 
 void

@@ -23,12 +23,9 @@ http_write_date(struct http_writer *writer, int64_t seconds)
 static bool
 accepts_html(struct span fields)
 {
-    struct span line, name, value;
+    struct span value = http_first_value(fields, "Accept");
 
-    while (http_next_line(&fields, &line))
-        if (http_split_field(line, &name, &value) && http_name_is(name, "Accept"))
-            return memmem(value.ptr, value.len, "text/html", 9) != NULL;
-    return false;
+    return value.len && memmem(value.ptr, value.len, "text/html", 9) != NULL;
 }
 
 /* The field lines of a page beside those that each one has. */

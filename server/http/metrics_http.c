@@ -130,22 +130,10 @@ refuse(struct metrics_connection *c, const struct http_request *request, unsigne
     return true;
 }
 
-/* The value of Accept, of several lines the first one. */
-static struct span
-accept_of(struct span fields)
-{
-    struct span line, name, value;
-
-    while (http_next_line(&fields, &line))
-        if (http_split_field(line, &name, &value) && http_name_is(name, "Accept"))
-            return value;
-    return span_of(NULL, 0);
-}
-
 static bool
 answer(struct metrics_connection *c, const struct http_request *request)
 {
-    enum exposition format = exposition_choose(accept_of(request->fields));
+    enum exposition format = exposition_choose(http_first_value(request->fields, "Accept"));
     struct reply *reply = make_reply(c);
     struct http_writer writer;
 

@@ -142,7 +142,8 @@ front_count_bytes(struct front_exchange *front, uint64_t bytes)
 
     if (bytes == 0)
         return;
-    metrics_add(exchange->proxy->config.metrics, exchange->worker, front_version_of(front)->bytes, bytes);
+    metrics_add(exchange->proxy->config.metrics, exchange->worker, front_version_of(front)->bytes,
+                bytes);
     if (request_streams(exchange->request))
         exchange_count_sent(exchange, bytes);
 }
@@ -152,7 +153,8 @@ front_count_answer(struct front_exchange *front, uint64_t bytes)
 {
     const struct exchange *exchange = &front->exchange;
 
-    metrics_add(exchange->proxy->config.metrics, exchange->worker, front_version_of(front)->requests, 1);
+    metrics_add(exchange->proxy->config.metrics, exchange->worker,
+                front_version_of(front)->requests, 1);
     front_count_bytes(front, bytes);
 }
 

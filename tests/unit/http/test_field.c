@@ -63,6 +63,30 @@ START_TEST(names_are_compared_without_case)
 }
 END_TEST
 
+START_TEST(names_in_an_array)
+{
+    const struct span names[] = {span_str("Vary"), span_str("ETag")};
+
+    ck_assert(http_name_is_among(span_str("etag"), names, 2));
+    ck_assert(!http_name_is_among(span_str("etag"), names, 1));
+    ck_assert(!http_name_is_among(span_str("Vary: "), names, 2));
+    ck_assert(!http_name_is_among(span_of(NULL, 0), names, 0));
+}
+END_TEST
+
+START_TEST(the_first_value_of_a_field)
+{
+    const struct span lines = span_str("Ab: 1\r\na:  2 \r\nA: 3\r\nEmpty:\r\n");
+
+    ck_assert(span_equal(http_first_value(lines, "A"), span_str("2")));
+    ck_assert(span_equal(http_first_value(lines, "AB"), span_str("1")));
+    ck_assert_ptr_nonnull(http_first_value(lines, "Empty").ptr);
+    ck_assert_uint_eq(http_first_value(lines, "Empty").len, 0);
+    ck_assert_ptr_null(http_first_value(lines, "B").ptr);
+    ck_assert_ptr_null(http_first_value(span_of(NULL, 0), "A").ptr);
+}
+END_TEST
+
 START_TEST(values_have_no_control_characters)
 {
     /* RFC 9110 section 5.5 */
@@ -118,6 +142,8 @@ unit_suite(void)
     tcase_add_test(tests, lines_end_with_lf_with_or_without_cr);
     tcase_add_test(tests, fields_have_a_token_for_a_name);
     tcase_add_test(tests, names_are_compared_without_case);
+    tcase_add_test(tests, names_in_an_array);
+    tcase_add_test(tests, the_first_value_of_a_field);
     tcase_add_test(tests, values_have_no_control_characters);
     tcase_add_test(tests, members_of_lists);
     suite_add_tcase(suite, tests);

@@ -112,6 +112,28 @@ START_TEST(schemes)
 }
 END_TEST
 
+START_TEST(schemes_of_urls)
+{
+    static const struct {
+        const char *text, *rest; /* no rest: neither */
+        bool https;
+    } rows[] = {
+        {"http://h/", "h/", false}, {"HTTPS://h", "h", true}, {"hTTp://", "", false},
+        {"http:/h", NULL, false},   {"httpx://h", NULL, false}, {"https:", NULL, false},
+        {"htt", NULL, false},       {"", NULL, false},          {"ftp://h", NULL, false},
+    };
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        struct span rest = span_str(rows[i].text);
+        bool https = false, taken = http_take_scheme(&rest, &https);
+
+        ck_assert_msg(taken == (rows[i].rest != NULL), "%s", rows[i].text);
+        ck_assert(span_equal(rest, span_str(taken ? rows[i].rest : rows[i].text)));
+        ck_assert(!taken || https == rows[i].https);
+    }
+}
+END_TEST
+
 START_TEST(urls)
 {
     static const struct {
@@ -290,6 +312,7 @@ unit_suite(void)
 
     tcase_add_test(tests, authorities);
     tcase_add_test(tests, schemes);
+    tcase_add_test(tests, schemes_of_urls);
     tcase_add_test(tests, urls);
     tcase_add_test(tests, a_url_that_may_not_fit_is_not_written);
     tcase_add_test(tests, urls_have_one_spelling);
