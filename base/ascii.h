@@ -12,4 +12,15 @@ ascii_is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+/* The value of a hexadecimal digit in either case; -1: it is none. */
+static inline int
+ascii_hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 #endif

@@ -50,6 +50,16 @@ span_starts_with(struct span s, struct span prefix)
     return s.len >= prefix.len && (prefix.len == 0 || memcmp(s.ptr, prefix.ptr, prefix.len) == 0);
 }
 
+/* Takes this character off the front; false if another one is there, or none. */
+static inline bool
+span_take_char(struct span *s, char c)
+{
+    if (s->len == 0 || s->ptr[0] != c)
+        return false;
+    *s = span_of(s->ptr + 1, s->len - 1);
+    return true;
+}
+
 /* Copies the bytes to `at`, where they have space; returns where they end. */
 static inline char *
 span_put(char *at, struct span s)

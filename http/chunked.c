@@ -1,5 +1,7 @@
 #include "http/chunked.h"
 
+#include "base/ascii.h"
+
 #define MAX_DIGITS 16u        /* zeros in front included */
 #define MAX_EXTENSIONS 16384u /* bytes in a message; RFC 9112 section 7.1.1 asks for a limit */
 
@@ -44,18 +46,6 @@ fail(struct chunked *chunked, const char *reason)
     chunked->reason = reason;
 }
 
-static int
-hex_value(unsigned char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 static bool
 is_blank(unsigned char c)
 {
@@ -72,7 +62,7 @@ is_text(unsigned char c)
 static void
 read_size(struct chunked *chunked, unsigned char c)
 {
-    int value = hex_value(c);
+    int value = ascii_hex_value((char)c);
 
     if (value >= 0) {
         if (chunked->digits == MAX_DIGITS || chunked->left > (uint64_t)INT64_MAX >> 4) {

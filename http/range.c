@@ -25,15 +25,6 @@ take_position(struct span *text, int64_t *position)
     return len > 0;
 }
 
-static bool
-take_char(struct span *text, char c)
-{
-    if (text->len == 0 || text->ptr[0] != c)
-        return false;
-    *text = span_of(text->ptr + 1, text->len - 1);
-    return true;
-}
-
 /* "bytes" and the character behind it. */
 static bool
 take_unit(struct span *text, char behind)
@@ -41,18 +32,18 @@ take_unit(struct span *text, char behind)
     if (text->len < 5 || strncasecmp(text->ptr, "bytes", 5) != 0)
         return false;
     *text = span_of(text->ptr + 5, text->len - 5);
-    return take_char(text, behind);
+    return span_take_char(text, behind);
 }
 
 /* int-range or suffix-range: section 14.1.1. */
 static bool
 parse_range(struct span text, struct http_range *range)
 {
-    if (take_char(&text, '-')) {
+    if (span_take_char(&text, '-')) {
         range->first = -1;
         return take_position(&text, &range->last) && text.len == 0;
     }
-    if (!take_position(&text, &range->first) || !take_char(&text, '-'))
+    if (!take_position(&text, &range->first) || !span_take_char(&text, '-'))
         return false;
     range->last = INT64_MAX;
     if (text.len == 0)
@@ -150,14 +141,14 @@ http_content_range_parse(struct http_content_range *range, struct span value)
     if (!take_unit(&value, ' '))
         return false;
     *range = (struct http_content_range){.first = -1, .last = -1, .length = -1};
-    if (take_char(&value, '*'))
-        return take_char(&value, '/') && take_position(&value, &range->length) && value.len == 0 &&
-               range->length < INT64_MAX;
-    if (!take_position(&value, &range->first) || !take_char(&value, '-') ||
-        !take_position(&value, &range->last) || !take_char(&value, '/') ||
+    if (span_take_char(&value, '*'))
+        return span_take_char(&value, '/') && take_position(&value, &range->length) &&
+               value.len == 0 && range->length < INT64_MAX;
+    if (!take_position(&value, &range->first) || !span_take_char(&value, '-') ||
+        !take_position(&value, &range->last) || !span_take_char(&value, '/') ||
         range->last < range->first || range->last == INT64_MAX)
         return false;
-    if (take_char(&value, '*'))
+    if (span_take_char(&value, '*'))
         return value.len == 0;
     return take_position(&value, &range->length) && value.len == 0 && range->length < INT64_MAX &&
            range->last < range->length;

@@ -25,15 +25,6 @@ skip(struct span *text, size_t len)
     *text = span_of(text->ptr + len, text->len - len);
 }
 
-static bool
-take_char(struct span *text, char c)
-{
-    if (text->len == 0 || text->ptr[0] != c)
-        return false;
-    skip(text, 1);
-    return true;
-}
-
 static void
 skip_spaces(struct span *text, bool tabs)
 {
@@ -61,7 +52,7 @@ take_key(struct span *text, struct span *key)
 static bool
 take_number(struct span *text, struct http_dictionary_member *item)
 {
-    bool negative = take_char(text, '-');
+    bool negative = span_take_char(text, '-');
     size_t whole = 0, fraction = 0;
     int64_t n = 0;
 
@@ -75,7 +66,7 @@ take_number(struct span *text, struct http_dictionary_member *item)
     skip(text, whole);
     item->type = HTTP_ITEM_INTEGER;
     item->integer = negative ? -n : n;
-    if (!take_char(text, '.'))
+    if (!span_take_char(text, '.'))
         return true;
     while (fraction < text->len && ascii_is_digit(text->ptr[fraction]))
         fraction++;
@@ -132,7 +123,7 @@ take_bytes(struct span *text, struct http_dictionary_member *item)
         len++;
     skip(text, len);
     item->type = HTTP_ITEM_BYTES;
-    return take_char(text, ':');
+    return span_take_char(text, ':');
 }
 
 /* Section 4.2.8; the question mark is taken. */
@@ -140,8 +131,8 @@ static bool
 take_boolean(struct span *text, struct http_dictionary_member *item)
 {
     item->type = HTTP_ITEM_BOOLEAN;
-    item->integer = take_char(text, '1');
-    return item->integer || take_char(text, '0');
+    item->integer = span_take_char(text, '1');
+    return item->integer || span_take_char(text, '0');
 }
 
 /* Section 4.2.3.1. */
@@ -154,11 +145,11 @@ take_bare_item(struct span *text, struct http_dictionary_member *item)
         return take_number(text, item);
     if (is_alpha(text->ptr[0]) || text->ptr[0] == '*')
         return take_token(text, item);
-    if (take_char(text, '"'))
+    if (span_take_char(text, '"'))
         return take_string(text, item);
-    if (take_char(text, ':'))
+    if (span_take_char(text, ':'))
         return take_bytes(text, item);
-    return take_char(text, '?') && take_boolean(text, item);
+    return span_take_char(text, '?') && take_boolean(text, item);
 }
 
 /* Section 4.2.3.2. */
@@ -168,11 +159,11 @@ take_parameters(struct span *text)
     struct http_dictionary_member value;
     struct span key;
 
-    while (take_char(text, ';')) {
+    while (span_take_char(text, ';')) {
         skip_spaces(text, false);
         if (!take_key(text, &key))
             return false;
-        if (take_char(text, '=') && !take_bare_item(text, &value))
+        if (span_take_char(text, '=') && !take_bare_item(text, &value))
             return false;
     }
     return true;
@@ -186,7 +177,7 @@ take_inner_list(struct span *text)
 
     for (;;) {
         skip_spaces(text, false);
-        if (take_char(text, ')'))
+        if (span_take_char(text, ')'))
             return true;
         if (!take_bare_item(text, &item) || !take_parameters(text))
             return false;
@@ -198,12 +189,12 @@ take_inner_list(struct span *text)
 static bool
 take_value(struct span *text, struct http_dictionary_member *member)
 {
-    if (!take_char(text, '=')) {
+    if (!span_take_char(text, '=')) {
         member->type = HTTP_ITEM_BOOLEAN;
         member->integer = 1;
         return true;
     }
-    if (!take_char(text, '('))
+    if (!span_take_char(text, '('))
         return take_bare_item(text, member);
     member->type = HTTP_ITEM_INNER_LIST;
     return take_inner_list(text);
@@ -222,7 +213,7 @@ http_dictionary_next(struct span *rest, struct http_dictionary_member *member)
     skip_spaces(rest, true);
     if (rest->len == 0)
         return HTTP_DICTIONARY_MEMBER;
-    if (!take_char(rest, ','))
+    if (!span_take_char(rest, ','))
         return HTTP_DICTIONARY_INVALID;
     skip_spaces(rest, true);
     /* A comma ends no dictionary. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/ascii.h"
 #include "cache/object.h"
 #include "http/field.h"
 #include "cache/tag_index.h"
@@ -68,16 +69,6 @@ is_unreserved(char c)
            c == '.' || c == '_' || c == '~';
 }
 
-static int
-hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Can it stand in a tag as it is? */
 static bool
 is_plain(char c)
@@ -105,8 +96,8 @@ append_segment(struct buf *out, struct span segment)
         int high = -1, low = -1;
 
         if (c == '%' && segment.len - i > 2) {
-            high = hex_value(segment.ptr[i + 1]);
-            low = hex_value(segment.ptr[i + 2]);
+            high = ascii_hex_value(segment.ptr[i + 1]);
+            low = ascii_hex_value(segment.ptr[i + 2]);
         }
         if (high >= 0 && low >= 0) {
             c = (char)(high * 16 + low);

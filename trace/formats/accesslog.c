@@ -5,6 +5,7 @@
  * Apache's vhost_combined has it. EPA-HTTP, which has neither ident nor user and a date of its own,
  * is read too.
  */
+#include "base/ascii.h"
 #include "trace/formats/fields.h"
 #include "trace/formats/formats.h"
 #include "trace/formats/lines.h"
@@ -93,15 +94,6 @@ find_vhost(struct span before, struct line_site *site)
         site->host = words[0];
 }
 
-static int
-hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /*
  * Undoes "\xNN", which sunproxyd and nginx write for bytes that are not printable, the quote and
  * the backslash. In the reader's URL; false without memory.
@@ -122,8 +114,8 @@ unescape(struct line_reader *reader, struct span *url)
     for (size_t i = 0; i < out->len; i++) {
         const char *c = out->data + i;
         size_t left = out->len - i;
-        int high = left > 3 && c[0] == '\\' && c[1] == 'x' ? hex_digit(c[2]) : -1;
-        int low = high >= 0 ? hex_digit(c[3]) : -1;
+        int high = left > 3 && c[0] == '\\' && c[1] == 'x' ? ascii_hex_value(c[2]) : -1;
+        int low = high >= 0 ? ascii_hex_value(c[3]) : -1;
 
         if (low >= 0) {
             out->data[len++] = (char)(high * 16 + low);

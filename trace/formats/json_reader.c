@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/ascii.h"
+
 #define NUMBER_BYTES 64u
 #define REPLACEMENT 0xfffd /* for what is no character */
 
@@ -89,11 +91,7 @@ take_code(struct json_reader *r)
     int32_t code = 0;
 
     for (int i = 0; i < 4; i++) {
-        int c = take(r);
-        int digit = c >= '0' && c <= '9'   ? c - '0'
-                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                           : -1;
+        int digit = ascii_hex_value((char)take(r));
 
         if (digit < 0)
             return -1;
