@@ -29,4 +29,12 @@ clock_wall_us(void)
     return clock_read_us(CLOCK_REALTIME);
 }
 
+/* A duration or a time of a clock, 0 or more, for functions that take a timespec. */
+static inline struct timespec
+clock_timespec(int64_t us)
+{
+    return (struct timespec){.tv_sec = (time_t)(us / 1000000),
+                             .tv_nsec = (long)(us % 1000000) * 1000};
+}
+
 #endif

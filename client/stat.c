@@ -56,8 +56,7 @@ watch(struct rpc_client *client, const struct stat_options *options, const struc
     int status;
 
     for (;; view.looks++) {
-        struct timespec pause = {.tv_sec = options->watch_us / 1000000,
-                                 .tv_nsec = options->watch_us % 1000000 * 1000};
+        struct timespec pause = clock_timespec(options->watch_us);
         int64_t now_us;
 
         status = admin_stat(client, options->server.timeout_us, &view.now);

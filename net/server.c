@@ -289,9 +289,8 @@ is_drained(struct net_server *server)
 static void
 wait_until_drained(struct net_server *server, int64_t timeout_us)
 {
-    int64_t until_us = clock_monotonic_us() + (timeout_us > 0 ? timeout_us : 0);
-    struct timespec until = {.tv_sec = (time_t)(until_us / 1000000),
-                             .tv_nsec = (long)(until_us % 1000000) * 1000};
+    const struct timespec until =
+        clock_timespec(clock_monotonic_us() + (timeout_us > 0 ? timeout_us : 0));
 
     pthread_mutex_lock(&server->lock);
     while (!is_drained(server)) {

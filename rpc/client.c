@@ -103,7 +103,7 @@ left_until(int64_t deadline_us)
     int64_t left = deadline_us - clock_monotonic_us();
 
     left = left < 0 ? 0 : left > (int64_t)3600 * 1000000 ? (int64_t)3600 * 1000000 : left;
-    return (struct timespec){.tv_sec = left / 1000000, .tv_nsec = left % 1000000 * 1000};
+    return clock_timespec(left);
 }
 
 static int

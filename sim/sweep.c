@@ -1,8 +1,8 @@
 #include "sim/sweep.h"
 
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/thread.h"
 
 struct sim_sweep {
@@ -112,16 +112,10 @@ sim_sweep_start(struct sim_job *jobs, size_t count, unsigned threads)
 bool
 sim_sweep_wait(struct sim_sweep *sweep, int milliseconds)
 {
-    struct timespec until;
+    const struct timespec until =
+        clock_timespec(clock_monotonic_us() + (int64_t)milliseconds * 1000);
     bool done;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += milliseconds / 1000;
-    until.tv_nsec += milliseconds % 1000 * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000L;
-    }
     pthread_mutex_lock(&sweep->lock);
     while (sweep->working && pthread_cond_timedwait(&sweep->ended, &sweep->lock, &until) == 0)
         ;

@@ -6,6 +6,7 @@
 #include <sysexits.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/container_of.h"
 #include "client/exit_status.h"
 #include "client/get/get_transport.h"
@@ -307,8 +308,7 @@ static void
 rpc_run(struct get_transport *base, int64_t timeout_us)
 {
     struct rpc_transport *transport = container_of(base, struct rpc_transport, base);
-    const struct timespec pause = {.tv_sec = timeout_us / 1000000,
-                                   .tv_nsec = timeout_us % 1000000 * 1000};
+    const struct timespec pause = clock_timespec(timeout_us);
 
     if (report_changes(transport))
         return;

@@ -241,14 +241,10 @@ run(void *argument)
     bool stop = false;
 
     while (!stop) {
-        struct timespec until;
+        const struct timespec until = clock_timespec(clock_monotonic_us() + WRITE_EVERY_MS * 1000);
         struct buf swap;
         unsigned reopens;
 
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += WRITE_EVERY_MS * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
         pthread_mutex_lock(&log->lock);
         while (!log->stop && log->reopens_wanted == log->reopens_done && log->waiting.len < WAKE_AT)
             if (pthread_cond_timedwait(&log->wake, &log->lock, &until) == ETIMEDOUT)

@@ -81,15 +81,6 @@ note_reopened(struct request_db *db, unsigned reopens)
     pthread_mutex_unlock(&db->lock);
 }
 
-static struct timespec
-time_after(int64_t us)
-{
-    int64_t until_us = clock_monotonic_us() + us;
-
-    return (struct timespec){.tv_sec = until_us / 1000000,
-                             .tv_nsec = (long)(until_us % 1000000) * 1000};
-}
-
 /* After the old file could not be left it is tried again now and then, with no other request. */
 static void
 note_tried(struct request_db *db, unsigned reopens)
@@ -112,7 +103,7 @@ is_to_be_reopened(const struct request_db *db, unsigned reopens)
 static bool
 wait_for_work(struct request_db *db, unsigned *reopens)
 {
-    const struct timespec until = time_after(db->times.write_us);
+    const struct timespec until = clock_timespec(clock_monotonic_us() + db->times.write_us);
     bool stop;
 
     pthread_mutex_lock(&db->lock);
@@ -237,7 +228,7 @@ request_db_close(struct request_db *db)
 void
 request_db_reopen(struct request_db *db)
 {
-    const struct timespec until = time_after(db->times.reopen_us);
+    const struct timespec until = clock_timespec(clock_monotonic_us() + db->times.reopen_us);
     unsigned wanted;
 
     pthread_mutex_lock(&db->lock);

@@ -2,8 +2,8 @@
 
 #include <pthread.h>
 #include <sysexits.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -109,12 +109,8 @@ make_curve(void *argument)
 static bool
 curve_wait(pthread_t thread)
 {
-    struct timespec until;
+    const struct timespec until = clock_timespec(clock_wall_us() + LOOK_AGAIN_MS * 1000);
 
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += LOOK_AGAIN_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
     return pthread_timedjoin_np(thread, NULL, &until) == 0;
 }
 
