@@ -21,8 +21,10 @@ struct station {
     struct net_relief relief;
     struct net_task drain_task;
     struct net_task halt_task;
+    struct net_task turn_task;
     unsigned cut_off;    /* the worker's; read after its end */
     atomic_bool drained; /* the drain task has run; shared */
+    atomic_bool turned;  /* so has the turn task; shared */
 };
 
 struct net_server {
@@ -91,6 +93,15 @@ halt(struct net_task *task)
 }
 
 static void
+note_turn(struct net_task *task)
+{
+    struct station *station = container_of(task, struct station, turn_task);
+
+    atomic_store(&station->turned, true);
+    report_change(station->server);
+}
+
+static void
 on_emptied(void *owner)
 {
     struct station *station = owner;
@@ -143,6 +154,7 @@ create_station(struct net_server *server, unsigned number)
     station->server = server;
     station->drain_task.run = drain;
     station->halt_task.run = halt;
+    station->turn_task.run = note_turn;
     station->worker = net_worker_create(number, settle, station);
     if (station->worker &&
         net_connections_init(&station->connections, station->worker, &server->limits,
@@ -242,6 +254,28 @@ net_server_start(struct net_server *server)
         }
     }
     return 0;
+}
+
+static bool
+has_turned(const struct net_server *server)
+{
+    for (unsigned i = 0; i < server->worker_count; i++)
+        if (!atomic_load(&server->stations[i]->turned))
+            return false;
+    return true;
+}
+
+void
+net_server_await_turn(struct net_server *server)
+{
+    for (unsigned i = 0; i < server->worker_count; i++) {
+        atomic_store(&server->stations[i]->turned, false);
+        net_worker_post(server->stations[i]->worker, &server->stations[i]->turn_task);
+    }
+    pthread_mutex_lock(&server->lock);
+    while (!has_turned(server))
+        pthread_cond_wait(&server->change, &server->lock);
+    pthread_mutex_unlock(&server->lock);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

@@ -44,6 +44,13 @@ int net_server_start(struct net_server *server);
 void net_server_stop_accepting(struct net_server *server);
 unsigned net_server_stop(struct net_server *server, int64_t timeout_us);
 
+/*
+ * Waits until each worker has ended the callback that it is in. After that no worker uses what it
+ * found in a place of which the content was replaced before. Between net_server_start() and
+ * net_server_stop().
+ */
+void net_server_await_turn(struct net_server *server);
+
 /* After net_server_stop(), or without a start. Connections with requests in work are freed here.
  * NULL is harmless. */
 void net_server_destroy(struct net_server *server);

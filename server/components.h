@@ -5,6 +5,7 @@
 #ifndef SUNPROXY_SERVER_COMPONENTS_H
 #define SUNPROXY_SERVER_COMPONENTS_H
 
+#include "server/config/opener.h"
 #include "server/confine/confinement.h"
 #include "server/limits/descriptor_plan.h"
 #include "server/http/http_service.h"
@@ -15,6 +16,7 @@
 
 struct components {
     const struct options *options;
+    struct opener opener; /* the daemon's */
     struct address_policy *addresses;
     struct listening listening;
     int log_file; /* -1: none, or owned by the access log */

@@ -17,6 +17,7 @@
 #include "server/limits/memory_return.h"
 #include "server/http/metrics_http.h"
 #include "server/listen/notify.h"
+#include "server/reload.h"
 
 #define LAST_REPLIES_US ((int64_t)1000000) /* for the last replies when the daemon stops */
 
@@ -179,14 +180,42 @@ start(struct components *parts)
     return EX_OSERR;
 }
 
+/* ---- reloading ------------------------------------------------------------------------------- */
+
+/* Without a configuration file there is nothing to be read again. */
+static int
+start_opener(struct components *parts)
+{
+    if (!parts->options->config || opener_start(&parts->opener, parts->options, daemon_check))
+        return EX_OK;
+    log_error("cannot start the process that reads the configuration: %s", strerror(errno));
+    return EX_OSERR;
+}
+
+static void
+reload_config(struct components *parts)
+{
+    struct buf answer;
+
+    if (parts->opener.fd < 0) {
+        log_info("SIGHUP: the logs are opened again; there is no configuration file to be read");
+        return;
+    }
+    buf_init(&answer, 65536);
+    if (reload(&parts->service, &parts->opener, &answer)) {
+        log_info("SIGHUP: the configuration was read again: %s", buf_str(&answer));
+    } else {
+        log_errors(buf_str(&answer));
+        log_error("SIGHUP: not reloaded; the configuration in force stays");
+    }
+    buf_free(&answer);
+}
+
 /* ---- signals --------------------------------------------------------------------------------- */
 
 static void
-reopen_logs(struct components *parts, int signal)
+reopen_logs(struct components *parts)
 {
-    if (signal == SIGHUP)
-        log_info("SIGHUP: the logs are opened again; the options are those of the start "
-                 "(to change them, restart sunproxyd)");
     if (parts->service.access_log)
         access_log_reopen(parts->service.access_log);
     if (parts->service.request_db)
@@ -209,7 +238,7 @@ serve_in_delay(struct components *parts, const sigset_t *signals)
         if (signal == SIGTERM || signal == SIGINT)
             return;
         if (signal == SIGHUP || signal == SIGUSR1)
-            reopen_logs(parts, signal);
+            reopen_logs(parts);
     }
 }
 
@@ -317,7 +346,9 @@ serve_until_stopped(struct components *parts, const sigset_t *signals)
         memory_return_look(&memory, &parts->service);
         if (signal == SIGHUP || signal == SIGUSR1) {
             notify_reloading();
-            reopen_logs(parts, signal);
+            reopen_logs(parts);
+            if (signal == SIGHUP)
+                reload_config(parts);
             notify_manager("READY=1");
         } else if (signal == SIGTERM || signal == SIGINT) {
             log_info("stopping on %s", signal == SIGTERM ? "SIGTERM" : "SIGINT");
@@ -329,7 +360,7 @@ serve_until_stopped(struct components *parts, const sigset_t *signals)
 int
 daemon_run(const struct options *options)
 {
-    struct components parts = {.options = options, .listening = LISTENING_NONE, .log_file = -1};
+    struct components parts = {.options = options, .listening = LISTENING_NONE, .log_file = -1, .opener.fd = -1};
     sigset_t signals;
     int status;
 
@@ -344,7 +375,9 @@ daemon_run(const struct options *options)
     signal(SIGXFSZ, SIG_IGN); /* a log at its size limit is a write error */
     signal(SIGUSR2, SIG_IGN); /* has a meaning in other servers, none here */
 
-    status = components_make_settings(&parts);
+    status = start_opener(&parts);
+    if (status == EX_OK)
+        status = components_make_settings(&parts);
     if (status == EX_OK)
         status = open_sockets(&parts);
     if (status == EX_OK)
@@ -373,5 +406,6 @@ daemon_run(const struct options *options)
     }
     listen_close(&parts.listening);
     components_free(&parts);
+    opener_stop(&parts.opener);
     return status;
 }

@@ -141,6 +141,8 @@ struct options {
     uint64_t log_format;
 
     /* only on the command line */
+    int argc; /* the words of options_parse(), which must stay */
+    char **argv;
     char *config;
     bool check_config;
     bool default_config;
@@ -160,6 +162,20 @@ void options_free(struct options *options);
  * the file; lines are separated by line feeds. The options without an error are set.
  */
 int options_parse(struct options *options, int argc, char **argv, struct buf *why);
+
+/*
+ * Reads a text as it reads a file, over the values that are there: one of options_print_config()
+ * gives each option its value. False with a line in `why` for each error.
+ */
+bool options_parse_text(struct options *options, struct span text, struct buf *why);
+
+/*
+ * Compares two sets of options. The names of those that differ are appended to `live`, if a reload
+ * changes them, or to `fixed`, separated by ", ". What is of the command line alone is left out.
+ * False without memory.
+ */
+bool options_compare(const struct options *a, const struct options *b, struct buf *live,
+                     struct buf *fixed);
 
 /* What precedes the name of an option that is not repeated, in a message on its value. */
 const char *options_place(const struct options *options, const char *name);

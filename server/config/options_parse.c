@@ -31,7 +31,7 @@ explain_unknown_key(const char *place, const char *key, struct buf *why)
     struct nearest nearest = NEAREST_TO(key);
 
     for (const struct option_row *row = option_rows; row->help; row++)
-        if (row->name && !row->only_here)
+        if (row->name && row->when != OPTION_HERE)
             nearest_offer(&nearest, row->name);
     buf_printf(why, "%sunknown key '%s'; ", place, key);
     if (nearest_is_near(&nearest))
@@ -108,7 +108,7 @@ parse_line(struct options *options, const char *place, char *line, struct buf *w
         explain_unknown_key(place, key, why);
         return false;
     }
-    if (row->only_here) {
+    if (row->when == OPTION_HERE) {
         buf_printf(why, "%s%s can only be given on the command line", place, key);
         return false;
     }
@@ -119,25 +119,21 @@ parse_line(struct options *options, const char *place, char *line, struct buf *w
     return option_set(options, row, place, value, why);
 }
 
+/* Closes the file. `name` stands for it in messages. */
 static bool
-parse_file(struct options *options, const char *path, struct buf *why)
+parse_lines(struct options *options, FILE *file, const char *name, struct buf *why)
 {
-    FILE *file = fopen(path, "re");
     char *line = NULL;
     size_t size = 0;
     unsigned number = 0;
     bool ok = true;
     ssize_t len;
 
-    if (!file) {
-        buf_printf(why, "%s: %s", path, strerror(errno));
-        return false;
-    }
     while ((len = getline(&line, &size, file)) >= 0) {
         struct buf place;
 
         buf_init(&place, PATH_MAX + 32);
-        buf_printf(&place, "%s:%u: ", path, ++number);
+        buf_printf(&place, "%s:%u: ", name, ++number);
         if (span_has_zero(span_of(line, (size_t)len))) {
             buf_printf(why, "%sthe line has a zero byte", buf_str(&place));
             ok = false;
@@ -148,12 +144,23 @@ parse_file(struct options *options, const char *path, struct buf *why)
         buf_free(&place);
     }
     if (ferror(file)) {
-        buf_printf(why, "%s: %s", path, strerror(errno));
+        buf_printf(why, "%s: %s", name, strerror(errno));
         ok = false;
     }
     free(line);
     fclose(file);
     return ok;
+}
+
+static bool
+parse_file(struct options *options, const char *path, struct buf *why)
+{
+    FILE *file = fopen(path, "re");
+
+    if (file)
+        return parse_lines(options, file, path, why);
+    buf_printf(why, "%s: %s", path, strerror(errno));
+    return false;
 }
 
 /* The rows as option_scan_next() takes them; val is the row's number + OPTION_SCAN_LEAST. */
@@ -243,11 +250,23 @@ share_of_fetches(const struct options *options)
     return waiting < 32 ? 4 : waiting / 8;
 }
 
+/* The defaults that follow from other options. */
+static void
+set_dependent(struct options *options)
+{
+    if (options->capacity_urls == 0 && options->capacity_bytes == 0)
+        options->capacity_bytes = (uint64_t)256 << 20;
+    if (options->max_fetches_per_client == OPTION_NOT_GIVEN)
+        options->max_fetches_per_client = share_of_fetches(options);
+}
+
 int
 options_parse(struct options *options, int argc, char **argv, struct buf *why)
 {
     int status = 0;
 
+    options->argc = argc;
+    options->argv = argv;
     /* The file first: the command line overrides it. */
     if (!parse_arguments(options, argc, argv, option_row_named("config"), why))
         return EX_USAGE;
@@ -256,10 +275,22 @@ options_parse(struct options *options, int argc, char **argv, struct buf *why)
     buf_end_line(why);
     if (!parse_arguments(options, argc, argv, NULL, why) && status == 0)
         status = EX_USAGE;
-    if (options->capacity_urls == 0 && options->capacity_bytes == 0)
-        options->capacity_bytes = (uint64_t)256 << 20;
-    if (options->max_fetches_per_client == OPTION_NOT_GIVEN)
-        options->max_fetches_per_client = share_of_fetches(options);
+    set_dependent(options);
     buf_unend_line(why);
     return status;
+}
+
+bool
+options_parse_text(struct options *options, struct span text, struct buf *why)
+{
+    FILE *file = fmemopen((char *)(uintptr_t)text.ptr, text.len, "r");
+
+    if (!file) {
+        buf_append_str(why, strerror(errno));
+        return false;
+    }
+    if (!parse_lines(options, file, "configuration", why))
+        return false;
+    set_dependent(options);
+    return true;
 }

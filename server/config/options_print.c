@@ -76,11 +76,11 @@ options_print_defaults(FILE *out)
         "#     sunproxyd --config FILE --check-config\n",
         out);
     for (const struct option_row *row = option_rows; row->help; row++) {
-        if (row->only_here)
+        if (row->when == OPTION_HERE)
             continue;
         if (!row->name) {
             /* A heading of nothing but options of the command line is left out. */
-            if (row[1].name && !row[1].only_here)
+            if (row[1].name && row[1].when != OPTION_HERE)
                 fprintf(out, "\n\n# ---- %s ----\n", row->help);
             continue;
         }
@@ -152,7 +152,7 @@ options_print_config(const struct options *options, FILE *out)
             fprintf(out, "%s# %s\n", row == option_rows ? "" : "\n", row->help);
             continue;
         }
-        if (row->only_here)
+        if (row->when == OPTION_HERE)
             continue;
         if (row->type == OPTION_LIST) {
             const struct option_list *list = field;

@@ -1,6 +1,6 @@
 /*
- * The table of options.h, private to four files: options.c defines the rows, options_parse.c
- * parses by them, options_set.c sets fields, options_print.c prints.
+ * The table of options.h, private to five files: options.c defines the rows, options_parse.c
+ * parses by them, options_set.c sets fields, options_print.c prints, options_compare.c compares.
  */
 #ifndef SUNPROXY_SERVER_OPTIONS_TABLE_H
 #define SUNPROXY_SERVER_OPTIONS_TABLE_H
@@ -24,10 +24,17 @@ enum option_type {
     OPTION_RATE_BYTES, /* likewise, with units */
 };
 
+/* Where an option may be given, and when it takes effect. */
+enum option_when {
+    OPTION_FIXED, /* at the start: to change it, the daemon is restarted */
+    OPTION_LIVE,  /* at the start and at each reload */
+    OPTION_HERE,  /* on the command line only */
+};
+
 struct option_row {
     const char *name; /* long option, and key in a file */
     char letter;      /* short option, or 0 */
-    bool only_here;   /* on the command line only */
+    enum option_when when;
     enum option_type type;
     size_t offset; /* in struct options */
     const char *argument;

@@ -50,7 +50,7 @@ static const char *const allowed[] = {
     "futex", "futex_time64", "futex_waitv", "set_robust_list", "get_robust_list", "rseq",
     "set_tid_address", "membarrier", "sched_yield", "sched_getaffinity", "sched_getscheduler",
     "sched_setscheduler", "sched_getparam", "sched_get_priority_max", "sched_get_priority_min",
-    "getcpu", "gettid", "exit", "exit_group", "arch_prctl",
+    "getcpu", "gettid", "exit", "exit_group", "arch_prctl", "wait4", "waitpid",
     /* signals, to itself only */
     "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigreturn", "rt_sigtimedwait",
     "rt_sigtimedwait_time64", "rt_sigpending", "sigaltstack", "restart_syscall",
@@ -96,8 +96,8 @@ static const char *const for_databases[] = {"fsync", "fdatasync", "ftruncate"};
 /* The leak checker stops all threads from a process of its own; reports look at memory and files.
  */
 static const char *const for_sanitizers[] = {
-    "clone",    "wait4",   "waitpid", "ptrace",    "process_vm_readv", "prctl",  "mmap", "mmap2",
-    "mprotect", "mincore", "msync",   "setrlimit", "personality",      "tgkill", "ioctl"};
+    "clone",    "ptrace",  "process_vm_readv", "prctl",       "mmap",   "mmap2",
+    "mprotect", "mincore", "msync", "setrlimit", "personality", "tgkill", "ioctl"};
 #endif
 
 static int

@@ -174,6 +174,13 @@ compare_rows(const void *a, const void *b)
     return second->route.below - first->route.below;
 }
 
+bool
+http_origin_is_for_same(const struct http_origin *a, const struct http_origin *b)
+{
+    return http_same_name(a->host, b->host) && span_equal(a->route.prefix, b->route.prefix) &&
+           a->route.below == b->route.below;
+}
+
 /* Is there a row for the same requests before the last one? */
 static bool
 is_duplicate(const struct http_origins *origins)
@@ -181,9 +188,7 @@ is_duplicate(const struct http_origins *origins)
     const struct http_origin *last = &origins->rows[origins->count - 1];
 
     for (const struct http_origin *row = origins->rows; row < last; row++)
-        if (http_same_name(row->host, last->host) &&
-            span_equal(row->route.prefix, last->route.prefix) &&
-            row->route.below == last->route.below)
+        if (http_origin_is_for_same(row, last))
             return true;
     return false;
 }

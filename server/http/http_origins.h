@@ -33,6 +33,9 @@ bool http_origins_init(struct http_origins *origins, const struct option_list *r
                        struct buf *why);
 void http_origins_free(struct http_origins *origins);
 
+/* Have both the same host and prefix? */
+bool http_origin_is_for_same(const struct http_origin *a, const struct http_origin *b);
+
 /*
  * The path of a request as rows are matched with it, responses are keyed and origins are asked:
  * that without dot segments (RFC 3986 sections 5.2.4 and 6.2.2.3), if it has a segment "..", be it

@@ -31,7 +31,8 @@ log_setup(enum log_level most, enum log_format format)
     line_format = format;
 }
 
-static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* protects the next two */
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* protects the next three */
+static struct buf *captured; /* log_capture(); NULL: none */
 static uint64_t lines_lost;                                 /* since the last written line */
 static struct buf rest; /* of the last written line, before the next one */
 
@@ -124,12 +125,33 @@ write_line(struct span line)
     buf_free(&all);
 }
 
+void
+log_capture(struct buf *text)
+{
+    captured = text;
+}
+
+/* False: messages are written. */
+static bool
+capture(enum log_level level, const char *format, va_list args)
+{
+    if (!captured)
+        return false;
+    if (level <= LOG_LEVEL_WARNING) {
+        pthread_mutex_lock(&writing);
+        buf_end_line(captured);
+        buf_vprintf(captured, format, args);
+        pthread_mutex_unlock(&writing);
+    }
+    return true;
+}
+
 static void
 log_at(enum log_level level, const char *format, va_list args)
 {
     struct buf line, text;
 
-    if (level > max_level)
+    if (capture(level, format, args) || level > max_level)
         return;
     buf_init(&text, 8192);
     buf_init(&line, 65536);

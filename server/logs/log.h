@@ -9,6 +9,8 @@
 #ifndef SUNPROXY_SERVER_LOGS_LOG_H
 #define SUNPROXY_SERVER_LOGS_LOG_H
 
+#include "base/buf.h"
+
 /* In the order of --log-level's and --log-format's words. */
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 enum log_format { LOG_FORMAT_PLAIN, LOG_FORMAT_JSON };
@@ -19,6 +21,12 @@ void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * From now on errors and warnings are appended to this text, a line each, and no message is
+ * written. NULL: they are written again. While no other thread logs.
+ */
+void log_capture(struct buf *text);
 
 /* Logs each line of the text as an error. */
 void log_errors(const char *lines);

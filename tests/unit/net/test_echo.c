@@ -310,6 +310,32 @@ START_TEST(the_last_byte_counts_wherever_a_connection_is_listed)
 }
 END_TEST
 
+static atomic_uint slow_tasks;
+
+static void
+run_slowly(struct net_task *task)
+{
+    (void)task;
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    atomic_fetch_add(&slow_tasks, 1);
+}
+
+START_TEST(a_turn_ends_with_what_each_worker_is_doing)
+{
+    struct net_task tasks[3] = {{.run = run_slowly}, {.run = run_slowly}, {.run = run_slowly}};
+
+    atomic_store(&slow_tasks, 0);
+    echo_start(&NET_LIMITS_DEFAULT, 3);
+    for (unsigned turn = 1; turn <= 3; turn++) {
+        for (unsigned i = 0; i < 3; i++)
+            net_worker_post(net_server_connections(echo.server, i)->worker, &tasks[i]);
+        net_server_await_turn(echo.server);
+        ck_assert_uint_eq(atomic_load(&slow_tasks), 3 * turn);
+    }
+    stop();
+}
+END_TEST
+
 START_TEST(a_slow_reader_is_given_up_for_memory)
 {
     int slow, other;
@@ -411,6 +437,7 @@ unit_suite(void)
     tcase_add_test(tcase, output_follows_output);
     tcase_add_test(tcase, lines_begun_and_idle_connections_time_out);
     tcase_add_test(tcase, the_last_byte_counts_wherever_a_connection_is_listed);
+    tcase_add_test(tcase, a_turn_ends_with_what_each_worker_is_doing);
     tcase_add_test(tcase, a_slow_reader_is_given_up_for_memory);
     tcase_add_test(tcase, the_line_begun_longest_ago_goes);
     tcase_add_test(tcase, lines_over_the_rate_wait);

@@ -465,6 +465,99 @@ START_TEST(shards_may_be_automatic)
 }
 END_TEST
 
+/* ---- reading again --------------------------------------------------------------------------- */
+
+static char *
+print(const struct options *options)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+
+    options_print_config(options, out);
+    fclose(out);
+    return text;
+}
+
+START_TEST(what_is_printed_is_read_as_the_same)
+{
+    struct options options, again;
+    struct buf why, live, fixed;
+    char *text;
+
+    ck_assert_int_eq(PARSE(&options, &why, "--origin=/a=http://a  host=origin", "--rate-calls=5:9",
+                           "--max-age=1500ms", "--user-agent=", "--tag-rule=/* -> $1 #",
+                           "--socket-mode=0600", "--no-rpcbind", NULL),
+                     EX_OK);
+    text = print(&options);
+    ck_assert(options_init(&again));
+    ck_assert_msg(options_parse_text(&again, span_str(text), &why), "%s", buf_str(&why));
+    buf_init(&live, 1024);
+    buf_init(&fixed, 1024);
+    ck_assert(options_compare(&options, &again, &live, &fixed));
+    ck_assert_str_eq(buf_str(&live), "");
+    ck_assert_str_eq(buf_str(&fixed), "");
+    free(text);
+    options_free(&again);
+    done(&options, &why);
+}
+END_TEST
+
+START_TEST(a_text_with_errors_is_refused)
+{
+    struct options options;
+    struct buf why;
+
+    buf_init(&why, 1024);
+    ck_assert(options_init(&options));
+    ck_assert(!options_parse_text(&options, span_str("port = 7\nport = x\nprt = 1\n"), &why));
+    ck_assert_ptr_nonnull(strstr(buf_str(&why), "configuration:2: port"));
+    ck_assert_ptr_nonnull(strstr(buf_str(&why), "configuration:3: "));
+    done(&options, &why);
+}
+END_TEST
+
+START_TEST(what_differs_is_named)
+{
+    static const struct {
+        char *word;
+        const char *live, *fixed;
+    } rows[] = {
+        {"--origin=/=http://a", "origin", ""},
+        {"--max-age=5s", "max-age", ""},
+        {"--policy=lfu", "policy", ""},
+        {"--store-cookies", "store-cookies", ""},
+        {"--user-agent=x", "user-agent", ""},
+        {"--show-victims=all", "show-victims", ""},
+        {"--rate-calls=7", "", "rate-calls"},
+        {"--workers=7", "", "workers"},
+        {"--shards=7", "", "shards"},
+        {"--socket-mode=0600", "", "socket-mode"},
+        {"--access-log=x", "", "access-log"},
+        {"--http=127.0.0.1:1", "", "http"},
+        {"--capacity-urls=7", "capacity-urls, capacity-bytes", ""},
+        {"--check-config", "", ""},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct options options, plain;
+        struct buf why, none, live, fixed;
+
+        ck_assert_int_eq(PARSE(&plain, &none, NULL), EX_OK);
+        ck_assert_int_eq(PARSE(&options, &why, rows[i].word, NULL), EX_OK);
+        buf_init(&live, 1024);
+        buf_init(&fixed, 1024);
+        ck_assert(options_compare(&plain, &options, &live, &fixed));
+        ck_assert_str_eq(buf_str(&live), rows[i].live);
+        ck_assert_str_eq(buf_str(&fixed), rows[i].fixed);
+        buf_free(&live);
+        buf_free(&fixed);
+        done(&options, &why);
+        done(&plain, &none);
+    }
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -487,6 +580,9 @@ unit_suite(void)
     tcase_add_test(tc, a_file_that_is_not_there);
     tcase_add_test(tc, what_is_printed_reads_back_the_same);
     tcase_add_test(tc, help_names_every_option_within_80_columns);
+    tcase_add_test(tc, what_is_printed_is_read_as_the_same);
+    tcase_add_test(tc, a_text_with_errors_is_refused);
+    tcase_add_test(tc, what_differs_is_named);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -1,0 +1,43 @@
+/*
+ * The opener: a process that reads the configuration again for a reload. The daemon starts it
+ * before it opens sockets, changes its user and enters the sandbox. So the opener has the
+ * privileges of the daemon's start, and reads the file that the daemon cannot read any more. It
+ * reads nothing from the network: it gets one byte for each reload, and answers with a
+ * configuration or with what is wrong with it. It ends when the daemon has ended.
+ *
+ * One thread.
+ */
+#ifndef SUNPROXY_SERVER_CONFIG_OPENER_H
+#define SUNPROXY_SERVER_CONFIG_OPENER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "server/config/options.h"
+
+struct opener {
+    int fd;    /* to the process; -1: there is none */
+    pid_t pid; /* of it */
+};
+
+/*
+ * Starts the process, which reads the command line of these options, and the file that
+ * it names, at each opener_read(). It calls
+ * check() for what only the parts can check, which logs each error and returns a status of
+ * sysexits.h. Before any other thread. False with errno.
+ */
+bool opener_start(struct opener *opener, const struct options *options,
+                  int (*check)(const struct options *options));
+
+/*
+ * Has the configuration read and checked. *text gets each option with its value, as
+ * options_print_config() writes it; or *why a line for each error, and this returns false. Waits
+ * for the process.
+ */
+bool opener_read(struct opener *opener, struct buf *text, struct buf *why);
+
+/* Ends the process and waits for its end. Harmless without one. */
+void opener_stop(struct opener *opener);
+
+#endif

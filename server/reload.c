@@ -1,0 +1,213 @@
+#include "server/reload.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "net/server.h"
+#include "proxy/control.h"
+
+enum { NAMES_MAX = 8192 }; /* bytes of names of options */
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* The options of the text, owned; NULL with a line in `why`. */
+static struct options *
+parse(struct span text, struct buf *why)
+{
+    struct options *options = malloc(sizeof(*options));
+    bool ok = options && options_init(options);
+
+    if (ok && options_parse_text(options, text, why))
+        return options;
+    if (!ok)
+        buf_append_str(why, strerror(ENOMEM));
+    else
+        options_free(options);
+    free(options);
+    return NULL;
+}
+
+static struct options *
+read_options(struct opener *opener, struct buf *why)
+{
+    struct options *options = NULL;
+    struct buf text;
+
+    buf_init(&text, SIZE_MAX / 2);
+    if (opener_read(opener, &text, why))
+        options = parse(buf_span(&text), why);
+    buf_free(&text);
+    return options;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static struct http_origin *
+find_same(const struct http_origins *origins, const struct http_origin *row)
+{
+    for (size_t i = 0; i < origins->count; i++)
+        if (http_origin_is_for_same(&origins->rows[i], row))
+            return &origins->rows[i];
+    return NULL;
+}
+
+static struct origin_member *
+find_member(struct origin_route *route, struct span url)
+{
+    for (unsigned i = 0; i < route->count; i++)
+        if (span_equal(route->members[i].url, url))
+            return &route->members[i];
+    return NULL;
+}
+
+/* A member that fails is left as long as before. */
+static void
+inherit_state(struct http_origins *origins, const struct http_origins *from)
+{
+    for (size_t i = 0; i < origins->count; i++) {
+        struct origin_route *route = &origins->rows[i].route;
+        struct http_origin *before = find_same(from, &origins->rows[i]);
+
+        for (unsigned n = 0; before && n < route->count; n++) {
+            struct origin_member *member =
+                find_member(&before->route, route->members[n].url);
+
+            if (!member)
+                continue;
+            atomic_store(&route->members[n].left_until_us, atomic_load(&member->left_until_us));
+            atomic_store(&route->members[n].failures, atomic_load(&member->failures));
+        }
+    }
+}
+
+/* Is a page from the one what the other has, too? */
+static bool
+have_same_pages(const struct http_origin *a, struct http_origin *b)
+{
+    if (a->route.host != b->route.host || (a->route.host == ORIGIN_HOST_NAMED &&
+                                           !span_equal(a->route.name, b->route.name)))
+        return false;
+    for (unsigned i = 0; i < a->route.count; i++)
+        if (find_member(&b->route, a->route.members[i].url))
+            return true;
+    return false;
+}
+
+/* Removes the pages of a row, and those of rows with a host that begins as its host does. */
+static void
+remove_pages(struct proxy *proxy, const struct http_origin *row)
+{
+    static const char *const schemes[] = {"http://", "https://"};
+    char prefix[512];
+
+    if (row->host.len == 0 || row->host.len > sizeof(prefix) - sizeof("https://")) {
+        control_purge(proxy, CONTROL_PURGE_ALL, span_of(NULL, 0));
+        return;
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        char *end = span_put(span_put(prefix, span_str(schemes[i])), row->host);
+
+        control_purge(proxy, CONTROL_PURGE_PREFIX, span_of(prefix, (size_t)(end - prefix)));
+    }
+}
+
+/* Those of the rows of `a` for which `b` has other origins. */
+static void
+remove_changed(struct proxy *proxy, const struct http_origins *a, const struct http_origins *b)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        struct http_origin *same = find_same(b, &a->rows[i]);
+
+        if (!same || !have_same_pages(&a->rows[i], same))
+            remove_pages(proxy, &a->rows[i]);
+    }
+}
+
+/* ---- taking effect --------------------------------------------------------------------------- */
+
+/* Policy and capacity, where the options change them. False with a sentence in `why`. */
+static bool
+change_cache(struct service *service, const struct options *from, const struct options *to,
+             struct buf *why)
+{
+    const bool policy = strcmp(from->policy, to->policy) != 0;
+    const bool capacity = from->capacity_urls != to->capacity_urls ||
+                          from->capacity_bytes != to->capacity_bytes;
+    const struct control_change change = {
+        .policy = policy ? to->policy : NULL,
+        .set_capacity = capacity,
+        .capacity_pages = to->capacity_urls,
+        .capacity_bytes = to->capacity_bytes,
+    };
+    struct cache_config config;
+    char sentence[CONTROL_SENTENCE];
+
+    if ((!policy && !capacity) ||
+        control_configure(&service->proxy, &change, &config, sentence, sizeof(sentence)) ==
+            CONTROL_OK)
+        return true;
+    buf_append_str(why, sentence);
+    return false;
+}
+
+static void
+replace(struct service *service, struct config *next)
+{
+    struct config *last = service_config(service);
+
+    inherit_state(&next->origins, &last->origins);
+    atomic_store_explicit(&service->config, next, memory_order_release);
+    /* A worker that has found the last one in this turn may begin a fetch with it. */
+    net_server_await_turn(rpc_server_net(service->rpc));
+    remove_changed(&service->proxy, &last->origins, &next->origins);
+    remove_changed(&service->proxy, &next->origins, &last->origins);
+    config_release(last);
+}
+
+/* With these options, which are the configuration's from then on. */
+static bool
+take_effect(struct service *service, struct options *options, struct buf *why)
+{
+    struct config *next = config_create(options, why);
+
+    if (!next)
+        return false;
+    if (!change_cache(service, service_config(service)->options, options, why)) {
+        config_release(next);
+        return false;
+    }
+    next->owned = options;
+    replace(service, next);
+    return true;
+}
+
+bool
+reload(struct service *service, struct opener *opener, struct buf *answer)
+{
+    struct options *options = read_options(opener, answer);
+    struct buf live, fixed;
+    bool done = false;
+
+    if (!options)
+        return false;
+    buf_init(&live, NAMES_MAX);
+    buf_init(&fixed, NAMES_MAX);
+    if (!options_compare(service_config(service)->options, options, &live, &fixed))
+        buf_append_str(answer, strerror(ENOMEM));
+    else if (fixed.len)
+        buf_printf(answer, "these options are changed by a restart only: %s", buf_str(&fixed));
+    else if (!live.len)
+        buf_append_str(answer, "nothing has changed");
+    else if (take_effect(service, options, answer))
+        buf_printf(answer, "changed: %s", buf_str(&live));
+    done = !fixed.len && (!live.len || service_config(service)->options == options);
+    if (service_config(service)->options != options) {
+        options_free(options);
+        free(options);
+    }
+    buf_free(&live);
+    buf_free(&fixed);
+    return done;
+}

@@ -1,0 +1,260 @@
+"""SIGHUP reads the configuration again: all of it takes effect or none, and nothing else changes."""
+
+import os
+import signal
+import threading
+import time
+import unittest
+
+import harness
+from test_http import Connection, http_address
+from test_reverse import Member
+
+
+class ReloadCase(harness.SystemTest):
+    sandboxed = True
+
+    def setUp(self):
+        super().setUp()
+        self.members = [Member(self) for _ in range(2)]
+        for number, member in enumerate(self.members):
+            member.fields = [("Cache-Control", "max-age=600"), ("Member", str(number))]
+        self.file = self.dir / "sunproxyd.conf"
+
+    def write(self, *lines):
+        self.file.write_text("".join(f"{line}\n" for line in lines))
+
+    def start(self, *lines, options=()):
+        self.write(*lines)
+        self.d = self.daemon("--http", "127.0.0.1:0", "--config", self.file, *options)
+        self.address = harness.wait_until(lambda: http_address(self.d), what="the HTTP front")
+        self.c = Connection(self.address)
+        self.addCleanup(self.c.close)
+
+    def hang_up(self):
+        """The lines of the log that follow."""
+        before = len(self.d.err)
+        self.d.signal(signal.SIGHUP)
+        harness.wait_until(lambda: any(word in self.d.err[before:] for word in
+                                       ("was read again", "not reloaded")), what="a line on it")
+        return self.d.err[before:]
+
+    def reload(self, *lines):
+        self.write(*lines)
+        said = self.hang_up()
+        self.assertIn("the configuration was read again: changed: ", said)
+        return said
+
+    def refused(self, *lines):
+        self.write(*lines)
+        said = self.hang_up()
+        self.assertNotIn("was read again", said)
+        return said
+
+    def ask(self, path, host="site.test", connection=None, lines=""):
+        c = connection or self.c
+        c.send(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n{lines}\r\n")
+        return c.receive()
+
+    def member(self, path, host="site.test"):
+        return self.ask(path, host).field("member")
+
+    def is_hit(self, path, host="site.test"):
+        return "; hit" in self.ask(path, host).field("cache-status")
+
+    def row(self, number, host=""):
+        return f"origin = {host}/={self.members[number].url}"
+
+
+class ReloadTest(ReloadCase):
+    seconds = 10
+
+    def test_rows(self):
+        self.start(self.row(0, "a.test"), self.row(0, "b.test"))
+        for host in ("a.test", "b.test"):
+            self.assertEqual(self.member("/1", host), "0")
+            self.assertTrue(self.is_hit("/1", host))
+        self.assertEqual(self.ask("/1", "c.test").status, 421)
+        # A page of the first row is another origin's now, and the other row's pages stay.
+        self.reload(self.row(1, "a.test"), self.row(0, "b.test"), self.row(1, "c.test"))
+        self.assertEqual(self.member("/1", "a.test"), "1")
+        self.assertTrue(self.is_hit("/1", "b.test"))
+        self.assertEqual(self.member("/1", "c.test"), "1")
+        self.reload(self.row(0, "b.test"))
+        self.assertEqual(self.ask("/1", "a.test").status, 421)
+        self.assertTrue(self.is_hit("/1", "b.test"))
+
+    def test_members_of_a_row(self):
+        self.start(self.row(0))
+        self.assertEqual(self.member("/1"), "0")
+        # The page can still come from there.
+        self.reload(f"{self.row(1)},{self.members[0].url}")
+        self.assertTrue(self.is_hit("/1"))
+        self.assertEqual(self.member("/2"), "1")
+
+    def test_a_forward_proxy_becomes_a_reverse_proxy(self):
+        self.start("allow-net = 127.0.0.0/8", "allow-port = any")
+        url = f"{self.members[0].url}/1"
+        self.assertEqual(self.ask(url).field("member"), "0")
+        self.assertEqual(self.ask("/1").status, 400)
+        self.reload("allow-net = 127.0.0.0/8", "allow-port = any", self.row(1))
+        self.assertEqual(self.member("/1"), "1")
+
+    def test_networks_and_ports(self):
+        self.start("allow-net = 127.0.0.0/8", "allow-port = any")
+        url = f"{self.members[0].url}/1"
+        self.assertEqual(self.ask(url).status, 200)
+        self.reload("allow-net = 127.0.0.0/8", "allow-port = any", "client-net = 10.0.0.0/8",
+                    "purge-net = 127.0.0.0/8", "connect-port = 80")
+        self.assertEqual(self.ask(url).status, 403)
+        self.c.send(f"PURGE {url} HTTP/1.1\r\nHost: h\r\n\r\n")
+        self.assertEqual(self.c.receive().status, 200)
+
+    def test_lifetimes(self):
+        for member in self.members:
+            member.fields = []
+        self.start(self.row(0), "heuristic-lifetime = 0", "max-age = 0")
+        self.assertEqual(self.ask("/1").status, 200)
+        self.members[0].fields = [("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT")]
+        self.ask("/2")
+        self.assertFalse(self.is_hit("/2"))
+        self.reload(self.row(0), "heuristic-lifetime = 10", "max-age = 0")
+        self.ask("/3")
+        self.assertTrue(self.is_hit("/3"))
+
+    def test_policy_and_capacity(self):
+        self.start(self.row(0), "capacity-urls = 10", "shards = 1")
+        for n in range(5):
+            self.ask(f"/{n}")
+        self.assertIn("capacity-urls", self.reload(self.row(0), "capacity-urls = 3", "shards = 1",
+                                                   "policy = fifo"))
+        self.assertEqual([self.is_hit(f"/{n}") for n in (2, 3, 4)], [True] * 3)
+        said = self.sunproxy("stat", "--socket", self.d.socket)
+        self.assertIn(b"fifo", said.stdout)
+
+    def test_what_is_wrong(self):
+        self.start(self.row(0))
+        self.assertEqual(self.member("/1"), "0")
+        for line, words in (("max-age = 5x", f"{self.file}:2: max-age: \"5x\" is not a time"),
+                            ("orgin = /=http://a", "did you mean origin?"),
+                            (self.row(1), "an earlier row has that host and prefix"),
+                            ("access-log = /no/folder/log", "access-log"),
+                            ("policy = lur", "lru"),
+                            ("capacity-urls", "is not of the form key = value"),
+                            ("max-fetches = 99", "by a restart only: max-fetches"),
+                            ("policy = belady", "policy")):
+            with self.subTest(line):
+                self.assertIn(words, self.refused(self.row(0), line))
+                self.assertTrue(self.is_hit("/1"))
+        self.file.unlink()
+        self.d.signal(signal.SIGHUP)
+        harness.wait_until(lambda: "No such file" in self.d.err, what="a line on it")
+        self.write(self.row(0))
+        self.assertIn("nothing has changed", self.hang_up())
+
+    def test_every_line_of_a_file_that_is_cut(self):
+        lines = [self.row(0), "capacity-bytes = 64M", "max-age = 5m", "tag-rule = /* -> $1",
+                 "client-net = 127.0.0.0/8", "store-cookies = yes"]
+        self.start(*lines)
+        for number, line in enumerate(lines):
+            cut = line[:line.index("=")]
+            said = self.refused(*lines[:number], cut, *lines[number + 1:])
+            self.assertIn(f"{self.file}:{number + 1}: ", said)
+        self.write(*lines)
+        self.assertIn("nothing has changed", self.hang_up())
+
+    def test_a_request_keeps_its_configuration(self):
+        self.start(self.row(0), "rewrite-location = on")
+        self.members[0].silence = threading.Event()
+        self.members[0].status = 302
+        self.members[0].fields = [("Location", f"{self.members[0].url}/next"), ("Member", "0")]
+        other = Connection(self.address)
+        self.addCleanup(other.close)
+        other.send("GET /slow HTTP/1.1\r\nHost: site.test\r\n\r\n")
+        harness.wait_until(lambda: self.members[0].heads, what="the request")
+        self.reload(self.row(1), "rewrite-location = off")
+        self.assertEqual(self.member("/1"), "1")
+        self.members[0].silence.set()
+        reply = other.receive()
+        self.assertEqual((reply.field("member"), reply.field("location")), ("0", "/next"))
+
+    def test_the_command_line_overrides(self):
+        self.start(self.row(0), options=("--max-age", "1h"))
+        self.write(self.row(0), "max-age = 5m")
+        self.assertIn("nothing has changed", self.hang_up())
+
+    def test_the_process_that_reads_is_killed(self):
+        self.start(self.row(0))
+        children = f"/proc/{self.d.popen.pid}/task/{self.d.popen.pid}/children"
+        with open(children) as f:
+            os.kill(int(f.read()), signal.SIGKILL)
+        self.assertIn("the process that reads the configuration has ended", self.refused(self.row(1)))
+        self.assertEqual(self.member("/1"), "0")
+
+    @unittest.skipIf(os.getuid(), "only root can change to another user")
+    def test_a_file_of_root(self):
+        """The daemon's user cannot read it, nor may anything be read in the sandbox."""
+        os.chmod(self.dir, 0o755)
+        self.write(self.row(0))
+        self.file.chmod(0o600)
+        self.start(self.row(0), options=("--user", "nobody"))
+        self.assertIn("nothing has changed", self.hang_up())
+        self.reload(self.row(1))
+        self.assertEqual(self.member("/1"), "1")
+
+
+class ReloadLoadTest(ReloadCase):
+    seconds = 10
+    threads = True
+
+    def test_many_reloads_under_load(self):
+        reloads = 1000 if harness.LONG else 60
+        ends = threading.Event()
+        problems, counts = [], [0, 0, 0]
+
+        def ask_on(number):
+            c = Connection(self.address)
+            n = 0
+            while not ends.is_set():
+                n += 1
+                # One host's row changes all the time, and the pages of the other one stay.
+                for host, path in (("a.test", f"/{n % 50}"), ("b.test", f"/{n % 20}"),
+                                   ("a.test", f"/new-{number}-{n}")):
+                    reply = self.ask(path, host, connection=c)
+                    if reply.status != 200:
+                        problems.append((host, path, reply.status, reply.body))
+                    counts[number] += 1
+            c.close()
+
+        def lines(n):
+            return (f"origin = a.test/={self.members[n % 2].url}", self.row(0, "b.test"),
+                    f"max-age = {n % 7 + 600}s", f"capacity-bytes = {64 + n % 5}M",
+                    f"policy = {('lru', 'lfu', 'gdsf')[n % 3]}", f"tag-rule = /{n} -> x",
+                    f"client-net = 127.0.0.0/{8 + n % 8}")
+
+        self.start(*lines(0))
+        for n in range(20):
+            self.ask(f"/{n}", "b.test")
+        stored = len(self.members[0].heads)
+        askers = [threading.Thread(target=ask_on, args=(n,)) for n in range(3)]
+        for asker in askers:
+            asker.start()
+        try:
+            self.reload(*lines(1))
+            harness.wait_until(lambda: min(counts) > 50, what="the load")
+            descriptors, rss = self.d.descriptors(), self.d.rss()
+            for n in range(2, reloads):
+                self.reload(*lines(n))
+        finally:
+            ends.set()
+            for asker in askers:
+                asker.join()
+        self.assertEqual(problems, [])
+        self.assertGreaterEqual(stored, 20)
+        self.assertEqual([head for head in self.members[0].heads[stored:]
+                          if head[2]["Host"] == "b.test"], [])
+        self.assertLess(self.d.descriptors() - descriptors, 40)
+        self.assertLess(self.d.rss() - rss, 128 << 20)
+
+
+del ReloadCase

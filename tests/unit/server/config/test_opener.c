@@ -1,0 +1,130 @@
+/* The process that reads the configuration again. */
+#define UNIT_STARTS_NO_THREAD
+
+#include "server/config/opener.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "server/logs/log.h"
+#include "tests/unit/unit.h"
+
+static char path[] = "/tmp/sunproxy-opener-XXXXXX";
+static struct options options;
+static struct opener opener;
+static struct buf text, why;
+
+static void
+write_file(const char *content)
+{
+    FILE *file = fopen(path, "w");
+
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(content, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* What the parts of the daemon check. */
+static int
+check(const struct options *read)
+{
+    if (read->workers != 13)
+        return EX_OK;
+    log_warning("thirteen workers");
+    log_error("no such number");
+    return EX_CONFIG;
+}
+
+static bool
+read_now(void)
+{
+    buf_reset(&text);
+    buf_reset(&why);
+    return opener_read(&opener, &text, &why);
+}
+
+static void
+set_up(void)
+{
+    static char program[] = "sunproxyd", age[] = "--max-age=7s", config[] = "--config";
+    static char *argv[] = {program, age, config, path};
+
+    strcpy(strrchr(path, '-'), "-XXXXXX");
+    close(mkstemp(path));
+    write_file("workers = 3\n");
+    buf_init(&text, 1 << 20);
+    buf_init(&why, 1 << 20);
+    ck_assert(options_init(&options));
+    ck_assert_int_eq(options_parse(&options, 4, argv, &why), EX_OK);
+    ck_assert(opener_start(&opener, &options, check));
+}
+
+static void
+tear_down(void)
+{
+    opener_stop(&opener);
+    ck_assert_int_eq(kill(opener.pid, 0), -1);
+    options_free(&options);
+    buf_free(&text);
+    buf_free(&why);
+    unlink(path);
+}
+
+START_TEST(it_reads_the_file_as_it_is_now)
+{
+    ck_assert_msg(read_now(), "%s", buf_str(&why));
+    ck_assert_ptr_nonnull(strstr(buf_str(&text), "\nworkers = 3\n"));
+    ck_assert_ptr_nonnull(strstr(buf_str(&text), "\nmax-age = 7s\n"));
+    write_file("workers = 4\nmax-age = 9s\n");
+    ck_assert_msg(read_now(), "%s", buf_str(&why));
+    ck_assert_ptr_nonnull(strstr(buf_str(&text), "\nworkers = 4\n"));
+    ck_assert_ptr_nonnull(strstr(buf_str(&text), "\nmax-age = 7s\n"));
+}
+END_TEST
+
+START_TEST(it_says_all_that_is_wrong)
+{
+    char expected[256];
+
+    write_file("workers = x\nmx-age = 1\n");
+    ck_assert(!read_now());
+    ck_assert_uint_eq(text.len, 0);
+    snprintf(expected, sizeof(expected), "%s:1: workers: ", path);
+    ck_assert_ptr_nonnull(strstr(buf_str(&why), expected));
+    ck_assert_ptr_nonnull(strstr(buf_str(&why), "did you mean max-age?"));
+    write_file("workers = 13\n");
+    ck_assert(!read_now());
+    ck_assert_str_eq(buf_str(&why), "thirteen workers\nno such number");
+    unlink(path);
+    ck_assert(!read_now());
+    ck_assert_ptr_nonnull(strstr(buf_str(&why), "No such file"));
+    write_file("workers = 3\n");
+    ck_assert(read_now());
+}
+END_TEST
+
+START_TEST(its_end_is_noticed)
+{
+    ck_assert(read_now());
+    ck_assert_int_eq(kill(opener.pid, SIGKILL), 0);
+    ck_assert(!read_now());
+    ck_assert_ptr_nonnull(strstr(buf_str(&why), "has ended"));
+    ck_assert_int_eq(opener.fd, -1);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("server/opener");
+    TCase *tests = tcase_create("opener");
+
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, it_reads_the_file_as_it_is_now);
+    tcase_add_test(tests, it_says_all_that_is_wrong);
+    tcase_add_test(tests, its_end_is_noticed);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
