@@ -114,6 +114,7 @@ static const struct known {
     {"memory_bytes{kind=\"records\"}", "memory_records", "- calls in part"},
     {"memory_bytes{kind=\"requests\"}", "memory_requests", "- requests"},
     {"memory_bytes{kind=\"replies\"}", "memory_replies", "- replies"},
+    {"memory_bytes{kind=\"failed\"}", "memory_failed", "- failed bodies"},
     {"memory_refusals", "memory_refusals", "memory refusals"},
     {"memory_reclaimed_bytes", "memory_reclaimed", "memory reclaimed"},
 };
