@@ -6,8 +6,29 @@
 #define SUNPROXY_BASE_TREE_H
 
 #include <bsd/sys/tree.h>
+#include <string.h>
 
 #define TREE_GENERATE(name, type, field, compare) \
     RB_GENERATE_INTERNAL(name, type, field, compare, __attribute__((unused)) static)
+
+/*
+ * Those of a tree in the order of strings, which are the member `key` of the type, and NAME_search()
+ * that finds by one, or NULL.
+ */
+#define TREE_GENERATE_BY_STRING(name, type, field, key)                                     \
+    static int name##_compare_keys(const struct type *a, const struct type *b)              \
+    {                                                                                       \
+        return strcmp(a->key, b->key);                                                      \
+    }                                                                                       \
+    TREE_GENERATE(name, type, field, name##_compare_keys)                                   \
+    static struct type *name##_search(const struct name *tree, const char *wanted)          \
+    {                                                                                       \
+        struct type *found = RB_ROOT(tree);                                                 \
+        int order;                                                                          \
+                                                                                            \
+        while (found && (order = strcmp(wanted, found->key)) != 0)                          \
+            found = order < 0 ? RB_LEFT(found, field) : RB_RIGHT(found, field);             \
+        return found;                                                                       \
+    }
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * Which network addresses and ports may be connected to. By default only globally routable ones (the IANA
- * special-purpose registries, RFC 6890); an operator may allow more by CIDR block. Addresses that
- * carry an IPv4 address (mapped, compatible, NAT64 64:ff9b::/96, 6to4, Teredo) are checked by what
- * they carry as well. The host's own addresses may be excepted.
+ * Which network addresses and ports may be connected to. By default only globally routable ones
+ * (the IANA special-purpose registries, RFC 6890); an operator may allow more by CIDR block.
+ * Addresses that carry an IPv4 address (mapped, compatible, NAT64 64:ff9b::/96, 6to4, Teredo) are
+ * checked by what they carry as well. The host's own addresses may be excepted.
  *
- * Immutable once in use; safe on any thread.
+ *  * Immutable once in use; safe on any thread.
  */
 #ifndef SUNPROXY_FETCH_ADDRESS_H
 #define SUNPROXY_FETCH_ADDRESS_H

@@ -27,13 +27,7 @@ struct pool_origin {
     char key[];
 };
 
-static int
-compare_origins(struct pool_origin *a, struct pool_origin *b)
-{
-    return strcmp(a->key, b->key);
-}
-
-TREE_GENERATE(pool_origin_tree, pool_origin, node, compare_origins)
+TREE_GENERATE_BY_STRING(pool_origin_tree, pool_origin, node, key)
 
 /* ---- origins ------------------------------------------------------------------------- */
 
@@ -41,18 +35,17 @@ TREE_GENERATE(pool_origin_tree, pool_origin, node, compare_origins)
 static struct pool_origin *
 find_or_add_origin(struct connections *connections, const char *key)
 {
+    struct pool_origin *origin = pool_origin_tree_search(&connections->origins, key);
     size_t size = strlen(key) + 1;
-    struct pool_origin *origin = malloc(sizeof(*origin) + size), *same;
 
+    if (origin)
+        return origin;
+    origin = calloc(1, sizeof(*origin) + size);
     if (!origin)
         return NULL;
-    *origin = (struct pool_origin){0};
-    LIST_INIT(&origin->idle);
     memcpy(origin->key, key, size);
-    same = RB_INSERT(pool_origin_tree, &connections->origins, origin);
-    if (same)
-        free(origin);
-    return same ? same : origin;
+    RB_INSERT(pool_origin_tree, &connections->origins, origin);
+    return origin;
 }
 
 static void

@@ -135,7 +135,7 @@ struct fetch_config {
      */
     const char *const *connect_to;
     /*
-     * Ports to fetch from although they are for other protocols (fetch/address.h): numbers or "any",
+     * Ports to fetch from although they are for other protocols (address.h): numbers or "any",
      * NULL-ended; or NULL.
      */
     const char *const *allow_ports;

@@ -197,16 +197,6 @@ prepare_curl(void)
     curl_ready = curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-/* Signals are for the threads that the program made for them. */
-static bool
-start_thread(struct fetcher *fetcher)
-{
-    int failed;
-
-    failed = thread_start(&fetcher->thread, run, fetcher);
-    return !failed;
-}
-
 /*
  * A client may use the same part of the resolver's threads as of the fetches that wait, two at
  * least; 0 if there is no bound.
@@ -277,7 +267,7 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
         goto failed;
     fetcher->loop.resolver = resolver_create(&names);
     fetching_init(&fetcher->loop);
-    if (!fetcher->loop.resolver || !start_thread(fetcher))
+    if (!fetcher->loop.resolver || thread_start(&fetcher->thread, run, fetcher) != 0)
         goto failed;
     if (why_size)
         why[0] = '\0';
@@ -351,50 +341,41 @@ fetcher_fetch_bytes(void)
     return sizeof(struct fetch);
 }
 
-/* Finds a fetch and has the loop look at it; under the lock. NULL if it has ended. */
-static struct fetch *
-signal_request(struct fetch_loop *loop, uint64_t id, bool *wakes)
+/* Resumes or cancels a fetch, if it has not ended, and has the loop look at it. */
+static void
+signal_fetch(struct fetcher *fetcher, uint64_t id, bool cancels)
 {
-    struct fetch *r = fetching_find(loop, id);
+    struct fetch_loop *loop = &fetcher->loop;
+    struct fetch *f;
+    bool wakes;
 
-    *wakes = r && !r->signalled;
-    if (*wakes) {
-        r->signalled = true;
-        TAILQ_INSERT_TAIL(&loop->signals, r, signal_link);
+    pthread_mutex_lock(&loop->lock);
+    f = fetching_find(loop, id);
+    wakes = f && !f->signalled;
+    if (wakes) {
+        f->signalled = true;
+        TAILQ_INSERT_TAIL(&loop->signals, f, signal_link);
         loop->signal_count++;
     }
-    return r;
+    if (f && cancels)
+        atomic_store(&f->consumer.cancelled, true);
+    else if (f)
+        atomic_fetch_add(&f->consumer.resumes, 1);
+    pthread_mutex_unlock(&loop->lock);
+    if (wakes)
+        wake(fetcher);
 }
 
 void
 fetcher_resume(struct fetcher *fetcher, uint64_t id)
 {
-    struct fetch *r;
-    bool wakes;
-
-    pthread_mutex_lock(&fetcher->loop.lock);
-    r = signal_request(&fetcher->loop, id, &wakes);
-    if (r) {
-        atomic_fetch_add(&r->consumer.resumes, 1);
-    }
-    pthread_mutex_unlock(&fetcher->loop.lock);
-    if (wakes)
-        wake(fetcher);
+    signal_fetch(fetcher, id, false);
 }
 
 void
 fetcher_cancel(struct fetcher *fetcher, uint64_t id)
 {
-    struct fetch *r;
-    bool wakes;
-
-    pthread_mutex_lock(&fetcher->loop.lock);
-    r = signal_request(&fetcher->loop, id, &wakes);
-    if (r)
-        atomic_store(&r->consumer.cancelled, true);
-    pthread_mutex_unlock(&fetcher->loop.lock);
-    if (wakes)
-        wake(fetcher);
+    signal_fetch(fetcher, id, true);
 }
 
 void

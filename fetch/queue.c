@@ -52,7 +52,6 @@ struct queue_origin {
 };
 
 RB_HEAD(origin_tree, queue_origin);
-RB_HEAD(client_tree, queue_client);
 RB_HEAD(ready_tree, client_turns);
 RB_HEAD(length_tree, client_turns);
 
@@ -101,12 +100,6 @@ compare_numbers(uint64_t a, uint64_t b)
 }
 
 static int
-compare_origins(struct queue_origin *a, struct queue_origin *b)
-{
-    return strcmp(a->key, b->key);
-}
-
-static int
 compare_flows(struct queue_flow *a, struct queue_flow *b)
 {
     return compare_numbers((uintptr_t)a->origin, (uintptr_t)b->origin);
@@ -136,7 +129,7 @@ compare_lengths(struct client_turns *a, struct client_turns *b)
     return order ? order : compare_numbers(a->queued_at, b->queued_at);
 }
 
-TREE_GENERATE(origin_tree, queue_origin, node, compare_origins)
+TREE_GENERATE_BY_STRING(origin_tree, queue_origin, node, key)
 TREE_GENERATE(flow_tree, queue_flow, node, compare_flows)
 TREE_GENERATE(parked_tree, queue_flow, parked, compare_parked)
 TREE_GENERATE(ready_tree, client_turns, turn, compare_turns)
@@ -237,27 +230,12 @@ wake_parked(struct queue *queue, struct queue_origin *origin)
     }
 }
 
-static struct queue_origin *
-find_origin(struct queue *queue, const char *key)
-{
-    struct queue_origin *origin = RB_ROOT(&queue->origins);
-
-    while (origin) {
-        int order = strcmp(key, origin->key);
-
-        if (order == 0)
-            return origin;
-        origin = order < 0 ? RB_LEFT(origin, node) : RB_RIGHT(origin, node);
-    }
-    return NULL;
-}
-
 /* NULL without memory. An origin that is added and gets no flow is freed by release_origin().
  * Its key is copied. */
 static struct queue_origin *
 find_or_add_origin(struct queue *queue, const char *key)
 {
-    struct queue_origin *origin = find_origin(queue, key);
+    struct queue_origin *origin = origin_tree_search(&queue->origins, key);
     size_t size = strlen(key) + 1;
 
     if (origin)
@@ -329,60 +307,24 @@ release_flow(struct queue *queue, struct queue_flow *flow)
     free(flow);
 }
 
-/* ---- the first of an order ----------------------------------------------------------- */
-
-/* The client with a ready flow whose turn it is; NULL if there is none. */
-static struct client_turns *
-first_ready(struct queue *queue)
-{
-    return RB_MIN(ready_tree, &queue->ready);
-}
-
-/* The client with the most items queued, among equals the one that queued an item last; NULL if no
- * item is queued. */
-static struct client_turns *
-longest_client(const struct queue *queue)
-{
-    return RB_MAX(length_tree, (struct length_tree *)&queue->lengths);
-}
-
 /* ---- shares -------------------------------------------------------------------------- */
 
-/* Slots of a kind. */
-struct slots {
-    unsigned all;
-    unsigned used;
-    unsigned share; /* of a client that is alone */
-};
-
-static struct slots
-opening_slots(const struct queue *queue)
-{
-    return (struct slots){queue->limits.opening, queue->opening, queue->limits.client_opening};
-}
-
-static struct slots
-streaming_slots(const struct queue *queue)
-{
-    return (struct slots){queue->limits.streaming, queue->streaming,
-                          queue->limits.client_streaming};
-}
-
-/* May a client that uses `own` of the slots use one more? */
+/* May a client that uses `own` of these slots, and may use `share` when it is alone, use one more? */
 static bool
-may_use_slot(const struct queue *queue, struct slots slots, unsigned own)
+may_use_slot(const struct queue *queue, unsigned all, unsigned used, unsigned share, unsigned own)
 {
-    uint64_t left_by_others = slots.all - (slots.used - own);
+    uint64_t left_by_others = all - (used - own);
 
-    if (slots.used >= slots.all)
+    if (used >= all)
         return false;
-    return !has_shares(queue) || (uint64_t)own * slots.all < slots.share * left_by_others;
+    return !has_shares(queue) || (uint64_t)own * all < share * left_by_others;
 }
 
 static bool
 may_open(const struct queue *queue, const struct client_turns *client)
 {
-    return may_use_slot(queue, opening_slots(queue), client->opening);
+    return may_use_slot(queue, queue->limits.opening, queue->opening,
+                        queue->limits.client_opening, client->opening);
 }
 
 /* ---- items ------------------------------------------------------------------------- */
@@ -466,7 +408,7 @@ start_first(struct queue *queue)
     struct client_turns *client;
 
     /* A client after the first in this order has at least as many opening, so no better claim. */
-    while (!item && (client = first_ready(queue)) && may_open(queue, client)) {
+    while (!item && (client = RB_MIN(ready_tree, &queue->ready)) && may_open(queue, client)) {
         struct queue_flow *flow = TAILQ_FIRST(&client->ready);
 
         detach_client(queue, client);
@@ -524,7 +466,8 @@ queue_stream(struct queue *queue, struct queue_item *item)
     detach_client(queue, client);
     count_opening(queue, item->flow, -1);
     item->state = ITEM_OVERFLOWING;
-    if (may_use_slot(queue, streaming_slots(queue), client->streaming)) {
+    if (may_use_slot(queue, queue->limits.streaming, queue->streaming,
+                     queue->limits.client_streaming, client->streaming)) {
         item->state = ITEM_STREAMING;
         client->opening--;
         client->streaming++;
@@ -614,7 +557,7 @@ queue_hand_over(struct queue_item *from, struct queue_item *to)
 struct queue_item *
 queue_last_of_longest(const struct queue *queue)
 {
-    struct client_turns *client = longest_client(queue);
+    struct client_turns *client = RB_MAX(length_tree, (struct length_tree *)&queue->lengths);
 
     return client ? TAILQ_LAST(&client->queued, item_list) : NULL;
 }

@@ -34,15 +34,12 @@ TAILQ_HEAD(name_list, name);
 
 struct worker {
     pthread_t thread;
-    struct pool *pool;
-    bool busy; /* inside getaddrinfo(); protected by the pool's lock */
+    struct resolver *resolver;
+    bool busy; /* inside getaddrinfo(); protected by the resolver's lock */
 };
 
-/*
- * What the threads share. It outlives the resolver as long as a thread is stuck: one reference is
- * the resolver's, one each thread's.
- */
-struct pool {
+/* It stays as long as a thread is stuck: one reference is the owner's, one each thread's. */
+struct resolver {
     _Atomic unsigned references;
     struct resolver_config config; /* constant */
     pthread_mutex_t lock;
@@ -59,17 +56,7 @@ struct pool {
     struct worker workers[];
 };
 
-struct resolver {
-    struct pool *pool;
-};
-
-static int
-compare_names(struct name *a, struct name *b)
-{
-    return strcmp(a->host, b->host);
-}
-
-TREE_GENERATE(name_tree, name, node, compare_names)
+TREE_GENERATE_BY_STRING(name_tree, name, node, host)
 
 struct resolved *
 resolved_create(size_t count)
@@ -125,40 +112,40 @@ resolved_from(const struct addrinfo *list)
 
 /* Takes a name out of the tree and frees it. It is in no list, and no query waits for it. */
 static void
-drop_name(struct pool *pool, struct name *name)
+drop_name(struct resolver *resolver, struct name *name)
 {
-    RB_REMOVE(name_tree, &pool->names, name);
+    RB_REMOVE(name_tree, &resolver->names, name);
     resolved_release(&name->resolved);
     free(name);
 }
 
 static void
-drop_cached(struct pool *pool, struct name *name)
+drop_cached(struct resolver *resolver, struct name *name)
 {
-    TAILQ_REMOVE(&pool->cache, name, link);
-    pool->cached--;
-    drop_name(pool, name);
+    TAILQ_REMOVE(&resolver->cache, name, link);
+    resolver->cached--;
+    drop_name(resolver, name);
 }
 
 /* The last one out. */
 static void
-pool_release(struct pool *pool)
+release(struct resolver *resolver)
 {
     struct name *name;
 
-    if (atomic_fetch_sub_explicit(&pool->references, 1, memory_order_acq_rel) != 1)
+    if (atomic_fetch_sub_explicit(&resolver->references, 1, memory_order_acq_rel) != 1)
         return;
-    while ((name = RB_ROOT(&pool->names)))
-        drop_name(pool, name);
-    queue_destroy(pool->queue);
-    pthread_cond_destroy(&pool->work);
-    pthread_mutex_destroy(&pool->lock);
-    free(pool);
+    while ((name = RB_ROOT(&resolver->names)))
+        drop_name(resolver, name);
+    queue_destroy(resolver->queue);
+    pthread_cond_destroy(&resolver->work);
+    pthread_mutex_destroy(&resolver->lock);
+    free(resolver);
 }
 
 /* Answers the waiting queries, and keeps a result that is worth it. [lock] */
 static void
-settle(struct pool *pool, struct name *name, int error, struct resolved *resolved)
+settle(struct resolver *resolver, struct name *name, int error, struct resolved *resolved)
 {
     struct resolver_query *query;
     bool answered = false;
@@ -168,22 +155,22 @@ settle(struct pool *pool, struct name *name, int error, struct resolved *resolve
         query->name = NULL;
         query->error = error;
         query->resolved = resolved ? resolved_retain(resolved) : NULL;
-        TAILQ_INSERT_TAIL(&pool->answered, query, link);
+        TAILQ_INSERT_TAIL(&resolver->answered, query, link);
         answered = true;
     }
-    if (resolved && pool->config.ttl_us > 0 && pool->config.max_names > 0 && !pool->stopping) {
+    if (resolved && resolver->config.ttl_us > 0 && resolver->config.max_names > 0 && !resolver->stopping) {
         name->state = NAME_CACHED;
         name->resolved = resolved;
-        name->expires_us = clock_monotonic_us() + pool->config.ttl_us;
-        TAILQ_INSERT_TAIL(&pool->cache, name, link);
-        if (++pool->cached > pool->config.max_names)
-            drop_cached(pool, TAILQ_FIRST(&pool->cache));
+        name->expires_us = clock_monotonic_us() + resolver->config.ttl_us;
+        TAILQ_INSERT_TAIL(&resolver->cache, name, link);
+        if (++resolver->cached > resolver->config.max_names)
+            drop_cached(resolver, TAILQ_FIRST(&resolver->cache));
     } else {
         resolved_release(&resolved);
-        drop_name(pool, name);
+        drop_name(resolver, name);
     }
-    if (answered && !pool->stopping)
-        pool->config.notify(pool->config.context);
+    if (answered && !resolver->stopping)
+        resolver->config.notify(resolver->config.context);
 }
 
 /* A thread takes a name: its queries need no turns any more. [lock] */
@@ -203,7 +190,7 @@ begin(struct name *name, struct resolver_query *first, struct queue *queue)
  * other queries can wait for it.
  */
 static void
-look_up(struct pool *pool, struct worker *worker, struct resolver_query *first)
+look_up(struct resolver *resolver, struct worker *worker, struct resolver_query *first)
 {
     static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *list = NULL;
@@ -211,14 +198,14 @@ look_up(struct pool *pool, struct worker *worker, struct resolver_query *first)
     struct name *name = first->name;
     int error;
 
-    begin(name, first, pool->queue);
+    begin(name, first, resolver->queue);
     /* The end of a look-up can give more than one client its turn. */
-    if (pool->idle && queue_queued(pool->queue))
-        pthread_cond_signal(&pool->work);
+    if (resolver->idle && queue_queued(resolver->queue))
+        pthread_cond_signal(&resolver->work);
     worker->busy = true;
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&resolver->lock);
 
-    error = pool->config.getaddrinfo(name->host, NULL, &hints, &list);
+    error = resolver->config.getaddrinfo(name->host, NULL, &hints, &list);
     if (error == 0) {
         resolved = resolved_from(list);
         if (!resolved)
@@ -228,13 +215,13 @@ look_up(struct pool *pool, struct worker *worker, struct resolver_query *first)
         if (error)
             resolved_release(&resolved);
         if (list)
-            pool->config.freeaddrinfo(list);
+            resolver->config.freeaddrinfo(list);
     }
 
-    pthread_mutex_lock(&pool->lock);
+    pthread_mutex_lock(&resolver->lock);
     worker->busy = false;
-    queue_remove(pool->queue, &name->turn);
-    settle(pool, name, error, resolved);
+    queue_remove(resolver->queue, &name->turn);
+    settle(resolver, name, error, resolved);
 }
 
 static struct resolver_query *
@@ -247,78 +234,73 @@ static void *
 work(void *argument)
 {
     struct worker *worker = argument;
-    struct pool *pool = worker->pool;
+    struct resolver *resolver = worker->resolver;
 
-    pthread_mutex_lock(&pool->lock);
-    while (!pool->stopping) {
-        struct queue_item *turn = queue_next(pool->queue);
+    pthread_mutex_lock(&resolver->lock);
+    while (!resolver->stopping) {
+        struct queue_item *turn = queue_next(resolver->queue);
 
         if (turn) {
-            look_up(pool, worker, query_of(turn));
+            look_up(resolver, worker, query_of(turn));
         } else {
-            pool->idle++;
-            pthread_cond_wait(&pool->work, &pool->lock);
-            pool->idle--;
+            resolver->idle++;
+            pthread_cond_wait(&resolver->work, &resolver->lock);
+            resolver->idle--;
         }
     }
-    pthread_mutex_unlock(&pool->lock);
-    pool_release(pool);
+    pthread_mutex_unlock(&resolver->lock);
+    release(resolver);
     return NULL;
 }
 
-/* Signals are for the threads that the program made for them. */
+/* False if there is no thread to be had. */
 static bool
-start_worker(struct pool *pool, struct worker *worker)
+start_worker(struct resolver *resolver)
 {
-    int failed;
+    struct worker *worker = &resolver->workers[resolver->worker_count];
 
-    worker->pool = pool;
-    atomic_fetch_add(&pool->references, 1);
-    failed = thread_start(&worker->thread, work, worker);
-    if (failed)
-        atomic_fetch_sub(&pool->references, 1);
-    return !failed;
+    worker->resolver = resolver;
+    atomic_fetch_add(&resolver->references, 1);
+    if (thread_start(&worker->thread, work, worker) == 0) {
+        resolver->worker_count++;
+        return true;
+    }
+    atomic_fetch_sub(&resolver->references, 1);
+    return false;
 }
 
 struct resolver *
 resolver_create(const struct resolver_config *config)
 {
-    struct resolver *resolver = calloc(1, sizeof(*resolver));
-    struct pool *pool = calloc(1, sizeof(*pool) + config->threads * sizeof(struct worker));
+    struct resolver *resolver =
+        calloc(1, sizeof(*resolver) + config->threads * sizeof(struct worker));
     const struct queue_limits limits = {
         .opening = config->threads,
         .client_opening = config->per_client,
     };
 
-    if (!resolver || !pool)
-        goto no_memory;
-    pool->queue = queue_create(&limits, CLIENT_LOOKUPS);
-    if (!pool->queue)
-        goto no_memory;
-    if (pthread_mutex_init(&pool->lock, NULL) != 0)
-        goto no_memory;
-    if (pthread_cond_init(&pool->work, NULL) != 0) {
-        pthread_mutex_destroy(&pool->lock);
-        goto no_memory;
-    }
-    atomic_init(&pool->references, 1);
-    pool->config = *config;
-    RB_INIT(&pool->names);
-    TAILQ_INIT(&pool->cache);
-    TAILQ_INIT(&pool->answered);
-    resolver->pool = pool;
-    /* One at least; the others are not needed before names come faster than they are found. */
-    if (!start_worker(pool, &pool->workers[0])) {
-        resolver_destroy(resolver);
+    if (!resolver)
         return NULL;
+    resolver->queue = queue_create(&limits, CLIENT_LOOKUPS);
+    if (!resolver->queue || pthread_mutex_init(&resolver->lock, NULL) != 0)
+        goto failed;
+    if (pthread_cond_init(&resolver->work, NULL) != 0) {
+        pthread_mutex_destroy(&resolver->lock);
+        goto failed;
     }
-    pool->worker_count = 1;
-    return resolver;
+    atomic_init(&resolver->references, 1);
+    resolver->config = *config;
+    RB_INIT(&resolver->names);
+    TAILQ_INIT(&resolver->cache);
+    TAILQ_INIT(&resolver->answered);
+    /* One at least; the others are not needed before names come faster than they are found. */
+    if (start_worker(resolver))
+        return resolver;
+    resolver_destroy(resolver);
+    return NULL;
 
-no_memory:
-    if (pool)
-        queue_destroy(pool->queue);
-    free(pool);
+failed:
+    queue_destroy(resolver->queue);
     free(resolver);
     return NULL;
 }
@@ -326,50 +308,32 @@ no_memory:
 void
 resolver_destroy(struct resolver *resolver)
 {
-    struct pool *pool;
     struct name *name;
     unsigned idle = 0;
 
     if (!resolver)
         return;
-    pool = resolver->pool;
-    pthread_mutex_lock(&pool->lock);
-    pool->stopping = true;
+    pthread_mutex_lock(&resolver->lock);
+    resolver->stopping = true;
     /* A name that hangs counts to its client no more. */
-    RB_FOREACH(name, name_tree, &pool->names)
-    queue_remove(pool->queue, &name->turn);
+    RB_FOREACH(name, name_tree, &resolver->names)
+    queue_remove(resolver->queue, &name->turn);
     /* From here on no thread becomes busy, and a busy thread never looks at its worker's handle. */
-    for (unsigned i = 0; i < pool->worker_count; i++) {
-        if (pool->workers[i].busy)
-            pthread_detach(pool->workers[i].thread);
+    for (unsigned i = 0; i < resolver->worker_count; i++) {
+        if (resolver->workers[i].busy)
+            pthread_detach(resolver->workers[i].thread);
         else
-            pool->workers[idle++].thread = pool->workers[i].thread;
+            resolver->workers[idle++].thread = resolver->workers[i].thread;
     }
-    pthread_cond_broadcast(&pool->work);
-    pthread_mutex_unlock(&pool->lock);
+    pthread_cond_broadcast(&resolver->work);
+    pthread_mutex_unlock(&resolver->lock);
     for (unsigned i = 0; i < idle; i++)
-        pthread_join(pool->workers[i].thread, NULL);
-    pool_release(pool);
-    free(resolver);
+        pthread_join(resolver->workers[i].thread, NULL);
+    release(resolver);
 }
 
 static struct name *
-find(struct pool *pool, const char *host)
-{
-    struct name *name = RB_ROOT(&pool->names);
-
-    while (name) {
-        int order = strcmp(host, name->host);
-
-        if (order == 0)
-            return name;
-        name = order < 0 ? RB_LEFT(name, node) : RB_RIGHT(name, node);
-    }
-    return NULL;
-}
-
-static struct name *
-add_name(struct pool *pool, const char *host)
+add_name(struct resolver *resolver, const char *host)
 {
     size_t size = strlen(host) + 1;
     struct name *name = calloc(1, sizeof(*name) + size);
@@ -379,38 +343,39 @@ add_name(struct pool *pool, const char *host)
     memcpy(name->host, host, size);
     name->state = NAME_QUEUED;
     TAILQ_INIT(&name->waiting);
-    RB_INSERT(name_tree, &pool->names, name);
+    RB_INSERT(name_tree, &resolver->names, name);
     return name;
 }
 
 /* Drops a name that no query waits for any more, unless a thread is with it. [lock] */
 static void
-drop_unwanted(struct pool *pool, struct name *name)
+drop_unwanted(struct resolver *resolver, struct name *name)
 {
     if (name->state == NAME_QUEUED && TAILQ_EMPTY(&name->waiting))
-        drop_name(pool, name);
+        drop_name(resolver, name);
 }
 
 /* Something can be looked up: finds a thread for it. [lock] */
 static void
-call_thread(struct pool *pool)
+call_thread(struct resolver *resolver)
 {
     /* A thread that cannot be started is no failure: the name waits for one that there is. */
-    if (queue_queued(pool->queue) > pool->idle && pool->worker_count < pool->config.threads &&
-        start_worker(pool, &pool->workers[pool->worker_count]))
-        pool->worker_count++;
-    pthread_cond_signal(&pool->work);
+    if (queue_queued(resolver->queue) > resolver->idle &&
+        resolver->worker_count < resolver->config.threads)
+        (void)start_worker(resolver);
+    pthread_cond_signal(&resolver->work);
 }
 
 /* Has a query wait for a name that is not cached. False without memory. [lock] */
 static bool
-wait_for(struct pool *pool, struct resolver_query *query, struct client *client, struct name *name)
+wait_for(struct resolver *resolver, struct resolver_query *query, struct client *client,
+         struct name *name)
 {
     if (name->state == NAME_QUEUED) {
         /* Every look-up takes one thread: clients take turns, their names do not. */
-        if (!queue_add(pool->queue, &query->turn, client, ""))
+        if (!queue_add(resolver->queue, &query->turn, client, ""))
             return false;
-        call_thread(pool);
+        call_thread(resolver);
     }
     query->name = name;
     query->pending = true;
@@ -422,67 +387,64 @@ enum resolver_answer
 resolver_lookup(struct resolver *resolver, struct resolver_query *query, struct client *client,
                 const char *host)
 {
-    struct pool *pool = resolver->pool;
     enum resolver_answer answer = RESOLVER_PENDING;
     int64_t now = clock_monotonic_us();
     struct name *name;
 
     query->error = 0;
     query->resolved = NULL;
-    pthread_mutex_lock(&pool->lock);
-    while ((name = TAILQ_FIRST(&pool->cache)) && name->expires_us <= now)
-        drop_cached(pool, name);
-    name = find(pool, host);
+    pthread_mutex_lock(&resolver->lock);
+    while ((name = TAILQ_FIRST(&resolver->cache)) && name->expires_us <= now)
+        drop_cached(resolver, name);
+    name = name_tree_search(&resolver->names, host);
     if (!name)
-        name = add_name(pool, host);
+        name = add_name(resolver, host);
     if (!name) {
         answer = RESOLVER_NO_MEMORY;
     } else if (name->state == NAME_CACHED) {
         query->resolved = resolved_retain(name->resolved);
         answer = RESOLVER_ANSWERED;
-    } else if (!wait_for(pool, query, client, name)) {
-        drop_unwanted(pool, name);
+    } else if (!wait_for(resolver, query, client, name)) {
+        drop_unwanted(resolver, name);
         answer = RESOLVER_NO_MEMORY;
     }
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&resolver->lock);
     return answer;
 }
 
 void
 resolver_cancel(struct resolver *resolver, struct resolver_query *query)
 {
-    struct pool *pool = resolver->pool;
     struct name *name;
 
     if (!query->pending)
         return;
-    pthread_mutex_lock(&pool->lock);
+    pthread_mutex_lock(&resolver->lock);
     name = query->name;
     if (name) {
         TAILQ_REMOVE(&name->waiting, query, link);
         query->name = NULL;
-        queue_remove(pool->queue, &query->turn);
-        drop_unwanted(pool, name);
+        queue_remove(resolver->queue, &query->turn);
+        drop_unwanted(resolver, name);
     } else {
-        TAILQ_REMOVE(&pool->answered, query, link);
+        TAILQ_REMOVE(&resolver->answered, query, link);
         resolved_release(&query->resolved);
     }
     query->pending = false;
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&resolver->lock);
 }
 
 struct resolver_query *
 resolver_collect(struct resolver *resolver)
 {
-    struct pool *pool = resolver->pool;
     struct resolver_query *query;
 
-    pthread_mutex_lock(&pool->lock);
-    query = TAILQ_FIRST(&pool->answered);
+    pthread_mutex_lock(&resolver->lock);
+    query = TAILQ_FIRST(&resolver->answered);
     if (query) {
-        TAILQ_REMOVE(&pool->answered, query, link);
+        TAILQ_REMOVE(&resolver->answered, query, link);
         query->pending = false;
     }
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&resolver->lock);
     return query;
 }

@@ -13,12 +13,10 @@
 #include "fetch/answer.h"
 #include "fetch/body.h"
 #include "fetch/connections.h"
-#include "fetch/handles.h"
 #include "fetch/headers.h"
 #include "fetch/origin_route.h"
 #include "fetch/poller.h"
 #include "fetch/settings.h"
-#include "fetch/upload.h"
 
 #define SENTENCE_MAX 512u
 
@@ -82,6 +80,22 @@ enum transfer_change {
     TRANSFER_IS_HELD,   /* the consumer has begun a pause, which transfer_resume() ends */
     TRANSFER_RESTS,     /* the rest of what has come waits for transfer_next_turn() */
 };
+
+/*
+ * libcurl's handles that transfers have given back, for later ones: a new handle costs its
+ * allocation and some 30 options that are the same for all. A handle is given back after a plain
+ * GET that has ended well, so that nothing of another kind of request is set in it.
+ */
+#define HANDLES_MAX 256u    /* kept; each is some 8 KiB */
+#define HANDLES_LINES 2048u /* of bytes of lines of a response, which the handle keeps */
+
+struct handles {
+    CURL *kept[HANDLES_MAX];
+    unsigned count;
+};
+
+/* Frees those that are kept. Before the shares that they have used. */
+void handles_free(struct handles *handles);
 
 /* What the transfers of a fetcher share; constant. */
 struct transfer_place {
@@ -161,7 +175,7 @@ bool transfer_start(struct transfer *transfer, const struct transfer_place *plac
                     struct consumer *consumer, const struct transfer_order *order);
 
 /*
- * Does its handle serve others (handles.h)? That of a plain GET does, unless the request was
+ * Does its handle serve others (struct handles)? That of a plain GET does, unless the request was
  * repeated: libcurl counts that in the handle, and gives up at the fifth time.
  */
 static inline bool

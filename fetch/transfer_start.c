@@ -427,6 +427,7 @@ transfer_start(struct transfer *t, const struct transfer_place *place, struct co
 {
     const struct request *request = consumer->request;
     const struct route *route = order->route;
+    struct handles *handles = place->handles;
 
     *t = (struct transfer){
         .place = place,
@@ -443,9 +444,8 @@ transfer_start(struct transfer *t, const struct transfer_place *place, struct co
     t->wish = wish_of(t);
     upload_init(&t->upload, &request->body, supply, consumer);
     buf_init(&t->lines, place->settings->config.max_headers);
-    t->easy = transfer_is_plain(t) ? handles_take(place->handles) : NULL;
-    if (!t->easy)
-        t->easy = make_handle(place);
+    t->easy = transfer_is_plain(t) && handles->count ? handles->kept[--handles->count]
+                                                     : make_handle(place);
     if (!t->easy || !choose_pool(t, route) ||
         !headers_to_list(request, &order->fields, &t->headers) ||
         (!is_literal(route) && !pin(t, route)) ||

@@ -1,7 +1,7 @@
 /* Bodies of requests, piece by piece. */
 #define UNIT_STARTS_NO_THREAD
 
-#include "fetch/upload.h"
+#include "fetch/body.h"
 
 #include "tests/unit/unit.h"
 
