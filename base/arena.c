@@ -79,26 +79,27 @@ log2_of(size_t n)
     return (unsigned)(8 * sizeof(n) - 1) - (unsigned)__builtin_clzl(n);
 }
 
-struct place {
+struct size_class {
     unsigned level;
     unsigned number;
 };
 
-static struct place
-place_of(size_t size)
+static struct size_class
+class_of(size_t size)
 {
     unsigned log;
 
     if (size < LINEAR_MAX)
-        return (struct place){0, (unsigned)(size / ALIGNMENT)};
+        return (struct size_class){0, (unsigned)(size / ALIGNMENT)};
     log = log2_of(size);
-    return (struct place){log - LINEAR_BITS + 1, (unsigned)(size >> (log - CLASS_BITS)) - CLASSES};
+    return (struct size_class){log - LINEAR_BITS + 1,
+                               (unsigned)(size >> (log - CLASS_BITS)) - CLASSES};
 }
 
 static void
 insert(struct block *block)
 {
-    struct place at = place_of(size_of(block));
+    struct size_class at = class_of(size_of(block));
 
     LIST_INSERT_HEAD(&arena.lists[at.level][at.number], block, links);
     arena.classes[at.level] |= 1u << at.number;
@@ -110,7 +111,7 @@ insert(struct block *block)
 static void
 unlink_free(struct block *block)
 {
-    struct place at = place_of(size_of(block));
+    struct size_class at = class_of(size_of(block));
 
     LIST_REMOVE(block, links);
     if (LIST_EMPTY(&arena.lists[at.level][at.number]))
@@ -125,7 +126,7 @@ unlink_free(struct block *block)
 static struct block *
 find(size_t size)
 {
-    struct place at = place_of(size);
+    struct size_class at = class_of(size);
     struct block *block = LIST_FIRST(&arena.lists[at.level][at.number]);
     uint32_t above;
 

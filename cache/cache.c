@@ -2,36 +2,36 @@
 
 #include <stdlib.h>
 
-#include "cache/places.h"
+#include "cache/slots.h"
 
-/* A walk over all places in use; begins zeroed. */
+/* A walk over all slots in use; begins zeroed. */
 struct walk {
     uint32_t layout;
-    unsigned visited; /* 1 while at the first place */
+    unsigned visited; /* 1 while at the first slot */
 };
 
 /*
- * The next place of a walk, locked, or NULL at the end. If the shards are rebuilt
- * meanwhile, pages may have moved from places ahead to places behind, and the walk begins anew.
+ * The next slot of a walk, locked, or NULL at the end. If the shards are rebuilt
+ * meanwhile, pages may have moved from slots ahead to slots behind, and the walk begins anew.
  */
-static struct place *
+static struct slot *
 cache_walk(struct cache *cache, struct walk *walk)
 {
     for (;;) {
         uint32_t layout = layout_read(cache);
-        struct place *place;
+        struct slot *slot;
 
         if (layout != walk->layout)
             *walk = (struct walk){.layout = layout};
         if (walk->visited == layout_shards(layout))
             return NULL;
-        place = &cache->places[walk->visited];
-        place_lock(place);
+        slot = &cache->slots[walk->visited];
+        slot_lock(slot);
         if (layout_read(cache) == layout) {
             walk->visited++;
-            return place;
+            return slot;
         }
-        place_unlock(place);
+        slot_unlock(slot);
     }
 }
 
@@ -64,18 +64,18 @@ cache_reclaim(struct cache *cache, uint64_t bytes, uint64_t *pages)
 {
     uint64_t most = cache_most_reclaimed(cache), evicted = 0;
     struct walk walk = {0};
-    struct place *place;
+    struct slot *slot;
 
     if (bytes > most)
         bytes = most ? most : 1;
     *pages = 0;
-    while (evicted < bytes && (place = cache_walk(cache, &walk))) {
+    while (evicted < bytes && (slot = cache_walk(cache, &walk))) {
         /* What is left, in equal parts for the shards that are left. */
         uint64_t shards = layout_shards(walk.layout) - walk.visited + 1;
 
-        evicted += shard_reclaim(&place->shard, (bytes - evicted + shards - 1) / shards);
-        *pages += place->shard.removed.evicted_count;
-        place_unlock(place);
+        evicted += shard_reclaim(&slot->shard, (bytes - evicted + shards - 1) / shards);
+        *pages += slot->shard.removed.evicted_count;
+        slot_unlock(slot);
     }
     return evicted;
 }
@@ -104,27 +104,27 @@ leave_epoch(struct cache *cache, enum cache_by by, struct span name, struct cach
         change->latest = before;
 }
 
-/* Purges one place, and unlocks it. */
+/* Purges one slot, and unlocks it. */
 static uint64_t
-purge_place(struct place *place, const struct purge *purge)
+purge_slot(struct slot *slot, const struct purge *purge)
 {
-    uint64_t count = shard_purge(&place->shard, purge);
+    uint64_t count = shard_purge(&slot->shard, purge);
 
-    place_unlock(place);
+    slot_unlock(slot);
     return count;
 }
 
 static uint64_t
-purge_places(struct cache *cache, const struct purge *purge)
+purge_slots(struct cache *cache, const struct purge *purge)
 {
     struct walk walk = {0};
-    struct place *place;
+    struct slot *slot;
     uint64_t count = 0;
 
     if (purge->by == CACHE_BY_URL)
-        return purge_place(cache_lock(cache, djb_hash(purge->name)), purge);
-    while ((place = cache_walk(cache, &walk)))
-        count += purge_place(place, purge);
+        return purge_slot(cache_lock(cache, djb_hash(purge->name)), purge);
+    while ((slot = cache_walk(cache, &walk)))
+        count += purge_slot(slot, purge);
     return count;
 }
 
@@ -133,7 +133,7 @@ cache_purge_part(struct cache *cache, enum cache_by by, struct span name,
                  const struct cache_scope *scope, struct buf *tags, struct cache_change *change)
 {
     leave_epoch(cache, by, name, change);
-    return purge_places(cache, &(struct purge){.by = by,
+    return purge_slots(cache, &(struct purge){.by = by,
                                                .action = PURGE_REMOVE,
                                                .name = name,
                                                .scope = scope,
@@ -150,7 +150,7 @@ uint64_t
 cache_expire(struct cache *cache, enum cache_by by, struct span name, int64_t now_us)
 {
     leave_epoch(cache, by, name, NULL);
-    return purge_places(
+    return purge_slots(
         cache, &(struct purge){
                    .by = by, .action = PURGE_EXPIRE, .name = name, .now_us = now_us});
 }
@@ -158,22 +158,22 @@ cache_expire(struct cache *cache, enum cache_by by, struct span name, int64_t no
 uint64_t
 cache_count(struct cache *cache, enum cache_by by, struct span name)
 {
-    return purge_places(cache, &(struct purge){.by = by, .action = PURGE_COUNT, .name = name});
+    return purge_slots(cache, &(struct purge){.by = by, .action = PURGE_COUNT, .name = name});
 }
 
 uint64_t
 cache_purge_all(struct cache *cache)
 {
     struct walk walk = {0};
-    struct place *place;
+    struct slot *slot;
     uint64_t count = 0;
 
     epochs_leave_prefix(&cache->epochs, span_of(NULL, 0));
-    while ((place = cache_walk(cache, &walk))) {
+    while ((slot = cache_walk(cache, &walk))) {
         struct shard old;
 
-        count += shard_purge_all(&place->shard, &old);
-        place_unlock(place);
+        count += shard_purge_all(&slot->shard, &old);
+        slot_unlock(slot);
         shard_free(&old);
     }
     return count;
@@ -184,28 +184,28 @@ cache_purge_all(struct cache *cache)
 void
 cache_get_config(struct cache *cache, struct cache_config *config)
 {
-    place_lock(&cache->places[0]);
+    slot_lock(&cache->slots[0]);
     *config = cache->config;
-    place_unlock(&cache->places[0]);
+    slot_unlock(&cache->slots[0]);
 }
 
 void
 cache_get_stats(struct cache *cache, struct cache_stats *stats)
 {
     struct walk walk = {0};
-    struct place *place;
+    struct slot *slot;
 
-    while ((place = cache_walk(cache, &walk))) {
+    while ((slot = cache_walk(cache, &walk))) {
         if (walk.visited == 1)
             *stats = (struct cache_stats){0};
-        stats->pages += place->shard.evictor.pages;
-        stats->bytes += place->shard.evictor.bytes;
-        stats->busy += place->shard.busy;
-        stats->passed += place->shard.passed.count;
-        stats->varied += place->shard.varied.count;
-        stats->insertions += place->shard.evictor.insertions;
-        stats->evictions += place->shard.evictor.evictions;
-        place_unlock(place);
+        stats->pages += slot->shard.evictor.pages;
+        stats->bytes += slot->shard.evictor.bytes;
+        stats->busy += slot->shard.busy;
+        stats->passed += slot->shard.passed.count;
+        stats->varied += slot->shard.varied.count;
+        stats->insertions += slot->shard.evictor.insertions;
+        stats->evictions += slot->shard.evictor.evictions;
+        slot_unlock(slot);
     }
 }
 
@@ -213,11 +213,11 @@ void
 cache_reset_stats(struct cache *cache)
 {
     struct walk walk = {0};
-    struct place *place;
+    struct slot *slot;
 
-    while ((place = cache_walk(cache, &walk))) {
-        place->shard.evictor.insertions = 0;
-        place->shard.evictor.evictions = 0;
-        place_unlock(place);
+    while ((slot = cache_walk(cache, &walk))) {
+        slot->shard.evictor.insertions = 0;
+        slot->shard.evictor.evictions = 0;
+        slot_unlock(slot);
     }
 }

@@ -75,7 +75,7 @@ enum cache_outcome {
 /* Why a page that was to be stored was not. */
 enum cache_refusal {
     CACHE_REFUSED_NOT,    /* it was, or was not to be */
-    CACHE_REFUSED_PURGED, /* meanwhile, or another page has come in its place */
+    CACHE_REFUSED_PURGED, /* meanwhile, or another page has replaced it */
     CACHE_REFUSED_SIZE,   /* it is larger than a shard's share */
     CACHE_REFUSED_MEMORY, /* there was none */
     CACHE_REFUSED_POLICY, /* not admitted, itself chosen as the victim, or there is no policy */

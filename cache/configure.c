@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
-#include "cache/places.h"
+#include "cache/slots.h"
 
 /* The layout after the shards have been rebuilt: another one in any case. */
 static uint32_t
@@ -88,9 +88,9 @@ cache_create(const struct cache_config *config, enum cache_error *error)
     }
     memset(cache, 0, sizeof(*cache));
     for (unsigned i = 0; i < CACHE_MAX_SHARDS; i++) {
-        pthread_mutex_init(&cache->places[i].lock, NULL); /* without attributes it cannot fail */
+        pthread_mutex_init(&cache->slots[i].lock, NULL); /* without attributes it cannot fail */
         if (i < config->shards)
-            shard_move(&cache->places[i].shard, &shards[i]);
+            shard_move(&cache->slots[i].shard, &shards[i]);
     }
     cache->config = *config;
     atomic_init(&cache->layout, config->shards);
@@ -106,8 +106,8 @@ cache_destroy(struct cache *cache)
     if (!cache)
         return;
     for (unsigned i = 0; i < CACHE_MAX_SHARDS; i++) {
-        shard_free(&cache->places[i].shard);
-        pthread_mutex_destroy(&cache->places[i].lock);
+        shard_free(&cache->slots[i].shard);
+        pthread_mutex_destroy(&cache->slots[i].lock);
     }
     epochs_destroy(&cache->epochs);
     free(cache);
@@ -132,14 +132,14 @@ cache_list_entries(struct cache *cache, unsigned shards, size_t *count)
     size_t n = 0;
 
     for (unsigned i = 0; i < shards; i++)
-        n += cache->places[i].shard.table.entry_count;
+        n += cache->slots[i].shard.table.entry_count;
     entries = malloc((n ? n : 1) * sizeof(struct entry *));
     if (!entries)
         return NULL;
     *count = n;
     n = 0;
     for (unsigned i = 0; i < shards; i++) {
-        const struct table *table = &cache->places[i].shard.table;
+        const struct table *table = &cache->slots[i].shard.table;
 
         for (struct entry *e = table_first(table); e; e = table_next(table, e))
             entries[n++] = e;
@@ -203,9 +203,9 @@ cache_build_shards(struct cache *cache, const struct cache_config *config, struc
     }
     /* Counts continue; only their sums over the shards are reported. */
     for (unsigned i = 0; i < cache->config.shards; i++) {
-        insertions += cache->places[i].shard.evictor.insertions;
-        evictions += cache->places[i].shard.evictor.evictions;
-        before += cache->places[i].shard.evictor.pages;
+        insertions += cache->slots[i].shard.evictor.insertions;
+        evictions += cache->slots[i].shard.evictor.evictions;
+        before += cache->slots[i].shard.evictor.pages;
     }
     for (unsigned i = 0; i < config->shards; i++) {
         kept += fresh[i].evictor.pages;
@@ -223,7 +223,7 @@ static void
 cache_move_fills(struct cache *cache, struct shard *fresh, unsigned shards)
 {
     for (unsigned i = 0; i < cache->config.shards; i++) {
-        struct shard *from = &cache->places[i].shard;
+        struct shard *from = &cache->slots[i].shard;
         struct cache_fill *fill;
 
         while (fill = LIST_FIRST(&from->fills), fill) {
@@ -250,13 +250,13 @@ cache_configure(struct cache *cache, const struct cache_config *config)
     /*
      * Place 0 first: its lock keeps the configuration and the number of shards. Places beyond both
      * the old and the new number need no lock: no thread that takes one finds the layout unchanged
-     * by which it chose the place.
+     * by which it chose the slot.
      */
-    place_lock(&cache->places[0]);
+    slot_lock(&cache->slots[0]);
     old_count = cache->config.shards;
     locked = old_count > config->shards ? old_count : config->shards;
     for (unsigned i = 1; i < locked; i++)
-        place_lock(&cache->places[i]);
+        slot_lock(&cache->slots[i]);
 
     if (policy_spec_equal(&config->policy, &cache->config.policy) && config->shards == old_count &&
         config->seed == cache->config.seed && config->body_only == cache->config.body_only) {
@@ -264,15 +264,15 @@ cache_configure(struct cache *cache, const struct cache_config *config)
         for (unsigned i = 0; i < old_count; i++) {
             struct policy_config part = config_of_shard(config, i);
 
-            shard_resize(&cache->places[i].shard, &part);
+            shard_resize(&cache->slots[i].shard, &part);
         }
         cache->config = *config;
     } else if (cache_build_shards(cache, config, other)) {
         cache_move_fills(cache, other, config->shards);
         for (unsigned i = 0; i < locked; i++) {
-            struct shard old = cache->places[i].shard; /* which has no fills any more */
+            struct shard old = cache->slots[i].shard; /* which has no fills any more */
 
-            shard_move(&cache->places[i].shard, &other[i]);
+            shard_move(&cache->slots[i].shard, &other[i]);
             other[i] = old;
         }
         cache->config = *config;
@@ -285,9 +285,9 @@ cache_configure(struct cache *cache, const struct cache_config *config)
 
     for (unsigned i = locked; i-- > 0;) {
         /* Freed when all are unlocked. */
-        other[i].removed = cache->places[i].shard.removed;
-        cache->places[i].shard.removed = (struct removed){0};
-        place_unlock(&cache->places[i]);
+        other[i].removed = cache->slots[i].shard.removed;
+        cache->slots[i].shard.removed = (struct removed){0};
+        slot_unlock(&cache->slots[i]);
     }
     shards_free(other, locked);
     return error;

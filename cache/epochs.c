@@ -3,10 +3,10 @@
 #include "base/hash.h"
 #include "cache/tag_index.h"
 
-/* The bits of a hash that number a place, for each row others. */
-#define PLACE_BITS 14u
+/* The bits of a hash that number a cell, for each row others. */
+#define CELL_BITS 14u
 
-_Static_assert(EPOCH_PLACES == 1u << PLACE_BITS && EPOCH_ROWS * PLACE_BITS <= 64, "bits of a hash");
+_Static_assert(EPOCH_CELLS == 1u << CELL_BITS && EPOCH_ROWS * CELL_BITS <= 64, "bits of a hash");
 
 void
 epochs_init(struct epochs *epochs)
@@ -29,16 +29,16 @@ advance(struct epochs *epochs)
 }
 
 static void
-raise(_Atomic uint64_t *place, uint64_t epoch)
+raise(_Atomic uint64_t *cell, uint64_t epoch)
 {
-    if (atomic_load_explicit(place, memory_order_relaxed) < epoch)
-        atomic_store_explicit(place, epoch, memory_order_release);
+    if (atomic_load_explicit(cell, memory_order_relaxed) < epoch)
+        atomic_store_explicit(cell, epoch, memory_order_release);
 }
 
 static _Atomic uint64_t *
-place_of(struct epochs *epochs, unsigned row, uint64_t hash)
+cell_of(struct epochs *epochs, unsigned row, uint64_t hash)
 {
-    return &epochs->names[row][hash >> row * PLACE_BITS & (EPOCH_PLACES - 1)];
+    return &epochs->names[row][hash >> row * CELL_BITS & (EPOCH_CELLS - 1)];
 }
 
 /* The latest epoch of a name. */
@@ -48,7 +48,7 @@ latest(struct epochs *epochs, uint64_t hash)
     uint64_t least = UINT64_MAX;
 
     for (unsigned row = 0; row < EPOCH_ROWS; row++) {
-        uint64_t epoch = atomic_load_explicit(place_of(epochs, row, hash), memory_order_acquire);
+        uint64_t epoch = atomic_load_explicit(cell_of(epochs, row, hash), memory_order_acquire);
 
         if (epoch < least)
             least = epoch;
@@ -67,14 +67,14 @@ epochs_leave(struct epochs *epochs, uint64_t hash, uint64_t *epoch)
     before = latest(epochs, hash);
     left = before > *epoch ? advance(epochs) : *epoch;
     for (unsigned row = 0; row < EPOCH_ROWS; row++)
-        raise(place_of(epochs, row, hash), left);
+        raise(cell_of(epochs, row, hash), left);
     pthread_mutex_unlock(&epochs->lock);
     return before;
 }
 
-/* The place of a prefix: its own, a free one, or that with the earliest epoch. */
+/* What a prefix is kept in: its own, a free one, or that with the earliest epoch. */
 static struct epoch_prefix *
-prefix_place(struct epochs *epochs, uint64_t hash, uint64_t len)
+find_prefix(struct epochs *epochs, uint64_t hash, uint64_t len)
 {
     struct epoch_prefix *earliest = &epochs->prefixes[0];
 
@@ -94,7 +94,7 @@ void
 epochs_leave_prefix(struct epochs *epochs, struct span prefix)
 {
     uint64_t hash = hash64_bytes(prefix), before, epoch;
-    struct epoch_prefix *place;
+    struct epoch_prefix *kept;
 
     pthread_mutex_lock(&epochs->lock);
     epoch = advance(epochs);
@@ -103,15 +103,15 @@ epochs_leave_prefix(struct epochs *epochs, struct span prefix)
         pthread_mutex_unlock(&epochs->lock);
         return;
     }
-    place = prefix_place(epochs, hash, prefix.len);
-    before = atomic_load_explicit(&place->epoch, memory_order_relaxed);
-    if (before && (place->hash != hash || place->len != prefix.len))
+    kept = find_prefix(epochs, hash, prefix.len);
+    before = atomic_load_explicit(&kept->epoch, memory_order_relaxed);
+    if (before && (kept->hash != hash || kept->len != prefix.len))
         raise(&epochs->all, before);
     /* A reader that sees the new hash or length sees the epoch change, too. */
-    atomic_store_explicit(&place->epoch, UINT64_MAX, memory_order_relaxed);
-    atomic_store_explicit(&place->hash, hash, memory_order_release);
-    atomic_store_explicit(&place->len, prefix.len, memory_order_release);
-    atomic_store_explicit(&place->epoch, epoch, memory_order_release);
+    atomic_store_explicit(&kept->epoch, UINT64_MAX, memory_order_relaxed);
+    atomic_store_explicit(&kept->hash, hash, memory_order_release);
+    atomic_store_explicit(&kept->len, prefix.len, memory_order_release);
+    atomic_store_explicit(&kept->epoch, epoch, memory_order_release);
     pthread_mutex_unlock(&epochs->lock);
 }
 
@@ -165,8 +165,7 @@ epochs_outdate_url(struct epochs *epochs, uint64_t epoch, uint64_t own, struct s
     for (unsigned i = 0; i < EPOCH_PREFIXES; i++)
         if (prefix_outdates(&epochs->prefixes[i], epoch, url))
             return true;
-    /* Last, since a prefix that has given way to another one is in it before that takes its place.
-     */
+    /* Last, since a prefix that has given way to another one is in it before that replaces it. */
     all = atomic_load_explicit(&epochs->all, memory_order_acquire);
     return all > epoch;
 }

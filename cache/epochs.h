@@ -8,11 +8,11 @@
  * slower.
  *
  * The epochs of names are kept by hash, in a sketch of several rows: a name's is the least of its
- * places in the rows, each of which has the latest epoch of the names that share it (as a count-min
+ * cells in the rows, each of which has the latest epoch of the names that share it (as a count-min
  * sketch counts: Cormode and Muthukrishnan, "An improved data stream summary", 2005). So a
  * response may be taken for outdated that is not; never the other way round. With n names
  * invalidated while its request is under way that happens with a probability of (1 - exp(-n /
- * EPOCH_PLACES))^4 for each name: 1 in 81,000 for n = 1,000, and 1 % for n = 6,200. Invalidations
+ * EPOCH_CELLS))^4 for each name: 1 in 81,000 for n = 1,000, and 1 % for n = 6,200. Invalidations
  * before do not count.
  *
  * Of the prefixes the latest are kept. The one that gives way to another counts as an invalidation
@@ -33,7 +33,7 @@
 #include "base/span.h"
 
 #define EPOCH_ROWS 4u
-#define EPOCH_PLACES 16384u /* of a row; a power of two */
+#define EPOCH_CELLS 16384u /* of a row; a power of two */
 #define EPOCH_PREFIXES 32u
 
 struct epoch_prefix {
@@ -45,7 +45,7 @@ struct epoch_prefix {
 struct epochs {
     _Atomic uint64_t present;
     _Atomic uint64_t all; /* of everything */
-    _Atomic uint64_t names[EPOCH_ROWS][EPOCH_PLACES];
+    _Atomic uint64_t names[EPOCH_ROWS][EPOCH_CELLS];
     pthread_mutex_t lock; /* of those that invalidate */
     struct epoch_prefix prefixes[EPOCH_PREFIXES];
 };

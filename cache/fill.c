@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "cache/places.h"
+#include "cache/slots.h"
 #include "cache/waiters.h"
 #include "cache/window.h"
 
@@ -79,7 +79,7 @@ int
 cache_fill_head(struct cache_fill *fill, const struct object_head *head)
 {
     struct object *object, *before = fill->object;
-    struct place *place;
+    struct slot *slot;
     int error;
 
     assert(fill->stage == FILL_BEGUN);
@@ -90,11 +90,11 @@ cache_fill_head(struct cache_fill *fill, const struct object_head *head)
         return error;
     fill->declared = head->length;
     fill->max_length = head->max_length;
-    place = cache_lock(fill->cache, fill->hash);
+    slot = cache_lock(fill->cache, fill->hash);
     fill->fresh_until_us = head->fresh_until_us ? head->fresh_until_us : INT64_MAX;
     fill->while_revalidate_us = head->while_revalidate_us;
-    set_headed(fill, object, &place->shard);
-    place_unlock(place);
+    set_headed(fill, object, &slot->shard);
+    slot_unlock(slot);
     object_release(&before);
     return 0;
 }
@@ -104,7 +104,7 @@ cache_fill_append(struct cache_fill *fill, const void *bytes, size_t len)
 {
     uint64_t length = object_length(fill->object), limit;
     bool windowed = object_is_windowed(fill->object), pause = false;
-    struct place *place;
+    struct slot *slot;
     int error;
 
     assert(fill->stage == FILL_HEADED);
@@ -117,13 +117,13 @@ cache_fill_append(struct cache_fill *fill, const void *bytes, size_t len)
     error = object_append(fill->object, bytes, len, limit);
     if (error || (atomic_load_explicit(&fill->streams, memory_order_seq_cst) == 0 && !windowed))
         return error;
-    place = cache_lock(fill->cache, fill->hash);
+    slot = cache_lock(fill->cache, fill->hash);
     waiters_more(fill);
     if (windowed) {
-        window_move(&place->shard, fill, true);
+        window_move(&slot->shard, fill, true);
         pause = fill->paused;
     }
-    place_unlock(place);
+    slot_unlock(slot);
     return pause ? CACHE_FILL_PAUSE : 0;
 }
 
@@ -197,7 +197,7 @@ refusal_of(enum evictor_outcome outcome)
     return CACHE_REFUSED_NOT;
 }
 
-/* Stores the fill's object; `entry` is what the table has in its place, or NULL. */
+/* Stores the fill's object; `entry` is what the table has of its URL and variant, or NULL. */
 static enum cache_outcome
 store(struct shard *shard, struct cache_fill *fill, struct entry *entry)
 {
@@ -228,7 +228,7 @@ store(struct shard *shard, struct cache_fill *fill, struct entry *entry)
     return CACHE_NOT_STORED;
 }
 
-/* The fill leaves the shard. Returns what the table has in its place; NULL also for a bypass. */
+/* The fill leaves the shard. Returns what the table has of its name; NULL also for a bypass. */
 static struct entry *
 leave(struct shard *shard, struct cache_fill *fill)
 {
@@ -239,14 +239,14 @@ leave(struct shard *shard, struct cache_fill *fill)
     return shard_find_fill(shard, fill);
 }
 
-/* The fill's object is ready: stores it, notifies the waiters, and unlocks the place. */
+/* The fill's object is ready: stores it, notifies the waiters, and unlocks the slot. */
 static enum cache_outcome
-end(struct cache_fill *fill, struct place *place, bool store_it)
+end(struct cache_fill *fill, struct slot *slot, bool store_it)
 {
     enum cache_outcome outcome = CACHE_NOT_STORED;
     struct object *previous = fill->previous;
     struct cache_victims victims = {0};
-    struct shard *shard = &place->shard;
+    struct shard *shard = &slot->shard;
     struct entry *entry = leave(shard, fill);
     bool may_store = cache_fill_may_store(fill);
 
@@ -265,7 +265,7 @@ end(struct cache_fill *fill, struct place *place, bool store_it)
     fill->stage = FILL_ENDED;
     fill->previous = NULL;
     waiters_end(fill, fill->object, outcome, shard->removed.evicted_count, &victims);
-    place_unlock(place);
+    slot_unlock(slot);
     object_release(&previous);
     return outcome;
 }
@@ -283,7 +283,7 @@ cache_fill_finish(struct cache_fill *fill, bool store_it, uint64_t fetch_us, int
     struct object *object = fill->object, *compact = NULL;
     uint32_t lifetime = object_lifetime_of(lifetime_us);
     enum cache_outcome outcome;
-    struct place *place;
+    struct slot *slot;
 
     assert(fill->stage == FILL_HEADED);
     if (store_it && object->segmented && !object_is_windowed(object) &&
@@ -293,10 +293,10 @@ cache_fill_finish(struct cache_fill *fill, bool store_it, uint64_t fetch_us, int
     if (compact)
         object_complete(compact, saturated(fetch_us), fetched_us, lifetime);
 
-    place = cache_lock(fill->cache, fill->hash);
+    slot = cache_lock(fill->cache, fill->hash);
     if (compact)
         fill->object = compact;
-    outcome = end(fill, place, store_it);
+    outcome = end(fill, slot, store_it);
     if (compact)
         object_release(&object);
     return outcome;
@@ -315,7 +315,7 @@ cache_fill_refresh(struct cache_fill *fill, const struct object_head *head, bool
 {
     struct object_parts parts = parts_of(fill, head);
     struct object *object, *before = fill->object;
-    struct place *place;
+    struct slot *slot;
     int error;
 
     assert(fill->previous && fill->stage == FILL_BEGUN);
@@ -326,11 +326,11 @@ cache_fill_refresh(struct cache_fill *fill, const struct object_head *head, bool
         return error;
     object_complete(object, saturated(fetch_us), fetched_us, object_lifetime_of(lifetime_us));
 
-    place = cache_lock(fill->cache, fill->hash);
+    slot = cache_lock(fill->cache, fill->hash);
     fill->refreshed = true;
-    set_headed(fill, object, &place->shard);
+    set_headed(fill, object, &slot->shard);
     waiters_more(fill);
-    *outcome = end(fill, place, store_it);
+    *outcome = end(fill, slot, store_it);
     object_release(&before);
     return 0;
 }
@@ -349,11 +349,11 @@ cache_fill_fall_back(struct cache_fill *fill, unsigned why)
 {
     struct object *before = fill->object;
     struct cache_victims none = {0};
-    struct place *place;
+    struct slot *slot;
 
     assert(fill->previous && fill->stage == FILL_BEGUN);
-    place = cache_lock(fill->cache, fill->hash);
-    give_up(fill, &place->shard);
+    slot = cache_lock(fill->cache, fill->hash);
+    give_up(fill, &slot->shard);
     /* One that has joined after a purge may not have what was purged. */
     if (epochs_outdate_tags(&fill->cache->epochs, fill->epoch, 0, object_tags(fill->previous)))
         waiters_retry(fill, false);
@@ -363,7 +363,7 @@ cache_fill_fall_back(struct cache_fill *fill, unsigned why)
     waiters_head(fill);
     waiters_more(fill);
     waiters_end(fill, fill->object, CACHE_FELL_BACK, 0, &none);
-    place_unlock(place);
+    slot_unlock(slot);
     object_release(&before);
 }
 
@@ -372,19 +372,19 @@ cache_fill_fail(struct cache_fill *fill, unsigned number, const char *sentence,
                 bool (*retries)(const struct object_waiter *waiter, void *context), void *context)
 {
     struct object *object = fill->object, *previous = fill->previous;
-    struct place *place;
+    struct slot *slot;
     const bool has_head = fill->stage == FILL_HEADED;
 
     assert(fill->stage != FILL_ENDED);
     fill_set_failure(fill->reserve, number, sentence);
-    place = cache_lock(fill->cache, fill->hash);
-    give_up(fill, &place->shard);
+    slot = cache_lock(fill->cache, fill->hash);
+    give_up(fill, &slot->shard);
     if (has_head)
         object_fail(object);
     fill->object = object_retain(fill->name);
     fill->previous = NULL;
     waiters_fail(fill, fill->reserve, retries, context);
-    place_unlock(place);
+    slot_unlock(slot);
     object_release(&object);
     object_release(&previous);
 }

@@ -4,7 +4,7 @@
  */
 #include <assert.h>
 
-#include "cache/places.h"
+#include "cache/slots.h"
 #include "cache/waiters.h"
 
 /*
@@ -173,19 +173,19 @@ cache_lookup(struct cache *cache, const struct cache_key *key, const struct cach
     enum cache_answer answer = CACHE_HIT;
     struct object *object;
     struct entry *entry;
-    struct place *place;
+    struct slot *slot;
 
     /* A request that passes begins a fill, which only_cached excludes. */
     assert(!(request->pass && request->conditions && request->conditions->only_cached));
     *found = (struct cache_found){0};
     if (request->pass)
         return begin_pass(cache, NULL, key, request, now_us, found);
-    place = cache_lock(cache, key->hash);
-    object = shard_lookup(&place->shard, key, request, now_us, &entry);
+    slot = cache_lock(cache, key->hash);
+    object = shard_lookup(&slot->shard, key, request, now_us, &entry);
     if (object)
         found->object = object_retain(object);
     else
-        answer = answer_miss(cache, &place->shard, key, request, now_us, entry, found);
-    place_unlock(place);
+        answer = answer_miss(cache, &slot->shard, key, request, now_us, entry, found);
+    slot_unlock(slot);
     return answer;
 }

@@ -3,7 +3,7 @@
  * requests may pass for a while.
  */
 #include "cache/fill.h"
-#include "cache/places.h"
+#include "cache/slots.h"
 #include "cache/waiters.h"
 
 /*
@@ -50,26 +50,26 @@ mark(struct shard *shard, struct cache_fill *fill, int64_t until_us)
 void
 cache_fill_restrict(struct cache_fill *fill, enum fill_disposition disposition, int64_t until_us)
 {
-    struct place *place = cache_lock(fill->cache, fill->hash);
+    struct slot *slot = cache_lock(fill->cache, fill->hash);
     bool shared = fill->disposition == FILL_SHARED;
 
     if (shared)
         waiters_retry(fill, disposition == FILL_PRIVATE && until_us == 0);
     if (until_us && cache_fill_may_store(fill)) {
-        fill_remove_previous(&place->shard, fill);
+        fill_remove_previous(&slot->shard, fill);
         if (shared)
-            mark(&place->shard, fill, until_us);
+            mark(&slot->shard, fill, until_us);
     }
-    shard_restrict_fill(&place->shard, fill, disposition);
-    table_tidy(&place->shard.table);
-    place_unlock(place);
+    shard_restrict_fill(&slot->shard, fill, disposition);
+    table_tidy(&slot->shard.table);
+    slot_unlock(slot);
 }
 
 void
 cache_fill_end_pass(struct cache_fill *fill)
 {
-    struct place *place = cache_lock(fill->cache, fill->hash);
-    struct shard *shard = &place->shard;
+    struct slot *slot = cache_lock(fill->cache, fill->hash);
+    struct shard *shard = &slot->shard;
     struct entry *entry = shard_find_fill(shard, fill);
 
     if (entry && entry->kind == ENTRY_PASSED && entry->entered <= fill->number &&
@@ -78,5 +78,5 @@ cache_fill_end_pass(struct cache_fill *fill)
         shard_remove_if_empty(shard, entry);
         table_tidy(&shard->table);
     }
-    place_unlock(place);
+    slot_unlock(slot);
 }

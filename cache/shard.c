@@ -1,6 +1,6 @@
 #include "base/arena.h"
 #include "base/container_of.h"
-#include "cache/places.h"
+#include "cache/slots.h"
 #include "cache/shard.h"
 
 _Static_assert(sizeof(struct object) == CHARGE_OBJECT_STRUCT,
@@ -203,7 +203,7 @@ shard_remove(struct shard *shard, struct entry *entry)
 struct call {
     struct shard *shard;
     struct entry *entry;      /* of the page that is to be stored */
-    struct entry *empty;      /* that is in its place, or NULL */
+    struct entry *empty;      /* that it replaces, or NULL */
 };
 
 static void *

@@ -1,10 +1,10 @@
 /*
  * A shard: a table, an instance of the policy, a share of the capacity, the fills of its URLs
- * and its marks. It takes no lock itself (places.h has those): the caller of these
- * functions has the lock of the shard's place, or is the only one that knows the shard.
+ * and its marks. It takes no lock itself (slots.h has those): the caller of these
+ * functions has the lock of the shard's slot, or is the only one that knows the shard.
  *
  * No object is freed under the lock: what is removed is chained in the shard, and freed by the
- * unlock (places.h).
+ * unlock (slots.h).
  */
 #ifndef SUNPROXY_CACHE_SHARD_H
 #define SUNPROXY_CACHE_SHARD_H

@@ -118,7 +118,7 @@ tree_remove(struct entry *tree, struct entry *entry)
     }
     if (!tree->left)
         return tree->right;
-    /* The next one takes its place. */
+    /* The next one takes its slot. */
     for (tree = entry->right; tree->left;)
         tree = tree->left;
     tree->right = tree_remove(entry->right, tree);

@@ -1,8 +1,8 @@
 /*
- * Responses that vary: their fill moves from the place where it was looked up to that of its
+ * Responses that vary: their fill moves from the entry where it was looked up to that of its
  * variant, and the URL's base gets the names that select a variant.
  */
-#include "cache/places.h"
+#include "cache/slots.h"
 #include "cache/shard.h"
 #include "cache/waiters.h"
 
@@ -12,9 +12,9 @@ struct move {
     struct object *name;  /* URL and new variant; becomes the fill's if it moves */
     struct object *names; /* NULL: none */
     struct entry *base;   /* at the base */
-    struct entry *target; /* new: is inserted at the new place */
+    struct entry *target; /* new: is inserted for the variant */
     struct entry *spare;  /* new: is inserted at the base */
-    bool moves;           /* the place is another one */
+    bool moves;           /* the variant is another one */
     bool renames;         /* the base had other names, or none */
 };
 
@@ -83,9 +83,9 @@ put_names(struct shard *shard, struct cache_fill *fill, struct move *move)
     shard_mark(shard, entry, ENTRY_VARIES, move->names, fill->number);
 }
 
-/* Gives the fill its new name, and the place of that if requests can join it there. */
+/* Gives the fill its new name, and puts it in the entry of that if requests can join it there. */
 static void
-change_place(struct shard *shard, struct cache_fill *fill, struct move *move)
+move_fill(struct shard *shard, struct cache_fill *fill, struct move *move)
 {
     struct entry *entry;
 
@@ -114,7 +114,7 @@ vary(struct shard *shard, struct cache_fill *fill, struct move *move)
     if (!prepare(shard, fill, move))
         return false;
     if (move->moves)
-        change_place(shard, fill, move);
+        move_fill(shard, fill, move);
     if (move->moves && own != move->base)
         shard_remove_if_empty(shard, own);
     if (move->renames)
@@ -136,12 +136,12 @@ cache_fill_vary(struct cache_fill *fill, struct span names, struct span variant)
         .moves = !span_equal(variant, object_variant(name)),
     };
     bool made = move.name && (move.names || names.len == 0), done = true;
-    struct place *place;
+    struct slot *slot;
 
     assert(fill->stage == FILL_BEGUN && (variant.len == 0) == (names.len == 0));
-    place = cache_lock(fill->cache, fill->hash);
+    slot = cache_lock(fill->cache, fill->hash);
     if (cache_fill_may_store(fill)) {
-        struct shard *shard = &place->shard;
+        struct shard *shard = &slot->shard;
 
         move.base = find_base(shard, fill);
         move.renames = move.names && !(move.base && move.base->kind == ENTRY_VARIES &&
@@ -156,7 +156,7 @@ cache_fill_vary(struct cache_fill *fill, struct span names, struct span variant)
         /* After a purge too they may be requests of other variants. */
         waiters_retry(fill, false);
     }
-    place_unlock(place);
+    slot_unlock(slot);
     if (fill->name == name) {
         object_release(&move.name);
     } else {
@@ -170,11 +170,11 @@ cache_fill_vary(struct cache_fill *fill, struct span names, struct span variant)
 struct object *
 cache_fill_names(struct cache_fill *fill)
 {
-    struct place *place = cache_lock(fill->cache, fill->hash);
-    struct entry *entry = find_base(&place->shard, fill);
+    struct slot *slot = cache_lock(fill->cache, fill->hash);
+    struct entry *entry = find_base(&slot->shard, fill);
     struct object *names =
         entry && entry->kind == ENTRY_VARIES ? object_retain(entry->object) : NULL;
 
-    place_unlock(place);
+    slot_unlock(slot);
     return names;
 }

@@ -1,5 +1,5 @@
 /* The waiter's side of fill.h: a waiter takes its events, leaves its fill, and is cleared. */
-#include "cache/places.h"
+#include "cache/slots.h"
 #include "cache/waiters.h"
 #include "cache/window.h"
 
@@ -26,17 +26,17 @@ object_waiter_take(struct object_waiter *waiter)
 bool
 cache_leave(struct cache *cache, struct object_waiter *waiter)
 {
-    struct place *place = cache_lock(cache, waiter->hash);
+    struct slot *slot = cache_lock(cache, waiter->hash);
     struct cache_fill *fill = waiter->lags ? NULL : waiter->fill;
 
     if (fill) {
         waiters_remove(fill, waiter);
         if (cache_fill_is_unwanted(fill) && fill->unwanted && fill->unwanted(fill))
-            shard_restrict_fill(&place->shard, fill, FILL_DROPPED);
+            shard_restrict_fill(&slot->shard, fill, FILL_DROPPED);
         if (object_is_windowed(fill->object))
-            window_move(&place->shard, fill, false);
+            window_move(&slot->shard, fill, false);
     }
-    place_unlock(place);
+    slot_unlock(slot);
     return fill != NULL;
 }
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "cache/places.h"
+#include "cache/slots.h"
 
 struct object *
 fill_make_reserve(void)

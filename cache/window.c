@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "cache/places.h"
+#include "cache/slots.h"
 #include "cache/waiters.h"
 
 /* How far the readers of a body are. */
@@ -106,7 +106,7 @@ int
 cache_fill_unstore(struct cache_fill *fill, const struct cache_window *window)
 {
     struct object *laggard, *whole;
-    struct place *place;
+    struct slot *slot;
     int error = 0;
 
     assert(fill->stage == FILL_HEADED && fill->object->segmented &&
@@ -120,22 +120,22 @@ cache_fill_unstore(struct cache_fill *fill, const struct cache_window *window)
         object_release(&whole);
         return ENOMEM;
     }
-    place = cache_lock(fill->cache, fill->hash);
+    slot = cache_lock(fill->cache, fill->hash);
     if (!window->whole.number && !all_stream(fill)) {
         error = EBUSY;
     } else {
         if (cache_fill_may_store(fill))
-            fill_remove_previous(&place->shard, fill);
-        shard_restrict_fill(&place->shard, fill, FILL_DROPPED);
-        table_tidy(&place->shard.table);
+            fill_remove_previous(&slot->shard, fill);
+        shard_restrict_fill(&slot->shard, fill, FILL_DROPPED);
+        table_tidy(&slot->shard.table);
         fail_whole(fill, whole);
         fill->window = *window;
         fill->laggard = laggard;
         laggard = NULL;
         object_set_windowed(fill->object);
-        window_move(&place->shard, fill, false);
+        window_move(&slot->shard, fill, false);
     }
-    place_unlock(place);
+    slot_unlock(slot);
     object_release(&laggard);
     object_release(&whole);
     return error;
@@ -144,12 +144,12 @@ cache_fill_unstore(struct cache_fill *fill, const struct cache_window *window)
 bool
 cache_fill_abandon(struct cache_fill *fill)
 {
-    struct place *place = cache_lock(fill->cache, fill->hash);
+    struct slot *slot = cache_lock(fill->cache, fill->hash);
     bool unwanted = cache_fill_is_unwanted(fill);
 
     if (unwanted)
-        shard_restrict_fill(&place->shard, fill, FILL_DROPPED);
-    place_unlock(place);
+        shard_restrict_fill(&slot->shard, fill, FILL_DROPPED);
+    slot_unlock(slot);
     return unwanted;
 }
 
@@ -158,12 +158,12 @@ cache_fill_has_waiter(struct cache_fill *fill,
                       bool (*suits)(const struct object_waiter *waiter, void *context),
                       void *context)
 {
-    struct place *place = cache_lock(fill->cache, fill->hash);
+    struct slot *slot = cache_lock(fill->cache, fill->hash);
     const struct object_waiter *waiter = TAILQ_FIRST(&fill->waiters);
 
     while (waiter && (waiter->lags || !suits(waiter, context)))
         waiter = TAILQ_NEXT(waiter, link);
-    place_unlock(place);
+    slot_unlock(slot);
     return waiter != NULL;
 }
 
@@ -172,7 +172,7 @@ cache_fill_has_waiter(struct cache_fill *fill,
 void
 cache_waiter_taken(struct object_waiter *waiter, uint64_t offset)
 {
-    struct place *place;
+    struct slot *slot;
 
     if (offset <= atomic_load_explicit(&waiter->taken, memory_order_relaxed))
         return;
@@ -180,22 +180,22 @@ cache_waiter_taken(struct object_waiter *waiter, uint64_t offset)
     atomic_store_explicit(&waiter->taken, offset, memory_order_seq_cst);
     if (!object_is_windowed(waiter->object))
         return;
-    place = cache_lock(waiter->cache, waiter->hash);
+    slot = cache_lock(waiter->cache, waiter->hash);
     if (waiter->fill)
-        window_move(&place->shard, waiter->fill, false);
-    place_unlock(place);
+        window_move(&slot->shard, waiter->fill, false);
+    slot_unlock(slot);
 }
 
 void
 window_leave(struct object_waiter *waiter)
 {
-    struct place *place = cache_lock(waiter->cache, waiter->hash);
+    struct slot *slot = cache_lock(waiter->cache, waiter->hash);
     struct cache_fill *fill = waiter->fill;
 
     if (fill) {
         waiters_remove(fill, waiter);
-        window_move(&place->shard, fill, false);
+        window_move(&slot->shard, fill, false);
     }
-    place_unlock(place);
+    slot_unlock(slot);
     waiter->lags = false;
 }

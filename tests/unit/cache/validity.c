@@ -2,7 +2,7 @@
 
 #include "base/djb.h"
 #include "base/tree.h"
-#include "cache/places.h"
+#include "cache/slots.h"
 #include "cache/shard.h"
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -284,9 +284,9 @@ cache_is_valid(struct cache *cache)
 
     cache_get_config(cache, &config);
     for (unsigned i = 0; valid && i < config.shards; i++) {
-        place_lock(&cache->places[i]);
-        valid = shard_is_valid(&cache->places[i].shard);
-        place_unlock(&cache->places[i]);
+        slot_lock(&cache->slots[i]);
+        valid = shard_is_valid(&cache->slots[i].shard);
+        slot_unlock(&cache->slots[i]);
     }
     return valid;
 }

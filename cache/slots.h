@@ -1,12 +1,12 @@
 /*
- * What the files of cache/ share: the shards' places with their locks, and the word with the number
- * of shards in use. Private.
+ * What the files of cache/ share: the slots of shards with their locks, and the word with the
+ * number of shards in use. Private.
  *
- * Locks: each place has one. Several are taken in the order of the places, place 0 among them, so
+ * Locks: each slot has one. Several are taken in the order of the slots, slot 0 among them, so
  * that its lock keeps the configuration as it is.
  */
-#ifndef SUNPROXY_CACHE_PLACES_H
-#define SUNPROXY_CACHE_PLACES_H
+#ifndef SUNPROXY_CACHE_SLOTS_H
+#define SUNPROXY_CACHE_SLOTS_H
 
 #include <assert.h>
 #include <pthread.h>
@@ -18,8 +18,8 @@
 #define CACHE_LINE 64
 #define LAYOUT_SHARDS 0xffu /* the bits of a layout that hold the number of shards */
 
-/* A shard's place. There are always CACHE_MAX_SHARDS; those in use come first. */
-struct place {
+/* Where a shard is. There are always CACHE_MAX_SHARDS; those in use come first. */
+struct slot {
     _Alignas(CACHE_LINE) pthread_mutex_t lock;
     struct shard shard; /* protected by the lock */
 };
@@ -27,25 +27,25 @@ struct place {
 struct cache {
     /*
      * The number of shards, and above it a count of how often they were rebuilt. Read without a
-     * lock to choose a place, and again under the lock of that place, without which it is not
-     * changed: if the two differ, another place is chosen.
+     * lock to choose a slot, and again under the lock of that slot, without which it is not
+     * changed: if the two differ, another slot is chosen.
      */
     _Atomic uint32_t layout;
 
-    struct cache_config config; /* protected by the lock of place 0 */
+    struct cache_config config; /* protected by the lock of slot 0 */
 
     /* Numbers fills, and pages in the order of entry. */
     _Alignas(CACHE_LINE) _Atomic uint64_t entered;
 
     _Alignas(CACHE_LINE) struct epochs epochs; /* its lock is taken alone */
 
-    struct place places[CACHE_MAX_SHARDS];
+    struct slot slots[CACHE_MAX_SHARDS];
 };
 
 static inline void
-place_lock(struct place *place)
+slot_lock(struct slot *slot)
 {
-    int error = pthread_mutex_lock(&place->lock);
+    int error = pthread_mutex_lock(&slot->lock);
 
     assert(error == 0);
     (void)error;
@@ -53,13 +53,13 @@ place_lock(struct place *place)
 
 /* Unlocks, and frees what has been removed meanwhile. */
 static inline void
-place_unlock(struct place *place)
+slot_unlock(struct slot *slot)
 {
-    struct removed removed = place->shard.removed;
+    struct removed removed = slot->shard.removed;
     int error;
 
-    place->shard.removed = (struct removed){0};
-    error = pthread_mutex_unlock(&place->lock);
+    slot->shard.removed = (struct removed){0};
+    error = pthread_mutex_unlock(&slot->lock);
     assert(error == 0);
     (void)error;
     if (removed.entries || removed.evicted || removed.segments)
@@ -88,18 +88,18 @@ layout_shards(uint32_t layout)
     return layout & LAYOUT_SHARDS;
 }
 
-/* The place of a hash, locked. */
-static inline struct place *
+/* The slot of a hash, locked. */
+static inline struct slot *
 cache_lock(struct cache *cache, uint32_t hash)
 {
     for (;;) {
         uint32_t layout = layout_read(cache);
-        struct place *place = &cache->places[shard_number(hash, layout_shards(layout))];
+        struct slot *slot = &cache->slots[shard_number(hash, layout_shards(layout))];
 
-        place_lock(place);
+        slot_lock(slot);
         if (layout_read(cache) == layout)
-            return place;
-        place_unlock(place);
+            return slot;
+        slot_unlock(slot);
     }
 }
 
