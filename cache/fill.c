@@ -37,25 +37,17 @@ static int
 make_headed(const struct cache_fill *fill, const struct object_head *head, struct object **object)
 {
     struct object_parts parts = parts_of(fill, head);
-    size_t size;
+    int error;
 
     parts.segmented = head->length < 0 || head->length > OBJECT_INLINE_MAX;
     if (!parts.segmented)
         parts.inline_size =
             (uint32_t)((uint64_t)head->length < head->max_length ? (uint64_t)head->length
                                                                  : head->max_length);
-    size = object_make_size(&parts);
-    if (!memory_charge(head->account, MEMORY_PAGES, size))
-        return ENOBUFS;
-    *object = object_make(&parts);
-    if (!*object && memory_reclaim(head->account, size))
-        *object = object_make(&parts);
-    if (*object) {
+    error = object_make_charged(&parts, 0, object);
+    if (!error)
         (*object)->fetched_us = head->fetched_us;
-        return 0;
-    }
-    memory_uncharge(head->account, MEMORY_PAGES, size);
-    return ENOMEM;
+    return error;
 }
 
 /*
@@ -215,17 +207,9 @@ store(struct shard *shard, struct cache_fill *fill, struct entry *entry)
         shard_clear_mark(shard, entry);
     outcome = shard_store(shard, &key, entry, fill->object, cache_draw_entered(fill->cache));
     fill->refusal = refusal_of(outcome);
-    switch (outcome) {
-    case EVICTOR_ENTERED:
+    if (outcome == EVICTOR_ENTERED)
         return replaces ? CACHE_REPLACED : CACHE_STORED;
-    case EVICTOR_PASSED_ON:
-        return CACHE_PASSED_ON;
-    case EVICTOR_TOO_LARGE:
-    case EVICTOR_NOT_ADMITTED:
-    case EVICTOR_NO_MEMORY:
-        break;
-    }
-    return CACHE_NOT_STORED;
+    return outcome == EVICTOR_PASSED_ON ? CACHE_PASSED_ON : CACHE_NOT_STORED;
 }
 
 /* The fill leaves the shard. Returns what the table has of its name; NULL also for a bypass. */

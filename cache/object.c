@@ -108,6 +108,22 @@ object_make(const struct object_parts *parts)
     return object;
 }
 
+int
+object_make_charged(const struct object_parts *parts, size_t shared, struct object **object)
+{
+    size_t size = object_make_size(parts) + shared;
+
+    if (!memory_charge(parts->account, MEMORY_PAGES, size))
+        return ENOBUFS;
+    *object = object_make(parts);
+    if (!*object && memory_reclaim(parts->account, size))
+        *object = object_make(parts);
+    if (*object)
+        return 0;
+    memory_uncharge(parts->account, MEMORY_PAGES, size);
+    return ENOMEM;
+}
+
 void
 segments_free(struct segment *chain)
 {
@@ -423,22 +439,14 @@ object_remake(const struct object *ready, const struct object_parts *parts, stru
     struct object_parts same = *parts;
     uint64_t length = object_length(ready);
     struct segments *list = ready->segmented ? segments_of(ready) : NULL;
-    size_t size;
+    int error;
 
     same.segmented = ready->segmented;
     same.inline_size = list ? 0 : (uint32_t)length;
-    size = object_make_size(&same);
-    if (list)
-        size += atomic_load_explicit(&list->allocated, memory_order_relaxed);
-    if (!memory_charge(parts->account, MEMORY_PAGES, size))
-        return ENOBUFS;
-    *object = object_make(&same);
-    if (!*object && memory_reclaim(parts->account, size))
-        *object = object_make(&same);
-    if (!*object) {
-        memory_uncharge(parts->account, MEMORY_PAGES, size);
-        return ENOMEM;
-    }
+    error = object_make_charged(
+        &same, list ? atomic_load_explicit(&list->allocated, memory_order_relaxed) : 0, object);
+    if (error)
+        return error;
     if (!list) {
         memcpy(inline_body(*object), object_body(ready).ptr, (size_t)length);
     } else {

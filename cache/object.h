@@ -259,6 +259,12 @@ size_t object_make_size(const struct object_parts *parts);
 struct object *object_make(const struct object_parts *parts);
 
 /*
+ * object_make() of an object that is charged to its account with `shared` bytes of segments: 0,
+ * ENOMEM or ENOBUFS (the account is used up).
+ */
+int object_make_charged(const struct object_parts *parts, size_t shared, struct object **object);
+
+/*
  * Appends to the body and publishes it: 0, ENOMEM, ENOBUFS (the account is used up) or EFBIG (more
  * than inline_size); after an error the body is as it was. A new segment has at most `limit` bytes
  * or `len`, whichever is more. [one thread at a time; the caller has no lock]
@@ -286,8 +292,8 @@ struct object *object_compact(const struct object *object);
 
 /*
  * An object with the body of a ready one under another head, charged to parts->account: a segmented
- * body is shared, an inline one copied (parts->segmented and inline_size are ignored). 0, ENOMEM or
- * ENOBUFS (the account is used up).
+ * body is shared, an inline one copied (parts->segmented and inline_size are ignored). As
+ * object_make_charged().
  */
 int object_remake(const struct object *ready, const struct object_parts *parts,
                   struct object **object);
