@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cache/slots.h"
+#include "cache/window.h"
 
 struct object *
 fill_make_reserve(void)
@@ -72,12 +73,6 @@ notify(struct object_waiter *waiter, unsigned events)
 }
 
 static void
-give_object(struct object_waiter *waiter, struct object *object)
-{
-    waiter->given = object_retain(object);
-}
-
-static void
 explain(struct cache_fill *fill, struct object_waiter *waiter)
 {
     atomic_store_explicit(&waiter->unstored,
@@ -119,7 +114,7 @@ waiters_add(struct cache_fill *fill, struct object_waiter *waiter, bool leader)
         /* An append that does not count this waiter was published before this load (object.c). */
         bool more = atomic_load_explicit(&fill->object->published, memory_order_seq_cst) != 0;
 
-        give_object(waiter, fill->object);
+        waiter->given = object_retain(fill->object);
         notify(waiter, more && waiter->streams ? WAITER_HEAD | WAITER_MORE : WAITER_HEAD);
     }
 }
@@ -167,7 +162,7 @@ waiters_head(struct cache_fill *fill)
     {
         if (!gets_head(waiter, fill->object))
             continue;
-        give_object(waiter, fill->object);
+        waiter->given = object_retain(fill->object);
         explain(fill, waiter);
         notify(waiter, WAITER_HEAD);
     }
@@ -224,7 +219,7 @@ waiters_end(struct cache_fill *fill, struct object *object, enum cache_outcome o
         }
         /* Otherwise it has it from the head on. */
         if (!gets_head(waiter, object))
-            give_object(waiter, object);
+            waiter->given = object_retain(object);
         notify(waiter, WAITER_END);
     }
 }
@@ -262,4 +257,54 @@ cache_fill_is_unwanted(const struct cache_fill *fill)
     /* Sequentially consistent: the owner sees that the last waiter has left, or `unwanted` sees
      * what the owner has written before. */
     return atomic_load_explicit(&fill->waiter_count, memory_order_seq_cst) == 0;
+}
+
+/* ---- the waiter's side ----------------------------------------------------------------------- */
+
+void
+object_waiter_ignore(struct object_waiter *waiter)
+{
+    (void)waiter;
+}
+
+unsigned
+object_waiter_take(struct object_waiter *waiter)
+{
+    unsigned events = atomic_exchange_explicit(&waiter->events, 0, memory_order_acq_rel);
+
+    /* Given once: with the head if it gets that, at the end otherwise. */
+    if (events & (WAITER_HEAD | WAITER_END) && waiter->given) {
+        object_release(&waiter->object);
+        waiter->object = waiter->given;
+        waiter->given = NULL;
+    }
+    return events;
+}
+
+bool
+cache_leave(struct cache *cache, struct object_waiter *waiter)
+{
+    struct slot *slot = cache_lock(cache, waiter->hash);
+    struct cache_fill *fill = waiter->lags ? NULL : waiter->fill;
+
+    if (fill) {
+        waiters_remove(fill, waiter);
+        if (cache_fill_is_unwanted(fill) && fill->unwanted && fill->unwanted(fill))
+            shard_restrict_fill(&slot->shard, fill, FILL_DROPPED);
+        if (object_is_windowed(fill->object))
+            window_move(&slot->shard, fill, false);
+    }
+    slot_unlock(slot);
+    return fill != NULL;
+}
+
+void
+object_waiter_clear(struct object_waiter *waiter)
+{
+    if (waiter->lags)
+        window_leave(waiter);
+    object_release(&waiter->object);
+    object_release(&waiter->given);
+    object_release(&waiter->failure);
+    cache_victims_free(&waiter->victims);
 }
