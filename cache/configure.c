@@ -160,13 +160,10 @@ copy_entry(struct shard *to, struct entry *entry)
 
         return shard_store(to, &key, NULL, entry->object, entry->entered) != EVICTOR_NO_MEMORY;
     }
-    copy = shard_make_entry(to, entry->object, entry->hash);
-    if (!copy)
-        return false;
-    table_insert(&to->table, copy);
-    if (entry_is_mark(entry))
+    copy = shard_add_entry(to, entry->object, entry->hash);
+    if (copy && entry_is_mark(entry))
         shard_mark(to, copy, entry->kind, entry->object, entry->entered);
-    return true;
+    return copy != NULL;
 }
 
 static bool

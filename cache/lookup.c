@@ -43,13 +43,11 @@ begin_shared(struct cache *cache, struct shard *shard, const struct cache_key *k
 
     if (!fill)
         return CACHE_NO_MEMORY;
+    if (!entry)
+        entry = shard_add_entry(shard, fill->name, key->hash);
     if (!entry) {
-        entry = shard_make_entry(shard, fill->name, key->hash);
-        if (!entry) {
-            fill_free(fill);
-            return CACHE_NO_MEMORY;
-        }
-        table_insert(&shard->table, entry);
+        fill_free(fill);
+        return CACHE_NO_MEMORY;
     }
     begin(fill, shard, entry, request, now_us, found);
     if (!fill->previous)

@@ -148,9 +148,9 @@ shard_purge_all(struct shard *shard, struct shard *old)
     entry_remove_fill(fill);
     fresh.evictor.insertions = shard->evictor.insertions;
     fresh.evictor.evictions = shard->evictor.evictions;
-    fresh.fills = shard->fills; /* the same address, to which the first one points */
+    fresh.fills = shard->fills;
     fresh.busy = shard->busy;
     *old = *shard;
-    *shard = fresh;
+    shard_move(shard, &fresh);
     return count;
 }

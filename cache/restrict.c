@@ -37,12 +37,10 @@ mark(struct shard *shard, struct cache_fill *fill, int64_t until_us)
             return;
         entered = entry->entered;
     }
-    if (!entry) {
-        entry = shard_make_entry(shard, fill->name, fill->hash);
-        if (!entry)
-            return;
-        table_insert(&shard->table, entry);
-    }
+    if (!entry)
+        entry = shard_add_entry(shard, fill->name, fill->hash);
+    if (!entry)
+        return;
     fill->name->fetched_us = until_us;
     shard_mark(shard, entry, ENTRY_PASSED, fill->name, entered);
 }

@@ -1,5 +1,4 @@
 #include "base/arena.h"
-#include "base/container_of.h"
 #include "cache/slots.h"
 #include "cache/shard.h"
 
@@ -7,7 +6,7 @@ _Static_assert(sizeof(struct object) == CHARGE_OBJECT_STRUCT,
                "policies/charge.h has the object's size");
 _Static_assert(sizeof(struct entry) == CHARGE_ENTRY_STRUCT,
                "policies/charge.h has the entry's size");
-_Static_assert(sizeof(struct mark_links) == CHARGE_LEAST_NODE,
+_Static_assert(sizeof(struct mark) == CHARGE_LEAST_NODE,
                "policies/charge.h has the least memory of a node");
 
 /* Every entry has memory for a mark's links, since a response may turn out to be private. */
@@ -17,7 +16,7 @@ entry_size(const struct policy_ops *ops)
     size_t node = ops ? ops->node_size : 0;
 
     return sizeof(struct entry) +
-           (node > sizeof(struct mark_links) ? node : sizeof(struct mark_links));
+           (node > sizeof(struct mark) ? node : sizeof(struct mark));
 }
 
 uint64_t
@@ -39,6 +38,8 @@ shard_init(struct shard *shard, const struct policy_spec *spec, const struct pol
     };
     shard->config.params = NULL; /* they are the spec's, and the caller's may not live as long */
     LIST_INIT(&shard->fills);
+    TAILQ_INIT(&shard->passed.list);
+    TAILQ_INIT(&shard->varied.list);
     if (!table_init(&shard->table))
         return false;
     if (!spec->ops)
@@ -89,9 +90,13 @@ void
 shard_move(struct shard *to, struct shard *from)
 {
     *to = *from;
-    /* The first fill points at the head of its list. */
+    /* The heads of lists are pointed at. */
     if (!LIST_EMPTY(&to->fills))
         LIST_FIRST(&to->fills)->in_shard.le_prev = &LIST_FIRST(&to->fills);
+    TAILQ_INIT(&to->passed.list);
+    TAILQ_CONCAT(&to->passed.list, &from->passed.list, links);
+    TAILQ_INIT(&to->varied.list);
+    TAILQ_CONCAT(&to->varied.list, &from->varied.list, links);
 }
 
 /* What the policy may know of a page. */
@@ -113,41 +118,41 @@ entry_of(void *node)
 }
 
 struct entry *
-shard_make_entry(const struct shard *shard, struct object *object, uint32_t hash)
+shard_make_entry(struct shard *shard, struct object *object, uint32_t hash)
 {
-    struct entry *entry = arena_calloc(shard->entry_size);
+    struct span tags = object_tags(object);
+    size_t count = tags_count(tags), size = shard->entry_size;
+    struct entry *entry;
 
-    if (entry) {
-        entry->object = object_retain(object);
-        entry->hash = hash;
-    }
-    return entry;
-}
-
-/* The entry of an object with tags, which are in the index then; NULL without memory. */
-static struct entry *
-make_tagged_entry(struct shard *shard, struct object *object, uint32_t hash, size_t tag_count)
-{
-    struct entry *entry =
-        arena_calloc(shard_tags_offset(shard) + tag_count * sizeof(struct tag_link));
-
+    if (count)
+        size = shard_tags_offset(shard) + count * sizeof(struct tag_link);
+    entry = arena_calloc(size);
     if (!entry)
         return NULL;
-    if (!tags_add(&shard->tags, entry, shard_tags_of(shard, entry), object_tags(object))) {
+    if (!tags_add(&shard->tags, entry, shard_tags_of(shard, entry), tags)) {
         arena_free(entry);
         return NULL;
     }
     entry->object = object_retain(object);
     entry->hash = hash;
-    entry->tag_count = (uint8_t)tag_count;
+    entry->tag_count = (uint8_t)count;
+    return entry;
+}
+
+struct entry *
+shard_add_entry(struct shard *shard, struct object *object, uint32_t hash)
+{
+    struct entry *entry = shard_make_entry(shard, object, hash);
+
+    if (entry)
+        table_insert(&shard->table, entry);
     return entry;
 }
 
 static void
 remove_tags(struct shard *shard, struct entry *entry)
 {
-    if (entry->tag_count)
-        tags_remove(&shard->tags, shard_tags_of(shard, entry), entry->tag_count);
+    tags_remove(&shard->tags, shard_tags_of(shard, entry), entry->tag_count);
 }
 
 /* ---- removal --------------------------------------------------------------------------------- */
@@ -162,31 +167,6 @@ unlink_to(struct shard *shard, struct entry *entry, struct entry **chain)
     table_remove(&shard->table, entry);
     entry->right = *chain;
     *chain = entry;
-}
-
-struct marks *
-shard_marks_of(struct shard *shard, enum entry_kind kind)
-{
-    return kind == ENTRY_VARIES ? &shard->varied : &shard->passed;
-}
-
-void
-shard_clear_mark(struct shard *shard, struct entry *entry)
-{
-    struct marks *marks = shard_marks_of(shard, entry->kind);
-    struct mark_links *links = shard_mark_links(entry);
-
-    if (links->older)
-        shard_mark_links(links->older)->newer = links->newer;
-    else
-        marks->oldest = links->newer;
-    if (links->newer)
-        shard_mark_links(links->newer)->older = links->older;
-    else
-        marks->newest = links->older;
-    marks->count--;
-    marks->bytes -= object_size(entry->object);
-    entry->kind = ENTRY_EMPTY;
 }
 
 void
@@ -467,11 +447,8 @@ shard_store(struct shard *shard, const struct cache_key *key, struct entry *exis
     if (!shard->evictor.ops ||
         !evictor_can_hold(&shard->evictor, shard_bytes_of(shard, object, tag_count)))
         return EVICTOR_TOO_LARGE;
-    if (existing && !old && tag_count == 0)
-        entry = existing;
-    else
-        entry = tag_count ? make_tagged_entry(shard, object, key->hash, tag_count)
-                          : shard_make_entry(shard, object, key->hash);
+    entry = existing && !old && tag_count == 0 ? existing
+                                               : shard_make_entry(shard, object, key->hash);
     if (!entry)
         return EVICTOR_NO_MEMORY;
     if (existing)

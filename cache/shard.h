@@ -11,15 +11,21 @@
 
 #include <sys/queue.h>
 
+#include "base/container_of.h"
 #include "cache/fill.h"
 #include "cache/table.h"
 #include "cache/tag_index.h"
 #include "policies/charge.h"
 #include "policies/evictor.h"
 
-/* A list of entries that are marks, of one kind. */
+/* Where a mark has its links, in the memory of a node. */
+struct mark {
+    TAILQ_ENTRY(mark) links;
+};
+
+/* The marks of one kind, the oldest first. */
 struct marks {
-    struct entry *oldest, *newest;
+    TAILQ_HEAD(, mark) list;
     size_t count;
     size_t bytes; /* of their objects */
 };
@@ -67,10 +73,11 @@ void shard_free(struct shard *shard);
 void shard_move(struct shard *to, struct shard *from);
 
 /*
- * A zeroed entry with one more reference to the object, which is not in the table yet; NULL without
- * memory.
+ * A zeroed entry with one more reference to the object, whose tags are in the index. It is not in
+ * the table yet; shard_add_entry() inserts it. NULL without memory.
  */
-struct entry *shard_make_entry(const struct shard *shard, struct object *object, uint32_t hash);
+struct entry *shard_make_entry(struct shard *shard, struct object *object, uint32_t hash);
+struct entry *shard_add_entry(struct shard *shard, struct object *object, uint32_t hash);
 
 /*
  * The object of this key that is fresh to the request and meets its conditions, without a reference
@@ -150,9 +157,6 @@ bool fill_has_outdated_tags(const struct cache_fill *fill);
 void shard_mark(struct shard *shard, struct entry *entry, enum entry_kind kind,
                 struct object *object, uint64_t entered);
 
-/* The list of the marks of a kind. */
-struct marks *shard_marks_of(struct shard *shard, enum entry_kind kind);
-
 /* Makes a mark an empty entry. */
 void shard_clear_mark(struct shard *shard, struct entry *entry);
 
@@ -201,12 +205,6 @@ void shard_free_removed(struct removed *removed);
 
 /* ---- for the files of a shard ---------------------------------------------------------------- */
 
-/* Where a mark has its links, in the memory of a node. */
-struct mark_links {
-    struct entry *older;
-    struct entry *newer;
-};
-
 /* The bytes that an object with this number of tags counts when it is stored. */
 static inline uint64_t
 shard_bytes_of(const struct shard *shard, const struct object *object, size_t tag_count)
@@ -238,10 +236,19 @@ shard_tags_of(const struct shard *shard, struct entry *entry)
     return (struct tag_link *)(void *)((char *)entry + shard_tags_offset(shard));
 }
 
-static inline struct mark_links *
-shard_mark_links(struct entry *entry)
+static inline struct mark *
+entry_mark(struct entry *entry)
 {
-    return (struct mark_links *)(void *)entry->node;
+    return (struct mark *)(void *)entry->node;
+}
+
+/* Or NULL. */
+static inline struct entry *
+marks_oldest(const struct marks *marks)
+{
+    struct mark *oldest = TAILQ_FIRST(&marks->list);
+
+    return oldest ? container_of(oldest, struct entry, node) : NULL;
 }
 
 /* Frees an entry, and drops its object; it is in no table. */

@@ -12,7 +12,7 @@ struct move {
     struct object *name;  /* URL and new variant; becomes the fill's if it moves */
     struct object *names; /* NULL: none */
     struct entry *base;   /* at the base */
-    struct entry *target; /* new: is inserted for the variant */
+    struct entry *target; /* new: of the variant */
     struct entry *spare;  /* new: is inserted at the base */
     bool moves;           /* the variant is another one */
     bool renames;         /* the base had other names, or none */
@@ -52,15 +52,15 @@ prepare(struct shard *shard, const struct cache_fill *fill, struct move *move)
     if (move->moves && fill->disposition == FILL_SHARED &&
         !table_find(&shard->table, fill->hash, object_url(move->name),
                     object_variant(move->name))) {
-        move->target = shard_make_entry(shard, move->name, fill->hash);
+        move->target = shard_add_entry(shard, move->name, fill->hash);
         if (!move->target)
             return false;
     }
     if (!move->renames || (move->base && !entry_is_stored(move->base)))
         return true;
     move->spare = shard_make_entry(shard, move->names, fill->hash);
-    if (!move->spare && move->target)
-        shard_free_entry(move->target);
+    if (!move->spare)
+        shard_remove_if_empty(shard, move->target);
     return move->spare != NULL;
 }
 
@@ -93,8 +93,6 @@ move_fill(struct shard *shard, struct cache_fill *fill, struct move *move)
     fill->name = move->name;
     fill->object = object_retain(move->name);
     fill->key = move->key;
-    if (move->target)
-        table_insert(&shard->table, move->target);
     entry = shard_find_fill(shard, fill);
     if (!entry)
         return;

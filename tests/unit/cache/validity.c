@@ -186,8 +186,12 @@ static bool
 marks_are_valid(const struct marks *marks, enum entry_kind kind, size_t count, size_t most)
 {
     size_t listed = 0, bytes = 0;
+    struct mark *mark;
 
-    for (struct entry *entry = marks->oldest; entry; entry = shard_mark_links(entry)->newer) {
+    TAILQ_FOREACH(mark, &marks->list, links)
+    {
+        const struct entry *entry = container_of(mark, struct entry, node);
+
         if (entry->kind != kind)
             return false;
         listed++;
