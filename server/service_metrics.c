@@ -1,7 +1,7 @@
 #include "server/service_metrics.h"
 
 #include "base/clock.h"
-#include "proxy/metric_sources.h"
+#include "proxy/metrics.h"
 #include "server/rpc/cursor.h"
 #include "server/http/http_service.h"
 #include "server/logs/origin_report.h"

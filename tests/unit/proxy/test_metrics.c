@@ -9,7 +9,6 @@
 
 #include "cache/cache.h"
 #include "proxy/proxy.h"
-#include "proxy/metric_sources.h"
 #include "tests/unit/unit.h"
 
 #define WORKERS 2

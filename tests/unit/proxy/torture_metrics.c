@@ -1,5 +1,4 @@
 /* Metrics without memory: none are made, or a source is not registered and nothing has changed. */
-#include "proxy/metric_sources.h"
 #include "proxy/metrics.h"
 #include "tests/unit/torture.h"
 #include "tests/unit/unit.h"

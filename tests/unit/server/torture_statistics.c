@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "proxy.h"
-#include "proxy/metric_sources.h"
+#include "proxy/metrics.h"
 #include "server/service.h"
 #include "server/statistics.h"
 #include "tests/unit/torture.h"
