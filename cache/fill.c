@@ -243,7 +243,6 @@ end(struct cache_fill *fill, struct slot *slot, bool store_it)
     if (outcome == CACHE_NOT_STORED && may_store && previous &&
         !object_is_fresh(previous, fill->begun_us))
         fill_remove_previous(shard, fill);
-    table_tidy(&shard->table);
     if (waiters_leader(fill))
         hand_over(&shard->removed, &victims);
     fill->stage = FILL_ENDED;
@@ -324,7 +323,6 @@ static void
 give_up(struct cache_fill *fill, struct shard *shard)
 {
     shard_remove_if_empty(shard, leave(shard, fill));
-    table_tidy(&shard->table);
     fill->stage = FILL_ENDED;
 }
 

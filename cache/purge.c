@@ -114,21 +114,15 @@ purge_tag(struct shard *shard, const struct purge *purge)
 uint64_t
 shard_purge(struct shard *shard, const struct purge *purge)
 {
-    uint64_t count = 0;
-
     switch (purge->by) {
     case CACHE_BY_URL:
-        count = purge_url(shard, purge);
-        break;
+        return purge_url(shard, purge);
     case CACHE_BY_PREFIX:
-        count = purge_prefix(shard, purge);
-        break;
+        return purge_prefix(shard, purge);
     case CACHE_BY_TAG:
-        count = purge_tag(shard, purge);
         break;
     }
-    table_tidy(&shard->table);
-    return count;
+    return purge_tag(shard, purge);
 }
 
 /* ---- everything ------------------------------------------------------------------------------ */

@@ -59,7 +59,6 @@ cache_fill_restrict(struct cache_fill *fill, enum fill_disposition disposition, 
             mark(&slot->shard, fill, until_us);
     }
     shard_restrict_fill(&slot->shard, fill, disposition);
-    table_tidy(&slot->shard.table);
     slot_unlock(slot);
 }
 
@@ -74,7 +73,6 @@ cache_fill_end_pass(struct cache_fill *fill)
         cache_fill_may_store(fill)) {
         shard_clear_mark(shard, entry);
         shard_remove_if_empty(shard, entry);
-        table_tidy(&shard->table);
     }
     slot_unlock(slot);
 }

@@ -284,8 +284,7 @@ shard_lookup(struct shard *shard, const struct cache_key *key,
     if (request->conditions && !meets(e->object, request->conditions, now_us))
         return NULL;
     described = describe_page(shard, e, key->key);
-    if (evictor_hit(&shard->evictor, e->node, &described, &hooks, &call))
-        table_tidy(&shard->table);
+    evictor_hit(&shard->evictor, e->node, &described, &hooks, &call);
     return e->object;
 }
 
@@ -479,7 +478,6 @@ shard_store(struct shard *shard, const struct cache_key *key, struct entry *exis
         remove_tags(shard, entry);
         shard_free_entry(entry);
     }
-    table_tidy(&shard->table); /* a large page may have evicted many small ones */
     return outcome;
 }
 
@@ -517,6 +515,5 @@ shard_reclaim(struct shard *shard, uint64_t bytes)
         evictor_evict(&shard->evictor, EVICTOR_EVICTED, &hooks, &call);
         evicted += object_size(shard->removed.evicted->object);
     }
-    table_tidy(&shard->table);
     return evicted;
 }

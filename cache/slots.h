@@ -51,13 +51,15 @@ slot_lock(struct slot *slot)
     (void)error;
 }
 
-/* Unlocks, and frees what has been removed meanwhile. */
+/* Tidies the table after removals, unlocks, and frees what has been removed. */
 static inline void
 slot_unlock(struct slot *slot)
 {
     struct removed removed = slot->shard.removed;
     int error;
 
+    if (removed.entries || removed.evicted)
+        table_tidy(&slot->shard.table);
     slot->shard.removed = (struct removed){0};
     error = pthread_mutex_unlock(&slot->lock);
     assert(error == 0);

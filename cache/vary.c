@@ -149,7 +149,6 @@ cache_fill_vary(struct cache_fill *fill, struct span names, struct span variant)
             waiters_retry(fill, false);
             shard_restrict_fill(shard, fill, FILL_PRIVATE);
         }
-        table_tidy(&shard->table);
     } else if (move.moves) {
         /* After a purge too they may be requests of other variants. */
         waiters_retry(fill, false);
