@@ -119,21 +119,10 @@ tags_remove(struct tags *index, struct tag_link *links, size_t count)
 void
 tags_free(struct tags *index)
 {
-    struct tag *tag = RB_ROOT(&index->tree), *next;
+    struct tag *tag;
 
-    /* Cut off leaf by leaf, as shard_free() does with entries. */
-    while (tag) {
-        if (RB_LEFT(tag, links)) {
-            next = RB_LEFT(tag, links);
-            RB_LEFT(tag, links) = NULL;
-        } else if (RB_RIGHT(tag, links)) {
-            next = RB_RIGHT(tag, links);
-            RB_RIGHT(tag, links) = NULL;
-        } else {
-            next = RB_PARENT(tag, links);
-            free(tag);
-        }
-        tag = next;
+    while (tag = RB_ROOT(&index->tree), tag) {
+        RB_REMOVE(tag_tree, &index->tree, tag);
+        free(tag);
     }
-    RB_INIT(&index->tree);
 }
