@@ -103,7 +103,7 @@ void cache_waiter_taken(struct object_waiter *waiter, uint64_t offset);
  * called before is still to be answered by object_waiter_take(), whose result then means nothing.
  * [the waiter's thread]
  */
-bool cache_leave(struct cache *cache, struct object_waiter *waiter);
+bool cache_leave(struct object_waiter *waiter);
 
 /*
  * Releases what the waiter holds (object, failure, victims), which it does not read any more. After

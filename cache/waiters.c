@@ -89,23 +89,18 @@ gets_head(const struct object_waiter *waiter, const struct object *object)
 void
 waiters_add(struct cache_fill *fill, struct object_waiter *waiter, bool leader)
 {
-    waiter->leader = leader;
-    waiter->object = object_retain(fill->name);
-    waiter->failure = NULL;
-    waiter->outcome = CACHE_NOT_STORED;
-    waiter->refreshed = false;
-    waiter->sent_back = false;
-    waiter->refusal = CACHE_REFUSED_NOT;
+    *waiter = (struct object_waiter){
+        .notify = waiter->notify,
+        .streams = waiter->streams,
+        .wants_head = waiter->wants_head,
+        .leader = leader,
+        .object = object_retain(fill->name),
+        .outcome = CACHE_NOT_STORED,
+        .fill = fill,
+        .hash = fill->hash,
+        .cache = fill->cache,
+    };
     explain(fill, waiter);
-    waiter->evicted = 0;
-    waiter->victims = (struct cache_victims){0};
-    waiter->fill = fill;
-    waiter->hash = fill->hash;
-    waiter->given = NULL;
-    atomic_init(&waiter->events, 0);
-    atomic_init(&waiter->taken, 0);
-    waiter->cache = fill->cache;
-    waiter->lags = false;
     TAILQ_INSERT_TAIL(&fill->waiters, waiter, link);
     atomic_fetch_add(&fill->waiter_count, 1);
     if (waiter->streams)
@@ -281,15 +276,16 @@ object_waiter_take(struct object_waiter *waiter)
     return events;
 }
 
-bool
-cache_leave(struct cache *cache, struct object_waiter *waiter)
+/* Removes a waiter that lags, or one that does not, from its fill if that still lists it. */
+static bool
+remove_listed(struct object_waiter *waiter, bool lags)
 {
-    struct slot *slot = cache_lock(cache, waiter->hash);
-    struct cache_fill *fill = waiter->lags ? NULL : waiter->fill;
+    struct slot *slot = cache_lock(waiter->cache, waiter->hash);
+    struct cache_fill *fill = waiter->lags == lags ? waiter->fill : NULL;
 
     if (fill) {
         waiters_remove(fill, waiter);
-        if (cache_fill_is_unwanted(fill) && fill->unwanted && fill->unwanted(fill))
+        if (!lags && cache_fill_is_unwanted(fill) && fill->unwanted && fill->unwanted(fill))
             shard_restrict_fill(&slot->shard, fill, FILL_DROPPED);
         if (object_is_windowed(fill->object))
             window_move(&slot->shard, fill, false);
@@ -298,11 +294,18 @@ cache_leave(struct cache *cache, struct object_waiter *waiter)
     return fill != NULL;
 }
 
+bool
+cache_leave(struct object_waiter *waiter)
+{
+    return remove_listed(waiter, false);
+}
+
 void
 object_waiter_clear(struct object_waiter *waiter)
 {
     if (waiter->lags)
-        window_leave(waiter);
+        remove_listed(waiter, true);
+    waiter->lags = false;
     object_release(&waiter->object);
     object_release(&waiter->given);
     object_release(&waiter->failure);

@@ -127,7 +127,6 @@ cache_fill_unstore(struct cache_fill *fill, const struct cache_window *window)
         if (cache_fill_may_store(fill))
             fill_remove_previous(&slot->shard, fill);
         shard_restrict_fill(&slot->shard, fill, FILL_DROPPED);
-        table_tidy(&slot->shard.table);
         fail_whole(fill, whole);
         fill->window = *window;
         fill->laggard = laggard;
@@ -184,18 +183,4 @@ cache_waiter_taken(struct object_waiter *waiter, uint64_t offset)
     if (waiter->fill)
         window_move(&slot->shard, waiter->fill, false);
     slot_unlock(slot);
-}
-
-void
-window_leave(struct object_waiter *waiter)
-{
-    struct slot *slot = cache_lock(waiter->cache, waiter->hash);
-    struct cache_fill *fill = waiter->fill;
-
-    if (fill) {
-        waiters_remove(fill, waiter);
-        window_move(&slot->shard, fill, false);
-    }
-    slot_unlock(slot);
-    waiter->lags = false;
 }

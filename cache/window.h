@@ -15,7 +15,4 @@
  */
 void window_move(struct shard *shard, struct cache_fill *fill, bool has_grown);
 
-/* Removes a waiter that lags from its fill if that still lists it; takes the lock itself. */
-void window_leave(struct object_waiter *waiter);
-
 #endif

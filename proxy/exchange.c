@@ -377,7 +377,7 @@ leave(struct exchange *x, enum failure why, const char *sentence)
     x->stage = EXCHANGE_ENDS;
     x->ending = why;
     x->sentence = span_str(sentence);
-    cache_leave(x->proxy->config.cache, &x->waiter.base);
+    cache_leave(&x->waiter.base);
     relay_leave(&x->relay);
     return atomic_load(&x->wakes) == 0;
 }
@@ -648,7 +648,7 @@ refresh_in_background(struct exchange *x, struct cache_fill *fill, struct object
     x->url = object_url(object);
     waiter->notify = object_waiter_ignore; /* no other thread has the fill yet */
     (void)order_fill(x, fill, &order);
-    cache_leave(x->proxy->config.cache, waiter);
+    cache_leave(waiter);
     object_waiter_clear(waiter);
     waiter->evicted = 0;
     return respond_at_once(x, object, OUTCOME_STALE, HTTP_REASON_WHILE_REVALIDATE);
@@ -662,7 +662,7 @@ refresh_in_background(struct exchange *x, struct cache_fill *fill, struct object
 static bool
 use_instead(struct exchange *x, struct object *object, bool *over)
 {
-    if (atomic_load(&x->wakes) != 0 || !cache_leave(x->proxy->config.cache, &x->waiter.base))
+    if (atomic_load(&x->wakes) != 0 || !cache_leave(&x->waiter.base))
         return false;
     *over = atomic_load(&x->wakes) == 0;
     if (*over) {
@@ -949,7 +949,7 @@ why_alone(struct exchange *x)
 static bool
 leave_to_look_up(struct exchange *x)
 {
-    if (!cache_leave(x->proxy->config.cache, &x->waiter.base))
+    if (!cache_leave(&x->waiter.base))
         return false;
     relay_leave(&x->relay);
     if (atomic_load(&x->wakes) == 0)

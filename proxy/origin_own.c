@@ -31,7 +31,7 @@ begin_beside(const struct origin_fill *fill, struct span variant, struct object_
                                              .epoch = fill->epoch,
                                              .own_epoch = fill->write.change.epoch},
                      proxy_now_us(fill->proxy), &found) == CACHE_BUSY) {
-        cache_leave(cache, waiter);
+        cache_leave(waiter);
         object_waiter_clear(waiter);
     }
     object_release(&found.object);

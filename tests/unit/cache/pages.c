@@ -207,7 +207,7 @@ pages_get(struct cache *cache, struct span url, int64_t now_us)
         break;
     case CACHE_BUSY:
         object_release(&found.object);
-        ck_assert(cache_leave(cache, &waiter));
+        ck_assert(cache_leave(&waiter));
         object_waiter_clear(&waiter);
         break;
     case CACHE_VARIES:

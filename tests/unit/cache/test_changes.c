@@ -117,7 +117,7 @@ is_joined(struct scene *scene)
     case CACHE_BUSY:
         joined = request.waiter.fill == scene->leader.found.fill;
         ck_assert(joined);
-        ck_assert(cache_leave(scene->cache, &request.waiter));
+        ck_assert(cache_leave(&request.waiter));
         break;
     case CACHE_MISS:
     case CACHE_STALE:

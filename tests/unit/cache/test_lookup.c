@@ -223,7 +223,7 @@ START_TEST(too_many_waiters_are_refused)
     ck_assert_ptr_null(requests[3].waiter.object);
     ck_assert_ptr_null(requests[3].found.fill);
     /* One gives up: there is one more. */
-    ck_assert(cache_leave(cache, &requests[1].waiter));
+    ck_assert(cache_leave(&requests[1].waiter));
     request_end(&requests[1]);
     ck_assert_int_eq(request_lookup_with(&requests[3], cache, "a", 0, three), CACHE_BUSY);
     ck_assert_int_eq(request_lookup_with(&requests[1], cache, "a", 0, three), CACHE_FULL);

@@ -280,9 +280,9 @@ START_TEST(a_successor_is_filled_in_the_background)
 {
     struct cache_fill *fill = begin(1000);
 
-    ck_assert(cache_leave(cache, &leader.waiter));
-    ck_assert(cache_leave(cache, &late.waiter));
-    ck_assert(cache_leave(cache, &streaming.waiter));
+    ck_assert(cache_leave(&leader.waiter));
+    ck_assert(cache_leave(&late.waiter));
+    ck_assert(cache_leave(&streaming.waiter));
     check_body(leader.found.object, 1000);
     ck_assert_int_eq(refresh(fill, true), CACHE_REPLACED);
     cache_fill_free(fill);

@@ -179,7 +179,7 @@ wait_for_end(struct user *user, struct sleeper *sleeper, unsigned number)
             user->wrong |= !is_body_of(sleeper->waiter.object, number);
         taken |= events;
         if (user->all && !(events & WAITER_LAST) && unit_draw(&user->dice, 40) == 0 &&
-            cache_leave(cache, &sleeper->waiter))
+            cache_leave(&sleeper->waiter))
             return false;
     } while (!(events & WAITER_LAST));
     user->wrong |= ((taken & WAITER_END) != 0) + ((taken & WAITER_FAILED) != 0) +

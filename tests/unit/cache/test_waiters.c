@@ -192,7 +192,7 @@ START_TEST(victims_are_the_leaders)
     request_end(&late);
     /* If it has given up, they are released. */
     request_lookup(&gone, cache, "b", 0, false);
-    ck_assert(cache_leave(cache, &gone.waiter));
+    ck_assert(cache_leave(&gone.waiter));
     ck_assert_int_eq(fill_page(gone.found.fill, 1), CACHE_STORED);
     ck_assert_uint_eq(gone.notified, 0);
     request_end(&gone);
@@ -220,9 +220,9 @@ START_TEST(a_waiter_may_leave_in_each_state)
                 request_take(&gone);
             if (state == AFTER_MORE)
                 fill_letters(fill, 10);
-            ck_assert(cache_leave(cache, &gone.waiter));
+            ck_assert(cache_leave(&gone.waiter));
             ck_assert_uint_eq(fill->waiter_count, 1);
-            ck_assert(!cache_leave(cache, &gone.waiter));
+            ck_assert(!cache_leave(&gone.waiter));
             /* A notification before that is still answered. */
             ck_assert_int_eq(request_take(&gone) != 0,
                              streams && (state == UNTAKEN_HEAD || state == AFTER_MORE));
@@ -254,9 +254,9 @@ START_TEST(the_last_event_wins_over_leaving)
             cache_fill_restrict(leader.found.fill, FILL_PRIVATE, 0);
         if (what != 0)
             fill_fail(leader.found.fill);
-        ck_assert(!cache_leave(cache, &late.waiter));
+        ck_assert(!cache_leave(&late.waiter));
         ck_assert_uint_eq(request_take(&late), last[what]);
-        ck_assert(!cache_leave(cache, &leader.waiter));
+        ck_assert(!cache_leave(&leader.waiter));
         request_take(&leader);
         request_end(&leader);
         request_end(&late);
@@ -270,7 +270,7 @@ START_TEST(a_fill_without_waiters_is_stored)
     struct requester leader = {0}, late = {0};
 
     request_lookup(&leader, cache, "a", 0, false);
-    ck_assert(cache_leave(cache, &leader.waiter));
+    ck_assert(cache_leave(&leader.waiter));
     request_end(&leader);
     ck_assert_int_eq(request_lookup(&late, cache, "a", 0, false), CACHE_BUSY);
     ck_assert(!late.waiter.leader);
@@ -388,7 +388,7 @@ START_TEST(clearing_is_harmless_twice)
     object_waiter_clear(&zero);
     request_lookup(&request, cache, "a", 0, true);
     fill_head(request.found.fill, 1, NULL);
-    cache_leave(cache, &request.waiter); /* with a head that is not taken */
+    cache_leave(&request.waiter); /* with a head that is not taken */
     object_waiter_clear(&request.waiter);
     object_waiter_clear(&request.waiter);
     fill_fail(request.found.fill);

@@ -287,7 +287,7 @@ START_TEST(a_reader_that_lags_fails_and_slows_no_other_down)
             ck_assert_uint_eq(slow.request.waiter.failure->status, 21);
             ck_assert(
                 span_equal(object_failure(slow.request.waiter.failure), span_str("too slow")));
-            ck_assert(!cache_leave(cache, &slow.request.waiter));
+            ck_assert(!cache_leave(&slow.request.waiter));
         }
         if (length == LAG + SIZE) {
             ck_assert_uint_eq(object_length(slow.request.waiter.object), length);
@@ -381,12 +381,12 @@ START_TEST(the_slowest_frees_and_the_farthest_resumes_when_others_leave)
     ck_assert_uint_ge(used, length);
     if (_i == 0) {
         /* The one behind leaves: what only it needed is freed. */
-        ck_assert(cache_leave(cache, &behind.request.waiter));
+        ck_assert(cache_leave(&behind.request.waiter));
         request_take(&behind.request);
         ck_assert_uint_lt(memory_used(&account, MEMORY_PAGES), used);
     } else {
         /* The one ahead leaves: the other one is the farthest then, and the fetch pauses for it. */
-        ck_assert(cache_leave(cache, &ahead.request.waiter));
+        ck_assert(cache_leave(&ahead.request.waiter));
         request_take(&ahead.request);
         ck_assert(append(fill));
         take_to(&behind, length);
@@ -404,7 +404,7 @@ START_TEST(a_pause_ends_when_its_last_reader_leaves)
 
     fill = join_windowed(&reader);
     append_to_pause(fill);
-    ck_assert(cache_leave(cache, &reader.request.waiter));
+    ck_assert(cache_leave(&reader.request.waiter));
     ck_assert_uint_eq(resumed, 1);
     /* And what comes still is not kept. */
     for (unsigned i = 0; i < 500; i++)
@@ -518,9 +518,9 @@ START_TEST(the_owner_is_asked_when_the_last_waiter_leaves)
     fill = one.found.fill;
     fill->unwanted = unwanted;
     ck_assert_int_eq(request_lookup(&two, cache, "a", 0, true), CACHE_BUSY);
-    ck_assert(cache_leave(cache, &one.waiter));
+    ck_assert(cache_leave(&one.waiter));
     ck_assert_uint_eq(abandoned, 0);
-    ck_assert(cache_leave(cache, &two.waiter));
+    ck_assert(cache_leave(&two.waiter));
     ck_assert_uint_eq(abandoned, 1);
     if (gives_up) {
         ck_assert_int_eq(request_lookup(&later, cache, "a", 0, false), CACHE_MISS);
@@ -549,7 +549,7 @@ START_TEST(a_fill_is_abandoned_only_while_no_request_waits)
     fill = one.found.fill;
     ck_assert(!cache_fill_is_unwanted(fill));
     ck_assert(!cache_fill_abandon(fill));
-    ck_assert(cache_leave(cache, &one.waiter));
+    ck_assert(cache_leave(&one.waiter));
     ck_assert(cache_fill_is_unwanted(fill));
     ck_assert(cache_fill_abandon(fill));
     ck_assert_int_eq(request_lookup(&later, cache, "a", 0, false), CACHE_MISS);
@@ -577,7 +577,7 @@ START_TEST(readers_that_lag_do_not_keep_a_fill_wanted)
         append(fill);
         take_to(&quick, object_length(fill->object));
     }
-    ck_assert(cache_leave(cache, &quick.request.waiter));
+    ck_assert(cache_leave(&quick.request.waiter));
     ck_assert_uint_eq(abandoned, 1);
     fill_fail(fill);
     end_both(&quick, &slow);

@@ -89,7 +89,7 @@ read_all(void *context)
         wait_for(&reader->wake);
         events = object_waiter_take(&reader->waiter);
         reader->taken |= events;
-        if (read_along(reader, &place) && cache_leave(cache, &reader->waiter)) {
+        if (read_along(reader, &place) && cache_leave(&reader->waiter)) {
             reader->left = true;
             break;
         }

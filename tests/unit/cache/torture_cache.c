@@ -188,7 +188,7 @@ START_TEST(joining_leaving_failing_and_isolating_allocate_nothing)
     torture_fail_at(1);
     for (unsigned i = 0; i < 3; i++)
         ck_assert_int_eq(request_lookup(&late[i], cache, "u", 0, i % 2), CACHE_BUSY);
-    ck_assert(cache_leave(cache, &late[2].waiter));
+    ck_assert(cache_leave(&late[2].waiter));
     cache_fill_restrict(leader.found.fill, FILL_PRIVATE, 1000);
     cache_fill_fail(leader.found.fill, 1, "failed", NULL, NULL);
     cache_fill_fail(other.found.fill, 1, "failed", NULL, NULL);

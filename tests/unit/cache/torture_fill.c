@@ -341,7 +341,7 @@ follow_page(void *context)
         ck_assert(cache_is_valid(cache));
         ck_assert_uint_eq(pages_stats(cache).busy, 1);
         ck_assert_int_eq(request_lookup(&second, cache, "u", 999, false), CACHE_BUSY);
-        ck_assert(cache_leave(cache, &second.waiter));
+        ck_assert(cache_leave(&second.waiter));
         request_end(&second);
         request_lookup(&second, cache, "u", 1000, false);
     }
