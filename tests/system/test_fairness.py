@@ -6,7 +6,7 @@ import socket
 
 import harness
 import rpc
-import test_http
+import http_front
 
 CALLS = 256  # that a connection may have in flight
 HONEST = "127.0.0.200"
@@ -190,7 +190,7 @@ class FloodTest(FairnessTest):
         self.honest_is_served("http://good.test/{}", ())
 
 
-class OneAddressTest(test_http.HttpTest):
+class OneAddressTest(http_front.HttpTest):
     """All clients have one address over HTTP, as behind a terminator of TLS."""
 
     options = ("--stop-timeout", "1s")
@@ -202,7 +202,7 @@ class OneAddressTest(test_http.HttpTest):
             return s.fetches_active, s.fetches_waiting
 
     def test_uploads_that_do_not_arrive_hold_up_no_miss(self):
-        echo = test_http.EchoOrigin(self)
+        echo = http_front.EchoOrigin(self)
         uploads = [self.connect() for _ in range(self.UPLOADS)]
         for n, c in enumerate(uploads):
             c.send(f"POST {echo.url}/{n} HTTP/1.1\r\nHost: one.test\r\n"

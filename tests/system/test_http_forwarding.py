@@ -4,7 +4,7 @@ import http.server
 import threading
 
 import harness
-import test_http
+import http_front
 
 
 class Recorder(harness.PythonOrigin):
@@ -39,7 +39,7 @@ class RecordingHandler(http.server.BaseHTTPRequestHandler):
     do_OPTIONS = do_GET
 
 
-class RecordedTest(test_http.HttpTest):
+class RecordedTest(http_front.HttpTest):
     def setUp(self):
         super().setUp()
         self.recorder = Recorder(self)
@@ -72,7 +72,7 @@ class OptionsTest(RecordedTest):
         self.d.stop()
         d = self.daemon("--http", "127.0.0.1:0", "--upstream-proxy", self.recorder.url,
                         "--allow-net", "2001:db8::/32")
-        self.address = harness.wait_until(lambda: test_http.http_address(d), what="the HTTP front")
+        self.address = harness.wait_until(lambda: http_front.http_address(d), what="the HTTP front")
         for target in ("http://a.test:81", "http://a.test:81/", "http://[2001:db8::1]"):
             self.ask(target)
         self.assertEqual(self.recorder.lines, [
@@ -131,7 +131,7 @@ class UnaskedHandler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b"hello")
 
 
-class UnaskedTest(test_http.HttpTest):
+class UnaskedTest(http_front.HttpTest):
     """A 304 without a condition and a 206 without a range: passed on, and never stored."""
 
     def setUp(self):

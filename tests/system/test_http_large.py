@@ -6,12 +6,12 @@ import time
 
 import harness
 import rpc
-import test_http
+import http_front
 
 MEBI = 1 << 20
 
 
-class LargeTest(test_http.HttpTest):
+class LargeTest(http_front.HttpTest):
     options = ("--capacity-bytes", "64M", "--shards", "1")  # bodies up to 8 MiB are stored
 
     def setUp(self):
@@ -22,7 +22,7 @@ class LargeTest(test_http.HttpTest):
     def url(self, size, *faults):
         """A body of this size, which may be stored for a minute."""
         faults = (f"size:{size}", *faults)
-        return test_http.stored("http://a.test/?" + "&".join(f"fault={f}" for f in faults))
+        return http_front.stored("http://a.test/?" + "&".join(f"fault={f}" for f in faults))
 
     def slow_reader(self):
         """A connection whose peer can send little that is not read."""
@@ -56,7 +56,7 @@ class LargeTest(test_http.HttpTest):
             for again in (False, True):
                 response = self.c.get(url)
                 self.assertEqual(response.body, text)
-                self.assertEqual(test_http.is_hit(response), hits and again)
+                self.assertEqual(http_front.is_hit(response), hits and again)
 
     def test_a_slow_client_takes_little_memory_and_gets_all(self):
         size = 100 * MEBI

@@ -5,7 +5,7 @@ import threading
 import time
 
 import harness
-import test_http
+import http_front
 
 FETCHES = 16  # at a time, of one origin
 
@@ -64,7 +64,7 @@ class StreamHandler(http.server.BaseHTTPRequestHandler):
             self.server.count(-1)
 
 
-class LeavingTest(test_http.HttpTest):
+class LeavingTest(http_front.HttpTest):
     options = ("--max-fetches-per-origin", str(2 * FETCHES), "--stall-timeout", "10m",
                "--first-byte-timeout", "10m", "--fetch-timeout", "10m")
 
@@ -107,20 +107,20 @@ class UncachedTest(LeavingTest):
         self.leave("/talks-stored")
 
 
-class HalfCloseTest(test_http.HttpTest):
+class HalfCloseTest(http_front.HttpTest):
     """A client that has ended its side has what is there, and nothing that the origin has yet to
     send."""
 
     def test_hits_are_sent_and_misses_are_not(self):
         streams = Streams(self)
-        hit = test_http.stored("http://a.test/page?bytes=300")
+        hit = http_front.stored("http://a.test/page?bytes=300")
         self.assertEqual(self.c.get(hit).status, 200)
         for target, statuses in ((hit, [200]), (streams.url + "/silent", [])):
             c = self.connect()
             c.send(f"GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n")
             if not statuses:
                 harness.wait_until(lambda: streams.begun, what="the request")
-            c.socket.shutdown(test_http.socket.SHUT_WR)
+            c.socket.shutdown(http_front.socket.SHUT_WR)
             for status in statuses:
                 self.assertEqual(c.receive().status, status)
             self.assertTrue(c.is_closed())

@@ -5,7 +5,7 @@ import re
 import threading
 
 import harness
-import test_http
+import http_front
 
 SIZE = 8 << 20
 PART = 100
@@ -72,7 +72,7 @@ class FileHandler(http.server.BaseHTTPRequestHandler):
                 self.server.sent += len(piece)
 
 
-class CostTest(test_http.HttpTest):
+class CostTest(http_front.HttpTest):
     def setUp(self):
         super().setUp()
         self.files = Files(self)
@@ -100,7 +100,7 @@ class CostTest(test_http.HttpTest):
             # The whole, and each part that it had not reached.
             parts = range(7 if first else 1)
             self.assertIn(self.files.sent - sent, [SIZE + n * PART for n in parts])
-            harness.wait_until(lambda: test_http.is_hit(self.part(path, SIZE - PART)),
+            harness.wait_until(lambda: http_front.is_hit(self.part(path, SIZE - PART)),
                                what="a hit")
 
     def test_parts_of_what_is_not_stored_cost_themselves(self):
@@ -122,7 +122,7 @@ class CostTest(test_http.HttpTest):
         self.assertEqual(self.files.sent, 0)
         self.assertEqual(self.c.get(url, 'If-None-Match: "two"').body, BODY[:SIZE])
         self.assertEqual(self.c.get(url, 'If-None-Match: "one"').status, 304)
-        self.assertTrue(test_http.is_hit(self.c.get(url)))
+        self.assertTrue(http_front.is_hit(self.c.get(url)))
         self.assertEqual(self.files.sent, SIZE)
 
 

@@ -9,7 +9,7 @@ import subprocess
 
 import harness
 import rpc
-import test_http as http
+import http_front as http
 
 
 class AccessLogTest(harness.SystemTest):

@@ -7,7 +7,7 @@ import unittest
 
 import harness
 import rpc
-from test_http import http_address
+from http_front import http_address
 
 # Rows of --help: letter, name, and whether a value follows.
 HELP_ROW = re.compile(r"^  (?:-(\w), |    )--([a-z][a-z0-9-]*)(\[=\S+| [^ ]\S*)?", re.M)

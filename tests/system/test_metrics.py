@@ -6,7 +6,7 @@ import signal
 import socket
 
 import harness
-from test_http import Connection, http_address, stored
+from http_front import Connection, http_address, stored
 
 
 class MetricsTest(harness.SystemTest):

@@ -5,7 +5,7 @@ import gzip
 import harness
 import rpc
 from raw_origin import RawOrigin
-from test_http import Connection
+from http_front import Connection
 
 
 def serve(test, origin, *options):

@@ -7,7 +7,7 @@ import time
 import unittest
 
 import harness
-from test_http import Connection, http_address
+from http_front import Connection, http_address
 from test_reverse import Member
 
 

@@ -5,7 +5,7 @@ import threading
 
 import harness
 import rpc
-from test_http import Connection, http_address
+from http_front import Connection, http_address
 
 
 class Member(harness.PythonOrigin):

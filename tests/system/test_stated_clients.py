@@ -1,7 +1,7 @@
 """Bounds and rates of clients that something in front states: a load balancer, a TLS terminator."""
 
 import harness
-from test_http import PROXY_SIGNATURE, Connection, http_address, proxy_header
+from http_front import PROXY_SIGNATURE, Connection, http_address, proxy_header
 
 ONE, OTHER = "203.0.113.7", "203.0.113.8"
 

@@ -10,7 +10,7 @@ import threading
 
 import harness
 import rpc
-from test_http import HttpTest
+from http_front import HttpTest
 
 ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 

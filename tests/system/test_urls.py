@@ -6,7 +6,7 @@ import urllib.parse
 
 import harness
 import rpc
-from test_http import http_address, stored
+from http_front import http_address, stored
 
 
 class UrlTest(harness.SystemTest):

@@ -8,7 +8,7 @@ import http.server
 import itertools
 
 import harness
-from test_http import Connection, http_address
+from http_front import Connection, http_address
 
 ETAG = '"5d8c72a5edda8d6a"'
 USERS = ("", "alice", "bob")  # "": a stranger

@@ -8,7 +8,7 @@ import threading
 import time
 
 import harness
-from test_http import Connection, http_address, is_hit
+from http_front import Connection, http_address, is_hit
 
 CONFIG = """
 tag-rule = /* -> $1
