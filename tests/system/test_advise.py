@@ -5,7 +5,7 @@ import random
 import re
 
 import harness
-from test_simulate import SHIPPED, SimulateCase
+from simulate_case import SHIPPED, SimulateCase
 
 
 class AdviseTest(SimulateCase):

@@ -6,7 +6,7 @@ import json
 import random
 import re
 
-from test_simulate import SimulateCase, SHIPPED
+from simulate_case import SimulateCase, SHIPPED
 
 SIZES = ("--sizes", SHIPPED / "sizes.tsv")
 

@@ -8,7 +8,7 @@ import select
 import subprocess
 
 import harness
-from test_simulate import SimulateCase
+from simulate_case import SimulateCase
 
 
 class SeveralFilesTest(SimulateCase):
