@@ -54,6 +54,27 @@ admin_purge(struct rpc_client *client, int64_t timeout_us, const proxy_purge_arg
 }
 
 int
+admin_reload(struct rpc_client *client, int64_t timeout_us, char **text)
+{
+    proxy_reload_result result = {.status = PROXY_OK};
+    int status = call(client, timeout_us, PROXY_RELOAD, NULL, NULL,
+                      (xdrproc_t)xdr_proxy_reload_result, &result);
+
+    *text = NULL;
+    if (status != EX_OK)
+        return status;
+    if (result.status == PROXY_OK) {
+        *text = result.text;
+        return EX_OK;
+    }
+    for (char *rest = result.text, *line; (line = strsep(&rest, "\n"));)
+        output_complain("%s", line);
+    status = result.status == PROXY_BAD_VALUE ? EX_CONFIG : exit_of_proxy(result.status);
+    xdr_free((xdrproc_t)xdr_proxy_reload_result, &result);
+    return status;
+}
+
+int
 admin_set(struct rpc_client *client, int64_t timeout_us, const proxy_set_args *args, uint64_t *kept)
 {
     proxy_set_result result = {.status = PROXY_OK};

@@ -18,6 +18,10 @@ void admin_free_stats(proxy_stats *stats);
 int admin_purge(struct rpc_client *client, int64_t timeout_us, const proxy_purge_args *args,
                 bool preview, uint64_t *purged);
 
+/* *text is what was changed, to be freed with free() when EX_OK comes back. Each line of what is
+ * wrong is a complaint. */
+int admin_reload(struct rpc_client *client, int64_t timeout_us, char **text);
+
 /* What would be in force; *state is to be freed with admin_free_state() when EX_OK comes back. */
 int admin_set_preview(struct rpc_client *client, int64_t timeout_us, const proxy_set_args *args,
                       proxy_set_state *state);

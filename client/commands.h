@@ -13,5 +13,6 @@ extern const struct command command_set;
 extern const struct command command_purge;
 extern const struct command command_verify;
 extern const struct command command_ping;
+extern const struct command command_reload;
 
 #endif

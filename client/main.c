@@ -28,6 +28,7 @@ static const struct command *const commands[] = {
     &command_purge,
     &command_verify,
     &command_ping,
+    &command_reload,
     &command_help_on,
     NULL,
 };

@@ -377,6 +377,7 @@ components_make_settings(struct components *parts)
     service->started_us = clock_monotonic_us();
     hooks = memory_hooks_of(service);
     memory_account_init(&service->memory, parts->options->max_transit, &hooks);
+    reload_desk_init(&service->desk);
     parts->descriptors = descriptor_plan_make(
         (uint32_t)parts->options->max_connections,
         (uint32_t)parts->options->max_connections_per_client, (uint32_t)parts->options->max_fetches,

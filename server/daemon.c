@@ -195,19 +195,26 @@ start_opener(struct components *parts)
 static void
 reload_config(struct components *parts)
 {
+    static const char no_file[] = "there is no configuration file to be read (--config)";
+    struct reload_calls calls;
     struct buf answer;
+    bool done = false;
 
-    if (parts->opener.fd < 0) {
-        log_info("SIGHUP: the logs are opened again; there is no configuration file to be read");
-        return;
-    }
     buf_init(&answer, 65536);
-    if (reload(&parts->service, &parts->opener, &answer)) {
+    reload_desk_take(&parts->service.desk, &calls);
+    if (!parts->options->config)
+        buf_append_str(&answer, no_file);
+    else
+        done = reload(&parts->service, &parts->opener, &answer);
+    if (done) {
         log_info("SIGHUP: the configuration was read again: %s", buf_str(&answer));
+    } else if (!parts->options->config) {
+        log_info("SIGHUP: the logs are opened again; %s", no_file);
     } else {
         log_errors(buf_str(&answer));
         log_error("SIGHUP: not reloaded; the configuration in force stays");
     }
+    reload_desk_answer(&calls, done, buf_str(&answer));
     buf_free(&answer);
 }
 
@@ -256,6 +263,7 @@ stop_serving(struct components *parts, const sigset_t *signals)
     unsigned cut_off;
     int64_t until;
 
+    reload_desk_close(&service->desk, "the daemon is stopping");
     registration_stop(parts->registration);
     serve_in_delay(parts, signals);
     until = clock_monotonic_us() + parts->options->stop_timeout;
@@ -396,6 +404,7 @@ daemon_run(const struct options *options)
         if (status == EX_OK) {
             log_start(&parts);
             notify_manager("READY=1\nSTATUS=serving");
+            reload_desk_open(&parts.service.desk);
             serve_until_stopped(&parts, &signals);
             notify_manager("STOPPING=1");
             stop_serving(&parts, &signals);

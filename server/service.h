@@ -16,6 +16,7 @@
 #include "server/limits/memory.h"
 #include "server/config/options.h"
 #include "server/logs/request_db.h"
+#include "server/reload_desk.h"
 
 #define SERVICE_MAGIC 0x73756e70u /* "sunp" */
 
@@ -43,6 +44,7 @@ struct service {
     struct memory_account memory; /* everything that is not in the cache; any thread */
     struct memory_reclaimed reclaimed;
     _Atomic(struct config *) config; /* in force: a reference */
+    struct reload_desk desk;         /* of calls that have it read again; any thread */
     struct proxy proxy; /* over cache, fetcher, metrics and memory; any thread */
     bool has_proxy;     /* it has been initialised */
 };

@@ -90,6 +90,19 @@ read_again(const struct options *given, int (*check)(const struct options *optio
     return ok;
 }
 
+/* Closes all descriptors but the standard ones and this one, such as sockets that were passed to
+ * the daemon. Returns its number from then on. */
+static int
+keep_alone(int fd)
+{
+    int first = STDERR_FILENO + 1;
+
+    if (fd != first)
+        dup2(fd, first);
+    close_range((unsigned)first + 1, ~0u, 0);
+    return first;
+}
+
 static void
 serve(int fd, const struct options *given, int (*check)(const struct options *options))
 {
@@ -122,9 +135,8 @@ opener_start(struct opener *opener, const struct options *options,
         return false;
     child = fork();
     if (child == 0) {
-        close(ends[0]);
         prctl(PR_SET_NAME, "sunproxyd-conf");
-        serve(ends[1], options, check);
+        serve(keep_alone(ends[1]), options, check);
         _exit(0);
     }
     close(ends[1]);
@@ -140,7 +152,7 @@ bool
 opener_read(struct opener *opener, struct buf *text, struct buf *why)
 {
     struct answer answer;
-    bool received = send_all(opener->fd, "r", 1) && receive(opener->fd, &answer, sizeof(answer)) &&
+    bool received = opener->fd >= 0 && send_all(opener->fd, "r", 1) && receive(opener->fd, &answer, sizeof(answer)) &&
                     answer.len <= MOST_TEXT;
     struct buf *into = received && answer.failed ? why : text;
 
@@ -150,7 +162,8 @@ opener_read(struct opener *opener, struct buf *text, struct buf *why)
         return false;
     }
     if (!received || !receive(opener->fd, into->data + into->len, answer.len)) {
-        buf_append_str(why, "the process that reads the configuration has ended");
+        buf_append_str(why, "the process that reads the configuration has ended; a restart of "
+                            "the daemon starts it again");
         opener_stop(opener);
         return false;
     }

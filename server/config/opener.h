@@ -33,7 +33,7 @@ bool opener_start(struct opener *opener, const struct options *options,
 /*
  * Has the configuration read and checked. *text gets each option with its value, as
  * options_print_config() writes it; or *why a line for each error, and this returns false. Waits
- * for the process.
+ * for the process. Without one, *why says so.
  */
 bool opener_read(struct opener *opener, struct buf *text, struct buf *why);
 

@@ -2,11 +2,14 @@
  * The procedures of version 2 that change the server, purging and setting, and the previews of
  * both, which change nothing: for administrators, over the AF_UNIX socket only.
  */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/container_of.h"
 #include "proxy.h"
 #include "proxy/control.h"
 #include "server/logs/log.h"
+#include "server/rpc/cursor.h"
 #include "server/service.h"
 
 static char refusal[] =
@@ -74,6 +77,54 @@ bool_t
 proxy_purge_preview_2_svc(proxy_purge_args *args, proxy_purge_result *result, struct svc_req *call)
 {
     return purge(call, args, result, control_count);
+}
+
+/* ---- PROXY_RELOAD ---------------------------------------------------------------------------- */
+
+_Static_assert(sizeof(struct reload_call) <= FRONT_REQUEST_DATA, "it is in the request's memory");
+
+static void
+answer_reload(struct net_task *task)
+{
+    static char no_memory[] = "out of memory";
+    struct reload_call *call = container_of(task, struct reload_call, task);
+    char *text = call->text;
+    proxy_reload_result result = {
+        .status = call->done ? PROXY_OK : PROXY_BAD_VALUE,
+        .text = text ? text : no_memory,
+    };
+
+    if (text && strlen(text) > PROXY_MAX_LINES)
+        text[PROXY_MAX_LINES] = '\0';
+    rpc_request_reply(rpc_request_of_data(call), (xdrproc_t)xdr_proxy_reload_result, &result);
+    free(text);
+}
+
+bool_t
+proxy_reload_2_svc(void *nothing, proxy_reload_result *result, struct svc_req *call)
+{
+    static char closed[] = "the daemon is starting or stopping";
+    struct rpc_request *request = rpc_request_of(call->rq_xprt);
+    struct service *service = service_for(call);
+    struct reload_call *left = rpc_request_data(request);
+
+    (void)nothing;
+    memset(result, 0, sizeof(*result));
+    if (!service) {
+        result->status = PROXY_DENIED;
+        result->text = refusal;
+        return TRUE;
+    }
+    *left = (struct reload_call){
+        .worker = rpc_request_worker(request),
+        .task.run = answer_reload,
+    };
+    rpc_request_defer(request);
+    if (!reload_desk_leave(&service->desk, left)) {
+        left->text = strdup(closed);
+        net_worker_post(left->worker, &left->task);
+    }
+    return FALSE;
 }
 
 /* ---- PROXY_SET ------------------------------------------------------------------------------- */

@@ -200,6 +200,8 @@ class AccessLogTest(harness.SystemTest):
         d.signal(signal.SIGHUP)
         harness.wait_until(lambda: "SIGHUP" in d.err, what="a line on it")
         self.assertIn("there is no configuration file to be read", d.err)
+        said = self.sunproxy("reload", daemon=d, expect=78)
+        self.assertIn(b"there is no configuration file to be read", said.stderr)
 
     def check_rotation(self, number):
         d = self.start()

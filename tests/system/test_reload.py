@@ -178,6 +178,39 @@ class ReloadTest(ReloadCase):
         reply = other.receive()
         self.assertEqual((reply.field("member"), reply.field("location")), ("0", "/next"))
 
+    def command(self, *options, expect=0):
+        return self.sunproxy("reload", *options, daemon=self.d, expect=expect)
+
+    def test_by_the_command(self):
+        self.start(self.row(0))
+        self.write(self.row(1), "max-age = 5m")
+        self.assertEqual(self.command().stdout, b"changed: origin, max-age\n")
+        self.assertEqual(self.member("/1"), "1")
+        self.assertEqual(self.command().stdout, b"nothing has changed\n")
+        self.write(self.row(1), "max-age = x", "rows = 7")
+        said = self.command(expect=78).stderr.decode()
+        self.assertIn(f"{self.file}:2: max-age", said)
+        self.assertIn(f"{self.file}:3: unknown key", said)
+
+    def test_many_commands_at_a_time(self):
+        self.start(self.row(0))
+        self.write(self.row(1))
+        done = []
+        callers = [threading.Thread(target=lambda: done.append(self.command().stdout))
+                   for _ in range(8)]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+        self.assertEqual(set(done) - {b"changed: origin\n", b"nothing has changed\n"}, set())
+        self.assertIn(b"changed: origin\n", done)
+        self.assertEqual(len(done), 8)
+
+    def test_others_may_not_reload(self):
+        self.start(self.row(0))
+        said = self.sunproxy("reload", daemon=self.d, tcp=True, expect=77)
+        self.assertIn(b"only root", said.stderr)
+
     def test_the_command_line_overrides(self):
         self.start(self.row(0), options=("--max-age", "1h"))
         self.write(self.row(0), "max-age = 5m")
@@ -188,7 +221,9 @@ class ReloadTest(ReloadCase):
         children = f"/proc/{self.d.popen.pid}/task/{self.d.popen.pid}/children"
         with open(children) as f:
             os.kill(int(f.read()), signal.SIGKILL)
-        self.assertIn("the process that reads the configuration has ended", self.refused(self.row(1)))
+        for _ in range(2):
+            self.assertIn("the process that reads the configuration has ended",
+                          self.refused(self.row(1)))
         self.assertEqual(self.member("/1"), "0")
 
     @unittest.skipIf(os.getuid(), "only root can change to another user")

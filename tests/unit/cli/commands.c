@@ -50,6 +50,7 @@ static const struct {
      {"generate", "-n", "50", "--urls", "9", "--sizes", "pareto:10:1.5", "-o", "$/out.bin",
       "zipf"}},
     {&command_ping, {"--socket", "$/s", "-c", "2"}},
+    {&command_reload, {"--socket", "$/s"}},
     {&command_get, {"--socket", "$/s", "-v", "http://h/a", "http://h/moved", "http://h/b"}},
     {&command_get, {"--socket", "$/s", "--json", "-H", "A: b", "http://h/a", "http://h/b"}},
     {&command_get, {"--socket", "$/s", "--api", "1", "http://h/a"}},

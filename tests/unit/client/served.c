@@ -100,7 +100,7 @@ static bool_t
 put_results(XDR *x, const struct call *call, bool refused)
 {
     static char body[] = "a page";
-    static char sentence[] = "it is a test", policy[] = "fifo";
+    static char sentence[] = "it is a test", policy[] = "fifo", changed[] = "changed: origin";
     webpageResponse page = {.webPageContents = body};
     proxy_stats stats = {
         .facts = {sizeof(facts) / sizeof(facts[0]), facts},
@@ -108,6 +108,10 @@ put_results(XDR *x, const struct call *call, bool refused)
     };
     proxy_purge_result purged = {.status = refused ? PROXY_DENIED : PROXY_OK};
     proxy_set_result set = {.status = refused ? PROXY_DENIED : PROXY_OK};
+    proxy_reload_result reloaded = {
+        .status = refused ? PROXY_DENIED : PROXY_OK,
+        .text = refused ? sentence : changed,
+    };
     proxy_set_preview_result preview = {.status = refused ? PROXY_DENIED : PROXY_OK};
 
     if (call->words[5] == NULLPROC)
@@ -126,6 +130,8 @@ put_results(XDR *x, const struct call *call, bool refused)
             preview.proxy_set_preview_result_u.state =
                 (proxy_set_state){.policy = policy, .capacity_urls = 5, .shards = 1};
         return xdr_proxy_set_preview_result(x, &preview);
+    case PROXY_RELOAD:
+        return xdr_proxy_reload_result(x, &reloaded);
     case PROXY_PURGE_PREVIEW:
     case PROXY_PURGE:
         if (refused)

@@ -46,6 +46,8 @@ static const struct row rows[] = {
      EX_TEMPFAIL,
      "",
      "version 1: "},
+    {&command_reload, {SERVER}, SERVED_WELL, 0, 0, EX_OK, "changed: origin\n", ""},
+    {&command_reload, {SERVER}, SERVED_HANGS_UP, 0, 0, EX_UNAVAILABLE, "", "connection broke"},
     /* get */
     {&command_get, {SERVER, "http://h/a"}, SERVED_WELL, 0, 0, EX_OK, "/a", ""},
     {&command_get, {SERVER, "-v", "http://h/a"}, SERVED_WELL, 0, 0, EX_OK, "/a", "HTTP 200, miss"},

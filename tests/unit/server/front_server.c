@@ -84,6 +84,7 @@ front_server_start(const struct scene_options *options, enum show_victims show_v
         .config = front_make_config(&front_options),
     };
     ck_assert_ptr_nonnull(front_service.report);
+    reload_desk_init(&front_service.desk);
     memory_account_init(&front_service.memory, UINT64_MAX / 4, NULL);
     ck_assert(proxy_init(&front_service.proxy, &scene.proxy.config));
     cursors_init(&cursors, front_options.max_cursors ? front_options.max_cursors : 1000,

@@ -1,4 +1,5 @@
 /* Administration over RPC, and which callers see the victims of a fetch. */
+#include <signal.h>
 #include <string.h>
 
 #include "tests/unit/net/stream.h"
@@ -223,6 +224,88 @@ START_TEST(another_caller_changes_nothing)
 }
 END_TEST
 
+/* ---- reloads --------------------------------------------------------------------------------- */
+
+static void
+expect_reload(int fd, proxy_status status, const char *text)
+{
+    proxy_reload_result result = {.status = PROXY_INTERNAL};
+
+    receive_result(fd, XID, (xdrproc_t)xdr_proxy_reload_result, &result);
+    ck_assert_int_eq(result.status, status);
+    ck_assert_ptr_nonnull(strstr(result.text, text));
+    xdr_free((xdrproc_t)xdr_proxy_reload_result, &result);
+    close(fd);
+}
+
+static int
+ask_for_reload(bool admin)
+{
+    int fd = connect_as(admin);
+
+    send_call(fd, XID, PROXY_RELOAD, (xdrproc_t)(void (*)(void))xdr_void, NULL);
+    return fd;
+}
+
+/* Waits for SIGHUP, as the daemon's main thread does, until so many calls have come. */
+static void
+take_calls(struct reload_calls *calls, unsigned count)
+{
+    const struct reload_call *call;
+    unsigned found;
+    sigset_t hangup;
+    int signal;
+
+    sigemptyset(&hangup);
+    sigaddset(&hangup, SIGHUP);
+    TAILQ_INIT(calls);
+    do {
+        struct reload_calls more;
+
+        ck_assert_int_eq(sigwait(&hangup, &signal), 0);
+        reload_desk_take(&front_service.desk, &more);
+        TAILQ_CONCAT(calls, &more, link);
+        found = 0;
+        TAILQ_FOREACH(call, calls, link)
+        found++;
+    } while (found < count);
+}
+
+START_TEST(a_reload_is_answered_when_it_is_done)
+{
+    static char lines[2 * PROXY_MAX_LINES];
+    struct reload_calls calls;
+    sigset_t hangup;
+    int fds[3];
+
+    sigemptyset(&hangup);
+    sigaddset(&hangup, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &hangup, NULL);
+    expect_reload(ask_for_reload(true), PROXY_BAD_VALUE, "starting or stopping");
+    reload_desk_open(&front_service.desk);
+    expect_reload(ask_for_reload(false), PROXY_DENIED, "only root");
+    for (unsigned i = 0; i < 3; i++)
+        fds[i] = ask_for_reload(true);
+    take_calls(&calls, 3);
+    close(fds[2]); /* its client does not wait */
+    reload_desk_answer(&calls, true, "changed: max-age");
+    expect_reload(fds[0], PROXY_OK, "changed: max-age");
+    expect_reload(fds[1], PROXY_OK, "changed: max-age");
+    /* A text of any length. */
+    memset(lines, 'x', sizeof(lines) - 1);
+    fds[0] = ask_for_reload(true);
+    take_calls(&calls, 1);
+    reload_desk_answer(&calls, false, lines);
+    expect_reload(fds[0], PROXY_BAD_VALUE, "xxx");
+    fds[0] = ask_for_reload(true);
+    take_calls(&calls, 1);
+    TAILQ_CONCAT(&front_service.desk.calls, &calls, link);
+    reload_desk_close(&front_service.desk, "the daemon is stopping");
+    expect_reload(fds[0], PROXY_BAD_VALUE, "is stopping");
+    expect_reload(ask_for_reload(true), PROXY_BAD_VALUE, "starting or stopping");
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -240,6 +323,7 @@ unit_suite(void)
                         sizeof(purges) / sizeof(purges[0]));
     tcase_add_loop_test(tests, a_change_and_its_preview, 0, sizeof(sets) / sizeof(sets[0]));
     tcase_add_loop_test(tests, another_caller_changes_nothing, 0, sizeof(sets) / sizeof(sets[0]));
+    tcase_add_test(tests, a_reload_is_answered_when_it_is_done);
     suite_add_tcase(suite, tests);
     return suite;
 }
