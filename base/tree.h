@@ -12,8 +12,8 @@
     RB_GENERATE_INTERNAL(name, type, field, compare, __attribute__((unused)) static)
 
 /*
- * Those of a tree in the order of strings, which are the member `key` of the type, and NAME_search()
- * that finds by one, or NULL.
+ * Those of a tree in the order of strings, which are the member `key` of the type, and
+ * NAME_search() that finds by one, or NULL.
  */
 #define TREE_GENERATE_BY_STRING(name, type, field, key)                                     \
     static int name##_compare_keys(const struct type *a, const struct type *b)              \

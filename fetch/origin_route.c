@@ -137,7 +137,7 @@ origin_route_client(struct span url, struct span *path)
     const char *after = memmem(url.ptr, url.len, "://", 3), *end = url.ptr + url.len;
     const char *at = after ? after + 3 : url.ptr;
 
-    while (at < end && *at != '/' && *at != '?')
+    while (at < end && *at != '/' && *at != '?' && *at != '#')
         at++;
     *path = span_of(at, (size_t)(end - at));
     return span_of(url.ptr, (size_t)(at - url.ptr));

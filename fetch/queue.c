@@ -309,7 +309,7 @@ release_flow(struct queue *queue, struct queue_flow *flow)
 
 /* ---- shares -------------------------------------------------------------------------- */
 
-/* May a client that uses `own` of these slots, and may use `share` when it is alone, use one more? */
+/* May a client that uses `own` of these slots, and alone may use `share`, use one more? */
 static bool
 may_use_slot(const struct queue *queue, unsigned all, unsigned used, unsigned share, unsigned own)
 {

@@ -158,7 +158,8 @@ settle(struct resolver *resolver, struct name *name, int error, struct resolved 
         TAILQ_INSERT_TAIL(&resolver->answered, query, link);
         answered = true;
     }
-    if (resolved && resolver->config.ttl_us > 0 && resolver->config.max_names > 0 && !resolver->stopping) {
+    if (resolved && resolver->config.ttl_us > 0 && resolver->config.max_names > 0 &&
+        !resolver->stopping) {
         name->state = NAME_CACHED;
         name->resolved = resolved;
         name->expires_us = clock_monotonic_us() + resolver->config.ttl_us;

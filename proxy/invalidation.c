@@ -16,11 +16,9 @@
 static struct span
 origin_of(struct span url)
 {
-    const char *after = memmem(url.ptr, url.len, "://", 3), *slash = NULL;
+    struct span path, origin = origin_route_client(url, &path);
 
-    if (after)
-        slash = memchr(after + 3, '/', (size_t)(url.ptr + url.len - after - 3));
-    return slash ? span_of(url.ptr, (size_t)(slash + 1 - url.ptr)) : url;
+    return path.len ? span_of(origin.ptr, origin.len + (path.ptr[0] == '/')) : url;
 }
 
 /* ---- tags of rules --------------------------------------------------------------------------- */

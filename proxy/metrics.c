@@ -52,7 +52,7 @@ struct metrics {
     uint64_t base[VALUES];
 };
 
-/* ---- buckets ---------------------------------------------------------------------------------- */
+/* ---- buckets --------------------------------------------------------------------------------- */
 
 uint64_t
 metrics_bucket_bound(unsigned bucket)
@@ -69,7 +69,7 @@ bucket_of(uint64_t us)
     return bucket < METRICS_BUCKETS ? bucket : METRICS_BUCKETS - 1;
 }
 
-/* ---- samples ---------------------------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 static void
 name_sample(struct metric_sample *sample, const struct metric_row *row)
@@ -99,7 +99,7 @@ name_histogram(struct metric_sample *sample, const struct metric_row *row)
     snprintf(sample[1].name, sizeof(sample[1].name), "%s_sum", row->name);
 }
 
-/* ---- making ----------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 struct metrics *
 metrics_create(unsigned workers)
@@ -164,7 +164,7 @@ metrics_register(struct metrics *metrics, const struct metric_source *source, vo
     return true;
 }
 
-/* ---- counting --------------------------------------------------------------------------------- */
+/* ---- counting -------------------------------------------------------------------------------- */
 
 unsigned
 metrics_fetcher_slot(const struct metrics *metrics)
@@ -197,7 +197,7 @@ metrics_observe(struct metrics *metrics, unsigned worker, enum metric_histogram 
     add(&values[METRICS_BUCKETS], value);
 }
 
-/* ---- reading ---------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 size_t
 metrics_row_count(const struct metrics *metrics)
@@ -288,7 +288,7 @@ metrics_rebase(struct metrics *metrics)
     pthread_mutex_unlock(&metrics->lock);
 }
 
-/* ---- the sources of the proxy ----------------------------------------------------------------- */
+/* ---- the sources of the proxy ---------------------------------------------------------------- */
 
 struct cache_snapshot {
     struct cache_stats stats;

@@ -23,9 +23,9 @@
 /* ---- our own rows ---------------------------------------------------------------------------- */
 
 /*
- * A row is X(IDENTIFIER, name, labels, unit, help). One that is added here has a slot per worker, is
- * served by PROXY_STAT, and is listed by `sunproxyd --list-metrics`. Rows of one family (the same
- * name) stand together, differ in their labels, and have the same unit and help.
+ * A row is X(IDENTIFIER, name, labels, unit, help). One that is added here has a slot per worker,
+ * is served by PROXY_STAT, and is listed by `sunproxyd --list-metrics`. Rows of one family (the
+ * same name) stand together, differ in their labels, and have the same unit and help.
  */
 #define HELP_REQUESTS "Requests that the cache or an origin answered, by outcome; of all fronts."
 #define HELP_SERVED_BYTES "Bytes of bodies in answers, by where the body came from."
@@ -132,7 +132,7 @@ void metrics_add(struct metrics *metrics, unsigned worker, enum metric which, ui
 void metrics_observe(struct metrics *metrics, unsigned worker, enum metric_histogram which,
                      int64_t us);
 
-/* ---- rows of other owners --------------------------------------------------------------------- */
+/* ---- rows of other owners -------------------------------------------------------------------- */
 
 struct metric_row {
     const char *name;
@@ -166,7 +166,7 @@ bool metrics_register(struct metrics *metrics, const struct metric_source *sourc
 extern const struct metric_source metric_source_cache;
 extern const struct metric_source metric_source_fetcher;
 
-/* ---- reading ---------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* The rows, ours first, then those of each source as they were registered. [any thread] */
 size_t metrics_row_count(const struct metrics *metrics);

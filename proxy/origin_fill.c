@@ -372,40 +372,31 @@ fill_interim(void *context, unsigned status, struct span lines)
         relay_add_interim(fill->relay, status, lines);
 }
 
+/* Why a fill fails before its fetch has ended, by errno; the last one for any other. */
+static const struct {
+    int error;
+    enum failure failure;
+    const char *sentence;
+} early_ends[] = {
+    {ENOBUFS, FAILURE_OVERLOADED,
+     "too many bytes are being fetched, or wait for clients to read them; try again"},
+    {EFBIG, FAILURE_TOO_LARGE, "the response is larger than the proxy takes"},
+    {EINVAL, FAILURE_INTERNAL, "the head of the response is larger than the proxy takes"},
+    {ECANCELED, FAILURE_CANCELLED, "no request waits for the response any more"},
+    {EPERM, FAILURE_ORIGIN,
+     "the origin, or the upstream proxy, asked for a proxy's credentials"},
+    {0, FAILURE_INTERNAL, out_of_memory},
+};
+
 static void
 fail_early(struct origin_fill *fill, int error)
 {
-    switch (error) {
-    case ENOBUFS:
-        fill->failure = FAILURE_OVERLOADED;
-        fill->sentence =
-            "too many bytes are being fetched, or wait for clients to read them; try again";
-        break;
-    case EFBIG:
-        fill->failure = FAILURE_TOO_LARGE;
-        fill->sentence = "the response is larger than the proxy takes";
-        break;
-    case EINVAL:
-        fill->failure = FAILURE_INTERNAL;
-        fill->sentence = "the head of the response is larger than the proxy takes";
-        break;
-    case ESHUTDOWN:
-        fill->failure = FAILURE_STOPPING;
-        fill->sentence = stopping;
-        break;
-    case ECANCELED:
-        fill->failure = FAILURE_CANCELLED;
-        fill->sentence = "no request waits for the response any more";
-        break;
-    case EPERM:
-        fill->failure = FAILURE_ORIGIN;
-        fill->sentence = "the origin, or the upstream proxy, asked for a proxy's credentials";
-        break;
-    default:
-        fill->failure = FAILURE_INTERNAL;
-        fill->sentence = out_of_memory;
-        break;
-    }
+    unsigned i = 0;
+
+    while (early_ends[i].error && early_ends[i].error != error)
+        i++;
+    fill->failure = early_ends[i].failure;
+    fill->sentence = early_ends[i].sentence;
     shedding_remove(&fill->proxy->shedding, &fill->body);
     fill->stage = ORIGIN_FILL_FAILED;
     cache_fill_fail(&fill->base, fill->failure, fill->sentence, NULL, NULL);
@@ -686,13 +677,9 @@ static const struct fetch_sink sink = {
 static bool
 has_user(struct span url)
 {
-    const char *end = url.ptr + url.len;
-    const char *c = memmem(url.ptr, url.len, "//", 2);
+    const struct span authority = origin_route_authority(url);
 
-    for (c = c ? c + 2 : end; c < end && *c != '/' && *c != '?' && *c != '#'; c++)
-        if (*c == '@')
-            return true;
-    return false;
+    return memchr(authority.ptr, '@', authority.len) != NULL;
 }
 
 /* Takes the token of a fetch: 0, or in how many microseconds there will be one. */

@@ -12,50 +12,23 @@
 #include "http/variant.h"
 #include "proxy/filling.h"
 
-/*
- * Begins a fill for the cache that no request has led to, beside this one: of its URL and the
- * variant. NULL if the cache has an answer already, or without memory; the waiter has to stay until
- * the end.
- */
-static struct cache_fill *
-begin_beside(const struct origin_fill *fill, struct span variant, struct object_waiter *waiter)
+/* It has been finished or has failed. */
+static void
+end_own(struct origin_fill *fill)
 {
-    const struct cache_key key = cache_key_of_variant(object_url(fill->base.object), variant);
-    struct cache *cache = fill->proxy->config.cache;
-    struct cache_found found;
-
-    *waiter = (struct object_waiter){.notify = object_waiter_ignore};
-    if (cache_lookup(cache, &key,
-                     &(struct cache_request){.waiter = waiter,
-                                             .fill_size = sizeof(struct cache_fill),
-                                             .epoch = fill->epoch,
-                                             .own_epoch = fill->write.change.epoch},
-                     proxy_now_us(fill->proxy), &found) == CACHE_BUSY) {
-        cache_leave(waiter);
-        object_waiter_clear(waiter);
-    }
-    object_release(&found.object);
-    return found.fill;
+    cache_fill_free(fill->own);
+    fill->own = NULL;
+    object_waiter_take(&fill->own_waiter);
+    object_waiter_clear(&fill->own_waiter);
 }
 
-/* It has been finished or has failed. Clears *beside. */
+/* It fails: requests that have joined it look up again, or break off after its head. */
 static void
-end_beside(struct cache_fill **beside, struct object_waiter *waiter)
+drop_own(struct origin_fill *fill, bool has_head)
 {
-    cache_fill_free(*beside);
-    *beside = NULL;
-    object_waiter_take(waiter);
-    object_waiter_clear(waiter);
-}
-
-/* It fails: requests that have joined it look up again, or break off after its head. Clears
- * *beside. */
-static void
-drop_beside(struct cache_fill **beside, struct object_waiter *waiter, bool has_head)
-{
-    cache_fill_fail(*beside, FAILURE_ORIGIN, "the response broke off",
+    cache_fill_fail(fill->own, FAILURE_ORIGIN, "the response broke off",
                     has_head ? NULL : origin_fill_is_no_leader, NULL);
-    end_beside(beside, waiter);
+    end_own(fill);
 }
 
 /* Longer bodies are not kept twice, nor those whose length is not known. */
@@ -116,17 +89,32 @@ is_storable(struct origin_fill *fill, const struct fetch_head *head)
 }
 
 /*
- * A fill that no request has led to; none if there is an object already, or if another write has
- * invalidated the same since the request was sent.
+ * Begins the fill beside this one, which no request has led to, and whose waiter has to stay until
+ * its end. None if the cache has an answer already, if another write has invalidated the same since
+ * the request was sent, or without memory.
  */
 static void
 begin_own(struct origin_fill *fill)
 {
-    const struct cache_change *change = &fill->write.change;
+    const struct cache_key key = cache_key_of(object_url(fill->base.object));
+    struct cache *cache = fill->proxy->config.cache;
+    const struct cache_request request = {
+        .waiter = &fill->own_waiter,
+        .fill_size = sizeof(struct cache_fill),
+        .epoch = fill->epoch,
+        .own_epoch = fill->write.change.epoch,
+    };
+    struct cache_found found;
 
-    if (change->latest > fill->epoch)
+    if (fill->write.change.latest > fill->epoch)
         return;
-    fill->own = begin_beside(fill, span_of(NULL, 0), &fill->own_waiter);
+    fill->own_waiter = (struct object_waiter){.notify = object_waiter_ignore};
+    if (cache_lookup(cache, &key, &request, proxy_now_us(fill->proxy), &found) == CACHE_BUSY) {
+        cache_leave(&fill->own_waiter);
+        object_waiter_clear(&fill->own_waiter);
+    }
+    object_release(&found.object);
+    fill->own = found.fill;
 }
 
 /* False if it cannot: without memory, or with too many tags. */
@@ -168,14 +156,14 @@ origin_own_begin(struct origin_fill *fill, const struct fetch_head *head,
     if (fill->own && !fill->own_sharing.joinable)
         cache_fill_restrict(fill->own, FILL_VALIDATE, 0);
     if (fill->own && !begin_object(fill, head, parts))
-        drop_beside(&fill->own, &fill->own_waiter, false);
+        drop_own(fill, false);
 }
 
 void
 origin_own_append(struct origin_fill *fill, const void *bytes, size_t len)
 {
     if (fill->own && cache_fill_append(fill->own, bytes, len) != 0)
-        drop_beside(&fill->own, &fill->own_waiter, true);
+        drop_own(fill, true);
 }
 
 void
@@ -184,10 +172,10 @@ origin_own_end(struct origin_fill *fill, bool complete, int64_t total_us)
     int64_t born_us = fill->own_sharing.born_us;
 
     if (fill->own && !complete)
-        drop_beside(&fill->own, &fill->own_waiter, true);
+        drop_own(fill, true);
     if (!fill->own)
         return;
     cache_fill_finish(fill->own, true, (uint64_t)total_us, born_us,
                       sharing_lifetime(&fill->own_sharing, born_us));
-    end_beside(&fill->own, &fill->own_waiter);
+    end_own(fill);
 }

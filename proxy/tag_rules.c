@@ -5,8 +5,9 @@
 
 #include "base/ascii.h"
 #include "cache/object.h"
-#include "http/field.h"
 #include "cache/tag_index.h"
+#include "fetch/origin_route.h"
+#include "http/field.h"
 
 /* ---- tags ------------------------------------------------------------------------------------ */
 
@@ -186,15 +187,15 @@ append_loose_path(struct buf *out, struct span path)
 static struct span
 path_of(struct span url)
 {
-    const char *end = url.ptr + url.len, *from = memmem(url.ptr, url.len, "://", 3), *to;
+    struct span path;
 
-    if (!from)
+    if (!memmem(url.ptr, url.len, "://", 3))
         return span_of(NULL, 0);
-    for (from += 3; from < end && *from != '/' && *from != '?' && *from != '#';)
-        from++;
-    for (to = from; to < end && *to != '?' && *to != '#';)
-        to++;
-    return span_of(from, (size_t)(to - from));
+    (void)origin_route_client(url, &path);
+    for (size_t i = 0; i < path.len; i++)
+        if (path.ptr[i] == '?' || path.ptr[i] == '#')
+            path.len = i;
+    return path;
 }
 
 /* ---- reading rules --------------------------------------------------------------------------- */
