@@ -6,13 +6,6 @@
 #include "base/hash.h"
 #include "cache/slots.h"
 
-/* The layout after the shards have been rebuilt: another one in any case. */
-static uint32_t
-layout_after(uint32_t layout, unsigned shards)
-{
-    return ((layout & ~LAYOUT_SHARDS) + LAYOUT_SHARDS + 1) | shards;
-}
-
 bool
 cache_config_is_valid(const struct cache_config *config)
 {
@@ -71,33 +64,20 @@ shards_init(struct shard *shards, const struct cache_config *config)
 struct cache *
 cache_create(const struct cache_config *config, enum cache_error *error)
 {
-    struct shard shards[CACHE_MAX_SHARDS];
-    struct cache *cache;
+    struct cache *cache = aligned_alloc(CACHE_LINE, sizeof(*cache));
 
-    if (!cache_config_is_valid(config)) {
-        *error = CACHE_BAD_CONFIG;
-        return NULL;
-    }
     *error = CACHE_CONFIG_NO_MEMORY;
-    if (!shards_init(shards, config))
+    if (!cache)
         return NULL;
-    cache = aligned_alloc(CACHE_LINE, sizeof(*cache));
-    if (!cache) {
-        shards_free(shards, config->shards);
-        return NULL;
-    }
     memset(cache, 0, sizeof(*cache));
-    for (unsigned i = 0; i < CACHE_MAX_SHARDS; i++) {
+    for (unsigned i = 0; i < CACHE_MAX_SHARDS; i++)
         pthread_mutex_init(&cache->slots[i].lock, NULL); /* without attributes it cannot fail */
-        if (i < config->shards)
-            shard_move(&cache->slots[i].shard, &shards[i]);
-    }
-    cache->config = *config;
-    atomic_init(&cache->layout, config->shards);
-    atomic_init(&cache->entered, 0);
     epochs_init(&cache->epochs);
-    *error = CACHE_OK;
-    return cache;
+    *error = cache_configure(cache, config);
+    if (*error == CACHE_OK)
+        return cache;
+    cache_destroy(cache);
+    return NULL;
 }
 
 void
@@ -240,6 +220,7 @@ cache_configure(struct cache *cache, const struct cache_config *config)
     struct shard other[CACHE_MAX_SHARDS] = {0}; /* first the new shards, then the old ones */
     enum cache_error error = CACHE_OK;
     unsigned old_count, locked;
+    uint32_t layout;
 
     if (!cache_config_is_valid(config))
         return CACHE_BAD_CONFIG;
@@ -273,8 +254,9 @@ cache_configure(struct cache *cache, const struct cache_config *config)
             other[i] = old;
         }
         cache->config = *config;
-        atomic_store_explicit(&cache->layout, layout_after(layout_read(cache), config->shards),
-                              memory_order_relaxed);
+        /* Another one in any case. */
+        layout = (layout_read(cache) & ~LAYOUT_SHARDS) + LAYOUT_SHARDS + 1;
+        atomic_store_explicit(&cache->layout, layout | config->shards, memory_order_relaxed);
     } else {
         memset(other, 0, sizeof(other));
         error = CACHE_CONFIG_NO_MEMORY;
