@@ -285,12 +285,6 @@ cache_fill_finish(struct cache_fill *fill, bool store_it, uint64_t fetch_us, int
     return outcome;
 }
 
-struct object *
-cache_fill_previous(const struct cache_fill *fill)
-{
-    return fill->previous;
-}
-
 int
 cache_fill_refresh(struct cache_fill *fill, const struct object_head *head, bool store_it,
                    uint64_t fetch_us, int64_t fetched_us, int64_t lifetime_us,

@@ -156,8 +156,8 @@ enum fill_disposition {
 
 /*
  * First in the struct that the owner keeps: cache_lookup() allocates request->fill_size bytes,
- * zeroed beyond this part. The owner reads `object` and nothing else, and may set `unwanted` before
- * it gives the fill to another thread.
+ * zeroed beyond this part. The owner reads `object` and `previous` and nothing else, and may set
+ * `unwanted` before it gives the fill to another thread.
  */
 struct cache_fill {
     struct cache *cache;
@@ -334,13 +334,6 @@ void cache_fill_end_pass(struct cache_fill *fill);
  */
 enum cache_outcome cache_fill_finish(struct cache_fill *fill, bool store_it, uint64_t fetch_us,
                                      int64_t fetched_us, int64_t lifetime_us);
-
-/*
- * The object that had expired, or did not meet the conditions, when this fill began (CACHE_STALE).
- * The fill keeps a reference until it is finished or fails, though the object may be evicted. NULL
- * if there was none.
- */
-struct object *cache_fill_previous(const struct cache_fill *fill);
 
 /*
  * The origin has confirmed the previous object (a 304, RFC 9111, section 4.3.4): the new object has

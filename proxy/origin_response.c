@@ -65,7 +65,7 @@ bool
 origin_response_request(struct origin_fill *fill)
 {
     const struct span fields = fill->request->fields;
-    const struct object *previous = cache_fill_previous(&fill->base);
+    const struct object *previous = fill->base.previous;
 
     buf_init(&fill->lines, OBJECT_MAX_META);
     if (origin_fill_is_as_is(fill))
@@ -167,7 +167,7 @@ static bool
 may_fall_back(const struct origin_fill *fill, enum staleness why)
 {
     const struct proxy *proxy = fill->proxy;
-    const struct object *previous = cache_fill_previous(&fill->base);
+    const struct object *previous = fill->base.previous;
 
     /* A stored error is no better than the one that has come. */
     if (why == STALENESS_IF_ERROR && previous && is_error(previous->status))
@@ -194,7 +194,7 @@ static void
 isolate_unasked(struct origin_fill *fill, unsigned status)
 {
     struct sharing *sharing = &fill->sharing;
-    bool marks = !origin_fill_is_as_is(fill) && !cache_fill_previous(&fill->base);
+    bool marks = !origin_fill_is_as_is(fill) && !fill->base.previous;
 
     sharing->unshared = status == PARTIAL_CONTENT ? HTTP_REASON_PARTIAL : HTTP_REASON_STATUS;
     sharing->joinable = false;
@@ -363,7 +363,7 @@ varies_alike(const struct origin_fill *fill, struct span before, struct span aft
 static int
 refresh(struct origin_fill *fill, const struct fetch_head *head, struct response_parts *parts)
 {
-    const struct object *previous = cache_fill_previous(&fill->base);
+    const struct object *previous = fill->base.previous;
     struct buf *fields = &parts->fields;
     enum cache_outcome outcome;
 
@@ -400,7 +400,7 @@ origin_response_back_off(struct origin_fill *fill)
 {
     struct proxy *proxy = fill->proxy;
 
-    if (!origin_fill_is_as_is(fill) && cache_fill_previous(&fill->base))
+    if (!origin_fill_is_as_is(fill) && fill->base.previous)
         proxy_back_off(proxy, fill->base.key);
 }
 
@@ -417,7 +417,7 @@ static enum origin_response
 confirmed(struct origin_fill *fill, const struct fetch_head *head, struct response_parts *parts,
           int *error)
 {
-    const struct object *previous = cache_fill_previous(&fill->base);
+    const struct object *previous = fill->base.previous;
     const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->request);
     struct span before = object_fields(previous);
     struct buf *fields = &parts->fields;
@@ -493,7 +493,7 @@ origin_response_head(struct origin_fill *fill, const struct fetch_head *head,
         select_variant(fill, head);
         /* An object may outlast errors of the origin, and what a user's request was answered. */
         keep_apart(fill, fill->purpose != ORIGIN_FILL_SEPARATES &&
-                             (!is_error(head->status) || !cache_fill_previous(&fill->base)));
+                             (!is_error(head->status) || !fill->base.previous));
     }
     if (!*error && !write_parts(fill, head, parts))
         *error = ENOMEM;

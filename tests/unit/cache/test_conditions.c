@@ -92,7 +92,7 @@ START_TEST(a_fresh_object_has_a_successor_and_is_a_hit_meanwhile)
     ck_assert_int_eq(request_lookup_with(&second, cache, "a", NOW, demanding), CACHE_BUSY);
     ck_assert_ptr_nonnull(first.found.object);
     ck_assert_ptr_eq(second.found.object, first.found.object);
-    ck_assert_ptr_eq(cache_fill_previous(first.found.fill), first.found.object);
+    ck_assert_ptr_eq(first.found.fill->previous, first.found.object);
     ck_assert(pages_hit_at(cache, "a", NOW));
     ck_assert(cache_is_valid(cache));
     ck_assert_int_eq(fill_page(first.found.fill, 7), CACHE_REPLACED);

@@ -41,7 +41,7 @@ begin(size_t body)
     ck_assert_int_eq(request_lookup(&leader, cache, "u", NOW, false), CACHE_STALE);
     ck_assert_int_eq(request_lookup(&late, cache, "u", NOW, false), CACHE_BUSY);
     ck_assert_int_eq(request_lookup(&streaming, cache, "u", NOW, true), CACHE_BUSY);
-    ck_assert_ptr_eq(cache_fill_previous(leader.found.fill), leader.found.object);
+    ck_assert_ptr_eq(leader.found.fill->previous, leader.found.object);
     return leader.found.fill;
 }
 
@@ -88,7 +88,7 @@ START_TEST(a_confirmed_object_has_a_new_head_and_the_old_body)
         struct object *old = leader.found.object, *object;
 
         ck_assert_int_eq(refresh(fill, true), CACHE_REPLACED);
-        ck_assert_ptr_null(cache_fill_previous(fill));
+        ck_assert_ptr_null(fill->previous);
         cache_fill_free(fill);
         ck_assert_uint_eq(request_take(&leader), WAITER_END);
         ck_assert_uint_eq(request_take(&late), WAITER_END);
@@ -161,7 +161,7 @@ START_TEST(the_previous_object_may_be_evicted_or_purged_meanwhile)
         else
             pages_store_many(cache, 0, 3, 1);
         ck_assert(!pages_hit_at(cache, "u", 0));
-        check_body(cache_fill_previous(fill), 1000);
+        check_body(fill->previous, 1000);
         ck_assert_int_eq(refresh(fill, true), purge ? CACHE_NOT_STORED : CACHE_STORED);
         cache_fill_free(fill);
         ck_assert_uint_eq(request_take(&leader), WAITER_END);
@@ -208,7 +208,7 @@ START_TEST(an_impossible_head_or_memory_changes_nothing)
     ck_assert_int_eq(cache_fill_refresh(fill, &head, true, 1, NOW, 0, &outcome), ENOBUFS);
     ck_assert_uint_eq(request_take(&streaming), 0);
     ck_assert(cache_is_valid(cache));
-    ck_assert_ptr_nonnull(cache_fill_previous(fill));
+    ck_assert_ptr_nonnull(fill->previous);
     cache_fill_fail(fill, 1, "no memory", NULL, NULL);
     cache_fill_free(fill);
     request_take(&leader);
@@ -226,7 +226,7 @@ START_TEST(waiters_fall_back_to_the_object_that_is_there)
         struct object *old = leader.found.object;
 
         cache_fill_fall_back(fill, 503);
-        ck_assert_ptr_null(cache_fill_previous(fill));
+        ck_assert_ptr_null(fill->previous);
         cache_fill_free(fill);
         ck_assert_uint_eq(request_take(&leader), WAITER_END);
         ck_assert_uint_eq(request_take(&late), WAITER_END);

@@ -106,7 +106,7 @@ end_by_previous(struct user *user, struct cache_fill *fill, int64_t now)
     const struct object_head head = {.status = 200, .account = &account};
     enum cache_outcome outcome;
 
-    if (!user->all || !cache_fill_previous(fill) || unit_draw(&user->dice, 2))
+    if (!user->all || !fill->previous || unit_draw(&user->dice, 2))
         return false;
     if (unit_draw(&user->dice, 2)) {
         cache_fill_fall_back(fill, 0);

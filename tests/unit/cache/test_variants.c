@@ -466,7 +466,7 @@ START_TEST(the_successor_of_a_page_at_the_base_varies)
             ck_assert_int_eq(cache_configure(cache, &(struct cache_config){.shards = 1}), CACHE_OK);
         ck_assert(vary(&leader, NAMES, "hgzip"));
         ck_assert_uint_eq(pages_stats(cache).pages, 0);
-        ck_assert_ptr_nonnull(cache_fill_previous(leader.found.fill));
+        ck_assert_ptr_nonnull(leader.found.fill->previous);
         ck_assert(is_recorded(NAMES));
         finish(&leader, 2, evicted ? CACHE_NOT_STORED : CACHE_STORED);
         cache_purge_all(cache);

@@ -107,7 +107,7 @@ START_TEST(requests_share_the_fill_that_takes_the_place)
         begin_second();
         ck_assert_int_eq(second.answer, expired ? CACHE_STALE : CACHE_MISS);
         ck_assert_int_eq(second.found.object != NULL, expired);
-        ck_assert_ptr_eq(cache_fill_previous(second.found.fill), second.found.object);
+        ck_assert_ptr_eq(second.found.fill->previous, second.found.object);
         ck_assert_int_eq(request_lookup(&third, cache, "u", LATE, false), CACHE_BUSY);
         give_head(second.found.fill, LATE, LATE + LIFETIME, 0);
         ck_assert_int_eq(request_lookup(&fourth, cache, "u", LATE + LIFETIME - 1, true),
