@@ -473,9 +473,10 @@ object_lifetime_of(int64_t lifetime_us)
 bool
 object_expire(struct object *object, int64_t now_us)
 {
+    uint32_t before = atomic_load_explicit(&object->lifetime, memory_order_relaxed);
     int64_t lifetime_us = object_lifetime(object), age_us = object_age(object, now_us);
 
-    if (object_was_expired(object))
+    if (before >= OBJECT_EXPIRED && before != OBJECT_UNLIMITED)
         return false;
     atomic_store_explicit(&object->lifetime,
                           OBJECT_EXPIRED + in_seconds(age_us < lifetime_us ? age_us : lifetime_us),

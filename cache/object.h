@@ -141,15 +141,6 @@ object_is_fresh(const struct object *object, int64_t now_us)
     return object_age(object, now_us) < object_lifetime(object);
 }
 
-/* Of a ready object: has a cache expired it before its lifetime was over (object_expire())? */
-static inline bool
-object_was_expired(const struct object *object)
-{
-    uint32_t lifetime = atomic_load_explicit(&object->lifetime, memory_order_relaxed);
-
-    return lifetime >= OBJECT_EXPIRED && lifetime != OBJECT_UNLIMITED;
-}
-
 static inline struct span
 object_url(const struct object *object)
 {
