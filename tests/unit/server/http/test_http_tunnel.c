@@ -239,19 +239,28 @@ START_TEST(only_clients_of_the_proxy_have_tunnels)
 }
 END_TEST
 
-/* A client may have a quarter of what the others leave, unless clients have no shares. */
-START_TEST(a_client_has_a_share_of_the_tunnels)
+/* Begins, and opens two tunnels; a third one is refused. */
+static void
+begin_with_two(int near[2], int far[2])
 {
-    int near[2], far[2], fd;
+    int fd;
 
-    front_options.max_tunnels = 8;
-    front_options.max_fetches_per_client = 1;
     begin();
-    near[0] = connect_tunnel(&far[0]);
-    near[1] = connect_tunnel(&far[1]);
+    for (int i = 0; i < 2; i++)
+        near[i] = connect_tunnel(&far[i]);
     fd = http_connect();
     ck_assert(http_send(fd, CONNECT));
     expect_refusal(fd, 503);
+}
+
+/* A client may have a quarter of what the others leave, unless clients have no shares. */
+START_TEST(a_client_has_a_share_of_the_tunnels)
+{
+    int near[2], far[2];
+
+    front_options.max_tunnels = 8;
+    front_options.max_fetches_per_client = 1;
+    begin_with_two(near, far);
     for (int i = 0; i < 2; i++) {
         close(near[i]);
         close(far[i]);
@@ -262,15 +271,10 @@ END_TEST
 
 START_TEST(tunnels_are_bounded_in_number)
 {
-    int near[2], far[2], fd;
+    int near[2], far[2];
 
     front_options.max_tunnels = 2;
-    begin();
-    near[0] = connect_tunnel(&far[0]);
-    near[1] = connect_tunnel(&far[1]);
-    fd = http_connect();
-    ck_assert(http_send(fd, CONNECT));
-    expect_refusal(fd, 503);
+    begin_with_two(near, far);
     close(near[0]);
     close(far[0]);
     AWAIT(tunnels_stats().open == 1);
