@@ -127,9 +127,8 @@ http_split_field(struct span line, struct span *name, struct span *value)
     return http_is_token(*name);
 }
 
-/* Where the member that begins a list ends: its first comma outside quoted strings, or its end. */
-static size_t
-member_length(struct span list)
+size_t
+http_member_length(struct span list)
 {
     bool quoted = false;
 
@@ -150,7 +149,7 @@ bool
 http_next_member(struct span *list, struct span *member)
 {
     while (list->len) {
-        size_t len = member_length(*list);
+        size_t len = http_member_length(*list);
 
         *member = http_trim(span_of(list->ptr, len));
         if (len < list->len)

@@ -56,6 +56,10 @@ http_line_is(struct span line, struct span name, struct span *value)
 /* The value of the first field of this name, trimmed. Without one it has no pointer. */
 struct span http_first_value(struct span lines, const char *name);
 
+/* The length of the member with which a list begins: up to the first comma outside quoted strings,
+ * or to the end. */
+size_t http_member_length(struct span list);
+
 /*
  * The next member of a list of comma-separated values, trimmed; false at the end. Empty members are
  * passed over (RFC 9110 section 5.6.1.2), and a comma in a quoted string separates nothing. A

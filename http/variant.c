@@ -128,23 +128,6 @@ http_vary_equal(const struct http_vary *a, const struct http_vary *b)
 /* ---- the key ----------------------------------------------------------------------------------
  */
 
-/* Where the first comma outside quoted strings is, or the length. */
-static size_t
-member_end(struct span value)
-{
-    bool quoted = false;
-
-    for (size_t i = 0; i < value.len; i++) {
-        if (quoted && value.ptr[i] == '\\')
-            i++;
-        else if (value.ptr[i] == '"')
-            quoted = !quoted;
-        else if (value.ptr[i] == ',' && !quoted)
-            return i;
-    }
-    return value.len;
-}
-
 /* Do all quoted strings end in the line that they begin in? */
 static bool
 is_balanced(struct span value)
@@ -165,7 +148,7 @@ static void
 write_value(struct span value, struct buf *out)
 {
     for (;;) {
-        size_t end = member_end(value);
+        size_t end = http_member_length(value);
         struct span member = http_trim(span_of(value.ptr, end));
 
         buf_append(out, member.ptr, member.len);
