@@ -1,15 +1,20 @@
 /* Reads options from the command line and a configuration file, by the rows of the table. */
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sysexits.h>
 
 #include "base/nearest.h"
 #include "base/option_scan.h"
 #include "server/config/options_table.h"
+#include "server/config/sections.h"
+
+#define DEPTH 8u /* of included files */
 
 static char *
 trim(char *text)
@@ -85,16 +90,48 @@ read_value(char *text)
     return trim(text);
 }
 
+/* What the files of one configuration are read into. */
+struct reading {
+    struct options *options;
+    const char *path; /* of the first file */
+    struct sections sections;
+    unsigned depth; /* of files that include each other */
+    struct buf *why;
+};
+
+static bool include(struct reading *reading, const char *place, const char *path);
+
+/* A line that is not in a section. */
+static bool
+set_value(struct reading *reading, const char *place, const char *key, const char *value)
+{
+    const struct option_row *row = option_row_named(key);
+
+    if (strcmp(key, "include") == 0)
+        return include(reading, place, value);
+    if (!row) {
+        explain_unknown_key(place, key, reading->why);
+        return false;
+    }
+    if (row->when == OPTION_HERE) {
+        buf_printf(reading->why, "%s%s can only be given on the command line", place, key);
+        return false;
+    }
+    return option_set(reading->options, row, place, value, reading->why);
+}
+
 /* One line of a configuration file; `line` is changed. */
 static bool
-parse_line(struct options *options, const char *place, char *line, struct buf *why)
+parse_line(struct reading *reading, const char *place, char *line)
 {
-    const struct option_row *row;
+    struct buf *why = reading->why;
     char *equals, *key, *value;
 
     key = trim(line);
     if (*key == '\0' || *key == '#')
         return true;
+    if (*key == '[')
+        return sections_open(&reading->sections, place, key, why);
     equals = strchr(key, '=');
     if (!equals) {
         buf_printf(why, "%s\"%s\" is not of the form key = value", place, key);
@@ -103,26 +140,19 @@ parse_line(struct options *options, const char *place, char *line, struct buf *w
     *equals = '\0';
     value = read_value(equals + 1);
     key = trim(key);
-    row = option_row_named(key);
-    if (!row) {
-        explain_unknown_key(place, key, why);
-        return false;
-    }
-    if (row->when == OPTION_HERE) {
-        buf_printf(why, "%s%s can only be given on the command line", place, key);
-        return false;
-    }
     if (!value) {
         buf_printf(why, "%s%s: a value in double quotes ends with the second one", place, key);
         return false;
     }
-    return option_set(options, row, place, value, why);
+    return reading->sections.begun ? sections_set(&reading->sections, place, key, value, why)
+                                  : set_value(reading, place, key, value);
 }
 
 /* Closes the file. `name` stands for it in messages. */
 static bool
-parse_lines(struct options *options, FILE *file, const char *name, struct buf *why)
+parse_lines(struct reading *reading, FILE *file, const char *name)
 {
+    struct buf *why = reading->why;
     char *line = NULL;
     size_t size = 0;
     unsigned number = 0;
@@ -138,7 +168,7 @@ parse_lines(struct options *options, FILE *file, const char *name, struct buf *w
             buf_printf(why, "%sthe line has a zero byte", buf_str(&place));
             ok = false;
         } else {
-            ok = parse_line(options, buf_str(&place), line, why) && ok;
+            ok = parse_line(reading, buf_str(&place), line) && ok;
         }
         buf_end_line(why);
         buf_free(&place);
@@ -147,18 +177,129 @@ parse_lines(struct options *options, FILE *file, const char *name, struct buf *w
         buf_printf(why, "%s: %s", name, strerror(errno));
         ok = false;
     }
+    sections_end_file(&reading->sections);
     free(line);
     fclose(file);
     return ok;
 }
 
+/* `place` precedes the path in a message. */
 static bool
-parse_file(struct options *options, const char *path, struct buf *why)
+parse_file(struct reading *reading, const char *place, const char *path)
 {
     FILE *file = fopen(path, "re");
 
     if (file)
-        return parse_lines(options, file, path, why);
+        return parse_lines(reading, file, path);
+    buf_printf(reading->why, "%s%s: %s", place, path, strerror(errno));
+    return false;
+}
+
+static int
+is_conf(const struct dirent *entry)
+{
+    const char *dot = strrchr(entry->d_name, '.');
+
+    return entry->d_name[0] != '.' && dot && strcmp(dot, ".conf") == 0;
+}
+
+static int
+by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* Reads the files *.conf of a folder, in the order of their names as bytes. */
+static bool
+parse_folder(struct reading *reading, const char *place, const char *path)
+{
+    struct dirent **entries;
+    int count = scandir(path, &entries, is_conf, by_name);
+    bool ok = count >= 0;
+
+    if (!ok)
+        buf_printf(reading->why, "%sinclude: %s: %s", place, path, strerror(errno));
+    for (int i = 0; i < count; i++) {
+        struct buf file;
+
+        buf_init(&file, PATH_MAX);
+        buf_end_line(reading->why);
+        if (buf_printf(&file, "%s/%s", path, entries[i]->d_name))
+            ok = parse_file(reading, place, buf_str(&file)) && ok;
+        buf_free(&file);
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
+    return ok;
+}
+
+/* A path in a file stands beside the first file, unless it is absolute. */
+static bool
+write_path(const struct reading *reading, const char *path, struct buf *whole)
+{
+    const char *slash = *path == '/' ? NULL : strrchr(reading->path, '/');
+
+    return (!slash || buf_append(whole, reading->path, (size_t)(slash + 1 - reading->path))) &&
+           buf_append_str(whole, path);
+}
+
+/* Reads a file, or a folder. */
+static bool
+read_path(struct reading *reading, const char *place, const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return parse_folder(reading, place, path);
+    return parse_file(reading, place, path);
+}
+
+static bool
+include(struct reading *reading, const char *place, const char *path)
+{
+    struct buf whole;
+    bool ok;
+
+    if (reading->depth == DEPTH) {
+        buf_printf(reading->why, "%sinclude: files include each other to a depth of %u", place,
+                   DEPTH);
+        return false;
+    }
+    reading->depth++;
+    buf_init(&whole, PATH_MAX);
+    ok = write_path(reading, path, &whole);
+    if (ok)
+        ok = read_path(reading, place, buf_str(&whole));
+    else
+        buf_printf(reading->why, "%sinclude: %s", place, strerror(ENAMETOOLONG));
+    buf_free(&whole);
+    reading->depth--;
+    return ok;
+}
+
+/* Reads a file with all that it includes, and closes it. */
+static bool
+parse_config(struct options *options, FILE *file, const char *name, struct buf *why)
+{
+    struct reading reading = {.options = options, .path = name, .why = why};
+    bool ok;
+
+    sections_init(&reading.sections);
+    ok = parse_lines(&reading, file, name);
+    buf_end_line(why);
+    ok = sections_apply(&reading.sections, options, why) && ok;
+    sections_free(&reading.sections);
+    return ok;
+}
+
+static bool
+parse_config_file(struct options *options, const char *path, struct buf *why)
+{
+    FILE *file = fopen(path, "re");
+
+    if (file)
+        return parse_config(options, file, path, why);
     buf_printf(why, "%s: %s", path, strerror(errno));
     return false;
 }
@@ -270,7 +411,7 @@ options_parse(struct options *options, int argc, char **argv, struct buf *why)
     /* The file first: the command line overrides it. */
     if (!parse_arguments(options, argc, argv, option_row_named("config"), why))
         return EX_USAGE;
-    if (options->config && !parse_file(options, options->config, why))
+    if (options->config && !parse_config_file(options, options->config, why))
         status = EX_CONFIG;
     buf_end_line(why);
     if (!parse_arguments(options, argc, argv, NULL, why) && status == 0)
@@ -289,7 +430,7 @@ options_parse_text(struct options *options, struct span text, struct buf *why)
         buf_append_str(why, strerror(errno));
         return false;
     }
-    if (!parse_lines(options, file, "configuration", why))
+    if (!parse_config(options, file, "configuration", why))
         return false;
     set_dependent(options);
     return true;

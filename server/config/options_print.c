@@ -4,6 +4,7 @@
 
 #include "base/wrap.h"
 #include "server/config/options_table.h"
+#include "server/config/sections.h"
 #include "server/limits/rate.h"
 
 void
@@ -90,6 +91,11 @@ options_print_defaults(FILE *out)
             fprintf(out, "# One of %s.\n", row->argument);
         fprintf(out, "#%s = %s\n", row->name, row->start ? row->start : row->argument);
     }
+    fputs("\n\n# ---- Sections ----\n\n"
+          "# A section ends with the next one, or with its file: options stand before the first.\n"
+          "# \"include = PATH\" reads another file there, or the files *.conf of a folder.\n",
+          out);
+    sections_print_defaults(out);
 }
 
 /* Would it be read as another value than this without quotes (read_value() of options.c)? */

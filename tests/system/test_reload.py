@@ -206,6 +206,22 @@ class ReloadTest(ReloadCase):
         self.assertIn(b"changed: origin\n", done)
         self.assertEqual(len(done), 8)
 
+    def test_sections_and_included_files(self):
+        folder = self.dir / "conf.d"
+        folder.mkdir()
+        part = folder / "site.conf"
+        part.write_text(f"[origin main]\nmember = {self.members[0].url}\n")
+        lines = ("max-age = 5m", "include = conf.d", "[row]", "host = site.test", "origin = main")
+        self.start(*lines)
+        self.assertEqual(self.member("/1"), "0")
+        self.assertEqual(self.ask("/1", "other.test").status, 421)
+        part.write_text(f"[origin main]\nmember = {self.members[1].url}\n")
+        self.assertEqual(self.command().stdout, b"changed: origin\n")
+        self.assertEqual(self.member("/1"), "1")
+        part.write_text(f"[origin main]\nmebmer = {self.members[1].url}\n")
+        said = self.command(expect=78).stderr.decode()
+        self.assertIn(f"{part}:2: mebmer is no key of [origin]; did you mean member?", said)
+
     def test_others_may_not_reload(self):
         self.start(self.row(0))
         said = self.sunproxy("reload", daemon=self.d, tcp=True, expect=77)
