@@ -408,12 +408,21 @@ keep_permitted(const struct address_policy *policy, const struct resolved *from)
     return kept;
 }
 
+static void
+refuse_address(struct fetch *f, const char *host, const union address *address)
+{
+    char sentence[SENTENCE_MAX];
+
+    fetching_finish(f, FETCH_DENIED,
+                    sentence_refuse(sentence, sizeof(sentence),
+                                    f->loop->settings.config.addresses, host, address));
+}
+
 /* The name stands for these addresses. The reference is dropped. */
 static void
 connect_to_permitted(struct fetch *f, struct resolved *addresses)
 {
     struct resolved *kept;
-    char sentence[SENTENCE_MAX];
 
     if (f->route.by_operator) {
         connect_to(f, addresses);
@@ -424,10 +433,7 @@ connect_to_permitted(struct fetch *f, struct resolved *addresses)
     if (!kept) {
         fetching_finish(f, FETCH_INTERNAL, "out of memory");
     } else if (kept->count == 0) {
-        fetching_finish(f, FETCH_DENIED,
-                        sentence_refuse(sentence, sizeof(sentence),
-                                        f->loop->settings.config.addresses, f->route.host,
-                                        &addresses->list[0]));
+        refuse_address(f, f->route.host, &addresses->list[0]);
     } else {
         connect_to(f, kept);
     }
@@ -467,22 +473,16 @@ start_attempt(struct fetch *f)
     if (is_configured(f))
         f->route.by_operator = f->route.own_port = true;
     if (!f->route.own_port && !settings_permit_port(settings, f->target.port)) {
-        char sentence[SENTENCE_MAX];
-
-        snprintf(sentence, sizeof(sentence),
-                 "refused: port %u of %s is for another protocol (allow it with --allow-port %u)",
-                 f->target.port, f->target.host, f->target.port);
-        fetching_finish(f, FETCH_DENIED, sentence);
+        finish_with(f, FETCH_DENIED,
+                    "refused: port %u of %s is for another protocol (allow it with "
+                    "--allow-port %u)",
+                    f->target.port, f->target.host, f->target.port);
         return;
     }
     /* Behind a proxy a name is the proxy's to resolve, but an address can be checked here. */
     if (f->route.proxied && f->target.literal && !is_configured(f) &&
         !address_policy_permits(settings->config.addresses, &f->target.address.any)) {
-        char sentence[SENTENCE_MAX];
-
-        fetching_finish(f, FETCH_DENIED,
-                        sentence_refuse(sentence, sizeof(sentence), settings->config.addresses,
-                                        f->target.host, &f->target.address));
+        refuse_address(f, f->target.host, &f->target.address);
         return;
     }
     if (address_parse(f->route.host, f->route.port, &literal)) {

@@ -193,20 +193,6 @@ origin_route_authority(struct span url)
     return after ? span_of(after + 3, (size_t)(client.ptr + client.len - after - 3)) : client;
 }
 
-struct span
-origin_route_host(const struct origin_route *route, struct span client_url)
-{
-    switch (route->host) {
-    case ORIGIN_HOST_CLIENT:
-        return origin_route_authority(client_url);
-    case ORIGIN_HOST_NAMED:
-        return route->name;
-    case ORIGIN_HOST_MEMBER:
-        break;
-    }
-    return span_of(NULL, 0);
-}
-
 /* ---- references ------------------------------------------------------------------------------ */
 
 /* Is it below the URL of the member with the name for which that takes itself? */
@@ -413,8 +399,12 @@ attempt_url(const struct attempt *attempt, const struct request *request, struct
 struct span
 attempt_host(const struct request *request, struct attempt_text *text)
 {
-    if (!request->route)
+    const struct origin_route *route = request->route;
+
+    if (!route || route->host == ORIGIN_HOST_MEMBER)
         return span_of(NULL, 0);
-    return origin_route_host(request->route, fetch_normal_url(request_fetched_url(request),
-                                                              text->client, sizeof(text->client)));
+    if (route->host == ORIGIN_HOST_NAMED)
+        return route->name;
+    return origin_route_authority(
+        fetch_normal_url(request_fetched_url(request), text->client, sizeof(text->client)));
 }

@@ -103,9 +103,6 @@ size_t origin_route_longest(const struct origin_route *route);
 /* Host and port of a client's URL, as it states them. */
 struct span origin_route_authority(struct span url);
 
-/* The Host that a member is sent for this URL of a client; empty: that of the member's URL. */
-struct span origin_route_host(const struct origin_route *route, struct span client_url);
-
 /*
  * Does a reference name the URL of a member, or one below it? *rest is what follows it. Where
  * members are sent a Host that is named, they may take that for their own, with either scheme.

@@ -276,33 +276,20 @@ target_free(struct target *target)
 static bool
 is_usual(struct span url)
 {
-    const char *c = url.ptr, *end = url.ptr + url.len, *host;
     struct http_authority authority;
-    unsigned long port = 0;
+    struct span rest = url;
+    size_t host = 0;
+    bool https;
 
-    if (url.len > URL_MAX / 2)
+    if (url.len > URL_MAX / 2 || !http_take_scheme(&rest, &https))
         return false;
-    if (span_starts_with(url, span_str("http://")))
-        c += strlen("http://");
-    else if (span_starts_with(url, span_str("https://")))
-        c += strlen("https://");
-    else
+    while (host < rest.len && rest.ptr[host] != '/')
+        host++;
+    if (host == rest.len || !http_authority_read(span_of(rest.ptr, host), &authority) ||
+        authority.host.len > HOST_MAX || authority.host.ptr[0] == '[')
         return false;
-    for (host = c; c < end && (isalnum((unsigned char)*c) || *c == '.' || *c == '-'); c++)
-        continue;
-    if (c - host > (ptrdiff_t)HOST_MAX ||
-        !http_authority_read(span_of(host, (size_t)(c - host)), &authority))
-        return false;
-    if (c < end && *c == ':') {
-        for (c++; c < end && isdigit((unsigned char)*c) && port <= UINT16_MAX; c++)
-            port = port * 10 + (unsigned long)(*c - '0');
-        if (port == 0 || port > UINT16_MAX)
-            return false;
-    }
-    if (c == end || *c != '/')
-        return false;
-    for (; c < end; c++)
-        if (*c <= ' ' || *c > '~')
+    for (size_t i = host; i < rest.len; i++)
+        if (rest.ptr[i] <= ' ' || rest.ptr[i] > '~')
             return false;
     return true;
 }

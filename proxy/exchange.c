@@ -493,7 +493,7 @@ ask_for_variant(struct exchange *x, const struct request_rules *rules, bool only
         .pass =
             !only_ready && (rules->way == REQUEST_PASSES || x->alone || x->retries > MAX_RETRIES),
     };
-    struct buf *variant_of = proxy_scratch(x->proxy, x->worker);
+    struct buf *variant_of = &x->proxy->scratch[x->worker];
     struct span variant = span_of(NULL, 0);
     enum cache_answer answer = CACHE_VARIES;
 

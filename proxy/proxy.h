@@ -150,7 +150,11 @@ struct proxy {
     struct client_share waiting; /* the memory of waiting requests; any thread */
     struct shedding shedding;    /* the fetcher's thread's */
     struct backoff backoff;      /* of refreshes in the background; any thread */
-    struct buf *scratch;         /* one for each worker: proxy_scratch() */
+    /*
+     * One for each worker, for a computation on its thread, so that a hit allocates nothing; of
+     * at most OBJECT_MAX_VARIANT bytes.
+     */
+    struct buf *scratch;
     unsigned scratch_count;
     pthread_mutex_t configuring; /* one change of the cache's configuration at a time */
 };
@@ -160,16 +164,6 @@ bool proxy_init(struct proxy *proxy, const struct proxy_config *config);
 
 /* All exchanges and fetches have ended. */
 void proxy_destroy(struct proxy *proxy);
-
-/*
- * A buffer of the worker's for one computation on its thread, so that a hit allocates nothing;
- * holds at most OBJECT_MAX_VARIANT bytes.
- */
-static inline struct buf *
-proxy_scratch(struct proxy *proxy, unsigned worker)
-{
-    return &proxy->scratch[worker];
-}
 
 /*
  * The spelling of a URL, or of what URLs begin with, under which objects are cached:

@@ -28,9 +28,12 @@ next_tag(struct span *rest, struct span *word)
     return word->len != 0;
 }
 
-bool
-tags_append(struct buf *tags, struct span tag)
+/* The visitor of tags for an object, which are `context`. */
+static bool
+append_tag(void *context, struct span tag)
 {
+    struct buf *tags = context;
+
     if (tags_have(buf_span(tags), tag))
         return true;
     return tags_count(buf_span(tags)) < OBJECT_MAX_TAGS &&
@@ -47,7 +50,7 @@ tags_read(struct span lines, const char *const *fields, struct buf *out)
         if (!http_split_field(line, &name, &value) || !http_name_is_one_of(name, fields))
             continue;
         while (next_tag(&value, &word))
-            if (!tags_append(out, word))
+            if (!append_tag(out, word))
                 return false;
     }
     return true;
@@ -428,12 +431,6 @@ apply_all(const struct tag_rules *rules, struct span url, const struct visitor *
     buf_free(&loose);
     buf_free(&word);
     return ok;
-}
-
-static bool
-append_tag(void *context, struct span tag)
-{
-    return tags_append(context, tag);
 }
 
 bool

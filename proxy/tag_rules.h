@@ -28,14 +28,9 @@
 extern const char *const tags_default_fields[];
 
 /*
- * Appends a tag, with a space before it if it is not the first, unless it is there already. False
- * if there are as many tags, or bytes of them, as an object can have (object.h), or without memory.
- */
-bool tags_append(struct buf *tags, struct span tag);
-
-/*
- * Appends the tags in the fields of these names, a list that NULL ends, as
- * tags_append() does. False if that refuses one: the response is then not stored, since no purge
+ * Appends the tags in the fields of these names, a list that NULL ends, each with a space before it
+ * unless it is the first or there already. False if there are as many tags, or bytes of them, as an
+ * object can have (object.h), or without memory: the response is then not stored, since no purge
  * would find it.
  */
 bool tags_read(struct span lines, const char *const *fields, struct buf *out);
@@ -55,9 +50,8 @@ struct tag_rules {
 bool tag_rules_add(struct tag_rules *rules, const char *text, struct buf *why);
 
 /*
- * Appends the tags that the rules give to a URL, as tags_append() does; a URL without a path has
- * only those of the pattern "/". False if tags_append() refuses one, or without memory: the object
- * has tags then that are not known.
+ * Appends the tags that the rules give to a URL, as tags_read() does; a URL without a path has only
+ * those of the pattern "/". False as there: the object has tags then that are not known.
  */
 bool tag_rules_apply(const struct tag_rules *rules, struct span url, struct buf *tags);
 
