@@ -74,7 +74,7 @@ void scene_run(void);
 /* One of our own metrics. */
 uint64_t scene_metric(const char *name);
 
-/* Has it this value? */
+/* Fails unless the metric has this value. */
 void scene_expect_metric(const char *name, uint64_t value);
 
 struct cache_stats scene_stats(void);

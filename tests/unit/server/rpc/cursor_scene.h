@@ -178,12 +178,12 @@ struct passing_body {
     struct scene_fetch *fetch;
     const char *text; /* that the origin sends */
     size_t len;       /* of that */
-    size_t window;    /* as far ahead of its reader the origin is not */
+    size_t window;    /* the origin is less than that ahead of its reader */
     int64_t length;   /* that the client is told */
 };
 
-/* The client reads the body whole: the first call is `*xid`, and is set to the last one. Returns
- * the object's name. */
+/* Receives the whole body: in the answer to the call `*xid`, and by calls of PROXY_READ, to the
+ * last of which `*xid` is set. Returns the object's name. */
 static inline const char *
 read_passing(int fd, uint32_t *xid, const struct passing_body *body)
 {
