@@ -5,7 +5,6 @@
 
 #include "cache/slots.h"
 #include "cache/waiters.h"
-#include "cache/window.h"
 
 #define COMPACT_MAX ((uint64_t)256 << 10)
 

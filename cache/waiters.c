@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "cache/slots.h"
-#include "cache/window.h"
 
 struct object *
 fill_make_reserve(void)

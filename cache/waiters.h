@@ -1,11 +1,11 @@
 /*
  * Making a fill, and the waiters of one: joining, and what each transition notifies. Private. The
- * caller of waiters_*() has the lock of the fill's shard.
+ * caller of waiters_*() and window_move() has the lock of the fill's shard.
  */
 #ifndef SUNPROXY_CACHE_WAITERS_H
 #define SUNPROXY_CACHE_WAITERS_H
 
-#include "cache/fill.h"
+#include "cache/shard.h"
 
 /*
  * A fill of this URL in no list and no table, without waiters; `size` bytes are allocated, zeroed.
@@ -54,5 +54,11 @@ void waiters_fail(struct cache_fill *fill, struct object *failure,
 
 /* The leader if it waits; or NULL. */
 struct object_waiter *waiters_leader(const struct cache_fill *fill);
+
+/*
+ * Of a windowed fill, after its readers or its body have changed: readers that lag get FAILED, and
+ * a pause begins (only if the body has grown) or ends. Removes segments that no reader needs.
+ */
+void window_move(struct shard *shard, struct cache_fill *fill, bool has_grown);
 
 #endif

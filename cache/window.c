@@ -1,5 +1,7 @@
-#include "cache/window.h"
-
+/*
+ * The window of a body that will not be stored (fill.h, struct cache_window): which segments are
+ * kept, which readers lag, and when the fetch pauses.
+ */
 #include <errno.h>
 
 #include "cache/slots.h"
