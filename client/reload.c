@@ -47,7 +47,7 @@ const struct command command_reload = {
              "effect, and the options that have changed are printed, or nothing of it, and\n"
              "what is wrong is. For administrators, over the AF_UNIX socket.\n",
     .options = {&server_option_group},
-    .after = "Exit status: 0 done; 64 wrong usage; 69 no server; 74 output could not be written;\n"
-             "75 no answer in time; 77 permission denied; 78 wrong configuration.\n",
+    .after = "Exit status: 0 done; 64 wrong usage; 69 no server; 74 output could not be\n"
+             "written; 75 no answer in time; 77 permission denied; 78 wrong configuration.\n",
     .run = reload,
 };
