@@ -358,7 +358,7 @@ static const struct row rows[] = {
      "sunproxy"},
     /* replay: the first call asks for the policy and the capacity */
     {&command_get,
-     {SERVER, "--retry", "1", "--timeout", "50ms", "-w", "|%{num_retries}", "http://h/a"},
+     {SERVER, "--retry", "1", "--timeout", "500ms", "-w", "|%{num_retries}", "http://h/a"},
      SERVED_SILENT,
      0,
      1,
@@ -455,7 +455,7 @@ static const struct row rows[] = {
      NULL,
      "was lost at request 5 of 8: "},
     {&command_replay,
-     {SERVER, "--timeout", "20ms", "$/trace"},
+     {SERVER, "--timeout", "500ms", "$/trace"},
      SERVED_SILENT,
      2,
      1,
