@@ -98,7 +98,7 @@ read_transfers(struct fetcher *fetcher)
     CURLMsg *message;
     int left;
 
-    while ((message = curl_multi_info_read(fetcher->loop.multi, &left))) {
+    while ((message = curl_multi_info_read(fetcher->loop.place.multi, &left))) {
         CURLcode code = message->data.result;
         char *consumer = NULL;
 
@@ -113,8 +113,8 @@ read_transfers(struct fetcher *fetcher)
 static int
 find_wait_ms(const struct fetch_loop *loop)
 {
-    int most = loop->connections.open ? (int)(POOL_LOOK_US / 1000) : IDLE_WAIT_MS;
-    int64_t left = fetching_next_due(loop) - loop->turn_us;
+    int most = loop->place.connections.open ? (int)(POOL_LOOK_US / 1000) : IDLE_WAIT_MS;
+    int64_t left = fetching_next_due(loop) - loop->place.turn_us;
 
     if (!TAILQ_EMPTY(&loop->paused) || left <= 0)
         return 0;
@@ -134,16 +134,16 @@ close_inbox(struct fetcher *fetcher)
 static void
 begin_turn(struct fetcher *fetcher)
 {
-    fetcher->loop.turn_us = clock_monotonic_us();
-    if (fetcher->loop.settings.config.turn_begins)
-        fetcher->loop.settings.config.turn_begins();
+    fetcher->loop.place.turn_us = clock_monotonic_us();
+    if (fetcher->loop.place.settings.config.turn_begins)
+        fetcher->loop.place.settings.config.turn_begins();
 }
 
 static void
 end_turn(const struct fetcher *fetcher)
 {
-    if (fetcher->loop.settings.config.turn_ends)
-        fetcher->loop.settings.config.turn_ends();
+    if (fetcher->loop.place.settings.config.turn_ends)
+        fetcher->loop.place.settings.config.turn_ends();
 }
 
 static void *
@@ -154,18 +154,18 @@ run(void *argument)
 
     begin_turn(fetcher);
     while (read_inbox(fetcher)) {
-        poller_deliver(&fetcher->loop.poller);
+        poller_deliver(&fetcher->loop.place.poller);
         read_signals(fetcher);
         read_resolver(fetcher);
         fetching_resume_paused(&fetcher->loop);
-        poller_drive(&fetcher->loop.poller);
+        poller_drive(&fetcher->loop.place.poller);
         read_transfers(fetcher);
         fetching_check_times(&fetcher->loop);
         fetching_start_next(&fetcher->loop);
-        connections_close_unused(&fetcher->loop.connections, fetcher->loop.turn_us);
+        connections_close_unused(&fetcher->loop.place.connections, fetcher->loop.place.turn_us);
         fetching_update_stats(&fetcher->loop);
         end_turn(fetcher);
-        poller_wait(&fetcher->loop.poller, find_wait_ms(&fetcher->loop));
+        poller_wait(&fetcher->loop.place.poller, find_wait_ms(&fetcher->loop));
         begin_turn(fetcher);
     }
     while ((r = TAILQ_FIRST(&fetcher->loop.all)))
@@ -185,7 +185,7 @@ wake(void *context)
 {
     struct fetcher *fetcher = context;
 
-    poller_wake(&fetcher->loop.poller);
+    poller_wake(&fetcher->loop.place.poller);
 }
 
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
@@ -217,12 +217,12 @@ static void
 dismantle(struct fetcher *fetcher)
 {
     resolver_destroy(fetcher->loop.resolver);
-    handles_free(&fetcher->loop.handles);
-    curl_multi_cleanup(fetcher->loop.multi);
-    connections_free(&fetcher->loop.connections);
-    poller_free(&fetcher->loop.poller);
+    handles_free(&fetcher->loop.place.handles);
+    curl_multi_cleanup(fetcher->loop.place.multi);
+    connections_free(&fetcher->loop.place.connections);
+    poller_free(&fetcher->loop.place.poller);
     queue_destroy(fetcher->loop.queue);
-    settings_free(&fetcher->loop.settings);
+    settings_free(&fetcher->loop.place.settings);
     pthread_mutex_destroy(&fetcher->loop.lock);
     free(fetcher);
 }
@@ -251,22 +251,23 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
     TAILQ_INIT(&fetcher->loop.signals);
     TAILQ_INIT(&fetcher->loop.all);
     TAILQ_INIT(&fetcher->loop.paused);
-    fetcher->loop.poller.epoll = fetcher->loop.poller.wakeup = -1;
-    if (!settings_init(&fetcher->loop.settings, config, why, why_size))
+    fetcher->loop.place.poller.epoll = fetcher->loop.place.poller.wakeup = -1;
+    if (!settings_init(&fetcher->loop.place.settings, config, why, why_size))
         goto failed;
-    connections_init(&fetcher->loop.connections, config->max_active, config->max_idle_per_origin);
+    connections_init(&fetcher->loop.place.connections, config->max_active,
+                     config->max_idle_per_origin);
     snprintf(why, why_size, "cannot start, for lack of memory, descriptors or threads");
-    names.getaddrinfo = fetcher->loop.settings.config.getaddrinfo;
-    names.freeaddrinfo = fetcher->loop.settings.config.freeaddrinfo;
+    names.getaddrinfo = fetcher->loop.place.settings.config.getaddrinfo;
+    names.freeaddrinfo = fetcher->loop.place.settings.config.freeaddrinfo;
     fetcher->loop.queue = queue_create(&limits, CLIENT_FETCHES);
-    fetcher->loop.multi = curl_multi_init();
-    if (!fetcher->loop.queue || !fetcher->loop.multi ||
-        !poller_init(&fetcher->loop.poller, fetcher->loop.multi))
+    fetcher->loop.place.multi = curl_multi_init();
+    if (!fetcher->loop.queue || !fetcher->loop.place.multi ||
+        !poller_init(&fetcher->loop.place.poller, fetcher->loop.place.multi))
         goto failed;
-    if (connections_set_bounds(&fetcher->loop.connections, fetcher->loop.multi))
+    if (connections_set_bounds(&fetcher->loop.place.connections, fetcher->loop.place.multi))
         goto failed;
     fetcher->loop.resolver = resolver_create(&names);
-    fetching_init(&fetcher->loop);
+    fetcher->loop.place.changed = fetching_take_change;
     if (!fetcher->loop.resolver || thread_start(&fetcher->thread, run, fetcher) != 0)
         goto failed;
     if (why_size)
@@ -305,7 +306,7 @@ bool
 fetcher_submit(struct fetcher *fetcher, const struct request *request,
                const struct fetch_sink *sink, void *context, uint64_t *id)
 {
-    struct fetch *r = memory_calloc(fetcher->loop.settings.config.memory, sizeof(*r));
+    struct fetch *r = memory_calloc(fetcher->loop.place.settings.config.memory, sizeof(*r));
     bool first, closed;
 
     if (!r)
@@ -386,5 +387,5 @@ fetcher_get_stats(struct fetcher *fetcher, struct fetch_stats *stats)
     stats->queued = atomic_load_explicit(&fetcher->loop.queued, memory_order_relaxed);
     stats->displaced = atomic_load_explicit(&fetcher->loop.displaced, memory_order_relaxed);
     stats->started = atomic_load_explicit(&fetcher->loop.started, memory_order_relaxed);
-    stats->bytes = atomic_load_explicit(&fetcher->loop.received, memory_order_relaxed);
+    stats->bytes = atomic_load_explicit(&fetcher->loop.place.received, memory_order_relaxed);
 }

@@ -78,7 +78,7 @@ end_hold(struct fetch *f)
         return;
     f->held_us += clock_monotonic_us() - f->held_since_us;
     f->held_since_us = 0;
-    memory_uncharge(f->loop->settings.config.memory, MEMORY_FETCHES, FETCH_BUFFER_BYTES);
+    memory_uncharge(f->loop->place.settings.config.memory, MEMORY_FETCHES, FETCH_BUFFER_BYTES);
 }
 
 /* What is sent of the request's fields. */
@@ -100,7 +100,7 @@ end_attempt(struct fetch *f)
     target_free(&f->target);
     end_hold(f);
     if (f->charged)
-        memory_uncharge(loop->settings.config.memory, MEMORY_FETCHES, f->charged);
+        memory_uncharge(loop->place.settings.config.memory, MEMORY_FETCHES, f->charged);
     f->charged = 0;
     f->held_us = 0;
 }
@@ -202,14 +202,14 @@ find_end(const struct fetch *f)
     if (f->consumer.request->flags & REQUEST_STREAMS && f->stage == FETCH_TRANSFER &&
         f->transfer.stage == TRANSFER_BODY)
         return INT64_MAX;
-    return f->submitted_us + f->loop->settings.config.total_timeout_us + f->held_us;
+    return f->submitted_us + f->loop->place.settings.config.total_timeout_us + f->held_us;
 }
 
 /* The limit of the phase that a transfer is in. */
 static int64_t
 find_transfer_deadline(const struct fetch *f, const char **what)
 {
-    const struct fetch_config *config = &f->loop->settings.config;
+    const struct fetch_config *config = &f->loop->place.settings.config;
 
     switch (f->transfer.stage) {
     case TRANSFER_CONNECTING:
@@ -241,7 +241,7 @@ find_transfer_deadline(const struct fetch *f, const char **what)
 static int64_t
 find_deadline(const struct fetch *f, const char **what)
 {
-    const struct fetch_config *config = &f->loop->settings.config;
+    const struct fetch_config *config = &f->loop->place.settings.config;
     int64_t end = find_end(f);
     int64_t due = end;
 
@@ -301,12 +301,12 @@ begin_hold(struct fetch *f)
     if (f->held_since_us)
         return;
     f->held_since_us = clock_monotonic_us();
-    memory_charge_anyway(f->loop->settings.config.memory, MEMORY_FETCHES, FETCH_BUFFER_BYTES);
+    memory_charge_anyway(f->loop->place.settings.config.memory, MEMORY_FETCHES, FETCH_BUFFER_BYTES);
     arm_timer(f);
 }
 
-static void
-take_change(struct consumer *consumer, enum transfer_change change)
+void
+fetching_take_change(struct consumer *consumer, enum transfer_change change)
 {
     struct fetch *f = container_of(consumer, struct fetch, consumer);
     const enum transfer_stage stage = f->transfer.stage;
@@ -329,21 +329,6 @@ take_change(struct consumer *consumer, enum transfer_change change)
     }
 }
 
-void
-fetching_init(struct fetch_loop *loop)
-{
-    loop->place = (struct transfer_place){
-        .settings = &loop->settings,
-        .multi = loop->multi,
-        .connections = &loop->connections,
-        .handles = &loop->handles,
-        .poller = &loop->poller,
-        .turn_us = &loop->turn_us,
-        .received = &loop->received,
-        .changed = take_change,
-    };
-}
-
 /* ---- the way to its connection ------------------------------------------------------ */
 
 static bool
@@ -352,7 +337,7 @@ charge(struct fetch *f)
     bool supplied = f->consumer.request->body.kind == REQUEST_BODY_SUPPLIED;
     size_t bytes = FETCH_BYTES + (supplied ? FETCH_BUFFER_BYTES : 0);
 
-    if (!memory_charge(f->loop->settings.config.memory, MEMORY_FETCHES, bytes))
+    if (!memory_charge(f->loop->place.settings.config.memory, MEMORY_FETCHES, bytes))
         return false;
     f->charged = bytes;
     return true;
@@ -378,7 +363,7 @@ start_transfer(struct fetch *f, struct resolved *addresses)
 static void
 connect_to(struct fetch *f, struct resolved *addresses)
 {
-    struct memory_account *memory = f->loop->settings.config.memory;
+    struct memory_account *memory = f->loop->place.settings.config.memory;
 
     if (f->consumer.sink.begin)
         f->consumer.sink.begin(f->consumer.context);
@@ -415,7 +400,7 @@ refuse_address(struct fetch *f, const char *host, const union address *address)
 
     fetching_finish(f, FETCH_DENIED,
                     sentence_refuse(sentence, sizeof(sentence),
-                                    f->loop->settings.config.addresses, host, address));
+                                    f->loop->place.settings.config.addresses, host, address));
 }
 
 /* The name stands for these addresses. The reference is dropped. */
@@ -429,7 +414,7 @@ connect_to_permitted(struct fetch *f, struct resolved *addresses)
         resolved_release(&addresses);
         return;
     }
-    kept = keep_permitted(f->loop->settings.config.addresses, addresses);
+    kept = keep_permitted(f->loop->place.settings.config.addresses, addresses);
     if (!kept) {
         fetching_finish(f, FETCH_INTERNAL, "out of memory");
     } else if (kept->count == 0) {
@@ -465,7 +450,7 @@ static void
 start_attempt(struct fetch *f)
 {
     struct fetch_loop *loop = f->loop;
-    const struct settings *settings = &loop->settings;
+    const struct settings *settings = &loop->place.settings;
     struct resolved *one;
     union address literal;
 
@@ -521,7 +506,7 @@ report_wait(const struct fetch *f)
         [QUEUE_ORIGIN] = FETCH_LIMIT_PER_ORIGIN,
         [QUEUE_CLIENT_AT_ORIGIN] = FETCH_LIMIT_CLIENT_AT_ORIGIN,
     };
-    const struct fetch_config *config = &f->loop->settings.config;
+    const struct fetch_config *config = &f->loop->place.settings.config;
     enum queue_wait wait = queue_find_wait(f->loop->queue, &f->item);
 
     if (wait != QUEUE_TURN && config->queued)
@@ -648,7 +633,7 @@ fetching_start_next(struct fetch_loop *loop)
         atomic_fetch_add_explicit(&loop->started, 1, memory_order_relaxed);
         start_attempt(f);
     }
-    while (queue_queued(loop->queue) > loop->settings.config.max_queued)
+    while (queue_queued(loop->queue) > loop->place.settings.config.max_queued)
         displace(loop);
 }
 
@@ -704,7 +689,7 @@ check_time(struct fetch *f)
 
     if (is_complete(f))
         fetching_take_result(f, CURLE_OK);
-    else if (due > f->loop->turn_us)
+    else if (due > f->loop->place.turn_us)
         arm_timer_at(f, due);
     else
         finish_with(f, is_unconnected(f) ? FETCH_CONNECT_TIMED_OUT : FETCH_TIMED_OUT,
@@ -722,6 +707,6 @@ fetching_next_due(const struct fetch_loop *loop)
 void
 fetching_check_times(struct fetch_loop *loop)
 {
-    while (fetching_next_due(loop) <= loop->turn_us)
+    while (fetching_next_due(loop) <= loop->place.turn_us)
         check_time(RB_MIN(deadline_tree, &loop->by_deadline));
 }

@@ -50,7 +50,7 @@ struct fetch {
     int64_t held_us;                /* in earlier pauses */
     struct target target;           /* of this attempt */
     struct route route;
-    size_t charged; /* to settings.config.memory, for its transfer */
+    size_t charged; /* to config.memory, for its transfer */
 };
 
 TAILQ_HEAD(fetch_list, fetch);
@@ -59,9 +59,7 @@ RB_HEAD(deadline_tree, fetch);
 
 /* What all requests of a fetcher work with. */
 struct fetch_loop {
-    struct settings settings; /* constant */
     struct transfer_place place;
-    CURLM *multi;
     pthread_mutex_t lock;
     /* protected by lock */
     struct fetch_list inbox;
@@ -74,10 +72,6 @@ struct fetch_loop {
     /* the fetcher thread's */
     struct fetch_list all;
     struct fetch_list paused; /* their transfers wait for the next turn */
-    int64_t turn_us;          /* when this one began */
-    struct poller poller;
-    struct connections connections;
-    struct handles handles;
     struct queue *queue;
     struct deadline_tree by_deadline;
     struct resolver *resolver;
@@ -87,7 +81,6 @@ struct fetch_loop {
     _Atomic uint64_t queued;
     _Atomic uint64_t displaced;
     _Atomic uint64_t started;
-    _Atomic uint64_t received;
 };
 
 /* Gives it a number above zero that is never used again; and finds it by that until its end, or
@@ -98,8 +91,8 @@ struct fetch *fetching_find(struct fetch_loop *loop, uint64_t id);
 /* Checks a request that is in loop->all already, and queues it; it may start at once. */
 void fetching_begin(struct fetch *fetch);
 
-/* Sets up loop->place, when all else is. */
-void fetching_init(struct fetch_loop *loop);
+/* loop->place.changed. */
+void fetching_take_change(struct consumer *consumer, enum transfer_change change);
 
 /* Starts all whose turn has come. Where too many are queued then, some end with FETCH_DISPLACED. */
 void fetching_start_next(struct fetch_loop *loop);

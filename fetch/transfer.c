@@ -75,7 +75,7 @@ advance(struct transfer *t, enum answer_part part)
 static uint64_t
 max_body(const struct transfer *t)
 {
-    return t->request->flags & REQUEST_STREAMS ? UINT64_MAX : t->settings->config.max_body;
+    return t->request->flags & REQUEST_STREAMS ? UINT64_MAX : t->place->settings.config.max_body;
 }
 
 static enum fetch_flow
@@ -104,7 +104,7 @@ check_complete(struct transfer *t)
     if (answer_has_body(t->answer) &&
         !body_is_complete(&t->body, t->head.content_length, t->read_bytes))
         return;
-    if (!connections_may_keep(t->place->connections, &t->lease))
+    if (!connections_may_keep(&t->place->connections, &t->lease))
         curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
     if (t->upload.stage != UPLOAD_COMPLETE)
         transfer_enter(t, TRANSFER_COMPLETE);
@@ -117,14 +117,15 @@ static void
 prepare_body(struct transfer *t)
 {
     body_init(&t->body, t->head.chunked && answer_has_body(t->answer),
-              t->settings->config.max_headers - (uint32_t)t->line_bytes, MAX_LINES - t->line_count);
+              t->place->settings.config.max_headers - (uint32_t)t->line_bytes,
+              MAX_LINES - t->line_count);
 }
 
 /* Reads the lines of a head, interim or final, into t->head. */
 static bool
 read_lines(struct transfer *t)
 {
-    const struct fetch_config *config = &t->settings->config;
+    const struct fetch_config *config = &t->place->settings.config;
     const char *malformed;
     bool no_memory;
 
@@ -270,7 +271,7 @@ end_head(struct transfer *t)
 static bool
 count_line(struct transfer *t, size_t len)
 {
-    size_t max = t->settings->config.max_headers;
+    size_t max = t->place->settings.config.max_headers;
 
     if (len <= max - t->line_bytes && t->line_count < MAX_LINES) {
         t->line_bytes += len;
@@ -335,7 +336,7 @@ transfer_on_header(char *line, size_t size, size_t count, void *context)
     struct transfer *t = context;
     size_t len = size * count;
 
-    t->last_byte_us = *t->place->turn_us;
+    t->last_byte_us = t->place->turn_us;
     return len && !t->error && count_line(t, len) && read_line(t, span_of(line, len)) ? len : 0;
 }
 
@@ -392,7 +393,7 @@ transfer_on_body(char *bytes, size_t size, size_t count, void *context)
     size_t len = size * count;
     struct span input;
 
-    t->last_byte_us = *t->place->turn_us;
+    t->last_byte_us = t->place->turn_us;
     if (len < t->used)
         transfer_fail(t, FETCH_INTERNAL, "a piece of the body of %s has become shorter in a pause",
                       t->target->host);
@@ -401,8 +402,8 @@ transfer_on_body(char *bytes, size_t size, size_t count, void *context)
     input = span_of(bytes + t->used, len - t->used);
     if (t->flow == TRANSFER_HOLDS)
         return pause_receiving(t);
-    if (t->turn_us != *t->place->turn_us) {
-        t->turn_us = *t->place->turn_us;
+    if (t->turn_us != t->place->turn_us) {
+        t->turn_us = t->place->turn_us;
         /* Streams of HTTP/2 are not paused (REQUEST_STREAMS): there max_body alone bounds the
          * work.
          */
@@ -420,7 +421,7 @@ transfer_on_body(char *bytes, size_t size, size_t count, void *context)
     case BODY_TOO_LARGE:
         transfer_fail(t, FETCH_TOO_LARGE,
                       "the headers and trailers of %s are over %u bytes or %u lines",
-                      t->target->host, (unsigned)t->settings->config.max_headers, MAX_LINES);
+                      t->target->host, (unsigned)t->place->settings.config.max_headers, MAX_LINES);
         break;
     case BODY_BROKEN:
         transfer_fail(t, FETCH_ORIGIN_BROKE, "the answer of %s is broken: %s", t->target->host,
@@ -440,7 +441,7 @@ transfer_on_send(char *buffer, size_t size, size_t count, void *context)
     struct transfer *t = context;
     size_t len;
 
-    t->last_byte_us = *t->place->turn_us;
+    t->last_byte_us = t->place->turn_us;
     switch (upload_read(&t->upload, buffer, size * count, &len)) {
     case UPLOAD_PIECE:
         break;
@@ -505,7 +506,7 @@ transfer_resume(struct transfer *t)
     c->receive_seen = c->send_seen = resumes;
     if (!receive && !send)
         return CURLE_OK;
-    t->last_byte_us = *t->place->turn_us;
+    t->last_byte_us = t->place->turn_us;
     if (receive)
         t->flow = TRANSFER_FLOWS;
     if (send)
@@ -542,9 +543,9 @@ transfer_on_debug(CURL *easy, curl_infotype type, char *bytes, size_t len, void 
     if (answer_has_head(t->answer) && type == CURLINFO_SSL_DATA_IN && len == 2 && bytes[1] == 0)
         t->tls_ended = true;
     if (type == CURLINFO_DATA_OUT || type == CURLINFO_DATA_IN)
-        t->last_byte_us = *t->place->turn_us;
+        t->last_byte_us = t->place->turn_us;
     if (type == CURLINFO_DATA_IN)
-        atomic_fetch_add_explicit(t->place->received, len, memory_order_relaxed);
+        atomic_fetch_add_explicit(&t->place->received, len, memory_order_relaxed);
     return 0;
 }
 
@@ -712,7 +713,7 @@ let_go(CURL *easy)
 static void
 release_handle(struct transfer *t)
 {
-    struct handles *handles = t->place->handles;
+    struct handles *handles = &t->place->handles;
 
     curl_multi_remove_handle(t->place->multi, t->easy); /* harmless before it was added */
     if (t->stage == TRANSFER_ENDED && transfer_is_plain(t) && t->line_bytes <= HANDLES_LINES &&
@@ -728,7 +729,7 @@ transfer_clear(struct transfer *t)
     if (t->easy)
         release_handle(t);
     if (t->lease.pool)
-        connections_end_lease(t->place->connections, &t->lease);
+        connections_end_lease(&t->place->connections, &t->lease);
     curl_slist_free_all(t->headers);
     curl_slist_free_all(t->pins);
     curl_slist_free_all(t->connect_to);

@@ -97,15 +97,15 @@ struct handles {
 /* Frees those that are kept. Before the shares that they have used. */
 void handles_free(struct handles *handles);
 
-/* What the transfers of a fetcher share; constant. */
+/* What the transfers of a fetcher share. */
 struct transfer_place {
-    const struct settings *settings;
+    struct settings settings; /* constant */
     CURLM *multi;
-    struct connections *connections;
-    struct handles *handles;
-    struct poller *poller;      /* that drives the multi handle; NULL: none does */
-    const int64_t *turn_us;     /* when the loop's turn began */
-    _Atomic uint64_t *received; /* counts bytes of bodies from the network */
+    struct connections connections;
+    struct handles handles;
+    struct poller poller;      /* that drives the multi handle */
+    int64_t turn_us;           /* when the loop's turn began */
+    _Atomic uint64_t received; /* bytes of bodies from the network */
     void (*changed)(struct consumer *consumer, enum transfer_change change);
 };
 
@@ -127,10 +127,9 @@ enum transfer_flow {
 
 struct transfer {
     CURL *easy; /* NULL: nothing under way */
-    const struct transfer_place *place;
+    struct transfer_place *place;
     struct consumer *consumer;
     const struct request *request; /* the consumer's */
-    const struct settings *settings;
     const struct target *target;
     const struct route *route;
     struct span fields; /* of the request, as they are sent */
@@ -171,7 +170,7 @@ struct transfer {
 };
 
 /* Begins one. False if there is no memory; the transfer is then as before. */
-bool transfer_start(struct transfer *transfer, const struct transfer_place *place,
+bool transfer_start(struct transfer *transfer, struct transfer_place *place,
                     struct consumer *consumer, const struct transfer_order *order);
 
 /*

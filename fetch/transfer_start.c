@@ -81,26 +81,26 @@ open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
         transfer_enter(t, TRANSFER_CONNECTING);
     memcpy(&address, &to->addr, to->addrlen);
     if (address.any.sa_family == AF_INET || address.any.sa_family == AF_INET6)
-        permitted = address_policy_permits(t->settings->config.addresses, &address.any) ||
+        permitted = address_policy_permits(t->place->settings.config.addresses, &address.any) ||
                     (t->route->by_operator && is_chosen(t, &address));
     if (!permitted)
         return give_none(t, FETCH_DENIED, "%s",
-                         sentence_refuse(why, sizeof(why), t->settings->config.addresses,
+                         sentence_refuse(why, sizeof(why), t->place->settings.config.addresses,
                                          t->target->host, &address));
     fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
-    if (fd >= 0 && descriptors_is_reserved(fd, t->settings->config.reserved_descriptors)) {
+    if (fd >= 0 && descriptors_is_reserved(fd, t->place->settings.config.reserved_descriptors)) {
         close(fd);
         fd = -1;
         errno = EMFILE;
     }
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         return give_none(t, FETCH_OVERLOADED, "no descriptor is left for a connection; try again");
-    if (fd >= 0 && !connections_add(t->place->connections, &t->lease, fd)) {
+    if (fd >= 0 && !connections_add(&t->place->connections, &t->lease, fd)) {
         close(fd);
         return give_none(t, FETCH_INTERNAL, "out of memory");
     }
-    if (fd >= 0 && t->place->poller)
-        poller_add(t->place->poller, fd);
+    if (fd >= 0)
+        poller_add(&t->place->poller, fd);
     return fd;
 }
 
@@ -153,11 +153,10 @@ transfer_take_socket(struct transfer *t)
         errno = ENOTCONN;
         return -1;
     }
-    if (t->place->poller)
-        poller_remove(t->place->poller, fd);
+    poller_remove(&t->place->poller, fd);
     /* libcurl closes its own descriptor, and the connection stays. */
     own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (own >= 0 && descriptors_is_reserved(own, t->settings->config.reserved_descriptors)) {
+    if (own >= 0 && descriptors_is_reserved(own, t->place->settings.config.reserved_descriptors)) {
         close(own);
         errno = EMFILE;
         return -1;
@@ -262,15 +261,15 @@ wish_of(const struct transfer *t)
 static bool
 choose_pool(struct transfer *t, const struct route *route)
 {
-    return connections_lease(t->place->connections, &t->lease,
+    return connections_lease(&t->place->connections, &t->lease,
                              route->proxied && !t->target->https ? "" : t->target->origin, t->wish);
 }
 
 /* What is the same for all transfers of a fetcher. */
 static CURLcode
-set_constants(CURL *easy, const struct transfer_place *place)
+set_constants(CURL *easy, struct transfer_place *place)
 {
-    const struct fetch_config *config = &place->settings->config;
+    const struct fetch_config *config = &place->settings.config;
     long connect_ms = (long)(config->connect_timeout_us / 1000);
 
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
@@ -286,7 +285,7 @@ set_constants(CURL *easy, const struct transfer_place *place)
     SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
     SET(CURLOPT_CLOSESOCKETFUNCTION, connections_on_close);
-    SET(CURLOPT_CLOSESOCKETDATA, place->connections);
+    SET(CURLOPT_CLOSESOCKETDATA, &place->connections);
     SET(CURLOPT_RESOLVER_START_FUNCTION, begin_lookup);
     SET(CURLOPT_PREREQFUNCTION, transfer_on_request);
     /* The body comes as it was sent; transfer_on_body() checks the end of a chunked one. */
@@ -297,11 +296,11 @@ set_constants(CURL *easy, const struct transfer_place *place)
     SET(CURLOPT_HEADERFUNCTION, transfer_on_header);
     SET(CURLOPT_WRITEFUNCTION, transfer_on_body);
     SET(CURLOPT_DEBUGFUNCTION, transfer_on_debug);
-    return set_authorities(easy, place->settings);
+    return set_authorities(easy, &place->settings);
 }
 
 static CURL *
-make_handle(const struct transfer_place *place)
+make_handle(struct transfer_place *place)
 {
     CURL *easy = curl_easy_init();
 
@@ -317,7 +316,7 @@ set_connection(struct transfer *t, CURL *easy, const struct route *route)
     SET(CURLOPT_HTTP_VERSION,
         t->wish == POOL_SHARED ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
     /* Empty is off; unset would be the environment's. */
-    SET(CURLOPT_PROXY, route->proxied ? t->settings->config.upstream_proxy : "");
+    SET(CURLOPT_PROXY, route->proxied ? t->place->settings.config.upstream_proxy : "");
     SET(CURLOPT_RESOLVE, t->pins);
     SET(CURLOPT_CONNECT_TO, t->connect_to);
     SET(CURLOPT_SHARE, pool_share(t->lease.pool));
@@ -422,18 +421,17 @@ supply(void *context, void *buffer, size_t size, size_t *len)
 }
 
 bool
-transfer_start(struct transfer *t, const struct transfer_place *place, struct consumer *consumer,
+transfer_start(struct transfer *t, struct transfer_place *place, struct consumer *consumer,
                const struct transfer_order *order)
 {
     const struct request *request = consumer->request;
     const struct route *route = order->route;
-    struct handles *handles = place->handles;
+    struct handles *handles = &place->handles;
 
     *t = (struct transfer){
         .place = place,
         .consumer = consumer,
         .request = request,
-        .settings = place->settings,
         .target = order->target,
         .route = route,
         .fields = order->fields.fields,
@@ -443,7 +441,7 @@ transfer_start(struct transfer *t, const struct transfer_place *place, struct co
     };
     t->wish = wish_of(t);
     upload_init(&t->upload, &request->body, supply, consumer);
-    buf_init(&t->lines, place->settings->config.max_headers);
+    buf_init(&t->lines, place->settings.config.max_headers);
     t->easy = transfer_is_plain(t) && handles->count ? handles->kept[--handles->count]
                                                      : make_handle(place);
     if (!t->easy || !choose_pool(t, route) ||

@@ -150,7 +150,7 @@ make_calls(unsigned number, const struct transfer *begun, struct taken *taken)
     bool goes_on = true;
 
     *taken = (struct taken){0};
-    buf_init(&t.lines, t.settings->config.max_headers);
+    buf_init(&t.lines, t.place->settings.config.max_headers);
     for (unsigned i = 0; i < CALLS; i++, rest /= LENGTH(calls)) {
         bool before = goes_on;
 
@@ -173,11 +173,13 @@ START_TEST(any_order_of_calls)
 {
     struct request request = {0};
     struct target target = {.host = (char[]){"example.test"}};
-    struct settings settings = {.config = {.max_headers = 4096, .max_body = 4096}};
-    static struct connections none;
+    static struct transfer_place place = {
+        .settings = {.config = {.max_headers = 4096, .max_body = 4096}},
+        .turn_us = 1,
+        .changed = take_change,
+    };
     unsigned sequences = 1, fine = 0;
     struct taken taken;
-    int64_t turn_us = 1;
     struct consumer consumer = {
         .request = &request,
         .sink = {.response = take_response,
@@ -186,13 +188,10 @@ START_TEST(any_order_of_calls)
                  .body = take_body},
         .context = &taken,
     };
-    const struct transfer_place place = {
-        .settings = &settings, .turn_us = &turn_us, .connections = &none, .changed = take_change};
     struct transfer t = {
         .easy = curl_easy_init(),
         .place = &place,
         .consumer = &consumer,
-        .settings = &settings,
         .target = &target,
         .request = &request,
         .stage = TRANSFER_ASKED,
@@ -217,12 +216,11 @@ START_TEST(a_paused_piece_that_shrinks)
 {
     struct request request = {.flags = REQUEST_STREAMS};
     struct target target = {.host = (char[]){"example.test"}};
-    struct settings settings = {.config = {.max_headers = 4096, .max_body = 4096}};
-    const int64_t turn_us = 1;
-    const struct transfer_place place = {.turn_us = &turn_us};
+    static struct transfer_place place = {
+        .settings = {.config = {.max_headers = 4096, .max_body = 4096}},
+    };
     struct transfer t = {
         .place = &place,
-        .settings = &settings,
         .target = &target,
         .request = &request,
         .answer = ANSWER_BODY,

@@ -14,15 +14,9 @@ struct trial {
     struct consumer consumer;
     struct transfer_place place;
     struct route route;
-    struct settings settings;
     struct target target;
     struct request request; /* a plain GET */
     struct resolved *resolved;
-    CURLM *multi;
-    _Atomic uint64_t received;
-    int64_t turn_us;
-    struct connections connections;
-    struct handles handles;
     char url[64];
     unsigned status;
     size_t body_len;
@@ -80,26 +74,20 @@ trial_start(struct trial *trial, const char *address, uint16_t port,
     struct fetch_config config;
     char why[256];
 
-    *trial = (struct trial){.resolved = resolved_create(1), .multi = curl_multi_init()};
+    *trial = (struct trial){.resolved = resolved_create(1)};
     trial->route = (struct route){.host = connect_host, .port = port, .by_operator = by_operator};
     trial->consumer = (struct consumer){
         .request = &trial->request,
         .sink = {.head = take_head, .body = take_body},
         .context = trial,
     };
-    trial->place = (struct transfer_place){
-        .settings = &trial->settings,
-        .multi = trial->multi,
-        .received = &trial->received,
-        .turn_us = &trial->turn_us,
-        .connections = &trial->connections,
-        .handles = &trial->handles,
-        .changed = take_change,
-    };
-    connections_init(&trial->connections, 1, 1);
+    trial->place.multi = curl_multi_init();
+    trial->place.poller.epoll = -1;
+    trial->place.changed = take_change;
+    connections_init(&trial->place.connections, 1, 1);
     fetch_config_default(&config);
     config.addresses = addresses;
-    ck_assert(settings_init(&trial->settings, &config, why, sizeof(why)));
+    ck_assert(settings_init(&trial->place.settings, &config, why, sizeof(why)));
     snprintf(trial->url, sizeof(trial->url), "http://pinned.test:%u/", port);
     ck_assert_int_eq(target_parse(&trial->target, span_str(trial->url), why, sizeof(why)),
                      FETCH_OK);
@@ -115,10 +103,10 @@ trial_run(struct trial *trial)
     int running, left;
 
     do {
-        curl_multi_perform(trial->multi, &running);
-        message = curl_multi_info_read(trial->multi, &left);
+        curl_multi_perform(trial->place.multi, &running);
+        message = curl_multi_info_read(trial->place.multi, &left);
         if (!message && !trial->paused)
-            curl_multi_poll(trial->multi, NULL, 0, 1000, NULL);
+            curl_multi_poll(trial->place.multi, NULL, 0, 1000, NULL);
     } while (!message && !trial->paused);
     return message;
 }
@@ -135,12 +123,12 @@ trial_end(struct trial *trial, CURLcode code)
     transfer_clear(&trial->transfer);
     transfer_clear(&trial->transfer);
     /* The handle is kept for other transfers if all went well. */
-    ck_assert_uint_eq(trial->handles.count, error ? 0 : 1);
-    handles_free(&trial->handles);
-    curl_multi_cleanup(trial->multi);
-    connections_free(&trial->connections);
+    ck_assert_uint_eq(trial->place.handles.count, error ? 0 : 1);
+    handles_free(&trial->place.handles);
+    curl_multi_cleanup(trial->place.multi);
+    connections_free(&trial->place.connections);
     target_free(&trial->target);
-    settings_free(&trial->settings);
+    settings_free(&trial->place.settings);
     resolved_release(&trial->resolved);
     return error;
 }
@@ -205,11 +193,11 @@ START_TEST(a_handle_serves_another_transfer)
 
         ck_assert_int_eq(transfer_evaluate(&trial.transfer, message->data.result), FETCH_OK);
         transfer_clear(&trial.transfer);
-        ck_assert_uint_eq(trial.handles.count, 1);
+        ck_assert_uint_eq(trial.place.handles.count, 1);
         trial.status = 0;
         trial_transfer(&trial);
         ck_assert_ptr_eq(trial.transfer.easy, handle);
-        ck_assert_uint_eq(trial.handles.count, 0);
+        ck_assert_uint_eq(trial.place.handles.count, 0);
     }
     ck_assert_int_eq(trial_end(&trial, trial_run(&trial)->data.result), FETCH_OK);
     /* One with another method has a handle of its own, which is not kept. */
@@ -304,7 +292,7 @@ START_TEST(work_in_a_turn_is_bounded)
     while (!(message = trial_run(&trial))) {
         most = trial.body_len - before > most ? trial.body_len - before : most;
         before = trial.body_len;
-        trial.turn_us++;
+        trial.place.turn_us++;
         trial.paused = false;
         ck_assert_int_eq(transfer_next_turn(&trial.transfer), CURLE_OK);
     }

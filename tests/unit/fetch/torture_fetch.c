@@ -209,42 +209,31 @@ never_head(void *context, const struct fetch_head *head)
 
 /* What a transfer is made of. */
 struct parts {
-    struct settings settings;
+    struct transfer_place place;
     struct target target;
     struct route route;
     struct resolved *resolved;
-    CURLM *multi;
 };
 
 static void
 walk_transfer(void *context)
 {
-    static _Atomic uint64_t received;
-    static const int64_t turn_us = 1;
     struct parts *parts = context;
-    struct connections connections;
-    struct handles handles = {0};
+    struct transfer_place *place = &parts->place;
     const struct request asked = {0};
     struct consumer consumer = {.request = &asked,
                                 .sink = {.head = never_head, .body = never_body}};
-    const struct transfer_place place = {.settings = &parts->settings,
-                                         .multi = parts->multi,
-                                         .received = &received,
-                                         .turn_us = &turn_us,
-                                         .connections = &connections,
-                                         .handles = &handles,
-                                         .changed = never_change};
     const struct transfer_order order = {.target = &parts->target,
                                          .route = &parts->route,
                                          .addresses = parts->resolved,
                                          .fields = {.fields = span_str("A: b\r\n")}};
     struct transfer transfer = {0};
 
-    connections_init(&connections, 1, 1);
-    ck_assert(transfer_start(&transfer, &place, &consumer, &order) != torture_failed());
+    connections_init(&place->connections, 1, 1);
+    ck_assert(transfer_start(&transfer, place, &consumer, &order) != torture_failed());
     ck_assert((transfer.easy == NULL) == torture_failed());
     transfer_clear(&transfer);
-    connections_free(&connections);
+    connections_free(&place->connections);
     ck_assert_uint_eq(atomic_load(&parts->resolved->references), 1);
 }
 
@@ -252,7 +241,10 @@ START_TEST(torture)
 {
     struct address_policy *addresses = address_policy_create();
     struct fetch_config config;
-    struct parts parts = {.multi = curl_multi_init(), .resolved = resolved_create(1)};
+    struct parts parts = {
+        .place = {.multi = curl_multi_init(), .poller.epoll = -1, .changed = never_change},
+        .resolved = resolved_create(1),
+    };
     char why[256];
 
     ck_assert_uint_ge(torture_walk(walk_addresses, NULL), 3);
@@ -266,15 +258,15 @@ START_TEST(torture)
 
     fetch_config_default(&config);
     config.addresses = addresses;
-    ck_assert(settings_init(&parts.settings, &config, why, sizeof(why)));
+    ck_assert(settings_init(&parts.place.settings, &config, why, sizeof(why)));
     ck_assert_int_eq(target_parse(&parts.target, span_str("http://h.test/"), why, sizeof(why)), 0);
     ck_assert(address_parse("192.0.2.1", 80, &parts.resolved->list[0]));
     parts.route = (struct route){.host = "other.test", .port = 80, .redirected = true};
     ck_assert_uint_ge(torture_walk(walk_transfer, &parts), 5);
     resolved_release(&parts.resolved);
     target_free(&parts.target);
-    settings_free(&parts.settings);
-    curl_multi_cleanup(parts.multi);
+    settings_free(&parts.place.settings);
+    curl_multi_cleanup(parts.place.multi);
     address_policy_destroy(addresses);
 }
 END_TEST
