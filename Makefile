@@ -186,7 +186,7 @@ ALL_LDFLAGS = -pie -pthread $(ALL_LINK) $(LDFLAGS)
 
 # ---- what there is ---------------------------------------------------------------------------------
 
-FOLDERS := base policies http cache net rpc fetch proxy trace sim server cli client study
+FOLDERS := base policies http cache net rpc origins fetch proxy trace sim server cli client study
 sources = $(filter-out %/main.c policies/templates/%,$(wildcard $(1)/*.c $(1)/*/*.c))
 objects = $(patsubst %.c,$(B)/%.o,$(call sources,$(1)))
 
@@ -196,11 +196,11 @@ PROTOCOL_LIB := $(B)/libprotocol.a
 
 # In the order of linking: users before what they use.
 SERVER_LIBS := $(B)/libserver.a $(B)/libproxy.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a \
-	$(B)/libfetch.a $(B)/libhttp.a $(PROTOCOL_LIB) $(B)/libbase.a
+	$(B)/libfetch.a $(B)/liborigins.a $(B)/libhttp.a $(PROTOCOL_LIB) $(B)/libbase.a
 CLIENT_LIBS := $(B)/libclient.a $(B)/libstudy.a $(B)/libcli.a $(B)/libtrace.a $(B)/libsim.a \
 	$(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a $(B)/libhttp.a $(PROTOCOL_LIB) $(B)/libbase.a
 TEST_LIBS := $(B)/libserver.a $(B)/libproxy.a $(B)/libclient.a $(B)/libstudy.a $(B)/libcli.a $(B)/libcache.a \
-	$(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a $(B)/libfetch.a $(B)/libhttp.a \
+	$(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a $(B)/libfetch.a $(B)/liborigins.a $(B)/libhttp.a \
 	$(B)/libtrace.a $(B)/libsim.a $(B)/libbench.a $(B)/libsoak.a $(PROTOCOL_LIB) $(B)/libbase.a
 
 PROGRAMS := $(B)/sunproxyd $(B)/sunproxy

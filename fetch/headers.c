@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "fetch/origin_route.h"
+#include "fetch/attempt.h"
 #include "http/field.h"
 
 bool

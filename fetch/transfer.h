@@ -14,7 +14,7 @@
 #include "fetch/body.h"
 #include "fetch/connections.h"
 #include "fetch/headers.h"
-#include "fetch/origin_route.h"
+#include "fetch/attempt.h"
 #include "fetch/poller.h"
 #include "fetch/settings.h"
 

@@ -24,7 +24,7 @@
 #ifndef SUNPROXY_PROXY_INVALIDATION_H
 #define SUNPROXY_PROXY_INVALIDATION_H
 
-#include "fetch/origin_route.h"
+#include "origins/origin_route.h"
 #include "proxy/proxy.h"
 
 /* Of one write; one thread's at a time. All zero: none. */

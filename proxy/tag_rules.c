@@ -6,7 +6,7 @@
 #include "base/ascii.h"
 #include "cache/object.h"
 #include "cache/tag_index.h"
-#include "fetch/origin_route.h"
+#include "origins/origin_route.h"
 #include "http/field.h"
 
 /* ---- tags ------------------------------------------------------------------------------------ */

@@ -78,6 +78,7 @@ inherit_state(struct http_origins *origins, const struct http_origins *from)
                 continue;
             atomic_store(&route->members[n].left_until_us, atomic_load(&member->left_until_us));
             atomic_store(&route->members[n].failures, atomic_load(&member->failures));
+            atomic_store(&route->members[n].used_again_us, atomic_load(&member->used_again_us));
         }
     }
 }

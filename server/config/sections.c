@@ -7,13 +7,14 @@
 #include "base/nearest.h"
 #include "server/config/options_table.h"
 
-#define KEYS 4u
+#define KEYS 5u
 
 struct section_key {
     const char *name;
     const char *argument;
     const char *help;
     bool repeats;
+    bool words; /* the value may have several */
 };
 
 struct section_kind {
@@ -50,18 +51,23 @@ static const struct section_kind kinds[] = {
     {.name = "origin",
      .named = true,
      .help = "The members of an origin, for the rows that name it.",
-     .keys = {{"member", "URL", "a member; they are tried in this order", true}}},
+     .keys = {{"member", "URL [weight=N] [backup]", "a member; may be repeated", true, true},
+              {"balance", "first|round-robin|least|hash", "without it, first", false, false}}},
     {.name = "row",
      .help = "Requests that a reverse proxy serves, and where they lead: --origin.",
-     .keys = {{"host", "NAME", "host of the requests; without it, any host", false},
-              {"path", "PREFIX", "what their paths begin with; without it, /", false},
-              {"origin", "NAME|URL", "a section [origin NAME], or a member; may be repeated", true},
-              {"send-host", "client|origin|NAME[:PORT]", "Host that the origin is sent", false}},
+     .keys = {{"host", "NAME", "host of the requests; without it, any host", false, false},
+              {"path", "PREFIX", "what their paths begin with; without it, /", false, false},
+              {"origin", "NAME|URL", "a section [origin NAME], or a member; may be repeated", true,
+               false},
+              {"balance", "first|round-robin|least|hash", "without it, that of the origin", false,
+               false},
+              {"send-host", "client|origin|NAME[:PORT]", "Host that the origin is sent", false,
+               false}},
      .apply = apply_row},
     {.name = "listener",
      .help = "An address where the daemon listens for HTTP.",
-     .keys = {{"address", "ADDRESS:PORT|unix:PATH", "as that of --http", false},
-              {"protocol", "http|http-proxied|metrics", "without it, http", false}},
+     .keys = {{"address", "ADDRESS:PORT|unix:PATH", "as that of --http", false, false},
+              {"protocol", "http|http-proxied|metrics", "without it, http", false, false}},
      .apply = apply_listener},
 };
 
@@ -251,7 +257,7 @@ sections_set(struct sections *sections, const char *place, const char *name, con
         explain_key(section->kind, place, name, why);
         return false;
     }
-    if (*text == '\0' || strpbrk(text, " \t,")) {
+    if (*text == '\0' || strpbrk(text, key->words ? "," : " \t,")) {
         buf_printf(why, "%s%s: \"%s\" is not one word", place, name, text);
         return false;
     }
@@ -312,11 +318,17 @@ require(const struct section *section, const char *key, struct buf *why)
     return false;
 }
 
-/* Appends a member to the text of a row. */
+/* Appends a member to the text of a row, with a bar before each of its words but the first. */
 static void
-add_member(struct buf *text, size_t *count, const char *url)
+add_member(struct buf *text, size_t *count, const char *words)
 {
-    buf_printf(text, "%s%s", (*count)++ ? "," : "", url);
+    const char *rest = words, *end = words + strlen(words);
+
+    for (const char *between = (*count)++ ? "," : ""; rest < end; between = "|") {
+        struct span word = take_word(&rest, end);
+
+        buf_printf(text, "%s%.*s", between, (int)word.len, word.ptr);
+    }
 }
 
 static void
@@ -352,7 +364,8 @@ add_origin(const struct sections *sections, const struct value *named, struct bu
     if (!require(origin, "member", why))
         return false;
     TAILQ_FOREACH(member, &origin->values, link)
-    add_member(text, count, member->text);
+    if (strcmp(member->key->name, "member") == 0)
+        add_member(text, count, member->text);
     return true;
 }
 
@@ -364,6 +377,15 @@ set_option(struct options *options, const char *name, const struct section *sect
         return option_set(options, option_row_named(name), section->place, buf_str(text), why);
     buf_append_str(why, "out of memory");
     return false;
+}
+
+/* The row's own, or that of the first origin that it names; NULL: there is none. */
+static const char *
+find_balance(const struct sections *sections, const struct section *row)
+{
+    const struct section *origin = find_named(sections, "origin", text_of(row, "origin", ""));
+
+    return text_of(row, "balance", origin ? text_of(origin, "balance", NULL) : NULL);
 }
 
 static bool
@@ -382,6 +404,8 @@ apply_row(const struct sections *sections, const struct section *section, struct
         ok = add_origin(sections, value, &text, &count, why);
     if (find_value(section, "send-host"))
         buf_printf(&text, " host=%s", text_of(section, "send-host", ""));
+    if (find_balance(sections, section))
+        buf_printf(&text, " balance=%s", find_balance(sections, section));
     ok = ok && set_option(options, "origin", section, &text, why);
     buf_free(&text);
     return ok;
@@ -435,6 +459,6 @@ sections_print_defaults(FILE *out)
         fprintf(out, "\n# %s\n#[%s%s]\n", kinds[i].help, kinds[i].name,
                 kinds[i].named ? " NAME" : "");
         for (const struct section_key *key = kinds[i].keys; key->name; key++)
-            fprintf(out, "#  %-9s = %-26s # %s\n", key->name, key->argument, key->help);
+            fprintf(out, "#  %-9s = %-28s # %s\n", key->name, key->argument, key->help);
     }
 }

@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "fetch/fetch.h"
 #include "http/field.h"
 #include "http/octet.h"
 #include "http/target.h"
 
 #define BLANKS " \t"
+#define MOST_WEIGHT 1000u
 
 /* ---- reading rows ---------------------------------------------------------------------------- */
 
@@ -49,7 +51,59 @@ take_word(const char **text, const char *ends)
     return word;
 }
 
-/* URLs, separated by commas. */
+/* Takes what is in front of a "|" off the text, and that. */
+static struct span
+take_part(struct span *text)
+{
+    const char *end = memchr(text->ptr, '|', text->len);
+    size_t len = end ? (size_t)(end - text->ptr) : text->len;
+    struct span part = span_of(text->ptr, len);
+
+    len += end != NULL;
+    *text = span_of(text->ptr + len, text->len - len);
+    return part;
+}
+
+/* "backup" or "weight=N". */
+static bool
+read_attribute(struct span text, struct origin_member *member)
+{
+    static const struct span weight = {.ptr = "weight=", .len = 7};
+    char number[8];
+    uint64_t value;
+
+    if (span_equal(text, span_str("backup"))) {
+        member->backup = true;
+        return true;
+    }
+    if (!span_starts_with(text, weight) || text.len - weight.len >= sizeof(number))
+        return false;
+    snprintf(number, sizeof(number), "%.*s", (int)(text.len - weight.len), text.ptr + weight.len);
+    if (!units_parse_uint(number, 1, MOST_WEIGHT, &value))
+        return false;
+    member->weight = (unsigned)value;
+    return true;
+}
+
+/* A URL with its attributes: "http://a|weight=2|backup". */
+static bool
+read_member(struct span text, const char *dashes, struct origin_member *member, struct buf *why)
+{
+    if (!read_url(take_part(&text), dashes, &member->url, why))
+        return false;
+    while (text.len) {
+        struct span part = take_part(&text);
+
+        if (read_attribute(part, member))
+            continue;
+        buf_printf(why, "%sorigin: \"%.*s\" is not backup, or weight=N up to %u", dashes,
+                   (int)part.len, part.ptr, MOST_WEIGHT);
+        return false;
+    }
+    return true;
+}
+
+/* Members, separated by commas. */
 static bool
 read_members(const char **text, const char *dashes, struct origin_route *route, struct buf *why)
 {
@@ -60,8 +114,8 @@ read_members(const char **text, const char *dashes, struct origin_route *route, 
             buf_printf(why, "%sorigin: more than %u URLs in one row", dashes, ORIGIN_ROUTE_MEMBERS);
             return false;
         }
-        if (!read_url(take_word(text, BLANKS ","), dashes, &route->members[route->count++].url,
-                      why))
+        if (!read_member(take_word(text, BLANKS ","), dashes, &route->members[route->count++],
+                         why))
             return false;
     } while (**text == ',');
     return true;
@@ -82,22 +136,53 @@ read_host(struct span value, struct origin_route *route)
     return route->host != ORIGIN_HOST_NAMED || http_authority_read(value, &authority);
 }
 
+static bool
+read_balance(struct span value, struct origin_route *route)
+{
+    static const char *const names[] = {
+        [ORIGIN_BALANCE_FIRST] = "first",
+        [ORIGIN_BALANCE_ROUND_ROBIN] = "round-robin",
+        [ORIGIN_BALANCE_LEAST] = "least",
+        [ORIGIN_BALANCE_HASH] = "hash",
+    };
+
+    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (span_equal(value, span_str(names[i]))) {
+            route->balance = (enum origin_balance)i;
+            return true;
+        }
+    return false;
+}
+
+static const struct {
+    struct span name;
+    bool (*read)(struct span value, struct origin_route *route);
+    const char *values;
+} keys[] = {
+    {{.ptr = "host=", .len = 5}, read_host, "host=client, host=origin or host=NAME[:PORT]"},
+    {{.ptr = "balance=", .len = 8},
+     read_balance,
+     "balance=first, balance=round-robin, balance=least or balance=hash"},
+};
+
+#define KEYS (sizeof(keys) / sizeof(keys[0]))
+
 /* What follows the URLs: keys with values. */
 static bool
 read_keys(const char *text, const char *dashes, struct origin_route *route, struct buf *why)
 {
-    static const struct span host = {.ptr = "host=", .len = 5};
-
     while (*text) {
         struct span word = take_word(&text, BLANKS);
+        size_t i = 0;
 
-        if (!span_starts_with(word, host) ||
-            !read_host(span_of(word.ptr + host.len, word.len - host.len), route)) {
-            buf_printf(why,
-                       "%sorigin: \"%.*s\" is not host=client, host=origin or host=NAME[:PORT]",
-                       dashes, (int)word.len, word.ptr);
-            return false;
-        }
+        while (i < KEYS && !span_starts_with(word, keys[i].name))
+            i++;
+        if (i < KEYS &&
+            keys[i].read(span_of(word.ptr + keys[i].name.len, word.len - keys[i].name.len), route))
+            continue;
+        buf_printf(why, "%sorigin: \"%.*s\" is not %s", dashes, (int)word.len, word.ptr,
+                   i < KEYS ? keys[i].values : "a host= or balance= of the row");
+        return false;
     }
     return true;
 }

@@ -1,6 +1,8 @@
 /*
  * The rows of --origin: which requests a reverse proxy serves, and from where. A row is
- * "[HOST]/PREFIX=URL[,URL...] [host=client|origin|NAME[:PORT]]". It matches requests of that host
+ * "[HOST]/PREFIX=MEMBER[,MEMBER...] [host=client|origin|NAME[:PORT]]
+ * [balance=first|round-robin|least|hash]", and a member "URL[|weight=N][|backup]". It matches
+ * requests of that host
  * (of any host, if it is empty) whose path has the prefix, up to the end of a path segment. The
  * URLs are the members of its origin (fetch/origin_route.h): one takes the place of host and
  * prefix.
@@ -14,7 +16,7 @@
 
 #include "base/buf.h"
 #include "base/span.h"
-#include "fetch/origin_route.h"
+#include "origins/origin_route.h"
 #include "server/config/options.h"
 
 struct http_origin {

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/container_of.h"
-#include "fetch/origin_route.h"
+#include "fetch/attempt.h"
 #include "net/relay.h"
 #include "server/http/http_client.h"
 #include "server/http/http_connection.h"
@@ -233,7 +233,8 @@ upgrade_ended(void *context, bool switched)
     /* A member that accepts connections may still hang, and other responses may be of one that does
      * not serve: the request that follows those finds out. */
     if (switched && tunnel->x->origin)
-        origin_route_succeeded(&tunnel->x->origin->route, &tunnel->x->choice);
+        origin_route_succeeded(&tunnel->x->origin->route, &tunnel->x->choice,
+                               proxy_now_us(&http->service->proxy));
     if (switched && !tunnel->connection->net.set->draining) {
         buf_reset(head);
         http_upgrade_write_head(tunnel->upgrade, span_str(http->via[1]), head);
@@ -393,6 +394,8 @@ start(struct http_exchange *x, struct span url, bool *bounded)
     struct attempt attempt;
     struct http_tunnel *tunnel;
 
+    if (asked.route)
+        origin_route_set_key(asked.route, &x->choice, url);
     if (asked.route)
         (void)origin_route_next(asked.route, &x->choice, proxy_now_us(&http->service->proxy));
     attempt = (struct attempt){.choice = x->choice};

@@ -184,6 +184,69 @@ class ReverseTest(RowTest):
         self.assertNotIn("10.0.0.1", text)
 
 
+class BalanceTest(RowTest):
+    def setUp(self):
+        super().setUp()
+        self.third = Member(self)
+
+    def start_with(self, keys, *attributes):
+        members = zip((self.first, self.second, self.third), attributes)
+        row = ",".join(member.url + more for member, more in members)
+        self.start("--origin", f"/={row} {keys}")
+
+    def counts(self):
+        return [len(member.heads) for member in (self.first, self.second, self.third)]
+
+    def test_round_robin(self):
+        self.start_with("balance=round-robin", "|weight=2", "", "|backup")
+        for n in range(30):
+            self.assertEqual(self.ask(f"/{n}").status, 200)
+        self.assertEqual(self.counts(), [20, 10, 0])
+
+    def test_a_member_that_fails(self):
+        self.start_with("balance=round-robin", "", "", "|backup")
+        self.second.status = 503
+        for n in range(10):
+            self.assertEqual(self.ask(f"/a{n}").status, 200)
+        self.assertEqual(self.counts(), [10, 1, 0])
+        self.first.status = 503
+        for n in range(10):
+            self.assertEqual(self.ask(f"/b{n}").status, 200)
+        self.assertEqual(self.counts()[2], 10)
+
+    def test_the_least_busy_member(self):
+        self.start_with("balance=least", "", "", "")
+        self.first.silence = threading.Event()
+        others = [Connection(http_address(self.d)) for _ in range(2)]
+        for n, other in enumerate(others):
+            self.addCleanup(other.close)
+            other.send(f"GET /busy{n} HTTP/1.1\r\nHost: site.test\r\n\r\n")
+        harness.wait_until(lambda: sum(self.counts()) == 2, what="the requests")
+        busy = len(self.first.heads)
+        for n in range(20):
+            self.assertEqual(self.ask(f"/{n}").status, 200)
+        self.assertEqual(len(self.first.heads), busy)
+        self.assertGreaterEqual(busy, 1)
+        self.first.silence.set()
+        for other in others:
+            self.assertEqual(other.receive().status, 200)
+
+    def test_the_hash_of_the_url(self):
+        self.start_with("balance=hash", "", "", "")
+        first = {}
+        for again in range(3):
+            for n in range(30):
+                text = self.ask(f"/{n}", "Cache-Control: no-cache").body
+                counts = tuple(self.counts())
+                if again:
+                    self.assertEqual([a - b for a, b in zip(counts, before)], first[n])
+                else:
+                    first[n] = [a - b for a, b in zip(counts, before)] if n else list(counts)
+                before = counts
+                self.assertIn(f"/{n} ".encode(), text)
+        self.assertGreater(min(self.counts()), 0)
+
+
 class RecoveryTest(RowTest):
     seconds = 12
 

@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "fetch/fetch.h"
-#include "fetch/origin_route.h"
+#include "origins/origin_route.h"
 
 /* What was said of a response. */
 struct outcome_response {

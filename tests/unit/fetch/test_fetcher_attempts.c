@@ -106,8 +106,10 @@ static void
 end(struct fetcher *fetcher)
 {
     fetcher_destroy(fetcher);
-    for (unsigned i = 0; i < 2; i++)
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_uint_eq(atomic_load(&route.members[i].in_flight), 0);
         origin_stop(origins[i]);
+    }
 }
 
 static void

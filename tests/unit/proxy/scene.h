@@ -7,7 +7,7 @@
 #ifndef SUNPROXY_TESTS_PROXY_SCENE_H
 #define SUNPROXY_TESTS_PROXY_SCENE_H
 
-#include "fetch/origin_route.h"
+#include "fetch/attempt.h"
 #include "http/storing.h"
 #include "proxy/exchange.h"
 #include "proxy/rules.h"

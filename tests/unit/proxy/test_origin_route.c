@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "fetch/origin_route.h"
+#include "origins/origin_route.h"
 #include "tests/unit/proxy/scene.h"
 
 #define FRESH "Cache-Control: max-age=100\r\n"
@@ -48,7 +48,7 @@ succeed(const struct origin_choice *choice)
 {
     left_us = -1;
     route.changed = take_change;
-    origin_route_succeeded(&route, choice);
+    origin_route_succeeded(&route, choice, 1);
     return left_us == 0;
 }
 

@@ -88,6 +88,10 @@ static const struct {
      "member = http://b\n[row]\norigin = b\npath = /3\n",
      {"/1=http://a", "/2=http://b,http://c", "/3=http://b"}},
     {"[origin unused]\nmember = http://a\n", {NULL}},
+    {"[origin o]\nmember = http://a weight=3\nmember = http://b  backup weight=2\nbalance = least\n"
+     "[row]\norigin = o\nsend-host = x\n[row]\npath = /h\norigin = o\nbalance = hash\n",
+     {"/=http://a|weight=3,http://b|backup|weight=2 host=x balance=least",
+      "/h=http://a|weight=3,http://b|backup|weight=2 balance=hash"}},
 };
 
 START_TEST(rows_are_those_of_the_option)

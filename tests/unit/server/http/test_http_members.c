@@ -1,5 +1,5 @@
 /* The members of a row of --origin: failover, and the way back. */
-#include "fetch/origin_route.h"
+#include "origins/origin_route.h"
 #include "tests/unit/net/stream.h"
 #include "tests/unit/server/http/http_scene.h"
 

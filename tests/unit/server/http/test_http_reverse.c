@@ -353,7 +353,17 @@ START_TEST(rows_that_are_refused)
                                        "/=http://a/ host=",
                                        "/=http://a/ host=a/b",
                                        "/=http://a/ port=1",
-                                       "/=http://a/,"};
+                                       "/=http://a/,",
+                                       "/=http://a/ balance=most",
+                                       "/=http://a/ balance=",
+                                       "/=http://a/|weight=0",
+                                       "/=http://a/|weight=1001",
+                                       "/=http://a/|weight=",
+                                       "/=http://a/|weight=12345678",
+                                       "/=http://a/|spare",
+                                       "/=http://a/|"
+                                       "|backup",
+                                       "/=|backup"};
     struct http_origins origins;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -3,27 +3,32 @@
  * place of host and prefix in the client's URL. The route lies below the cache: responses have the
  * client's URL, whichever member has sent them.
  *
- * A request goes to the first member that is in use. One that fails is left for a while, which
- * doubles as long as it fails; then one request tries it, and the others follow when that has had a
- * response. Where all members are left, a request goes to the one whose time ends first.
+ * A request goes to a member that is in use: the first one, or as the row's balance has it; to a
+ * backup only where no other can serve it. A member that fails is left for a while, which doubles
+ * as long as it fails; then one request tries it, and the others follow when that has had a
+ * response, few at first. Where all members are left, a request goes to the one whose time ends
+ * first.
  *
  * Safe on any thread; what the caller sets is constant from then on.
  */
-#ifndef SUNPROXY_FETCH_ORIGIN_ROUTE_H
-#define SUNPROXY_FETCH_ORIGIN_ROUTE_H
+#ifndef SUNPROXY_ORIGINS_ORIGIN_ROUTE_H
+#define SUNPROXY_ORIGINS_ORIGIN_ROUTE_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/buf.h"
 #include "base/span.h"
-#include "fetch/fetch.h"
-
 #define ORIGIN_ROUTE_MEMBERS 16u
+
+#define ORIGIN_ROUTE_URL 8208u /* bytes of any URL that is fetched, and more */
 
 /* How long a member is left after its first failure, and at most. */
 #define ORIGIN_ROUTE_LEFT_US ((int64_t)10 * 1000000)
 #define ORIGIN_ROUTE_LONGEST_US ((int64_t)300 * 1000000)
+
+/* For how long a member that is used again gets fewer requests than its weight says. */
+#define ORIGIN_ROUTE_WARM_US ((int64_t)20 * 1000000)
 
 /* Which Host a member is sent. */
 enum origin_host {
@@ -39,10 +44,23 @@ struct origin_change {
     const char *reason;
 };
 
+/* Which member of those in use serves a request (origin_balance.h). */
+enum origin_balance {
+    ORIGIN_BALANCE_FIRST,
+    ORIGIN_BALANCE_ROUND_ROBIN,
+    ORIGIN_BALANCE_LEAST,
+    ORIGIN_BALANCE_HASH,
+};
+
 struct origin_member {
-    struct span url;              /* as fetch_normal_url() spells it, without a slash at its end */
+    struct span url; /* as fetch_normal_url() spells it, without a slash at its end */
+    unsigned weight; /* 0 counts as 1 */
+    bool backup;     /* it is used where no member that is none can be */
     _Atomic int64_t left_until_us; /* of the monotonic clock; 0: it is in use */
-    _Atomic unsigned failures;    /* one behind the other, while it is left */
+    _Atomic unsigned failures;     /* one behind the other, while it is left */
+    _Atomic int64_t used_again_us; /* when it was used again after that; 0: never */
+    _Atomic unsigned in_flight;    /* attempts of fetches */
+    _Atomic int64_t account;       /* of its turns */
 };
 
 struct origin_route {
@@ -50,6 +68,7 @@ struct origin_route {
     bool below;         /* the prefix was given with one: it must be followed by one */
     enum origin_host host;
     struct span name;
+    enum origin_balance balance;
     void (*changed)(const struct origin_change *change); /* NULL: not wanted. [any thread] */
     unsigned count; /* of members: at least 1 */
     struct origin_member members[ORIGIN_ROUTE_MEMBERS];
@@ -60,7 +79,14 @@ struct origin_choice {
     unsigned tried;  /* a bit for each member */
     unsigned member; /* the last one */
     bool trial;      /* that was left, and is tried by this request alone */
+    uint64_t key;    /* hash of the request's URL, where the balance is by that */
 };
+
+/*
+ * The key of a request for this URL. Before the first of the functions below.
+ */
+void origin_route_set_key(const struct origin_route *route, struct origin_choice *choice,
+                          struct span url);
 
 /* Chooses the next member for a request. False: it has tried all of them. */
 bool origin_route_next(struct origin_route *route, struct origin_choice *choice, int64_t now_us);
@@ -77,7 +103,8 @@ void origin_route_failed(struct origin_route *route, const struct origin_choice 
                          int64_t now_us, const char *reason);
 
 /* It has sent a response: it is used again if it was left. */
-void origin_route_succeeded(struct origin_route *route, const struct origin_choice *choice);
+void origin_route_succeeded(struct origin_route *route, const struct origin_choice *choice,
+                            int64_t now_us);
 
 /*
  * The request has ended before it could reach the member, and not by the member's fault: if it was
@@ -120,67 +147,5 @@ char *origin_route_write_path(const struct origin_route *route, struct span rest
  */
 bool origin_route_resolve(const struct origin_route *route, unsigned member, struct span client_url,
                           struct span reference, struct buf *out);
-
-/* ---- attempts -------------------------------------------------------------------------------- */
-
-/*
- * The attempts of a fetch: the members of a row that a request is sent to, one after the other. A
- * request that was not sent goes on to the next member, whatever its method. One that may be
- * repeated, without a body, does so as well after 502, 503 or 504, after a connection that broke
- * before the head, and once after a timeout. Each member is tried once at most. A request without a
- * row has one attempt.
- *
- * On the thread of the fetch; pure but for the state of the members.
- */
-
-/*
- * OPEN -status-> COUNTS or PASSED_OVER; OPEN, COUNTS -FETCH_REPEAT-> REPEATS. An end leads from
- * OPEN and PASSED_OVER to OPEN with the next member, if there is one, and from REPEATS to OPEN with
- * the same one.
- */
-enum attempt_stage {
-    ATTEMPT_OPEN,        /* no response has come */
-    ATTEMPT_COUNTS,      /* the response is the one of the fetch: no other member is tried */
-    ATTEMPT_PASSED_OVER, /* the response is that of a member that fails */
-    ATTEMPT_REPEATS,     /* the consumer has no use for the response, and wants another one */
-};
-
-/* All zero: none has begun. */
-struct attempt {
-    struct origin_choice choice;
-    enum attempt_stage stage;
-    unsigned timeouts; /* of members that have not responded in time */
-};
-
-/* Chooses the first member. */
-void attempt_begin(struct attempt *attempt, const struct request *request, int64_t now_us);
-
-/* The response has this status. False: it is passed over. */
-bool attempt_counts(struct attempt *attempt, const struct request *request, unsigned status,
-                    int64_t now_us);
-
-/* How an attempt has ended. */
-struct attempt_end {
-    enum fetch_error error;
-    const char *sentence;
-    bool had_turn; /* it has not waited all the time */
-    bool supplied; /* something of the request's body was taken */
-};
-
-/* The attempt has ended. True: another one begins, with the member that is chosen. */
-bool attempt_goes_on(struct attempt *attempt, const struct request *request,
-                     const struct attempt_end *end, int64_t now_us);
-
-/* The URL of the request at the member, in *text if it is another one. A URL that is too long is
- * empty. */
-struct attempt_text {
-    char url[FETCH_NORMAL_SIZE];
-    char client[FETCH_NORMAL_SIZE];
-};
-struct span attempt_url(const struct attempt *attempt, const struct request *request,
-                        struct attempt_text *text);
-
-/* The Host that the member is sent, perhaps in *text; empty: that of the URL. */
-struct span attempt_host(const struct request *request, struct attempt_text *text);
 
 #endif

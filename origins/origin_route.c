@@ -1,10 +1,12 @@
-#include "fetch/origin_route.h"
+#include "origins/origin_route.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "http/reference.h"
+#include "origins/origin_balance.h"
 
 /* ---- members --------------------------------------------------------------------------------- */
 
@@ -27,31 +29,88 @@ choose(struct origin_choice *choice, unsigned member, bool trial)
     return true;
 }
 
-bool
-origin_route_next(struct origin_route *route, struct origin_choice *choice, int64_t now_us)
+void
+origin_route_set_key(const struct origin_route *route, struct origin_choice *choice,
+                     struct span url)
 {
-    unsigned soonest = ORIGIN_ROUTE_MEMBERS;
+    if (route->balance == ORIGIN_BALANCE_HASH)
+        choice->key = hash64_bytes(url);
+}
+
+/* What a request finds of the members that it has not tried. */
+struct candidates {
+    unsigned in_use;
+    unsigned due;     /* their time has ended */
+    unsigned soonest; /* whose time ends first; ORIGIN_ROUTE_MEMBERS: none is left */
+};
+
+static struct candidates
+find_candidates(const struct origin_route *route, const struct origin_choice *choice, bool backup,
+                int64_t now_us)
+{
+    struct candidates found = {.soonest = ORIGIN_ROUTE_MEMBERS};
     int64_t soonest_us = INT64_MAX;
 
     for (unsigned i = 0; i < route->count; i++) {
-        struct origin_member *member = &route->members[i];
+        const struct origin_member *member = &route->members[i];
         int64_t until_us = atomic_load(&member->left_until_us);
 
-        if (choice->tried & 1u << i)
+        if (choice->tried & 1u << i || member->backup != backup)
             continue;
         if (!until_us)
-            return choose(choice, i, false);
-        /* One request tries it, and the next one not before the same time has passed. */
-        if (until_us <= now_us &&
-            atomic_compare_exchange_strong(&member->left_until_us, &until_us,
-                                           now_us + time_left(atomic_load(&member->failures))))
-            return choose(choice, i, true);
-        if (until_us < soonest_us) {
+            found.in_use |= 1u << i;
+        else if (until_us <= now_us)
+            found.due |= 1u << i;
+        if (until_us && until_us < soonest_us) {
             soonest_us = until_us;
-            soonest = i;
+            found.soonest = i;
         }
     }
-    return soonest < ORIGIN_ROUTE_MEMBERS && choose(choice, soonest, false);
+    return found;
+}
+
+/* One request tries a member whose time has ended, and the next one not before the same time has
+ * passed. */
+static bool
+begin_trial(struct origin_member *member, int64_t now_us)
+{
+    int64_t until_us = atomic_load(&member->left_until_us);
+
+    return until_us && until_us <= now_us &&
+           atomic_compare_exchange_strong(&member->left_until_us, &until_us,
+                                          now_us + time_left(atomic_load(&member->failures)));
+}
+
+/* Among the members that are backups, or those that are none. */
+static bool
+choose_among(struct origin_route *route, struct origin_choice *choice,
+             const struct candidates *found, int64_t now_us)
+{
+    unsigned due = found->due;
+
+    /* In order, what comes behind one in use is not needed. */
+    if (route->balance == ORIGIN_BALANCE_FIRST && found->in_use)
+        due &= (found->in_use & -found->in_use) - 1;
+    for (unsigned i = 0; i < route->count; i++)
+        if (due >> i & 1 && begin_trial(&route->members[i], now_us))
+            return choose(choice, i, true);
+    return found->in_use &&
+           choose(choice, origin_balance_pick(route, found->in_use, choice, now_us), false);
+}
+
+bool
+origin_route_next(struct origin_route *route, struct origin_choice *choice, int64_t now_us)
+{
+    const struct candidates found[] = {find_candidates(route, choice, false, now_us),
+                                       find_candidates(route, choice, true, now_us)};
+
+    for (unsigned i = 0; i < 2; i++)
+        if (choose_among(route, choice, &found[i], now_us))
+            return true;
+    for (unsigned i = 0; i < 2; i++)
+        if (found[i].soonest < ORIGIN_ROUTE_MEMBERS)
+            return choose(choice, found[i].soonest, false);
+    return false;
 }
 
 unsigned
@@ -109,11 +168,15 @@ origin_route_failed(struct origin_route *route, const struct origin_choice *choi
 }
 
 void
-origin_route_succeeded(struct origin_route *route, const struct origin_choice *choice)
+origin_route_succeeded(struct origin_route *route, const struct origin_choice *choice,
+                       int64_t now_us)
 {
     struct origin_member *member = &route->members[choice->member];
 
-    if (atomic_load(&member->left_until_us) && atomic_exchange(&member->left_until_us, 0))
+    if (!atomic_load(&member->left_until_us))
+        return;
+    atomic_store(&member->used_again_us, now_us);
+    if (atomic_exchange(&member->left_until_us, 0))
         report(route, choice->member, 0, "");
 }
 
@@ -201,7 +264,7 @@ is_below_name(const struct origin_route *route, unsigned member, struct span ref
               struct span *rest)
 {
     static const char *const schemes[] = {"http://", "https://"};
-    char base[FETCH_NORMAL_SIZE];
+    char base[ORIGIN_ROUTE_URL];
     struct span path;
 
     (void)origin_route_client(route->members[member].url, &path);
@@ -264,7 +327,7 @@ bool
 origin_route_resolve(const struct origin_route *route, unsigned member, struct span client_url,
                      struct span reference, struct buf *out)
 {
-    char url[FETCH_NORMAL_SIZE];
+    char url[ORIGIN_ROUTE_URL];
     struct span path, rest;
     struct buf absolute;
     bool found = false;
@@ -280,131 +343,4 @@ origin_route_resolve(const struct origin_route *route, unsigned member, struct s
         found = append_client_url(route, client_url, rest, out);
     buf_free(&absolute);
     return found;
-}
-
-/* ---- attempts -------------------------------------------------------------------------------- */
-
-void
-attempt_begin(struct attempt *attempt, const struct request *request, int64_t now_us)
-{
-    if (request->route)
-        (void)origin_route_next(request->route, &attempt->choice, now_us);
-}
-
-/* A member that cannot reach its own origin, or does not serve now. */
-static bool
-is_failure(unsigned status)
-{
-    return status == 502 || status == 503 || status == 504;
-}
-
-bool
-attempt_counts(struct attempt *attempt, const struct request *request, unsigned status,
-               int64_t now_us)
-{
-    char reason[32];
-
-    if (!request->route)
-        return true;
-    attempt->stage = ATTEMPT_COUNTS;
-    if (!is_failure(status)) {
-        origin_route_succeeded(request->route, &attempt->choice);
-        return true;
-    }
-    snprintf(reason, sizeof(reason), "its status is %u", status);
-    origin_route_failed(request->route, &attempt->choice, now_us, reason);
-    if (request_may_repeat(request) && origin_route_has_next(request->route, &attempt->choice))
-        attempt->stage = ATTEMPT_PASSED_OVER;
-    return attempt->stage == ATTEMPT_COUNTS;
-}
-
-/* May the request go to another member after this end, which is the member's fault? */
-static bool
-may_go_on(struct attempt *attempt, const struct request *request, const struct attempt_end *end)
-{
-    if (fetch_is_unconnected(end->error))
-        return !end->supplied;
-    /* Each may take as long, so there is no third. */
-    if (end->error == FETCH_TIMED_OUT && attempt->timeouts++)
-        return false;
-    return request_may_repeat(request);
-}
-
-/*
- * Is the end the member's fault? A request that has waited for its turn all the time has not
- * reached it. One that may not be repeated fails, too, where the member has closed a connection
- * that was kept, as it may.
- */
-static bool
-blames_member(const struct request *request, const struct attempt_end *end)
-{
-    return fetch_is_disconnected(end->error) && (end->error != FETCH_TIMED_OUT || end->had_turn) &&
-           (end->error != FETCH_ORIGIN_BROKE || request_may_repeat(request));
-}
-
-/* An attempt without a response has ended: is the next member to be asked? */
-static bool
-leaves_member(struct attempt *attempt, const struct request *request, const struct attempt_end *end,
-              int64_t now_us)
-{
-    if (blames_member(request, end)) {
-        origin_route_failed(request->route, &attempt->choice, now_us, end->sentence);
-        return may_go_on(attempt, request, end);
-    }
-    /* One that its client has cancelled may have waited for the member. */
-    if (!end->had_turn && end->error != FETCH_CANCELLED)
-        origin_route_give_back(request->route, &attempt->choice, now_us);
-    return false;
-}
-
-bool
-attempt_goes_on(struct attempt *attempt, const struct request *request,
-                const struct attempt_end *end, int64_t now_us)
-{
-    bool goes_on = false;
-
-    switch (attempt->stage) {
-    case ATTEMPT_OPEN:
-        goes_on = request->route && leaves_member(attempt, request, end, now_us) &&
-                  origin_route_next(request->route, &attempt->choice, now_us);
-        break;
-    case ATTEMPT_COUNTS:
-        break;
-    case ATTEMPT_PASSED_OVER:
-        goes_on = end->error != FETCH_CANCELLED && end->error != FETCH_STOPPING &&
-                  origin_route_next(request->route, &attempt->choice, now_us);
-        break;
-    case ATTEMPT_REPEATS:
-        goes_on = end->error == FETCH_OK;
-        break;
-    }
-    if (goes_on)
-        attempt->stage = ATTEMPT_OPEN;
-    return goes_on;
-}
-
-struct span
-attempt_url(const struct attempt *attempt, const struct request *request, struct attempt_text *text)
-{
-    const struct span url = request_fetched_url(request);
-    struct span path;
-
-    if (!request->route)
-        return url;
-    (void)origin_route_client(fetch_normal_url(url, text->client, sizeof(text->client)), &path);
-    return span_of(text->url, origin_route_write_url(request->route, attempt->choice.member, path,
-                                                     text->url, sizeof(text->url)));
-}
-
-struct span
-attempt_host(const struct request *request, struct attempt_text *text)
-{
-    const struct origin_route *route = request->route;
-
-    if (!route || route->host == ORIGIN_HOST_MEMBER)
-        return span_of(NULL, 0);
-    if (route->host == ORIGIN_HOST_NAMED)
-        return route->name;
-    return origin_route_authority(
-        fetch_normal_url(request_fetched_url(request), text->client, sizeof(text->client)));
 }

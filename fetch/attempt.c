@@ -1,0 +1,152 @@
+#include "fetch/attempt.h"
+
+#include <stdio.h>
+
+/* Chooses a member for the next attempt; false: none is left. */
+static bool
+enter_member(struct attempt *attempt, const struct request *request, int64_t now_us)
+{
+    if (!origin_route_next(request->route, &attempt->choice, now_us))
+        return false;
+    atomic_fetch_add(&request->route->members[attempt->choice.member].in_flight, 1);
+    attempt->counted = true;
+    return true;
+}
+
+static void
+leave_member(struct attempt *attempt, const struct request *request)
+{
+    if (attempt->counted)
+        atomic_fetch_sub(&request->route->members[attempt->choice.member].in_flight, 1);
+    attempt->counted = false;
+}
+
+void
+attempt_begin(struct attempt *attempt, const struct request *request, int64_t now_us)
+{
+    if (!request->route)
+        return;
+    origin_route_set_key(request->route, &attempt->choice, request_fetched_url(request));
+    (void)enter_member(attempt, request, now_us);
+}
+
+/* A member that cannot reach its own origin, or does not serve now. */
+static bool
+is_failure(unsigned status)
+{
+    return status == 502 || status == 503 || status == 504;
+}
+
+bool
+attempt_counts(struct attempt *attempt, const struct request *request, unsigned status,
+               int64_t now_us)
+{
+    char reason[32];
+
+    if (!request->route)
+        return true;
+    attempt->stage = ATTEMPT_COUNTS;
+    if (!is_failure(status)) {
+        origin_route_succeeded(request->route, &attempt->choice, now_us);
+        return true;
+    }
+    snprintf(reason, sizeof(reason), "its status is %u", status);
+    origin_route_failed(request->route, &attempt->choice, now_us, reason);
+    if (request_may_repeat(request) && origin_route_has_next(request->route, &attempt->choice))
+        attempt->stage = ATTEMPT_PASSED_OVER;
+    return attempt->stage == ATTEMPT_COUNTS;
+}
+
+/* May the request go to another member after this end, which is the member's fault? */
+static bool
+may_go_on(struct attempt *attempt, const struct request *request, const struct attempt_end *end)
+{
+    if (fetch_is_unconnected(end->error))
+        return !end->supplied;
+    /* Each may take as long, so there is no third. */
+    if (end->error == FETCH_TIMED_OUT && attempt->timeouts++)
+        return false;
+    return request_may_repeat(request);
+}
+
+/*
+ * Is the end the member's fault? A request that has waited for its turn all the time has not
+ * reached it. One that may not be repeated fails, too, where the member has closed a connection
+ * that was kept, as it may.
+ */
+static bool
+blames_member(const struct request *request, const struct attempt_end *end)
+{
+    return fetch_is_disconnected(end->error) && (end->error != FETCH_TIMED_OUT || end->had_turn) &&
+           (end->error != FETCH_ORIGIN_BROKE || request_may_repeat(request));
+}
+
+/* An attempt without a response has ended: is the next member to be asked? */
+static bool
+leaves_member(struct attempt *attempt, const struct request *request, const struct attempt_end *end,
+              int64_t now_us)
+{
+    if (blames_member(request, end)) {
+        origin_route_failed(request->route, &attempt->choice, now_us, end->sentence);
+        return may_go_on(attempt, request, end);
+    }
+    /* One that its client has cancelled may have waited for the member. */
+    if (!end->had_turn && end->error != FETCH_CANCELLED)
+        origin_route_give_back(request->route, &attempt->choice, now_us);
+    return false;
+}
+
+bool
+attempt_goes_on(struct attempt *attempt, const struct request *request,
+                const struct attempt_end *end, int64_t now_us)
+{
+    bool goes_on = false;
+
+    switch (attempt->stage) {
+    case ATTEMPT_OPEN:
+        goes_on = request->route && leaves_member(attempt, request, end, now_us);
+        break;
+    case ATTEMPT_COUNTS:
+        break;
+    case ATTEMPT_PASSED_OVER:
+        goes_on = end->error != FETCH_CANCELLED && end->error != FETCH_STOPPING;
+        break;
+    case ATTEMPT_REPEATS:
+        if (end->error == FETCH_OK)
+            attempt->stage = ATTEMPT_OPEN;
+        else
+            leave_member(attempt, request);
+        return end->error == FETCH_OK;
+    }
+    leave_member(attempt, request);
+    goes_on = goes_on && enter_member(attempt, request, now_us);
+    if (goes_on)
+        attempt->stage = ATTEMPT_OPEN;
+    return goes_on;
+}
+
+struct span
+attempt_url(const struct attempt *attempt, const struct request *request, struct attempt_text *text)
+{
+    const struct span url = request_fetched_url(request);
+    struct span path;
+
+    if (!request->route)
+        return url;
+    (void)origin_route_client(fetch_normal_url(url, text->client, sizeof(text->client)), &path);
+    return span_of(text->url, origin_route_write_url(request->route, attempt->choice.member, path,
+                                                     text->url, sizeof(text->url)));
+}
+
+struct span
+attempt_host(const struct request *request, struct attempt_text *text)
+{
+    const struct origin_route *route = request->route;
+
+    if (!route || route->host == ORIGIN_HOST_MEMBER)
+        return span_of(NULL, 0);
+    if (route->host == ORIGIN_HOST_NAMED)
+        return route->name;
+    return origin_route_authority(
+        fetch_normal_url(request_fetched_url(request), text->client, sizeof(text->client)));
+}

@@ -1,0 +1,228 @@
+/* Balance among the members of an origin. */
+#define UNIT_STARTS_NO_THREAD
+
+#include "origins/origin_balance.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/unit.h"
+
+#define SECOND ((int64_t)1000000)
+
+static struct origin_route route;
+static char urls[ORIGIN_ROUTE_MEMBERS][32];
+static int64_t now_us;
+
+/* Members with these weights; a negative one is a backup. */
+static void
+make(enum origin_balance balance, unsigned count, const int *weights)
+{
+    memset(&route, 0, sizeof(route));
+    now_us = 1000 * SECOND;
+    route.balance = balance;
+    route.count = count;
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(urls[i], sizeof(urls[i]), "http://m%u.test", i);
+        route.members[i].url = span_str(urls[i]);
+        route.members[i].weight = (unsigned)(weights[i] < 0 ? -weights[i] : weights[i]);
+        route.members[i].backup = weights[i] < 0;
+    }
+}
+
+static struct origin_choice
+choose_for(const char *url)
+{
+    struct origin_choice choice = {0};
+
+    origin_route_set_key(&route, &choice, span_str(url));
+    ck_assert(origin_route_next(&route, &choice, now_us));
+    return choice;
+}
+
+static unsigned
+next_member(void)
+{
+    return choose_for("http://h/").member;
+}
+
+/* How often each member is chosen in so many requests for different URLs. */
+static void
+count(unsigned requests, unsigned counts[ORIGIN_ROUTE_MEMBERS])
+{
+    memset(counts, 0, ORIGIN_ROUTE_MEMBERS * sizeof(*counts));
+    for (unsigned i = 0; i < requests; i++) {
+        char url[32];
+
+        snprintf(url, sizeof(url), "http://h/%u", i);
+        counts[choose_for(url).member]++;
+    }
+}
+
+static void
+fail_member(unsigned member)
+{
+    struct origin_choice choice = {.member = member};
+
+    origin_route_failed(&route, &choice, now_us, "");
+}
+
+START_TEST(turns_follow_the_weights)
+{
+    static const int equal[] = {1, 1, 0}, weights[] = {5, 1, 1};
+    unsigned counts[ORIGIN_ROUTE_MEMBERS], longest = 0, run = 0;
+
+    make(ORIGIN_BALANCE_ROUND_ROBIN, 3, equal);
+    for (unsigned i = 0; i < 9; i++)
+        ck_assert_uint_eq(next_member(), i % 3);
+    make(ORIGIN_BALANCE_ROUND_ROBIN, 3, weights);
+    count(700, counts);
+    ck_assert_uint_eq(counts[0], 500);
+    ck_assert_uint_eq(counts[1], 100);
+    ck_assert_uint_eq(counts[2], 100);
+    /* The heavy one's turns are not all in a row. */
+    for (unsigned i = 0; i < 70; i++) {
+        run = next_member() == 0 ? run + 1 : 0;
+        longest = run > longest ? run : longest;
+    }
+    ck_assert_uint_le(longest, 4);
+}
+END_TEST
+
+START_TEST(the_least_busy_member_is_next)
+{
+    static const int weights[] = {1, 1, 2};
+
+    make(ORIGIN_BALANCE_LEAST, 3, weights);
+    ck_assert_uint_eq(next_member(), 2); /* half of what the others would have */
+    atomic_store(&route.members[2].in_flight, 3);
+    ck_assert_uint_ne(next_member(), 2);
+    ck_assert_uint_ne(next_member(), 2);
+    atomic_store(&route.members[0].in_flight, 2);
+    ck_assert_uint_eq(next_member(), 1);
+    atomic_store(&route.members[1].in_flight, 7);
+    ck_assert_uint_eq(next_member(), 2);
+}
+END_TEST
+
+START_TEST(a_url_stays_with_its_member)
+{
+    enum { URLS = 6000 };
+    static const int weights[] = {1, 1, 1, 3};
+    static unsigned before[URLS];
+    unsigned counts[ORIGIN_ROUTE_MEMBERS], moved = 0;
+    char url[32];
+
+    make(ORIGIN_BALANCE_HASH, 4, weights);
+    count(URLS, counts);
+    for (unsigned i = 0; i < 4; i++)
+        ck_assert_uint_le((unsigned)abs((int)counts[i] - 1000 * weights[i]), 120);
+    for (unsigned i = 0; i < URLS; i++) {
+        snprintf(url, sizeof(url), "http://h/%u", i);
+        before[i] = choose_for(url).member;
+        ck_assert_uint_eq(choose_for(url).member, before[i]);
+    }
+    /* Only the URLs of a member that is left go to others, and come back. */
+    fail_member(1);
+    for (unsigned i = 0; i < URLS; i++) {
+        snprintf(url, sizeof(url), "http://h/%u", i);
+        if (before[i] != 1)
+            ck_assert_uint_eq(choose_for(url).member, before[i]);
+        else
+            moved += choose_for(url).member != 1;
+    }
+    ck_assert_uint_eq(moved, counts[1]);
+    /* So do those of one that comes. */
+    route.count = 3;
+    for (unsigned i = 0; i < URLS; i++) {
+        snprintf(url, sizeof(url), "http://h/%u", i);
+        if (before[i] != 3 && before[i] != 1)
+            ck_assert_uint_eq(choose_for(url).member, before[i]);
+    }
+}
+END_TEST
+
+START_TEST(a_backup_serves_where_no_other_can)
+{
+    static const int weights[] = {-1, 1, 1, -1};
+    static const enum origin_balance balances[] = {ORIGIN_BALANCE_FIRST, ORIGIN_BALANCE_ROUND_ROBIN,
+                                                   ORIGIN_BALANCE_LEAST, ORIGIN_BALANCE_HASH};
+    struct origin_choice choice;
+    unsigned counts[ORIGIN_ROUTE_MEMBERS];
+
+    make(balances[_i], 4, weights);
+    count(100, counts);
+    ck_assert_uint_eq(counts[0] + counts[3], 0);
+    ck_assert_uint_eq(counts[1] + counts[2], 100);
+    /* For a request that has tried the others. */
+    choice = choose_for("http://h/");
+    ck_assert(origin_route_next(&route, &choice, now_us));
+    ck_assert_uint_eq(choice.tried, 6);
+    ck_assert(origin_route_next(&route, &choice, now_us));
+    ck_assert(choice.member == 0 || choice.member == 3);
+    ck_assert(origin_route_next(&route, &choice, now_us));
+    ck_assert(!origin_route_next(&route, &choice, now_us));
+    fail_member(1);
+    fail_member(2);
+    count(100, counts);
+    ck_assert_uint_eq(counts[0] + counts[3], 100);
+    /* Where all are left, the one whose time ends first is asked, and none that is a backup before
+     * one that is not. */
+    now_us++;
+    fail_member(0);
+    fail_member(3);
+    ck_assert_uint_eq(next_member(), 1);
+    /* One request tries each of those that are not backups. */
+    now_us += ORIGIN_ROUTE_LEFT_US;
+    for (unsigned i = 1; i < 3; i++) {
+        choice = choose_for("http://h/");
+        ck_assert(choice.trial && choice.member == i);
+    }
+    origin_route_succeeded(&route, &choice, now_us);
+    ck_assert_uint_eq(next_member(), 2);
+}
+END_TEST
+
+START_TEST(a_member_that_is_used_again_begins_slowly)
+{
+    static const int weights[] = {1, 1};
+    struct origin_choice choice;
+    unsigned counts[ORIGIN_ROUTE_MEMBERS], last = 0;
+
+    make(ORIGIN_BALANCE_ROUND_ROBIN, 2, weights);
+    fail_member(1);
+    count(100, counts);
+    ck_assert_uint_eq(counts[0], 100);
+    now_us += ORIGIN_ROUTE_LEFT_US;
+    choice = choose_for("http://h/");
+    ck_assert(choice.trial && choice.member == 1);
+    origin_route_succeeded(&route, &choice, now_us);
+    for (unsigned i = 0; i < 5; i++) {
+        count(1600, counts);
+        ck_assert_uint_gt(counts[1], last);
+        last = counts[1];
+        if (i == 0)
+            ck_assert_uint_le(counts[1], 1600 / 16);
+        now_us += ORIGIN_ROUTE_WARM_US / 4;
+    }
+    ck_assert_uint_le(800 - last, 2);
+    count(1600, counts);
+    ck_assert_uint_eq(counts[0], 800);
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("origins/origin_balance");
+    TCase *tests = tcase_create("balance");
+
+    tcase_add_test(tests, turns_follow_the_weights);
+    tcase_add_test(tests, the_least_busy_member_is_next);
+    tcase_add_test(tests, a_url_stays_with_its_member);
+    tcase_add_loop_test(tests, a_backup_serves_where_no_other_can, 0, 4);
+    tcase_add_test(tests, a_member_that_is_used_again_begins_slowly);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
