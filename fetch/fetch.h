@@ -19,6 +19,7 @@
 #include "base/memory_account.h"
 #include "base/span.h"
 #include "fetch/address.h"
+#include "fetch/queue.h"
 #include "fetch/request.h"
 
 struct fetcher;
@@ -71,17 +72,9 @@ fetch_is_disconnected(enum fetch_error error)
 #define FETCH_BYTES 163840u
 #define FETCH_BUFFER_BYTES 65536u
 
-/* Which bound a fetch waits at. */
-enum fetch_limit {
-    FETCH_LIMIT_WAITING,          /* max_waiting */
-    FETCH_LIMIT_PER_CLIENT,       /* max_active_per_client */
-    FETCH_LIMIT_PER_ORIGIN,       /* max_active_per_origin */
-    FETCH_LIMIT_CLIENT_AT_ORIGIN, /* half of max_active_per_origin, less what others use */
-};
-
 /* A fetch that cannot begin yet. */
 struct fetch_queued {
-    enum fetch_limit limit;
+    enum queue_wait limit; /* not QUEUE_TURN */
     const struct client *client;
     const char *origin; /* "https://example.com:443" */
 };

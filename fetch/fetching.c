@@ -500,18 +500,12 @@ start_attempt(struct fetch *f)
 static void
 report_wait(const struct fetch *f)
 {
-    static const enum fetch_limit limits[] = {
-        [QUEUE_SLOT] = FETCH_LIMIT_WAITING,
-        [QUEUE_CLIENT] = FETCH_LIMIT_PER_CLIENT,
-        [QUEUE_ORIGIN] = FETCH_LIMIT_PER_ORIGIN,
-        [QUEUE_CLIENT_AT_ORIGIN] = FETCH_LIMIT_CLIENT_AT_ORIGIN,
-    };
     const struct fetch_config *config = &f->loop->place.settings.config;
     enum queue_wait wait = queue_find_wait(f->loop->queue, &f->item);
 
     if (wait != QUEUE_TURN && config->queued)
         config->queued(config->context,
-                       &(struct fetch_queued){.limit = limits[wait],
+                       &(struct fetch_queued){.limit = wait,
                                               .client = f->consumer.request->client,
                                               .origin = f->target.origin});
 }

@@ -63,9 +63,9 @@ struct queue_item {
 /* What a queued item waits for. */
 enum queue_wait {
     QUEUE_TURN,             /* nothing but queue_next() */
-    QUEUE_SLOT,             /* the opening slots are used up */
-    QUEUE_CLIENT,           /* its client has used up its share of them */
-    QUEUE_ORIGIN,           /* the places at its origin are used up */
+    QUEUE_SLOT,             /* the opening slots are used up (max_waiting) */
+    QUEUE_CLIENT,           /* its client has used up its share of them (max_active_per_client) */
+    QUEUE_ORIGIN,           /* the places at its origin are used up (max_active_per_origin) */
     QUEUE_CLIENT_AT_ORIGIN, /* its client has its half of those */
 };
 

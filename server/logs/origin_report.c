@@ -210,31 +210,33 @@ log_queued(struct origin_report *report, const struct fetch_queued *queued)
     uint64_t withheld;
 
     switch (queued->limit) {
-    case FETCH_LIMIT_PER_ORIGIN:
+    case QUEUE_ORIGIN:
         if (may_log(report, SUBJECT_ORIGIN, span_str(queued->origin), &withheld))
             log_warning("fetches from %s wait: as many as --max-fetches-per-origin allows have no "
                         "response yet%s",
                         queued->origin, say_withheld(withheld, more, sizeof(more)));
         break;
-    case FETCH_LIMIT_CLIENT_AT_ORIGIN:
+    case QUEUE_CLIENT_AT_ORIGIN:
         if (may_log(report, SUBJECT_CLIENT_AT_ORIGIN, span_str(queued->origin), &withheld))
             log_warning("fetches from %s for client %s wait: it has half of what others leave of "
                         "--max-fetches-per-origin%s",
                         queued->origin, client_text(queued->client, client),
                         say_withheld(withheld, more, sizeof(more)));
         break;
-    case FETCH_LIMIT_PER_CLIENT:
+    case QUEUE_CLIENT:
         if (may_log(report, SUBJECT_CLIENT, client_span(queued->client), &withheld))
             log_warning("fetches for client %s wait: it has its share of them, by "
                         "--max-fetches-per-client%s",
                         client_text(queued->client, client),
                         say_withheld(withheld, more, sizeof(more)));
         break;
-    case FETCH_LIMIT_WAITING:
+    case QUEUE_SLOT:
         if (may_log(report, SUBJECT_WAITING, span_of(NULL, 0), &withheld))
             log_warning("fetches wait: as many as --max-fetches-waiting allows have no response "
                         "yet%s",
                         say_withheld(withheld, more, sizeof(more)));
+        break;
+    case QUEUE_TURN:
         break;
     }
 }
