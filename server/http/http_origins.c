@@ -51,16 +51,15 @@ take_word(const char **text, const char *ends)
     return word;
 }
 
-/* Takes what is in front of a "|" off the text, and that. */
+/* Takes what is in front of a "|" off the text, and that; without one all of it, and text->ptr is
+ * NULL then. */
 static struct span
 take_part(struct span *text)
 {
     const char *end = memchr(text->ptr, '|', text->len);
-    size_t len = end ? (size_t)(end - text->ptr) : text->len;
-    struct span part = span_of(text->ptr, len);
+    struct span part = span_of(text->ptr, end ? (size_t)(end - text->ptr) : text->len);
 
-    len += end != NULL;
-    *text = span_of(text->ptr + len, text->len - len);
+    *text = end ? span_of(end + 1, text->len - part.len - 1) : span_of(NULL, 0);
     return part;
 }
 
@@ -91,7 +90,7 @@ read_member(struct span text, const char *dashes, struct origin_member *member, 
 {
     if (!read_url(take_part(&text), dashes, &member->url, why))
         return false;
-    while (text.len) {
+    while (text.ptr) {
         struct span part = take_part(&text);
 
         if (read_attribute(part, member))

@@ -361,8 +361,8 @@ START_TEST(rows_that_are_refused)
                                        "/=http://a/|weight=",
                                        "/=http://a/|weight=12345678",
                                        "/=http://a/|spare",
-                                       "/=http://a/|"
-                                       "|backup",
+                                       "/=http://a/|",
+                                       "/=http://a/||backup",
                                        "/=|backup"};
     struct http_origins origins;
 
