@@ -1,11 +1,11 @@
 #include "fetch/settings.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/load.h"
 #include "base/units.h"
 #include "fetch/address.h"
 
@@ -338,22 +338,10 @@ take_proxy(struct settings *settings, const char *url, char *why, size_t why_siz
 static bool
 read_authorities(struct buf *authorities, const char *path, char *why, size_t why_size)
 {
-    FILE *file = fopen(path, "re");
-    char bytes[8192];
-    size_t len;
-    bool ok;
+    int error = load_file(path, authorities);
 
-    if (!file) {
-        snprintf(why, why_size, "cannot read %.200s: %s", path, strerror(errno));
-        return false;
-    }
-    while ((len = fread(bytes, 1, sizeof(bytes), file)) > 0)
-        if (!buf_append(authorities, bytes, len))
-            break;
-    ok = !ferror(file) && !buf_failed(authorities);
-    fclose(file);
-    if (!ok) {
-        snprintf(why, why_size, "cannot read all of %.200s", path);
+    if (error) {
+        snprintf(why, why_size, "cannot read %.200s: %s", path, strerror(error));
         return false;
     }
     if (!memmem(buf_str(authorities), authorities->len, "-----BEGIN ", 11) ||

@@ -168,7 +168,7 @@ START_TEST(authorities_that_cannot_be_read)
 
     config.cacert = "/";
     ck_assert_ptr_null(fetcher_create(&config, why, sizeof(why)));
-    ck_assert_str_eq(why, "cannot read all of /");
+    ck_assert_str_eq(why, "cannot read /: Is a directory");
 }
 END_TEST
 
