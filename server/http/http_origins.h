@@ -4,7 +4,7 @@
  * [balance=first|round-robin|least|hash]", and a member "URL[|weight=N][|backup]". It matches
  * requests of that host
  * (of any host, if it is empty) whose path has the prefix, up to the end of a path segment. The
- * URLs are the members of its origin (fetch/origin_route.h): one takes the place of host and
+ * URLs are the members of its origin (origin_route.h): one takes the place of host and
  * prefix.
  *
  * Safe on any thread once it is made.
