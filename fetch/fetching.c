@@ -350,13 +350,13 @@ start_transfer(struct fetch *f, struct resolved *addresses)
         .target = &f->target,
         .route = &f->route,
         .addresses = addresses,
-        .fields = {.fields = fields_of(f)},
+        .fields = fields_of(f),
     };
     struct attempt_text text;
 
     /* To an upstream proxy the URL is the target. */
     if (!f->route.proxied || f->target.https)
-        order.fields.host = attempt_host(f->consumer.request, &text);
+        order.host = attempt_host(f->consumer.request, &text);
     return transfer_start(&f->transfer, &f->loop->place, &f->consumer, &order);
 }
 

@@ -137,22 +137,22 @@ append_field(struct curl_slist **list, struct span name, struct span value)
 }
 
 bool
-headers_to_list(const struct request *request, const struct headers_for *sent,
+headers_to_list(const struct request *request, struct span fields, struct span host,
                 struct curl_slist **list)
 {
     static const char *const accept[] = {"Accept", NULL};
-    struct span headers = sent->fields;
+    struct span rest = fields;
     struct span line, name, value;
     bool ok = true;
 
     *list = NULL;
-    while (ok && http_next_line(&headers, &line))
+    while (ok && http_next_line(&rest, &line))
         if (http_split_field(line, &name, &value))
             ok = append_field(list, name, value);
-    if (ok && sent->host.len)
-        ok = append_field(list, span_str("Host"), sent->host);
+    if (ok && host.len)
+        ok = append_field(list, span_str("Host"), host);
     /* Or libcurl accepts all. */
-    if (ok && !headers_have(sent->fields, accept))
+    if (ok && !headers_have(fields, accept))
         ok = append(list, "Accept:");
     /* Or libcurl expects 100 (Continue) before it sends a body that is long or of unknown length.
      */

@@ -15,15 +15,9 @@
 enum fetch_error headers_check(const struct request *request, struct span fields, char *why,
                                size_t why_size);
 
-/* What a server is sent. */
-struct headers_for {
-    struct span fields;
-    struct span host; /* the value of Host; empty: that of the URL */
-};
-
-/* The lines of a request as libcurl wants them, to be freed with curl_slist_free_all(). False
- * without memory. */
-bool headers_to_list(const struct request *request, const struct headers_for *sent,
+/* The lines of a request with this value of Host, if it is not empty, as libcurl wants them; to be
+ * freed with curl_slist_free_all(). False without memory. */
+bool headers_to_list(const struct request *request, struct span fields, struct span host,
                      struct curl_slist **list);
 
 /* Is there a field of one of these names, which NULL ends? */

@@ -114,7 +114,8 @@ struct transfer_order {
     const struct target *target;
     const struct route *route;  /* its host stands for ... */
     struct resolved *addresses; /* ... these, to which a reference is taken */
-    struct headers_for fields;
+    struct span fields; /* of the request, as they are sent */
+    struct span host;   /* the value of Host; empty: that of the URL */
 };
 
 /* Whether the consumer gets what comes, and libcurl passes it on. */

@@ -181,8 +181,9 @@ add(struct curl_slist **list, const struct buf *text)
  * lets it age, or the cache would keep every name ever fetched.
  */
 static bool
-pin(struct transfer *t, const struct route *route)
+pin(struct transfer *t)
 {
+    const struct route *route = t->route;
     char text[INET6_ADDRSTRLEN];
     struct buf line;
     bool ok;
@@ -202,8 +203,9 @@ pin(struct transfer *t, const struct route *route)
 }
 
 static bool
-redirect_connection(struct transfer *t, const struct route *route)
+redirect_connection(struct transfer *t)
 {
+    const struct route *route = t->route;
     struct buf line;
     bool ok;
 
@@ -259,10 +261,11 @@ wish_of(const struct transfer *t)
 
 /* Behind a proxy the connections for http are to the proxy, whatever the origin. */
 static bool
-choose_pool(struct transfer *t, const struct route *route)
+choose_pool(struct transfer *t)
 {
     return connections_lease(&t->place->connections, &t->lease,
-                             route->proxied && !t->target->https ? "" : t->target->origin, t->wish);
+                             t->route->proxied && !t->target->https ? "" : t->target->origin,
+                             t->wish);
 }
 
 /* What is the same for all transfers of a fetcher. */
@@ -311,12 +314,12 @@ make_handle(struct transfer_place *place)
 }
 
 static CURLcode
-set_connection(struct transfer *t, CURL *easy, const struct route *route)
+set_connection(struct transfer *t, CURL *easy)
 {
     SET(CURLOPT_HTTP_VERSION,
         t->wish == POOL_SHARED ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
     /* Empty is off; unset would be the environment's. */
-    SET(CURLOPT_PROXY, route->proxied ? t->place->settings.config.upstream_proxy : "");
+    SET(CURLOPT_PROXY, t->route->proxied ? t->place->settings.config.upstream_proxy : "");
     SET(CURLOPT_RESOLVE, t->pins);
     SET(CURLOPT_CONNECT_TO, t->connect_to);
     SET(CURLOPT_SHARE, pool_share(t->lease.pool));
@@ -365,7 +368,7 @@ set_method(struct transfer *t, CURL *easy)
 
 /* What stands in the request line, if it is not the URL or its path. */
 static CURLcode
-set_target(struct transfer *t, CURL *easy, const struct route *route)
+set_target(struct transfer *t, CURL *easy)
 {
     const char *url = t->target->text;
     CURLcode code;
@@ -373,7 +376,7 @@ set_target(struct transfer *t, CURL *easy, const struct route *route)
 
     if (!(t->request->flags & REQUEST_WHOLE_SERVER))
         return CURLE_OK;
-    if (!route->proxied || t->target->https) {
+    if (!t->route->proxied || t->target->https) {
         SET(CURLOPT_REQUEST_TARGET, "*");
         return CURLE_OK;
     }
@@ -386,12 +389,12 @@ set_target(struct transfer *t, CURL *easy, const struct route *route)
 }
 
 static CURLcode
-set_request(struct transfer *t, CURL *easy, const struct route *route)
+set_request(struct transfer *t, CURL *easy)
 {
     CURLcode code = set_method(t, easy);
 
     if (!code)
-        code = set_target(t, easy, route);
+        code = set_target(t, easy);
     if (code)
         return code;
     SET(CURLOPT_CURLU, t->target->url);
@@ -425,7 +428,6 @@ transfer_start(struct transfer *t, struct transfer_place *place, struct consumer
                const struct transfer_order *order)
 {
     const struct request *request = consumer->request;
-    const struct route *route = order->route;
     struct handles *handles = &place->handles;
 
     *t = (struct transfer){
@@ -433,8 +435,8 @@ transfer_start(struct transfer *t, struct transfer_place *place, struct consumer
         .consumer = consumer,
         .request = request,
         .target = order->target,
-        .route = route,
-        .fields = order->fields.fields,
+        .route = order->route,
+        .fields = order->fields,
         .last_byte_us = clock_monotonic_us(),
         .addresses = resolved_retain(order->addresses),
         .head.content_length = -1,
@@ -444,12 +446,12 @@ transfer_start(struct transfer *t, struct transfer_place *place, struct consumer
     buf_init(&t->lines, place->settings.config.max_headers);
     t->easy = transfer_is_plain(t) && handles->count ? handles->kept[--handles->count]
                                                      : make_handle(place);
-    if (!t->easy || !choose_pool(t, route) ||
-        !headers_to_list(request, &order->fields, &t->headers) ||
-        (!is_literal(route) && !pin(t, route)) ||
-        (route->redirected && !redirect_connection(t, route)) ||
-        set_connection(t, t->easy, route) != CURLE_OK ||
-        set_request(t, t->easy, route) != CURLE_OK ||
+    if (!t->easy || !choose_pool(t) ||
+        !headers_to_list(request, order->fields, order->host, &t->headers) ||
+        (!is_literal(t->route) && !pin(t)) ||
+        (t->route->redirected && !redirect_connection(t)) ||
+        set_connection(t, t->easy) != CURLE_OK ||
+        set_request(t, t->easy) != CURLE_OK ||
         curl_multi_add_handle(place->multi, t->easy) != CURLM_OK) {
         transfer_clear(t);
         return false;

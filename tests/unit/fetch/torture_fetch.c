@@ -226,7 +226,7 @@ walk_transfer(void *context)
     const struct transfer_order order = {.target = &parts->target,
                                          .route = &parts->route,
                                          .addresses = parts->resolved,
-                                         .fields = {.fields = span_str("A: b\r\n")}};
+                                         .fields = span_str("A: b\r\n")};
     struct transfer transfer = {0};
 
     connections_init(&place->connections, 1, 1);
