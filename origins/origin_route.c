@@ -61,7 +61,7 @@ find_candidates(const struct origin_route *route, const struct origin_choice *ch
             found.in_use |= 1u << i;
         else if (until_us <= now_us)
             found.due |= 1u << i;
-        if (until_us && until_us < soonest_us) {
+        if (until_us && (until_us < soonest_us || found.soonest == ORIGIN_ROUTE_MEMBERS)) {
             soonest_us = until_us;
             found.soonest = i;
         }
@@ -173,10 +173,13 @@ origin_route_succeeded(struct origin_route *route, const struct origin_choice *c
 {
     struct origin_member *member = &route->members[choice->member];
 
-    if (!atomic_load(&member->left_until_us))
+    int64_t until_us = atomic_load(&member->left_until_us);
+
+    /* Of one that is down the probes decide. */
+    if (!until_us || until_us == ORIGIN_ROUTE_DOWN)
         return;
     atomic_store(&member->used_again_us, now_us);
-    if (atomic_exchange(&member->left_until_us, 0))
+    if (atomic_compare_exchange_strong(&member->left_until_us, &until_us, 0))
         report(route, choice->member, 0, "");
 }
 

@@ -37,10 +37,13 @@ enum origin_host {
     ORIGIN_HOST_NAMED,  /* route->name */
 };
 
+/* A member's left_until_us while it is down, by its probes (origin_probe.h). */
+#define ORIGIN_ROUTE_DOWN INT64_MAX
+
 /* A member is left, or is used again. Spans and text are valid during the call. */
 struct origin_change {
     struct span url;
-    int64_t left_us; /* for how long; 0: it is used again */
+    int64_t left_us; /* for how long; 0: it is used again; ORIGIN_ROUTE_DOWN: it is down */
     const char *reason;
 };
 
@@ -61,6 +64,17 @@ struct origin_member {
     _Atomic int64_t used_again_us; /* when it was used again after that; 0: never */
     _Atomic unsigned in_flight;    /* attempts of fetches */
     _Atomic int64_t account;       /* of its turns */
+    _Atomic int64_t probe_due_us;  /* INT64_MAX: a probe is under way */
+    _Atomic int probed;            /* probes passed one behind the other, or below 0 failed */
+};
+
+/* How the members are probed. */
+struct origin_probes {
+    struct span path; /* and query, from the root of the member's host; empty: they are not */
+    int64_t interval_us;
+    unsigned status; /* of a probe that passes; 0: any 2xx */
+    unsigned fall;   /* probes that fail one behind the other before a member is down, */
+    unsigned rise;   /* and that pass before it is used again */
 };
 
 struct origin_route {
@@ -69,6 +83,7 @@ struct origin_route {
     enum origin_host host;
     struct span name;
     enum origin_balance balance;
+    struct origin_probes probes;
     void (*changed)(const struct origin_change *change); /* NULL: not wanted. [any thread] */
     unsigned count; /* of members: at least 1 */
     struct origin_member members[ORIGIN_ROUTE_MEMBERS];

@@ -412,7 +412,8 @@ components_make_threads(struct components *parts)
 
     if (status == EX_OK)
         status = make_rpc(service, &parts->descriptors);
-    if (status == EX_OK && !(make_cursors(service) && service_make_proxy(service))) {
+    if (status == EX_OK && !(make_cursors(service) && service_make_proxy(service) &&
+                             prober_init(&parts->prober, service))) {
         log_error("%s", strerror(ENOMEM));
         status = EX_OSERR;
     }
@@ -425,6 +426,7 @@ components_free(struct components *parts)
     struct service *service = &parts->service;
 
     fetcher_destroy(service->fetcher);
+    prober_free(&parts->prober);
     rpc_server_destroy(service->rpc);
     http_service_free(&parts->http);
     free(service->cursors);

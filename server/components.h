@@ -11,6 +11,7 @@
 #include "server/http/http_service.h"
 #include "server/listen/listen.h"
 #include "server/http/metrics_http.h"
+#include "server/prober.h"
 #include "server/rpc/registration.h"
 #include "server/service.h"
 
@@ -26,6 +27,7 @@ struct components {
     struct service service;
     struct http_service http;
     struct metrics_http monitoring;
+    struct prober prober;
 };
 
 /*

@@ -345,13 +345,19 @@ log_start(const struct components *parts)
 static void
 serve_until_stopped(struct components *parts, const sigset_t *signals)
 {
-    const struct timespec until_next_look = {.tv_sec = MEMORY_RETURN_SECONDS};
+    static const struct timespec seldom = {.tv_sec = MEMORY_RETURN_SECONDS};
+    static const struct timespec often = {.tv_nsec = (long)PROBER_LOOK_MS * 1000000};
     struct memory_return memory = {0};
+    int64_t looked_us = 0;
 
     for (;;) {
-        int signal = sigtimedwait(signals, NULL, &until_next_look);
+        bool probes = prober_look(&parts->prober);
+        int signal = sigtimedwait(signals, NULL, probes ? &often : &seldom);
 
-        memory_return_look(&memory, &parts->service);
+        if (clock_monotonic_us() - looked_us >= (int64_t)MEMORY_RETURN_SECONDS * 1000000) {
+            memory_return_look(&memory, &parts->service);
+            looked_us = clock_monotonic_us();
+        }
         if (signal == SIGHUP || signal == SIGUSR1) {
             notify_reloading();
             reopen_logs(parts);

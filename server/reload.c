@@ -71,13 +71,18 @@ inherit_state(struct http_origins *origins, const struct http_origins *from)
         struct http_origin *before = find_same(from, &origins->rows[i]);
 
         for (unsigned n = 0; before && n < route->count; n++) {
-            struct origin_member *member =
-                find_member(&before->route, route->members[n].url);
+            struct origin_member *member = find_member(&before->route, route->members[n].url);
+            int64_t left_us;
 
             if (!member)
                 continue;
-            atomic_store(&route->members[n].left_until_us, atomic_load(&member->left_until_us));
+            left_us = atomic_load(&member->left_until_us);
+            /* Without probes nothing would have it used again. */
+            if (left_us == ORIGIN_ROUTE_DOWN && !route->probes.path.len)
+                left_us = 0;
+            atomic_store(&route->members[n].left_until_us, left_us);
             atomic_store(&route->members[n].failures, atomic_load(&member->failures));
+            atomic_store(&route->members[n].probed, atomic_load(&member->probed));
             atomic_store(&route->members[n].used_again_us, atomic_load(&member->used_again_us));
         }
     }

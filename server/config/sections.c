@@ -7,7 +7,7 @@
 #include "base/nearest.h"
 #include "server/config/options_table.h"
 
-#define KEYS 5u
+#define KEYS 7u
 
 struct section_key {
     const char *name;
@@ -52,7 +52,14 @@ static const struct section_kind kinds[] = {
      .named = true,
      .help = "The members of an origin, for the rows that name it.",
      .keys = {{"member", "URL [weight=N] [backup]", "a member; may be repeated", true, true},
-              {"balance", "first|round-robin|least|hash", "without it, first", false, false}}},
+              {"balance", "first|round-robin|least|hash", "without it, first", false, false},
+              {"probe", "/PATH", "what members are asked for, to know whether they serve", false,
+               false},
+              {"probe-interval", "TIME", "without it, 5s", false, false},
+              {"probe-status", "N", "without it, any from 200 to 299", false, false},
+              {"probe-fall", "N", "failures before a member is down; without it, 3", false, false},
+              {"probe-rise", "N", "successes before it is used again; without it, 2", false,
+               false}}},
     {.name = "row",
      .help = "Requests that a reverse proxy serves, and where they lead: --origin.",
      .keys = {{"host", "NAME", "host of the requests; without it, any host", false, false},
@@ -388,6 +395,19 @@ find_balance(const struct sections *sections, const struct section *row)
     return text_of(row, "balance", origin ? text_of(origin, "balance", NULL) : NULL);
 }
 
+/* Appends what says how the members of the origin are probed. NULL: there is no such section. */
+static void
+add_probes(struct buf *text, const struct section *origin)
+{
+    const struct value *value;
+
+    if (!origin)
+        return;
+    TAILQ_FOREACH(value, &origin->values, link)
+    if (strncmp(value->key->name, "probe", strlen("probe")) == 0)
+        buf_printf(text, " %s=%s", value->key->name, value->text);
+}
+
 static bool
 apply_row(const struct sections *sections, const struct section *section, struct options *options,
           struct buf *why)
@@ -406,6 +426,7 @@ apply_row(const struct sections *sections, const struct section *section, struct
         buf_printf(&text, " host=%s", text_of(section, "send-host", ""));
     if (find_balance(sections, section))
         buf_printf(&text, " balance=%s", find_balance(sections, section));
+    add_probes(&text, find_named(sections, "origin", text_of(section, "origin", "")));
     ok = ok && set_option(options, "origin", section, &text, why);
     buf_free(&text);
     return ok;
@@ -459,6 +480,6 @@ sections_print_defaults(FILE *out)
         fprintf(out, "\n# %s\n#[%s%s]\n", kinds[i].help, kinds[i].name,
                 kinds[i].named ? " NAME" : "");
         for (const struct section_key *key = kinds[i].keys; key->name; key++)
-            fprintf(out, "#  %-9s = %-28s # %s\n", key->name, key->argument, key->help);
+            fprintf(out, "#  %-14s = %-28s # %s\n", key->name, key->argument, key->help);
     }
 }

@@ -9,9 +9,11 @@
 #include "http/field.h"
 #include "http/octet.h"
 #include "http/target.h"
+#include "origins/origin_probe.h"
 
 #define BLANKS " \t"
 #define MOST_WEIGHT 1000u
+#define LEAST_INTERVAL_US ((int64_t)1000000)
 
 /* ---- reading rows ---------------------------------------------------------------------------- */
 
@@ -153,6 +155,66 @@ read_balance(struct span value, struct origin_route *route)
     return false;
 }
 
+/* A path, in characters of a request's target. */
+static bool
+read_probe(struct span value, struct origin_route *route)
+{
+    for (size_t i = 0; i < value.len; i++)
+        if (!http_octet_is(value.ptr[i], HTTP_OCTET_TARGET))
+            return false;
+    route->probes.path = value;
+    return value.len && value.ptr[0] == '/';
+}
+
+/* A copy of the value, which ends with a zero byte; false if it is too long. */
+static bool
+copy_value(struct span value, char text[32])
+{
+    if (value.len >= 32)
+        return false;
+    snprintf(text, 32, "%.*s", (int)value.len, value.ptr);
+    return true;
+}
+
+static bool
+read_probe_interval(struct span value, struct origin_route *route)
+{
+    char text[32];
+
+    return copy_value(value, text) && units_parse_duration(text, &route->probes.interval_us) &&
+           route->probes.interval_us >= LEAST_INTERVAL_US;
+}
+
+static bool
+read_count(struct span value, uint64_t low, uint64_t high, unsigned *count)
+{
+    uint64_t number;
+    char text[32];
+
+    if (!copy_value(value, text) || !units_parse_uint(text, low, high, &number))
+        return false;
+    *count = (unsigned)number;
+    return true;
+}
+
+static bool
+read_probe_status(struct span value, struct origin_route *route)
+{
+    return read_count(value, 200, 599, &route->probes.status);
+}
+
+static bool
+read_probe_fall(struct span value, struct origin_route *route)
+{
+    return read_count(value, 1, 100, &route->probes.fall);
+}
+
+static bool
+read_probe_rise(struct span value, struct origin_route *route)
+{
+    return read_count(value, 1, 100, &route->probes.rise);
+}
+
 static const struct {
     struct span name;
     bool (*read)(struct span value, struct origin_route *route);
@@ -162,6 +224,13 @@ static const struct {
     {{.ptr = "balance=", .len = 8},
      read_balance,
      "balance=first, balance=round-robin, balance=least or balance=hash"},
+    {{.ptr = "probe=", .len = 6}, read_probe, "probe=/PATH"},
+    {{.ptr = "probe-interval=", .len = 15},
+     read_probe_interval,
+     "probe-interval=TIME, a second at least"},
+    {{.ptr = "probe-status=", .len = 13}, read_probe_status, "probe-status=N from 200 to 599"},
+    {{.ptr = "probe-fall=", .len = 11}, read_probe_fall, "probe-fall=N from 1 to 100"},
+    {{.ptr = "probe-rise=", .len = 11}, read_probe_rise, "probe-rise=N from 1 to 100"},
 };
 
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
@@ -180,7 +249,7 @@ read_keys(const char *text, const char *dashes, struct origin_route *route, stru
             keys[i].read(span_of(word.ptr + keys[i].name.len, word.len - keys[i].name.len), route))
             continue;
         buf_printf(why, "%sorigin: \"%.*s\" is not %s", dashes, (int)word.len, word.ptr,
-                   i < KEYS ? keys[i].values : "a host= or balance= of the row");
+                   i < KEYS ? keys[i].values : "a host=, balance= or probe= of the row");
         return false;
     }
     return true;
@@ -241,6 +310,9 @@ read_row(const char *text, const char *dashes, struct http_origin *row, struct b
     row->route.below = prefix->ptr[prefix->len - 1] == '/';
     prefix->len -= row->route.below;
     text = equals + 1 + strspn(equals + 1, BLANKS);
+    row->route.probes = (struct origin_probes){.interval_us = ORIGIN_PROBE_INTERVAL_US,
+                                               .fall = ORIGIN_PROBE_FALL,
+                                               .rise = ORIGIN_PROBE_RISE};
     return read_members(&text, dashes, &row->route, why) &&
            read_keys(text, dashes, &row->route, why);
 }

@@ -15,6 +15,9 @@ class Member(harness.PythonOrigin):
         self.status = 200
         self.fields = []
         self.silence = None  # an event that ends it
+        self.health = 200  # the status of /probe
+        self.hangs = None  # an event that ends that
+        self.probes = []
         self.heads = []
         super().__init__(test, MemberHandler)
 
@@ -26,6 +29,14 @@ class MemberHandler(http.server.BaseHTTPRequestHandler):
         pass
 
     def answer(self):
+        if self.path == "/probe":
+            self.server.probes.append(self.headers["Host"])
+            if self.server.hangs:
+                self.server.hangs.wait(60)
+            self.send_response(self.server.health)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         self.server.heads.append((self.command, self.path, dict(self.headers)))
         request = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
         if self.server.silence:
@@ -245,6 +256,51 @@ class BalanceTest(RowTest):
                 before = counts
                 self.assertIn(f"/{n} ".encode(), text)
         self.assertGreater(min(self.counts()), 0)
+
+
+class ProbeTest(RowTest):
+    seconds = 15
+    threads = True
+
+    def start_with_probes(self, more=""):
+        self.start("--origin", f"{self.both().replace('/v2', '')} balance=round-robin probe=/probe "
+                   f"probe-interval=1s probe-fall=2 probe-rise=1{more}")
+
+    def shares(self, requests=6):
+        before = [len(member.heads) for member in (self.first, self.second)]
+        for n in range(requests):
+            self.assertEqual(self.ask(f"/{n}", "Cache-Control: no-store").status, 200)
+        return [len(m.heads) - b for m, b in zip((self.first, self.second), before)]
+
+    def test_a_member_is_down_and_up_again(self):
+        self.start_with_probes()
+        self.assertEqual(self.shares(), [3, 3])
+        self.first.health = 500
+        harness.wait_until(lambda: f"{self.first.url} is down: the status of a probe is 500"
+                           in str(self.d.err), what="the log's line")
+        self.assertEqual(self.shares(), [0, 6])
+        self.first.health = 204
+        harness.wait_until(lambda: f"{self.first.url} responds and is used again"
+                           in str(self.d.err), what="the log's line")
+        # It begins with a part of its requests.
+        first, second = self.shares(20)
+        self.assertTrue(0 < first < second, (first, second))
+        self.assertEqual(self.first.probes[0], self.first.url.split("/")[2])
+
+    def test_a_member_that_hangs(self):
+        self.second.hangs = threading.Event()
+        self.start_with_probes()
+        harness.wait_until(lambda: f"{self.second.url} is down: a probe had no response in time"
+                           in str(self.d.err), what="the log's line")
+        self.assertEqual(self.shares(), [6, 0])
+        self.second.hangs.set()
+
+    def test_a_member_that_passes_and_fails_requests(self):
+        self.first.status = 503
+        self.start_with_probes()
+        harness.wait_until(lambda: len(self.first.probes) > 1, what="the probes")
+        self.assertEqual(self.shares(), [1, 6])
+        self.assertNotIn("is down", str(self.d.err))
 
 
 class RecoveryTest(RowTest):

@@ -88,6 +88,9 @@ static const struct {
      "member = http://b\n[row]\norigin = b\npath = /3\n",
      {"/1=http://a", "/2=http://b,http://c", "/3=http://b"}},
     {"[origin unused]\nmember = http://a\n", {NULL}},
+    {"[origin o]\nmember = http://a\nprobe = /up?x\nprobe-interval = 2s\nprobe-fall = 1\n"
+     "[row]\norigin = o\n",
+     {"/=http://a probe=/up?x probe-interval=2s probe-fall=1"}},
     {"[origin o]\nmember = http://a weight=3\nmember = http://b  backup weight=2\nbalance = least\n"
      "[row]\norigin = o\nsend-host = x\n[row]\npath = /h\norigin = o\nbalance = hash\n",
      {"/=http://a|weight=3,http://b|backup|weight=2 host=x balance=least",

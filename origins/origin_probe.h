@@ -1,0 +1,30 @@
+/*
+ * Probes: requests of the proxy's own by which it learns whether the members of an origin serve
+ * (origin_route.h). A member that fails several probes one behind the other is down: no request
+ * goes there, unless all others have failed, until it has passed several. Members are left for a
+ * time after failures of requests besides, as without probes.
+ *
+ * The sender of the probes states when they are sent and what came of each. One probe of a member is under way at a
+ * time. Safe on any thread.
+ */
+#ifndef SUNPROXY_ORIGINS_ORIGIN_PROBE_H
+#define SUNPROXY_ORIGINS_ORIGIN_PROBE_H
+
+#include "origins/origin_route.h"
+
+#define ORIGIN_PROBE_INTERVAL_US ((int64_t)5 * 1000000)
+#define ORIGIN_PROBE_TIMEOUT_US ((int64_t)2 * 1000000)
+#define ORIGIN_PROBE_FALL 3u
+#define ORIGIN_PROBE_RISE 2u
+
+/* Is a probe of the member due? If so one has begun, whose end is to be stated. */
+bool origin_probe_begin(struct origin_route *route, unsigned member, int64_t now_us);
+
+/* It has ended. `reason` says why it failed; NULL: it has passed. */
+void origin_probe_end(struct origin_route *route, unsigned member, int64_t now_us,
+                      const char *reason);
+
+/* Has a response with this status passed? */
+bool origin_probe_accepts(const struct origin_route *route, unsigned status);
+
+#endif

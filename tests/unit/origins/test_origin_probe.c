@@ -1,0 +1,147 @@
+/* Probes of the members of an origin. */
+#define UNIT_STARTS_NO_THREAD
+
+#include "origins/origin_probe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/unit/unit.h"
+
+#define SECOND ((int64_t)1000000)
+
+static struct origin_route route;
+static int64_t now_us, left_us;
+static unsigned changes;
+static char reason[64];
+
+static void
+take_change(const struct origin_change *change)
+{
+    changes++;
+    left_us = change->left_us;
+    snprintf(reason, sizeof(reason), "%s", change->reason);
+}
+
+static void
+set_up(void)
+{
+    memset(&route, 0, sizeof(route));
+    route.count = 2;
+    route.members[0].url = span_str("http://a.test");
+    route.members[1].url = span_str("http://b.test");
+    route.changed = take_change;
+    route.probes = (struct origin_probes){.path = {.ptr = "/h", .len = 2},
+                                          .interval_us = ORIGIN_PROBE_INTERVAL_US,
+                                          .fall = 3,
+                                          .rise = 2};
+    now_us = 1000 * SECOND;
+    changes = 0;
+    left_us = -1;
+}
+
+/* A probe of the first member, when it is due, which passes or fails for a reason. */
+static void
+probe(const char *why)
+{
+    ck_assert(origin_probe_begin(&route, 0, now_us));
+    ck_assert(!origin_probe_begin(&route, 0, now_us + 1000 * SECOND));
+    now_us += SECOND;
+    origin_probe_end(&route, 0, now_us, why);
+    ck_assert(!origin_probe_begin(&route, 0, now_us + ORIGIN_PROBE_INTERVAL_US - 1));
+    now_us += ORIGIN_PROBE_INTERVAL_US;
+}
+
+static struct origin_choice
+choose(void)
+{
+    struct origin_choice choice = {0};
+
+    ck_assert(origin_route_next(&route, &choice, now_us));
+    return choice;
+}
+
+START_TEST(several_failures_and_successes_count)
+{
+    for (unsigned again = 0; again < 2; again++) {
+        changes = 0;
+        probe("x");
+        probe("x");
+        ck_assert_uint_eq(changes, 0);
+        probe(NULL);
+        probe("x");
+        probe("x");
+        ck_assert_uint_eq(choose().member, 0);
+        probe("the status is 500");
+        ck_assert_uint_eq(changes, 1);
+        ck_assert(left_us == ORIGIN_ROUTE_DOWN);
+        ck_assert_str_eq(reason, "the status is 500");
+        ck_assert_uint_eq(choose().member, 1);
+        probe("x");
+        probe(NULL);
+        probe("x");
+        probe(NULL);
+        ck_assert_uint_eq(changes, 1);
+        ck_assert_uint_eq(choose().member, 1);
+        probe(NULL);
+        ck_assert_uint_eq(changes, 2);
+        ck_assert_int_eq(left_us, 0);
+        ck_assert_uint_eq(choose().member, 0);
+    }
+    for (unsigned i = 0; i < 5; i++)
+        probe(NULL);
+    ck_assert_uint_eq(changes, 2);
+}
+END_TEST
+
+START_TEST(requests_and_probes_agree)
+{
+    struct origin_choice choice;
+
+    for (unsigned i = 0; i < 3; i++)
+        probe("x");
+    /* Time alone does not bring it back, nor does a request that found no other. */
+    now_us += 100 * ORIGIN_ROUTE_LONGEST_US;
+    choice = choose();
+    ck_assert_uint_eq(choice.member, 1);
+    origin_route_failed(&route, &choice, now_us, "refused");
+    ck_assert_uint_eq(choose().member, 1); /* whose time ends first */
+    ck_assert(origin_route_next(&route, &choice, now_us));
+    ck_assert_uint_eq(choice.member, 0);
+    origin_route_succeeded(&route, &choice, now_us);
+    ck_assert(atomic_load(&route.members[0].left_until_us) == ORIGIN_ROUTE_DOWN);
+    /* One that passes its probes and fails requests is left for its time. */
+    probe(NULL);
+    probe(NULL);
+    choice = choose();
+    ck_assert_uint_eq(choice.member, 0);
+    origin_route_failed(&route, &choice, now_us, "it hangs");
+    probe(NULL);
+    ck_assert_int_ne(atomic_load(&route.members[0].left_until_us), 0);
+}
+END_TEST
+
+START_TEST(statuses_that_pass)
+{
+    ck_assert(origin_probe_accepts(&route, 200) && origin_probe_accepts(&route, 204));
+    ck_assert(!origin_probe_accepts(&route, 302) && !origin_probe_accepts(&route, 0));
+    route.probes.status = 401;
+    ck_assert(origin_probe_accepts(&route, 401) && !origin_probe_accepts(&route, 200));
+    route.probes.path.len = 0;
+    ck_assert(!origin_probe_begin(&route, 0, now_us));
+}
+END_TEST
+
+Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("origins/origin_probe");
+    TCase *tests = tcase_create("probes");
+
+    tcase_add_checked_fixture(tests, set_up, NULL);
+    tcase_add_test(tests, several_failures_and_successes_count);
+    tcase_add_test(tests, requests_and_probes_agree);
+    tcase_add_test(tests, statuses_that_pass);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
