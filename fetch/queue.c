@@ -216,8 +216,8 @@ place_flow(struct queue *queue, struct queue_flow *flow)
     update_offer(queue, flow->origin);
 }
 
-/* The first flows that are parked at an offering origin compete for its places from here on. No
- * client of a flow to it may be detached. */
+/* If the origin offers places, the first flows that are parked at it compete for them from here on.
+ * No client of a flow to it may be detached. */
 static void
 wake_parked(struct queue *queue, struct queue_origin *origin)
 {
@@ -447,14 +447,6 @@ queue_find_wait(const struct queue *queue, const struct queue_item *item)
     return may_open(queue, item->flow->client) ? QUEUE_TURN : QUEUE_CLIENT;
 }
 
-/* Flows that were parked have a place now. */
-static void
-offer_places(struct queue *queue, struct queue_origin *origin)
-{
-    if (origin->is_offering)
-        wake_parked(queue, origin);
-}
-
 void
 queue_stream(struct queue *queue, struct queue_item *item)
 {
@@ -475,7 +467,7 @@ queue_stream(struct queue *queue, struct queue_item *item)
         queue->streaming++;
     }
     attach_client(queue, client);
-    offer_places(queue, item->flow->origin);
+    wake_parked(queue, item->flow->origin);
 }
 
 void
@@ -540,7 +532,7 @@ queue_remove(struct queue *queue, struct queue_item *item)
     }
     item->flow = NULL;
     attach_client(queue, client);
-    offer_places(queue, origin);
+    wake_parked(queue, origin);
     detach_client(queue, client);
     release_flow(queue, flow);
     attach_client(queue, client);

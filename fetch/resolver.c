@@ -225,12 +225,6 @@ look_up(struct resolver *resolver, struct worker *worker, struct resolver_query 
     settle(resolver, name, error, resolved);
 }
 
-static struct resolver_query *
-query_of(struct queue_item *turn)
-{
-    return container_of(turn, struct resolver_query, turn);
-}
-
 static void *
 work(void *argument)
 {
@@ -242,7 +236,7 @@ work(void *argument)
         struct queue_item *turn = queue_next(resolver->queue);
 
         if (turn) {
-            look_up(resolver, worker, query_of(turn));
+            look_up(resolver, worker, container_of(turn, struct resolver_query, turn));
         } else {
             resolver->idle++;
             pthread_cond_wait(&resolver->work, &resolver->lock);
