@@ -75,6 +75,23 @@ admin_reload(struct rpc_client *client, int64_t timeout_us, char **text)
 }
 
 int
+admin_origin(struct rpc_client *client, int64_t timeout_us, const proxy_origin_args *args,
+             proxy_origin_result *result)
+{
+    int status;
+
+    memset(result, 0, sizeof(*result));
+    status = call(client, timeout_us, PROXY_ORIGIN, (xdrproc_t)xdr_proxy_origin_args, args,
+                  (xdrproc_t)xdr_proxy_origin_result, result);
+    if (status != EX_OK || result->status == PROXY_OK)
+        return status;
+    output_complain("%s", result->proxy_origin_result_u.sentence);
+    status = exit_of_proxy(result->status);
+    xdr_free((xdrproc_t)xdr_proxy_origin_result, result);
+    return status;
+}
+
+int
 admin_set(struct rpc_client *client, int64_t timeout_us, const proxy_set_args *args, uint64_t *kept)
 {
     proxy_set_result result = {.status = PROXY_OK};

@@ -22,6 +22,10 @@ int admin_purge(struct rpc_client *client, int64_t timeout_us, const proxy_purge
  * wrong is a complaint. */
 int admin_reload(struct rpc_client *client, int64_t timeout_us, char **text);
 
+/* *result is PROXY_OK, and to be freed with xdr_free() when EX_OK comes back. */
+int admin_origin(struct rpc_client *client, int64_t timeout_us, const proxy_origin_args *args,
+                 proxy_origin_result *result);
+
 /* What would be in force; *state is to be freed with admin_free_state() when EX_OK comes back. */
 int admin_set_preview(struct rpc_client *client, int64_t timeout_us, const proxy_set_args *args,
                       proxy_set_state *state);

@@ -14,5 +14,6 @@ extern const struct command command_purge;
 extern const struct command command_verify;
 extern const struct command command_ping;
 extern const struct command command_reload;
+extern const struct command command_origin;
 
 #endif

@@ -29,6 +29,7 @@ static const struct command *const commands[] = {
     &command_verify,
     &command_ping,
     &command_reload,
+    &command_origin,
     &command_help_on,
     NULL,
 };

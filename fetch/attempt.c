@@ -8,7 +8,7 @@ enter_member(struct attempt *attempt, const struct request *request, int64_t now
 {
     if (!origin_route_next(request->route, &attempt->choice, now_us))
         return false;
-    atomic_fetch_add(&request->route->members[attempt->choice.member].in_flight, 1);
+    origin_route_enter(request->route, attempt->choice.member);
     attempt->counted = true;
     return true;
 }
@@ -17,7 +17,7 @@ static void
 leave_member(struct attempt *attempt, const struct request *request)
 {
     if (attempt->counted)
-        atomic_fetch_sub(&request->route->members[attempt->choice.member].in_flight, 1);
+        origin_route_exit(request->route, attempt->choice.member);
     attempt->counted = false;
 }
 

@@ -16,6 +16,7 @@ fall(struct origin_route *route, unsigned number, const char *reason)
 {
     struct origin_member *member = &route->members[number];
 
+    origin_reason_set(&member->reason, reason);
     if (atomic_exchange(&member->left_until_us, ORIGIN_ROUTE_DOWN) != ORIGIN_ROUTE_DOWN &&
         route->changed)
         route->changed(&(struct origin_change){

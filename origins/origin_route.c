@@ -37,6 +37,67 @@ origin_route_set_key(const struct origin_route *route, struct origin_choice *cho
         choice->key = hash64_bytes(url);
 }
 
+void
+origin_route_enter(struct origin_route *route, unsigned member)
+{
+    atomic_fetch_add_explicit(&route->members[member].requests, 1, memory_order_relaxed);
+    atomic_fetch_add(&route->members[member].in_flight, 1);
+}
+
+void
+origin_route_exit(struct origin_route *route, unsigned member)
+{
+    atomic_fetch_sub(&route->members[member].in_flight, 1);
+}
+
+const char *
+origin_route_state(const struct origin_route *route, unsigned number, int64_t now_us, char *text,
+                   size_t size)
+{
+    const struct origin_member *member = &route->members[number];
+    int64_t until_us = atomic_load(&member->left_until_us);
+
+    if (atomic_load(&member->drained))
+        snprintf(text, size, "drained");
+    else if (!until_us)
+        snprintf(text, size, "%s", "");
+    else if (until_us == ORIGIN_ROUTE_DOWN)
+        snprintf(text, size, "down");
+    else
+        snprintf(text, size, "left for %lld s",
+                 until_us > now_us ? (long long)((until_us - now_us + 999999) / 1000000) : 0);
+    return text;
+}
+
+static void
+lock(struct origin_reason *reason)
+{
+    while (atomic_flag_test_and_set_explicit(&reason->writing, memory_order_acquire))
+        ;
+}
+
+static void
+unlock(struct origin_reason *reason)
+{
+    atomic_flag_clear_explicit(&reason->writing, memory_order_release);
+}
+
+void
+origin_reason_set(struct origin_reason *reason, const char *sentence)
+{
+    lock(reason);
+    snprintf(reason->text, sizeof(reason->text), "%s", sentence);
+    unlock(reason);
+}
+
+void
+origin_reason_get(struct origin_reason *reason, char *text, size_t size)
+{
+    lock(reason);
+    snprintf(text, size, "%s", reason->text);
+    unlock(reason);
+}
+
 /* What a request finds of the members that it has not tried. */
 struct candidates {
     unsigned in_use;
@@ -57,6 +118,8 @@ find_candidates(const struct origin_route *route, const struct origin_choice *ch
 
         if (choice->tried & 1u << i || member->backup != backup)
             continue;
+        if (atomic_load(&member->drained))
+            until_us = ORIGIN_ROUTE_DOWN;
         if (!until_us)
             found.in_use |= 1u << i;
         else if (until_us <= now_us)
@@ -161,8 +224,12 @@ void
 origin_route_failed(struct origin_route *route, const struct origin_choice *choice, int64_t now_us,
                     const char *reason)
 {
-    int64_t left_us = leave(route, &route->members[choice->member], choice->trial, now_us);
+    struct origin_member *member = &route->members[choice->member];
+    int64_t left_us = leave(route, member, choice->trial, now_us);
 
+    atomic_fetch_add_explicit(&member->failed, 1, memory_order_relaxed);
+    if (left_us || route->count == 1)
+        origin_reason_set(&member->reason, reason);
     if (left_us)
         report(route, choice->member, left_us, reason);
 }

@@ -55,6 +55,12 @@ enum origin_balance {
     ORIGIN_BALANCE_HASH,
 };
 
+/* A sentence, cut if it is too long. */
+struct origin_reason {
+    atomic_flag writing; /* a thread reads or writes it; clear if all is zero */
+    char text[96];
+};
+
 struct origin_member {
     struct span url; /* as fetch_normal_url() spells it, without a slash at its end */
     unsigned weight; /* 0 counts as 1 */
@@ -62,7 +68,11 @@ struct origin_member {
     _Atomic int64_t left_until_us; /* of the monotonic clock; 0: it is in use */
     _Atomic unsigned failures;     /* one behind the other, while it is left */
     _Atomic int64_t used_again_us; /* when it was used again after that; 0: never */
+    _Atomic bool drained;          /* by an administrator: as if it were down */
     _Atomic unsigned in_flight;    /* attempts of fetches */
+    _Atomic uint64_t requests;     /* all of them, */
+    _Atomic uint64_t failed;       /* and those that have failed */
+    struct origin_reason reason;   /* why it was left or down last */
     _Atomic int64_t account;       /* of its turns */
     _Atomic int64_t probe_due_us;  /* INT64_MAX: a probe is under way */
     _Atomic int probed;            /* probes passed one behind the other, or below 0 failed */
@@ -105,6 +115,19 @@ void origin_route_set_key(const struct origin_route *route, struct origin_choice
 
 /* Chooses the next member for a request. False: it has tried all of them. */
 bool origin_route_next(struct origin_route *route, struct origin_choice *choice, int64_t now_us);
+
+/* An attempt with the member begins, or ends. */
+void origin_route_enter(struct origin_route *route, unsigned member);
+void origin_route_exit(struct origin_route *route, unsigned member);
+
+/* What keeps requests from the member now, for a person: "", "drained", "down" or "left for 7 s",
+ * in `text`. */
+const char *origin_route_state(const struct origin_route *route, unsigned member, int64_t now_us,
+                               char *text, size_t size);
+
+/* Why it was left or down last; "" if it never was. */
+void origin_reason_set(struct origin_reason *reason, const char *sentence);
+void origin_reason_get(struct origin_reason *reason, char *text, size_t size);
 
 /* The first member that is in use, or the first of all; 0 without a route. */
 unsigned origin_route_first(const struct origin_route *route);

@@ -72,6 +72,7 @@ inherit_state(struct http_origins *origins, const struct http_origins *from)
 
         for (unsigned n = 0; before && n < route->count; n++) {
             struct origin_member *member = find_member(&before->route, route->members[n].url);
+            char reason[sizeof(member->reason.text)];
             int64_t left_us;
 
             if (!member)
@@ -82,6 +83,11 @@ inherit_state(struct http_origins *origins, const struct http_origins *from)
                 left_us = 0;
             atomic_store(&route->members[n].left_until_us, left_us);
             atomic_store(&route->members[n].failures, atomic_load(&member->failures));
+            atomic_store(&route->members[n].drained, atomic_load(&member->drained));
+            atomic_store(&route->members[n].requests, atomic_load(&member->requests));
+            atomic_store(&route->members[n].failed, atomic_load(&member->failed));
+            origin_reason_get(&member->reason, reason, sizeof(reason));
+            origin_reason_set(&route->members[n].reason, reason);
             atomic_store(&route->members[n].probed, atomic_load(&member->probed));
             atomic_store(&route->members[n].used_again_us, atomic_load(&member->used_again_us));
         }

@@ -9,15 +9,15 @@
 #include "proxy.h"
 #include "proxy/control.h"
 #include "server/logs/log.h"
+#include "server/rpc/admin_caller.h"
 #include "server/rpc/cursor.h"
 #include "server/service.h"
 
-static char refusal[] =
+char admin_refusal[] =
     "only root, the daemon's own user and its --admin-uid may do this, over the AF_UNIX socket";
 
-/* The service, for an administrator's call; otherwise NULL. */
-static struct service *
-service_for(struct svc_req *call)
+struct service *
+admin_service(struct svc_req *call)
 {
     const struct rpc_request *request = rpc_request_of(call->rq_xprt);
     struct service *service = service_of(request);
@@ -50,13 +50,13 @@ purge(struct svc_req *call, const proxy_purge_args *args, proxy_purge_result *re
 {
     static char unknown[] = "there is no such kind of purge";
     struct span url = span_of(args->url.proxy_url_val, args->url.proxy_url_len);
-    struct service *service = service_for(call);
+    struct service *service = admin_service(call);
     enum control_purge kind;
 
     memset(result, 0, sizeof(*result));
     if (!service) {
         result->status = PROXY_DENIED;
-        result->proxy_purge_result_u.sentence = refusal;
+        result->proxy_purge_result_u.sentence = admin_refusal;
     } else if (!purge_of(args->kind, &kind)) {
         result->status = PROXY_BAD_VALUE;
         result->proxy_purge_result_u.sentence = unknown;
@@ -105,14 +105,14 @@ proxy_reload_2_svc(void *nothing, proxy_reload_result *result, struct svc_req *c
 {
     static char closed[] = "the daemon is starting or stopping";
     struct rpc_request *request = rpc_request_of(call->rq_xprt);
-    struct service *service = service_for(call);
+    struct service *service = admin_service(call);
     struct reload_call *left = rpc_request_data(request);
 
     (void)nothing;
     memset(result, 0, sizeof(*result));
     if (!service) {
         result->status = PROXY_DENIED;
-        result->text = refusal;
+        result->text = admin_refusal;
         return TRUE;
     }
     *left = (struct reload_call){
@@ -166,7 +166,7 @@ bool_t
 proxy_set_2_svc(proxy_set_args *args, proxy_set_result *result, struct svc_req *call)
 {
     const struct control_change change = change_of(args);
-    struct service *service = service_for(call);
+    struct service *service = admin_service(call);
     char text[CONTROL_CACHE_TEXT];
     struct cache_config config;
     struct cache_stats stats;
@@ -174,7 +174,7 @@ proxy_set_2_svc(proxy_set_args *args, proxy_set_result *result, struct svc_req *
     memset(result, 0, sizeof(*result));
     if (!service) {
         result->status = PROXY_DENIED;
-        result->proxy_set_result_u.sentence = refusal;
+        result->proxy_set_result_u.sentence = admin_refusal;
         return TRUE;
     }
     result->status =
@@ -196,13 +196,13 @@ proxy_set_preview_2_svc(proxy_set_args *args, proxy_set_preview_result *result,
 {
     proxy_set_state *state = &result->proxy_set_preview_result_u.state;
     const struct control_change change = change_of(args);
-    struct service *service = service_for(call);
+    struct service *service = admin_service(call);
     struct cache_config config;
 
     memset(result, 0, sizeof(*result));
     if (!service) {
         result->status = PROXY_DENIED;
-        result->proxy_set_preview_result_u.sentence = refusal;
+        result->proxy_set_preview_result_u.sentence = admin_refusal;
         return TRUE;
     }
     result->status =

@@ -20,6 +20,7 @@ static const struct procedure {
     {PROXY_VERS2, PROXY_PURGE_PREVIEW, (xdrproc_t)xdr_proxy_purge_args, sizeof(proxy_purge_args)},
     {PROXY_VERS2, PROXY_SET_PREVIEW, (xdrproc_t)xdr_proxy_set_args, sizeof(proxy_set_args)},
     {PROXY_VERS2, PROXY_READ, (xdrproc_t)xdr_proxy_read_args, sizeof(proxy_read_args)},
+    {PROXY_VERS2, PROXY_ORIGIN, (xdrproc_t)xdr_proxy_origin_args, sizeof(proxy_origin_args)},
     {PROXY_VERS2, PROXY_RELEASE, (xdrproc_t)xdr_proxy_object, sizeof(proxy_object)},
 };
 
@@ -30,6 +31,7 @@ union arguments {
     proxy_set_args set;
     proxy_read_args read;
     proxy_object object;
+    proxy_origin_args origin;
 };
 
 /* Encodes into a fresh copy, to be freed; its length in *len. */

@@ -1,6 +1,7 @@
 """The rows of a reverse proxy: what members of an origin get, and what follows when they fail."""
 
 import http.server
+import json
 import threading
 
 import harness
@@ -256,6 +257,45 @@ class BalanceTest(RowTest):
                 before = counts
                 self.assertIn(f"/{n} ".encode(), text)
         self.assertGreater(min(self.counts()), 0)
+
+
+class CommandTest(RowTest):
+    """sunproxy origin."""
+
+    def command(self, *words, expect=0):
+        return self.sunproxy("origin", *words, daemon=self.d, expect=expect)
+
+    def members(self):
+        return {m["member"]: m for m in json.loads(self.command("--json").stdout)}
+
+    def test_draining(self):
+        self.start("--origin", f"site.test/={self.first.url},{self.second.url} balance=round-robin")
+        self.assertEqual(self.ask("/1").status, 200)
+        self.command("drain", self.first.url)
+        for n in range(4):
+            self.assertEqual(self.ask(f"/a{n}").status, 200)
+        found = self.members()[self.first.url]
+        self.assertEqual((found["row"], found["state"], found["in_flight"], found["requests"]),
+                         ("site.test/", "drained", 0, 1))
+        self.assertEqual(self.members()[self.second.url]["requests"], 4)
+        self.command("enable", self.first.url)
+        for n in range(4):
+            self.assertEqual(self.ask(f"/b{n}").status, 200)
+        self.assertEqual(len(self.first.heads), 3)
+        self.command("drain", "http://other.test", expect=64)
+        self.sunproxy("origin", daemon=self.d, tcp=True, expect=77)
+
+    def test_a_member_that_fails(self):
+        self.first.status = 503
+        self.start("--origin", self.both())
+        self.assertEqual(self.ask("/1").status, 200)
+        text = self.command().stdout.decode()
+        self.assertRegex(text, self.first.url + r" +1 +0 +1 +1 +left for \d+ s \(its status is 503\)")
+        self.assertRegex(text, self.second.url + r"/v2 +1 +0 +1 +0 +up\n")
+
+    def test_without_rows(self):
+        self.start()
+        self.assertEqual(json.loads(self.command("--json").stdout), [])
 
 
 class ProbeTest(RowTest):

@@ -101,6 +101,7 @@ put_results(XDR *x, const struct call *call, bool refused)
 {
     static char body[] = "a page";
     static char sentence[] = "it is a test", policy[] = "fifo", changed[] = "changed: origin";
+    static char row[] = "h.test/", url[] = "http://m.test", state[] = "drained", why[] = "refused";
     webpageResponse page = {.webPageContents = body};
     proxy_stats stats = {
         .facts = {sizeof(facts) / sizeof(facts[0]), facts},
@@ -108,6 +109,11 @@ put_results(XDR *x, const struct call *call, bool refused)
     };
     proxy_purge_result purged = {.status = refused ? PROXY_DENIED : PROXY_OK};
     proxy_set_result set = {.status = refused ? PROXY_DENIED : PROXY_OK};
+    proxy_member member = {row, url, 2, TRUE, state, why, 3, 40, 5};
+    proxy_origin_result origins = {
+        .status = refused ? PROXY_DENIED : PROXY_OK,
+        .proxy_origin_result_u.members.members_val = &member,
+    };
     proxy_reload_result reloaded = {
         .status = refused ? PROXY_DENIED : PROXY_OK,
         .text = refused ? sentence : changed,
@@ -130,6 +136,12 @@ put_results(XDR *x, const struct call *call, bool refused)
             preview.proxy_set_preview_result_u.state =
                 (proxy_set_state){.policy = policy, .capacity_urls = 5, .shards = 1};
         return xdr_proxy_set_preview_result(x, &preview);
+    case PROXY_ORIGIN:
+        if (refused)
+            origins.proxy_origin_result_u.sentence = sentence;
+        else
+            origins.proxy_origin_result_u.members.members_len = 1;
+        return xdr_proxy_origin_result(x, &origins);
     case PROXY_RELOAD:
         return xdr_proxy_reload_result(x, &reloaded);
     case PROXY_PURGE_PREVIEW:

@@ -47,6 +47,11 @@ static const struct row rows[] = {
      "",
      "version 1: "},
     {&command_reload, {SERVER}, SERVED_WELL, 0, 0, EX_OK, "changed: origin\n", ""},
+    {&command_origin, {SERVER}, SERVED_WELL, 0, 0, EX_OK, "backup, drained (refused)", ""},
+    {&command_origin, {SERVER, "--json", "drain", "http://m.test"}, SERVED_WELL, 0, 0, EX_OK,
+     "\"in_flight\":3,\"requests\":40", ""},
+    {&command_origin, {SERVER, "drain"}, SERVED_WELL, 0, 0, EX_USAGE, "", "drain URL"},
+    {&command_origin, {SERVER, "stop", "x"}, SERVED_WELL, 0, 0, EX_USAGE, "", "drain URL"},
     {&command_reload, {SERVER}, SERVED_HANGS_UP, 0, 0, EX_UNAVAILABLE, "", "connection broke"},
     /* get */
     {&command_get, {SERVER, "http://h/a"}, SERVED_WELL, 0, 0, EX_OK, "/a", ""},

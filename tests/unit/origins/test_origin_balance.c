@@ -184,6 +184,58 @@ START_TEST(a_backup_serves_where_no_other_can)
 }
 END_TEST
 
+START_TEST(a_drained_member_gets_no_requests)
+{
+    static const int weights[] = {1, 1, -1};
+    unsigned counts[ORIGIN_ROUTE_MEMBERS];
+    struct origin_choice choice;
+    char text[32];
+
+    make(ORIGIN_BALANCE_ROUND_ROBIN, 3, weights);
+    atomic_store(&route.members[0].drained, true);
+    ck_assert_str_eq(origin_route_state(&route, 0, now_us, text, sizeof(text)), "drained");
+    ck_assert_str_eq(origin_route_state(&route, 1, now_us, text, sizeof(text)), "");
+    count(10, counts);
+    ck_assert_uint_eq(counts[1], 10);
+    fail_member(1);
+    ck_assert_str_eq(origin_route_state(&route, 1, now_us + 1, text, sizeof(text)), "left for 10 s");
+    count(10, counts);
+    ck_assert_uint_eq(counts[2], 10);
+    /* Where no other is left, it is asked as the last one. */
+    choice = choose_for("http://h/");
+    ck_assert(origin_route_next(&route, &choice, now_us));
+    ck_assert_uint_eq(choice.member, 1);
+    ck_assert(origin_route_next(&route, &choice, now_us));
+    ck_assert_uint_eq(choice.member, 0);
+    atomic_store(&route.members[0].drained, false);
+    count(10, counts);
+    ck_assert_uint_eq(counts[0], 10);
+}
+END_TEST
+
+START_TEST(reasons_are_kept)
+{
+    static const int weights[] = {1, 1};
+    struct origin_choice choice = {.member = 1};
+    char text[200], sentence[200];
+
+    make(ORIGIN_BALANCE_FIRST, 2, weights);
+    origin_reason_get(&route.members[1].reason, text, sizeof(text));
+    ck_assert_str_eq(text, "");
+    memset(sentence, 'x', sizeof(sentence) - 1);
+    sentence[sizeof(sentence) - 1] = '\0';
+    origin_route_failed(&route, &choice, now_us, sentence);
+    origin_reason_get(&route.members[1].reason, text, sizeof(text));
+    ck_assert_uint_eq(strlen(text), sizeof(route.members[1].reason.text) - 1);
+    ck_assert_uint_eq(atomic_load(&route.members[1].failed), 1);
+    origin_route_enter(&route, 1);
+    origin_route_enter(&route, 1);
+    origin_route_exit(&route, 1);
+    ck_assert_uint_eq(atomic_load(&route.members[1].in_flight), 1);
+    ck_assert_uint_eq(atomic_load(&route.members[1].requests), 2);
+}
+END_TEST
+
 START_TEST(a_member_that_is_used_again_begins_slowly)
 {
     static const int weights[] = {1, 1};
@@ -222,6 +274,8 @@ unit_suite(void)
     tcase_add_test(tests, the_least_busy_member_is_next);
     tcase_add_test(tests, a_url_stays_with_its_member);
     tcase_add_loop_test(tests, a_backup_serves_where_no_other_can, 0, 4);
+    tcase_add_test(tests, a_drained_member_gets_no_requests);
+    tcase_add_test(tests, reasons_are_kept);
     tcase_add_test(tests, a_member_that_is_used_again_begins_slowly);
     suite_add_tcase(suite, tests);
     return suite;

@@ -306,6 +306,71 @@ START_TEST(a_reload_is_answered_when_it_is_done)
 }
 END_TEST
 
+/* ---- origins --------------------------------------------------------------------------------- */
+
+static char row_text[] = "h.test/a/=http://m1.test,http://m2.test|weight=3|backup";
+
+static void
+set_up_rows(void)
+{
+    static char *items[] = {row_text, NULL};
+
+    front_options.origin = (struct option_list){.items = items, .count = 1};
+    front_server_start(&(struct scene_options){.capacity_pages = 10}, VICTIMS_NONE);
+}
+
+static void
+ask_origin(bool admin, int action, const char *member, proxy_origin_result *result)
+{
+    proxy_origin_args args = {.action = (proxy_origin_action)action,
+                              .member = (char *)(uintptr_t)member};
+    int fd = connect_as(admin);
+
+    memset(result, 0, sizeof(*result));
+    send_call(fd, XID, PROXY_ORIGIN, (xdrproc_t)xdr_proxy_origin_args, &args);
+    receive_result(fd, XID, (xdrproc_t)xdr_proxy_origin_result, result);
+    close(fd);
+}
+
+static void
+free_origin(proxy_origin_result *result)
+{
+    xdr_free((xdrproc_t)xdr_proxy_origin_result, result);
+}
+
+START_TEST(members_are_listed_and_drained)
+{
+    proxy_origin_result result;
+    const proxy_member *members;
+
+    ask_origin(true, PROXY_ORIGIN_LIST, "", &result);
+    ck_assert_int_eq(result.status, PROXY_OK);
+    ck_assert_uint_eq(result.proxy_origin_result_u.members.members_len, 2);
+    members = result.proxy_origin_result_u.members.members_val;
+    ck_assert_str_eq(members[0].row, "h.test/a/");
+    ck_assert_str_eq(members[0].url, "http://m1.test");
+    ck_assert(members[0].weight == 1 && !members[0].backup);
+    ck_assert(members[1].weight == 3 && members[1].backup);
+    ck_assert_str_eq(members[1].state, "");
+    free_origin(&result);
+
+    ask_origin(true, PROXY_ORIGIN_DRAIN, "http://m2.test", &result);
+    ck_assert_uint_eq(result.proxy_origin_result_u.members.members_len, 1);
+    ck_assert_str_eq(result.proxy_origin_result_u.members.members_val->state, "drained");
+    free_origin(&result);
+    ask_origin(true, PROXY_ORIGIN_ENABLE, "http://m2.test", &result);
+    ck_assert_str_eq(result.proxy_origin_result_u.members.members_val->state, "");
+    free_origin(&result);
+
+    ask_origin(true, PROXY_ORIGIN_DRAIN, "http://m3.test", &result);
+    ck_assert_int_eq(result.status, PROXY_BAD_VALUE);
+    free_origin(&result);
+    ask_origin(false, PROXY_ORIGIN_DRAIN, "http://m2.test", &result);
+    ck_assert_int_eq(result.status, PROXY_DENIED);
+    free_origin(&result);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -324,6 +389,10 @@ unit_suite(void)
     tcase_add_loop_test(tests, a_change_and_its_preview, 0, sizeof(sets) / sizeof(sets[0]));
     tcase_add_loop_test(tests, another_caller_changes_nothing, 0, sizeof(sets) / sizeof(sets[0]));
     tcase_add_test(tests, a_reload_is_answered_when_it_is_done);
+    suite_add_tcase(suite, tests);
+    tests = tcase_create("origins");
+    tcase_add_checked_fixture(tests, set_up_rows, tear_down);
+    tcase_add_test(tests, members_are_listed_and_drained);
     suite_add_tcase(suite, tests);
     return suite;
 }
