@@ -132,6 +132,27 @@ proxy_read_2_svc(proxy_read_args *args, proxy_read_result *result, struct svc_re
 }
 
 bool_t
+proxy_reload_2_svc(void *nothing, proxy_reload_result *result, struct svc_req *req)
+{
+    (void)nothing;
+    (void)req;
+    result->status = PROXY_DENIED;
+    result->text = (char *)(uintptr_t) "not here";
+    return TRUE;
+}
+
+bool_t
+proxy_origin_2_svc(proxy_origin_args *args, proxy_origin_result *result, struct svc_req *req)
+{
+    (void)args;
+    (void)req;
+    memset(result, 0, sizeof(*result));
+    result->status = PROXY_DENIED;
+    result->proxy_origin_result_u.sentence = (char *)(uintptr_t) "not here";
+    return TRUE;
+}
+
+bool_t
 proxy_release_2_svc(char *object, proxy_status *result, struct svc_req *req)
 {
     (void)object;
