@@ -200,7 +200,7 @@ reload_config(struct components *parts)
     struct buf answer;
     bool done = false;
 
-    buf_init(&answer, 65536);
+    buf_init(&answer, 1 << 20);
     reload_desk_take(&parts->service.desk, &calls);
     if (!parts->options->config)
         buf_append_str(&answer, no_file);
@@ -312,7 +312,8 @@ static bool
 is_for_clients(const struct service *service, const struct sockaddr_storage *address)
 {
     return address->ss_family == AF_UNSPEC ||
-           networks_have_address(&service_config(service)->clients, (const struct sockaddr *)address);
+           networks_have_address(&service_config(service)->clients,
+                                 (const struct sockaddr *)address);
 }
 
 static void
@@ -374,7 +375,8 @@ serve_until_stopped(struct components *parts, const sigset_t *signals)
 int
 daemon_run(const struct options *options)
 {
-    struct components parts = {.options = options, .listening = LISTENING_NONE, .log_file = -1, .opener.fd = -1};
+    struct components parts = {
+        .options = options, .listening = LISTENING_NONE, .log_file = -1, .opener.fd = -1};
     sigset_t signals;
     int status;
 

@@ -2,23 +2,25 @@
  * The opener: a process that reads the configuration again for a reload. The daemon starts it
  * before it opens sockets, changes its user and enters the sandbox. So the opener has the
  * privileges of the daemon's start, and reads the file that the daemon cannot read any more. It
- * reads nothing from the network: it gets one byte for each reload, and answers with a
+ * reads nothing from the network: it gets a number for each reload, and answers with a
  * configuration or with what is wrong with it. It ends when the daemon has ended.
  *
- * One thread.
+ * For the daemon's main thread. The process has one thread but while it checks.
  */
 #ifndef SUNPROXY_SERVER_CONFIG_OPENER_H
 #define SUNPROXY_SERVER_CONFIG_OPENER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
 #include "server/config/options.h"
 
 struct opener {
-    int fd;    /* to the process; -1: there is none */
-    pid_t pid; /* of it */
+    int fd;          /* to the process; -1: there is none */
+    pid_t pid;       /* of it */
+    uint32_t number; /* of the last opener_read() */
 };
 
 /*
@@ -33,11 +35,12 @@ bool opener_start(struct opener *opener, const struct options *options,
 /*
  * Has the configuration read and checked. *text gets each option with its value, as
  * options_print_config() writes it; or *why a line for each error, and this returns false. Waits
- * for the process. Without one, *why says so.
+ * for the process for 30 s at most, and no longer once SIGTERM or SIGINT is pending. Without a
+ * process, *why says so.
  */
 bool opener_read(struct opener *opener, struct buf *text, struct buf *why);
 
-/* Ends the process and waits for its end. Harmless without one. */
+/* Ends the process, and waits a second for its end. Harmless without one. */
 void opener_stop(struct opener *opener);
 
 #endif

@@ -367,6 +367,9 @@ parse_arguments(struct options *options, int argc, char **argv, const struct opt
 
             buf_append_str(why, option_scan_error(longs, value, word, sentence, sizeof(sentence)));
             ok = false;
+        } else if (row->type != OPTION_FLAG && strpbrk(optarg, "\r\n")) {
+            buf_printf(why, "--%s: the value has a line end", row->name);
+            ok = false;
         } else if (!option_set(options, row, "--", row->type == OPTION_FLAG ? "yes" : optarg,
                                why)) {
             ok = false;

@@ -3,9 +3,13 @@
 
 #include "server/config/opener.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sysexits.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "server/logs/log.h"
@@ -105,6 +109,61 @@ START_TEST(it_says_all_that_is_wrong)
 }
 END_TEST
 
+START_TEST(a_long_list_of_errors_is_cut)
+{
+    FILE *file = fopen(path, "w");
+
+    for (unsigned i = 0; i < 10000; i++)
+        fprintf(file, "junk %u\n", i);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert(!read_now());
+    ck_assert_uint_lt(why.len, 65536);
+    ck_assert_ptr_nonnull(strstr(buf_str(&why), ":1: \"junk 0\""));
+    ck_assert_ptr_nonnull(strstr(buf_str(&why), "\nand further errors"));
+    write_file("workers = 3\n");
+    ck_assert_msg(read_now(), "%s", buf_str(&why));
+}
+END_TEST
+
+/* A file that is read for ever: the daemon ends all the same. */
+START_TEST(a_file_that_hangs_does_not_keep_the_daemon_from_its_end)
+{
+    sigset_t term;
+
+    unlink(path);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &term, NULL);
+    kill(getpid(), SIGTERM);
+    ck_assert(!read_now());
+    ck_assert_ptr_nonnull(strstr(buf_str(&why), "could not be read"));
+    /* What comes late is no answer to a later wish. */
+    ck_assert_int_eq(sigtimedwait(&term, NULL, &(struct timespec){0}), SIGTERM);
+    write_file("workers = 5\n"); /* to the reader of the FIFO */
+    unlink(path);
+    write_file("workers = 6\n");
+    ck_assert_msg(read_now(), "%s", buf_str(&why));
+    ck_assert_ptr_nonnull(strstr(buf_str(&text), "\nworkers = 6\n"));
+}
+END_TEST
+
+/* socketpair(2) then gives it the number of a standard descriptor. */
+START_TEST(a_daemon_without_standard_input)
+{
+    int kept = dup(STDIN_FILENO);
+
+    opener_stop(&opener);
+    close(STDIN_FILENO);
+    ck_assert(opener_start(&opener, &options, check));
+    ck_assert_msg(read_now(), "%s", buf_str(&why));
+    opener_stop(&opener);
+    ck_assert_int_eq(kill(opener.pid, 0), -1);
+    dup2(kept, STDIN_FILENO);
+    close(kept);
+}
+END_TEST
+
 START_TEST(its_end_is_noticed)
 {
     ck_assert(read_now());
@@ -124,6 +183,9 @@ unit_suite(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, it_reads_the_file_as_it_is_now);
     tcase_add_test(tests, it_says_all_that_is_wrong);
+    tcase_add_test(tests, a_long_list_of_errors_is_cut);
+    tcase_add_test(tests, a_file_that_hangs_does_not_keep_the_daemon_from_its_end);
+    tcase_add_test(tests, a_daemon_without_standard_input);
     tcase_add_test(tests, its_end_is_noticed);
     suite_add_tcase(suite, tests);
     return suite;

@@ -517,6 +517,17 @@ START_TEST(a_text_with_errors_is_refused)
 }
 END_TEST
 
+START_TEST(a_value_is_one_line)
+{
+    struct options options;
+    struct buf why;
+
+    ck_assert_int_eq(PARSE(&options, &why, "--user-agent", "a\nport = 7", NULL), EX_USAGE);
+    ck_assert_str_eq(buf_str(&why), "--user-agent: the value has a line end");
+    done(&options, &why);
+}
+END_TEST
+
 START_TEST(what_differs_is_named)
 {
     static const struct {
@@ -582,6 +593,7 @@ unit_suite(void)
     tcase_add_test(tc, help_names_every_option_within_80_columns);
     tcase_add_test(tc, what_is_printed_is_read_as_the_same);
     tcase_add_test(tc, a_text_with_errors_is_refused);
+    tcase_add_test(tc, a_value_is_one_line);
     tcase_add_test(tc, what_differs_is_named);
     suite_add_tcase(suite, tc);
     return suite;
