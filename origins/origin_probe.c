@@ -36,21 +36,35 @@ rise(struct origin_route *route, unsigned number, int64_t now_us)
         route->changed(&(struct origin_change){.url = member->url, .reason = ""});
 }
 
+/* Counts a probe: how many have passed one behind the other, or, below 0, failed. */
+static int
+count_probe(struct origin_member *member, const struct origin_probes *probes, bool passed)
+{
+    int last = atomic_load(&member->probed), now;
+
+    if (passed)
+        now = last < 0 ? 1 : last < (int)probes->rise ? last + 1 : last;
+    else
+        now = last > 0 ? -1 : last > -(int)probes->fall ? last - 1 : last;
+    atomic_store(&member->probed, now);
+    return now;
+}
+
 void
-origin_probe_end(struct origin_route *route, unsigned number, int64_t now_us, const char *reason)
+origin_probe_end(struct origin_route *route, unsigned number, int64_t now_us,
+                 enum origin_probe_result result, const char *reason)
 {
     const struct origin_probes *probes = &route->probes;
     struct origin_member *member = &route->members[number];
-    int last = atomic_load(&member->probed), now;
 
-    now = reason ? (last < 0 ? last : 0) - 1 : (last > 0 ? last : 0) + 1;
-    if (-now >= (int)probes->fall || now >= (int)probes->rise)
-        now = now < 0 ? -(int)probes->fall : (int)probes->rise;
-    atomic_store(&member->probed, now);
-    if (-now == (int)probes->fall)
-        fall(route, number, reason);
-    else if (now == (int)probes->rise)
-        rise(route, number, now_us);
+    if (result != ORIGIN_PROBE_UNKNOWN) {
+        int count = count_probe(member, probes, result == ORIGIN_PROBE_PASSED);
+
+        if (count <= -(int)probes->fall)
+            fall(route, number, reason);
+        else if (count >= (int)probes->rise)
+            rise(route, number, now_us);
+    }
     atomic_store(&member->probe_due_us, now_us + probes->interval_us);
 }
 

@@ -1,11 +1,11 @@
 /*
- * Probes: requests of the proxy's own by which it learns whether the members of an origin serve
+ * Probes: requests of the proxy's own that show whether the members of an origin serve
  * (origin_route.h). A member that fails several probes one behind the other is down: no request
  * goes there, unless all others have failed, until it has passed several. Members are left for a
  * time after failures of requests besides, as without probes.
  *
- * The sender of the probes states when they are sent and what came of each. One probe of a member is under way at a
- * time. Safe on any thread.
+ * The sender of the probes states when they are sent and what came of each. One probe of a member
+ * is under way at a time. Safe on any thread.
  */
 #ifndef SUNPROXY_ORIGINS_ORIGIN_PROBE_H
 #define SUNPROXY_ORIGINS_ORIGIN_PROBE_H
@@ -20,9 +20,15 @@
 /* Is a probe of the member due? If so one has begun, whose end is to be stated. */
 bool origin_probe_begin(struct origin_route *route, unsigned member, int64_t now_us);
 
-/* It has ended. `reason` says why it failed; NULL: it has passed. */
+enum origin_probe_result {
+    ORIGIN_PROBE_PASSED,
+    ORIGIN_PROBE_FAILED,
+    ORIGIN_PROBE_UNKNOWN, /* it has not reached the member, and not by the member's fault */
+};
+
+/* It has ended; `reason` says why it failed. */
 void origin_probe_end(struct origin_route *route, unsigned member, int64_t now_us,
-                      const char *reason);
+                      enum origin_probe_result result, const char *reason);
 
 /* Has a response with this status passed? */
 bool origin_probe_accepts(const struct origin_route *route, unsigned status);

@@ -1,5 +1,6 @@
 #include "origins/origin_route.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,33 +70,22 @@ origin_route_state(const struct origin_route *route, unsigned number, int64_t no
     return text;
 }
 
-static void
-lock(struct origin_reason *reason)
-{
-    while (atomic_flag_test_and_set_explicit(&reason->writing, memory_order_acquire))
-        ;
-}
-
-static void
-unlock(struct origin_reason *reason)
-{
-    atomic_flag_clear_explicit(&reason->writing, memory_order_release);
-}
+static pthread_mutex_t reasons = PTHREAD_MUTEX_INITIALIZER; /* protects those of all members */
 
 void
 origin_reason_set(struct origin_reason *reason, const char *sentence)
 {
-    lock(reason);
+    pthread_mutex_lock(&reasons);
     snprintf(reason->text, sizeof(reason->text), "%s", sentence);
-    unlock(reason);
+    pthread_mutex_unlock(&reasons);
 }
 
 void
-origin_reason_get(struct origin_reason *reason, char *text, size_t size)
+origin_reason_get(const struct origin_reason *reason, char *text, size_t size)
 {
-    lock(reason);
+    pthread_mutex_lock(&reasons);
     snprintf(text, size, "%s", reason->text);
-    unlock(reason);
+    pthread_mutex_unlock(&reasons);
 }
 
 /* What a request finds of the members that it has not tried. */
@@ -103,14 +93,16 @@ struct candidates {
     unsigned in_use;
     unsigned due;     /* their time has ended */
     unsigned soonest; /* whose time ends first; ORIGIN_ROUTE_MEMBERS: none is left */
+    int64_t soonest_us;
 };
+
+#define DRAINED INT64_MAX /* asked as the last ones, behind those that are down */
 
 static struct candidates
 find_candidates(const struct origin_route *route, const struct origin_choice *choice, bool backup,
                 int64_t now_us)
 {
-    struct candidates found = {.soonest = ORIGIN_ROUTE_MEMBERS};
-    int64_t soonest_us = INT64_MAX;
+    struct candidates found = {.soonest = ORIGIN_ROUTE_MEMBERS, .soonest_us = INT64_MAX};
 
     for (unsigned i = 0; i < route->count; i++) {
         const struct origin_member *member = &route->members[i];
@@ -119,13 +111,13 @@ find_candidates(const struct origin_route *route, const struct origin_choice *ch
         if (choice->tried & 1u << i || member->backup != backup)
             continue;
         if (atomic_load(&member->drained))
-            until_us = ORIGIN_ROUTE_DOWN;
+            until_us = DRAINED;
         if (!until_us)
             found.in_use |= 1u << i;
         else if (until_us <= now_us)
             found.due |= 1u << i;
-        if (until_us && (until_us < soonest_us || found.soonest == ORIGIN_ROUTE_MEMBERS)) {
-            soonest_us = until_us;
+        if (until_us && (until_us < found.soonest_us || found.soonest == ORIGIN_ROUTE_MEMBERS)) {
+            found.soonest_us = until_us;
             found.soonest = i;
         }
     }
@@ -166,14 +158,14 @@ origin_route_next(struct origin_route *route, struct origin_choice *choice, int6
 {
     const struct candidates found[] = {find_candidates(route, choice, false, now_us),
                                        find_candidates(route, choice, true, now_us)};
+    unsigned soonest;
 
     for (unsigned i = 0; i < 2; i++)
         if (choose_among(route, choice, &found[i], now_us))
             return true;
-    for (unsigned i = 0; i < 2; i++)
-        if (found[i].soonest < ORIGIN_ROUTE_MEMBERS)
-            return choose(choice, found[i].soonest, false);
-    return false;
+    soonest = found[0].soonest == ORIGIN_ROUTE_MEMBERS || found[1].soonest_us < found[0].soonest_us;
+    return found[soonest].soonest < ORIGIN_ROUTE_MEMBERS &&
+           choose(choice, found[soonest].soonest, false);
 }
 
 unsigned
@@ -208,9 +200,15 @@ leave(const struct origin_route *route, struct origin_member *member, bool trial
     if (route->count == 1)
         return 0;
     if (trial) {
+        int64_t until_us = atomic_load(&member->left_until_us);
+
         left_us = time_left(atomic_fetch_add(&member->failures, 1) + 1);
-        atomic_store(&member->left_until_us, now_us + left_us);
-        return left_us;
+        /* Of one that is down the probes decide. */
+        return until_us != ORIGIN_ROUTE_DOWN &&
+                       atomic_compare_exchange_strong(&member->left_until_us, &until_us,
+                                                      now_us + left_us)
+                   ? left_us
+                   : 0;
     }
     /* Of several requests that fail at a time one counts. */
     if (!atomic_compare_exchange_strong(&member->left_until_us, &in_use,

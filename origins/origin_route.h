@@ -38,7 +38,7 @@ enum origin_host {
 };
 
 /* A member's left_until_us while it is down, by its probes (origin_probe.h). */
-#define ORIGIN_ROUTE_DOWN INT64_MAX
+#define ORIGIN_ROUTE_DOWN (INT64_MAX - 1)
 
 /* A member is left, or is used again. Spans and text are valid during the call. */
 struct origin_change {
@@ -57,8 +57,7 @@ enum origin_balance {
 
 /* A sentence, cut if it is too long. */
 struct origin_reason {
-    atomic_flag writing; /* a thread reads or writes it; clear if all is zero */
-    char text[96];
+    char text[96]; /* read and written by the functions below */
 };
 
 struct origin_member {
@@ -127,7 +126,7 @@ const char *origin_route_state(const struct origin_route *route, unsigned member
 
 /* Why it was left or down last; "" if it never was. */
 void origin_reason_set(struct origin_reason *reason, const char *sentence);
-void origin_reason_get(struct origin_reason *reason, char *text, size_t size);
+void origin_reason_get(const struct origin_reason *reason, char *text, size_t size);
 
 /* The first member that is in use, or the first of all; 0 without a route. */
 unsigned origin_route_first(const struct origin_route *route);

@@ -13,17 +13,27 @@ struct probe {
     struct origin_route *route;
     unsigned member;
     uint64_t fetch;
-    int64_t begun_us;
-    unsigned status; /* the fetcher's thread's; 0: there is no response yet */
+    _Atomic int64_t begun_us; /* when its turn came; 0: it waits for that */
+    unsigned status;          /* the fetcher's thread's; 0: there is no response yet */
 };
 
+#define MOST_BODY 65536 /* bytes of a body that is read, so that its connection can be kept */
+#define MOST_BEGUN 64u  /* probes that begin in one look */
+
 /* ---- the fetcher's calls --------------------------------------------------------------------- */
+
+static void
+begin(void *context)
+{
+    atomic_store(&((struct probe *)context)->begun_us, clock_monotonic_us());
+}
 
 static enum fetch_flow
 take_head(void *context, const struct fetch_head *head)
 {
     ((struct probe *)context)->status = head->status;
-    return FETCH_CONTINUE;
+    return head->content_length >= 0 && head->content_length <= MOST_BODY ? FETCH_CONTINUE
+                                                                          : FETCH_ABORT;
 }
 
 static enum fetch_flow
@@ -47,30 +57,38 @@ free_probe(struct probe *probe)
     free(probe);
 }
 
+/* A bound of the proxy's own that ends a fetch shows nothing about the member. */
+static bool
+is_of_member(enum fetch_error error, const struct probe *probe)
+{
+    return error != FETCH_STOPPING && error != FETCH_OVERLOADED && error != FETCH_DISPLACED &&
+           error != FETCH_INTERNAL && atomic_load(&probe->begun_us);
+}
+
 static void
 done(void *context, enum fetch_error error, const char *sentence, int64_t total_us)
 {
+    enum origin_probe_result result = ORIGIN_PROBE_UNKNOWN;
     struct probe *probe = context;
-    const char *reason = NULL;
     char text[64];
 
     (void)total_us;
-    if (error == FETCH_CANCELLED)
-        reason = "a probe had no response in time";
-    else if (error)
-        reason = sentence;
-    if (!reason && !origin_probe_accepts(probe->route, probe->status)) {
+    if (probe->status) {
         snprintf(text, sizeof(text), "the status of a probe is %u", probe->status);
-        reason = text;
+        sentence = text;
+        result = origin_probe_accepts(probe->route, probe->status) ? ORIGIN_PROBE_PASSED
+                                                                   : ORIGIN_PROBE_FAILED;
+    } else if (is_of_member(error, probe)) {
+        result = ORIGIN_PROBE_FAILED;
+        if (error == FETCH_CANCELLED)
+            sentence = "a probe had no response in time";
     }
-    /* What our own bounds end says nothing of the member. */
-    if (error == FETCH_STOPPING || error == FETCH_OVERLOADED || error == FETCH_DISPLACED)
-        reason = NULL;
-    origin_probe_end(probe->route, probe->member, clock_monotonic_us(), reason);
+    origin_probe_end(probe->route, probe->member, clock_monotonic_us(), result, sentence);
     free_probe(probe);
 }
 
-static const struct fetch_sink sink = {.head = take_head, .body = drop_body, .done = done};
+static const struct fetch_sink sink = {
+    .begin = begin, .head = take_head, .body = drop_body, .done = done};
 
 /* ---- the main thread ------------------------------------------------------------------------- */
 
@@ -104,15 +122,14 @@ send_probe(struct prober *prober, struct config *config, struct origin_route *ro
         *probe = (struct probe){.prober = prober,
                                 .config = shared_retain(&config->rules.shared),
                                 .route = route,
-                                .member = member,
-                                .begun_us = now_us};
+                                .member = member};
         pthread_mutex_lock(&prober->lock);
         TAILQ_INSERT_TAIL(&prober->probes, probe, link);
         pthread_mutex_unlock(&prober->lock);
     }
     if (!probe ||
         !fetcher_submit(prober->service->fetcher, request, &sink, probe, &probe->fetch)) {
-        origin_probe_end(route, member, now_us, NULL);
+        origin_probe_end(route, member, now_us, ORIGIN_PROBE_UNKNOWN, "");
         if (probe)
             free_probe(probe);
     }
@@ -126,8 +143,12 @@ cancel_late(struct prober *prober, int64_t now_us)
 
     pthread_mutex_lock(&prober->lock);
     TAILQ_FOREACH(probe, &prober->probes, link)
-    if (now_us - probe->begun_us > ORIGIN_PROBE_TIMEOUT_US)
-        fetcher_cancel(prober->service->fetcher, probe->fetch);
+    {
+        int64_t begun_us = atomic_load(&probe->begun_us);
+
+        if (begun_us && now_us - begun_us > ORIGIN_PROBE_TIMEOUT_US)
+            fetcher_cancel(prober->service->fetcher, probe->fetch);
+    }
     pthread_mutex_unlock(&prober->lock);
 }
 
@@ -136,15 +157,18 @@ prober_look(struct prober *prober)
 {
     struct config *config = service_config(prober->service);
     const int64_t now_us = clock_monotonic_us();
+    unsigned begun = 0;
     bool any = false;
 
     cancel_late(prober, now_us);
     for (size_t i = 0; i < config->origins.count; i++) {
         struct origin_route *route = &config->origins.rows[i].route;
 
-        for (unsigned n = 0; n < route->count; n++)
-            if (origin_probe_begin(route, n, now_us))
+        for (unsigned n = 0; n < route->count && begun < MOST_BEGUN; n++)
+            if (origin_probe_begin(route, n, now_us)) {
                 send_probe(prober, config, route, n, now_us);
+                begun++;
+            }
         any = any || route->probes.path.len;
     }
     return any;

@@ -14,6 +14,7 @@
 #define BLANKS " \t"
 #define MOST_WEIGHT 1000u
 #define LEAST_INTERVAL_US ((int64_t)1000000)
+#define LONGEST_INTERVAL_US ((int64_t)86400 * 1000000)
 
 /* ---- reading rows ---------------------------------------------------------------------------- */
 
@@ -182,7 +183,8 @@ read_probe_interval(struct span value, struct origin_route *route)
     char text[32];
 
     return copy_value(value, text) && units_parse_duration(text, &route->probes.interval_us) &&
-           route->probes.interval_us >= LEAST_INTERVAL_US;
+           route->probes.interval_us >= LEAST_INTERVAL_US &&
+           route->probes.interval_us <= LONGEST_INTERVAL_US;
 }
 
 static bool
@@ -227,7 +229,7 @@ static const struct {
     {{.ptr = "probe=", .len = 6}, read_probe, "probe=/PATH"},
     {{.ptr = "probe-interval=", .len = 15},
      read_probe_interval,
-     "probe-interval=TIME, a second at least"},
+     "probe-interval=TIME, from a second to a day"},
     {{.ptr = "probe-status=", .len = 13}, read_probe_status, "probe-status=N from 200 to 599"},
     {{.ptr = "probe-fall=", .len = 11}, read_probe_fall, "probe-fall=N from 1 to 100"},
     {{.ptr = "probe-rise=", .len = 11}, read_probe_rise, "probe-rise=N from 1 to 100"},

@@ -167,8 +167,7 @@ START_TEST(a_backup_serves_where_no_other_can)
     fail_member(2);
     count(100, counts);
     ck_assert_uint_eq(counts[0] + counts[3], 100);
-    /* Where all are left, the one whose time ends first is asked, and none that is a backup before
-     * one that is not. */
+    /* Where all are left, the one whose time ends first is asked, be it a backup or not. */
     now_us++;
     fail_member(0);
     fail_member(3);
@@ -198,7 +197,8 @@ START_TEST(a_drained_member_gets_no_requests)
     count(10, counts);
     ck_assert_uint_eq(counts[1], 10);
     fail_member(1);
-    ck_assert_str_eq(origin_route_state(&route, 1, now_us + 1, text, sizeof(text)), "left for 10 s");
+    ck_assert_str_eq(origin_route_state(&route, 1, now_us + 1, text, sizeof(text)),
+                     "left for 10 s");
     count(10, counts);
     ck_assert_uint_eq(counts[2], 10);
     /* Where no other is left, it is asked as the last one. */

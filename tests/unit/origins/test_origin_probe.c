@@ -47,7 +47,7 @@ probe(const char *why)
     ck_assert(origin_probe_begin(&route, 0, now_us));
     ck_assert(!origin_probe_begin(&route, 0, now_us + 1000 * SECOND));
     now_us += SECOND;
-    origin_probe_end(&route, 0, now_us, why);
+    origin_probe_end(&route, 0, now_us, why ? ORIGIN_PROBE_FAILED : ORIGIN_PROBE_PASSED, why);
     ck_assert(!origin_probe_begin(&route, 0, now_us + ORIGIN_PROBE_INTERVAL_US - 1));
     now_us += ORIGIN_PROBE_INTERVAL_US;
 }
@@ -121,6 +121,40 @@ START_TEST(requests_and_probes_agree)
 }
 END_TEST
 
+START_TEST(a_probe_that_does_not_reach_the_member_says_nothing)
+{
+    for (unsigned i = 0; i < 10; i++) {
+        ck_assert(origin_probe_begin(&route, 0, now_us));
+        origin_probe_end(&route, 0, now_us, ORIGIN_PROBE_UNKNOWN, "");
+        now_us += ORIGIN_PROBE_INTERVAL_US;
+        ck_assert_uint_eq(choose().member, 0);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        probe("x");
+    for (unsigned i = 0; i < 10; i++) {
+        ck_assert(origin_probe_begin(&route, 0, now_us));
+        origin_probe_end(&route, 0, now_us, ORIGIN_PROBE_UNKNOWN, "");
+        now_us += ORIGIN_PROBE_INTERVAL_US;
+        ck_assert_uint_eq(choose().member, 1);
+    }
+}
+END_TEST
+
+START_TEST(a_trial_that_fails_does_not_end_what_probes_say)
+{
+    struct origin_choice trial, choice = {.member = 0};
+
+    origin_route_failed(&route, &choice, now_us, "refused");
+    now_us += ORIGIN_ROUTE_LEFT_US;
+    trial = choose();
+    ck_assert(trial.trial && trial.member == 0);
+    for (unsigned i = 0; i < 3; i++)
+        probe("x");
+    origin_route_failed(&route, &trial, now_us, "refused");
+    ck_assert(atomic_load(&route.members[0].left_until_us) == ORIGIN_ROUTE_DOWN);
+}
+END_TEST
+
 START_TEST(statuses_that_pass)
 {
     ck_assert(origin_probe_accepts(&route, 200) && origin_probe_accepts(&route, 204));
@@ -141,6 +175,8 @@ unit_suite(void)
     tcase_add_checked_fixture(tests, set_up, NULL);
     tcase_add_test(tests, several_failures_and_successes_count);
     tcase_add_test(tests, requests_and_probes_agree);
+    tcase_add_test(tests, a_probe_that_does_not_reach_the_member_says_nothing);
+    tcase_add_test(tests, a_trial_that_fails_does_not_end_what_probes_say);
     tcase_add_test(tests, statuses_that_pass);
     suite_add_tcase(suite, tests);
     return suite;
