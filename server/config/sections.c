@@ -6,6 +6,7 @@
 
 #include "base/nearest.h"
 #include "server/config/options_table.h"
+#include "server/http/http_origins.h"
 
 #define KEYS 7u
 
@@ -39,6 +40,7 @@ struct section {
     const struct section_kind *kind;
     char *name; /* NULL: none */
     char *place;
+    bool refused; /* what it says has been explained already */
     TAILQ_HEAD(, value) values;
 };
 
@@ -315,6 +317,17 @@ text_of(const struct section *section, const char *key, const char *otherwise)
     return value ? value->text : otherwise;
 }
 
+static size_t
+count_values(const struct section *section, const char *name)
+{
+    const struct value *value;
+    size_t count = 0;
+
+    TAILQ_FOREACH(value, &section->values, link)
+    count += strcmp(value->key->name, name) == 0;
+    return count;
+}
+
 /* The section has to have a value of this key. */
 static bool
 require(const struct section *section, const char *key, struct buf *why)
@@ -352,13 +365,23 @@ explain_origin(const struct sections *sections, const struct value *value, struc
                value->text, nearest_ask(&nearest, ask, sizeof(ask)));
 }
 
-/* Appends the members that a row names. */
+/* Appends the members of an origin. */
+static void
+add_members(struct buf *text, size_t *count, const struct section *origin)
+{
+    const struct value *member;
+
+    TAILQ_FOREACH(member, &origin->values, link)
+    if (strcmp(member->key->name, "member") == 0)
+        add_member(text, count, member->text);
+}
+
+/* Appends the members that a row names: by URLs, or one section. */
 static bool
-add_origin(const struct sections *sections, const struct value *named, struct buf *text,
-           size_t *count, struct buf *why)
+add_origin(const struct sections *sections, const struct section *row, const struct value *named,
+           struct buf *text, size_t *count, struct buf *why)
 {
     const struct section *origin = find_named(sections, "origin", named->text);
-    const struct value *member;
 
     if (!origin && !strstr(named->text, "://")) {
         explain_origin(sections, named, why);
@@ -368,12 +391,12 @@ add_origin(const struct sections *sections, const struct value *named, struct bu
         add_member(text, count, named->text);
         return true;
     }
-    if (!require(origin, "member", why))
+    if (count_values(row, "origin") > 1) {
+        buf_printf(why, "%sorigin: a row that names an [origin] has no other", named->place);
         return false;
-    TAILQ_FOREACH(member, &origin->values, link)
-    if (strcmp(member->key->name, "member") == 0)
-        add_member(text, count, member->text);
-    return true;
+    }
+    add_members(text, count, origin);
+    return !origin->refused;
 }
 
 static bool
@@ -408,6 +431,24 @@ add_probes(struct buf *text, const struct section *origin)
         buf_printf(text, " %s=%s", value->key->name, value->text);
 }
 
+/* Host and path are written one behind the other, so neither may look like the other. */
+static bool
+check_pattern(const struct section *row, struct buf *why)
+{
+    const struct value *host = find_value(row, "host"), *path = find_value(row, "path");
+
+    if (host && strpbrk(host->text, "/=")) {
+        buf_printf(why, "%shost: \"%s\" is not the name of a host", host->place, host->text);
+        return false;
+    }
+    if (path && (path->text[0] != '/' || strchr(path->text, '='))) {
+        buf_printf(why, "%spath: \"%s\" does not begin with a slash, or has a \"=\"", path->place,
+                   path->text);
+        return false;
+    }
+    return true;
+}
+
 static bool
 apply_row(const struct sections *sections, const struct section *section, struct options *options,
           struct buf *why)
@@ -415,13 +456,13 @@ apply_row(const struct sections *sections, const struct section *section, struct
     const struct value *value;
     size_t count = 0;
     struct buf text;
-    bool ok = require(section, "origin", why);
+    bool ok = require(section, "origin", why) && check_pattern(section, why);
 
     buf_init(&text, 65536);
     buf_printf(&text, "%s%s=", text_of(section, "host", ""), text_of(section, "path", "/"));
     TAILQ_FOREACH(value, &section->values, link)
     if (ok && strcmp(value->key->name, "origin") == 0)
-        ok = add_origin(sections, value, &text, &count, why);
+        ok = add_origin(sections, section, value, &text, &count, why);
     if (find_value(section, "send-host"))
         buf_printf(&text, " host=%s", text_of(section, "send-host", ""));
     if (find_balance(sections, section))
@@ -456,11 +497,55 @@ apply_listener(const struct sections *sections, const struct section *section,
     return false;
 }
 
+/* As a row would read it, also if none names it. */
+static bool
+check_origin(const struct section *section, struct buf *why)
+{
+    struct http_origins origins;
+    struct option_list list = {.count = 1};
+    struct buf text;
+    size_t count = 0;
+    bool ok = require(section, "member", why);
+    char *items[2] = {NULL}, *places[2] = {section->place};
+
+    buf_init(&text, 65536);
+    buf_append_str(&text, "/=");
+    add_members(&text, &count, section);
+    if (find_value(section, "balance"))
+        buf_printf(&text, " balance=%s", text_of(section, "balance", ""));
+    add_probes(&text, section);
+    items[0] = text.data;
+    list.items = items;
+    list.places = places;
+    if (ok && buf_failed(&text))
+        buf_append_str(why, "out of memory");
+    ok = ok && !buf_failed(&text) && http_origins_init(&origins, &list, why);
+    if (ok)
+        http_origins_free(&origins);
+    buf_free(&text);
+    return ok;
+}
+
+static bool
+check_origins(const struct sections *sections, struct buf *why)
+{
+    struct section *section;
+    bool ok = true;
+
+    TAILQ_FOREACH(section, &sections->list, link)
+    if (!section->kind->apply) {
+        buf_end_line(why);
+        section->refused = !check_origin(section, why);
+        ok = ok && !section->refused;
+    }
+    return ok;
+}
+
 bool
 sections_apply(const struct sections *sections, struct options *options, struct buf *why)
 {
     const struct section *section;
-    bool ok = true;
+    bool ok = check_origins(sections, why);
 
     TAILQ_FOREACH(section, &sections->list, link)
     {

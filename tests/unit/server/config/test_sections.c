@@ -84,7 +84,7 @@ static const struct {
      {"h/p/=http://a,http://b host=client"}},
     {"[ row ]\n  origin = two\n[origin two]\nmember = http://a\nmember = http://b:81/x\n",
      {"/=http://a,http://b:81/x"}},
-    {"origin = /1=http://a\n[row]\npath = /2\norigin = b\norigin = http://c\n[origin b]\n"
+    {"origin = /1=http://a\n[row]\npath = /2\norigin = http://b\norigin = http://c\n[origin b]\n"
      "member = http://b\n[row]\norigin = b\npath = /3\n",
      {"/1=http://a", "/2=http://b,http://c", "/3=http://b"}},
     {"[origin unused]\nmember = http://a\n", {NULL}},
@@ -140,9 +140,11 @@ static const struct {
      "main.conf:3: max-age is no key of [row]; options stand before the first section"},
     {"[row]\norigin = http://a\nhost = x\nhost = y\n",
      "main.conf:4: host is there already in this section"},
-    {"[row]\norigin = http://a host=x\n", "main.conf:2: origin: \"http://a host=x\" is not one word\n"
+    {"[row]\norigin = http://a host=x\n",
+     "main.conf:2: origin: \"http://a host=x\" is not one word\n"
      "main.conf:1: [row] has no origin"},
-    {"[row]\norigin =\n", "main.conf:2: origin: \"\" is not one word\nmain.conf:1: [row] has no origin"},
+    {"[row]\norigin =\n",
+     "main.conf:2: origin: \"\" is not one word\nmain.conf:1: [row] has no origin"},
     {"[row]\norigin\n", "main.conf:2: \"origin\" is not of the form key = value\n"
                         "main.conf:1: [row] has no origin"},
     {"[row]\norigin = bakend\n[origin backend]\nmember = http://a\n",
@@ -151,6 +153,19 @@ static const struct {
     {"[origin a]\nmember = http://a\n[origin a]\nmember = http://b\n",
      "main.conf:3: [origin a]: an earlier section has that name"},
     {"[origin a]\n[row]\norigin = a\n", "main.conf:1: [origin] has no member"},
+    {"[row]\nhost = www.exa\npath = ple/x\norigin = http://a\n",
+     "main.conf:3: path: \"ple/x\" does not begin with a slash, or has a \"=\""},
+    {"[row]\nhost = a/b\norigin = http://a\n",
+     "main.conf:2: host: \"a/b\" is not the name of a host"},
+    {"[row]\norigin = o\norigin = http://b\n[origin o]\nmember = http://a\n",
+     "main.conf:2: origin: a row that names an [origin] has no other"},
+    {"[row]\norigin = o\n[origin o]\nmember = junk\n",
+     "main.conf:3: origin: \"junk\": invalid URL: its scheme is neither http nor https"},
+    {"[origin unused]\nmember = http://a\nbalance = best\n",
+     "main.conf:1: origin: \"balance=best\" is not balance=first, balance=round-robin, "
+     "balance=least or balance=hash"},
+    {"[origin unused]\nmember = http://a weight=0\n",
+     "main.conf:1: origin: \"weight=0\" is not backup, or weight=N up to 1000"},
     {"[listener]\naddress = :80\nprotocol = htpp\n",
      "main.conf:3: protocol: \"htpp\" is not one of http, http-proxied and metrics; did you mean "
      "http?"},
