@@ -226,7 +226,7 @@ cache_configure(struct cache *cache, const struct cache_config *config)
         return CACHE_BAD_CONFIG;
 
     /*
-     * Place 0 first: its lock keeps the configuration and the number of shards. Places beyond both
+     * Slot 0 first: its lock keeps the configuration and the number of shards. Slots beyond both
      * the old and the new number need no lock: no thread that takes one finds the layout unchanged
      * by which it chose the slot.
      */

@@ -455,6 +455,8 @@ shard_store(struct shard *shard, const struct cache_key *key, struct entry *exis
     if (entry == existing) {
         name = existing->object;
         existing->object = object_retain(object);
+        /* A mark may have left something there, and policies find it zeroed. */
+        memset(entry->node, 0, shard->entry_size - sizeof(*entry));
     }
     entry->entered = entered;
     call.entry = entry;

@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
@@ -36,11 +37,12 @@ static const struct column columns[] = {
 static void
 put_text(struct columns *line, const char *text)
 {
-    char shown[PROXY_MAX_NAME + 1];
+    char *shown = strdup(text);
 
-    snprintf(shown, sizeof(shown), "%s", text);
-    printable_make(shown, strlen(shown));
-    columns_cell(line, "%s", shown);
+    if (shown)
+        printable_make(shown, strlen(shown));
+    columns_cell(line, "%s", shown ? shown : "");
+    free(shown);
 }
 
 static void

@@ -114,7 +114,7 @@ static int
 find_wait_ms(const struct fetch_loop *loop)
 {
     int most = loop->place.connections.open ? (int)(POOL_LOOK_US / 1000) : IDLE_WAIT_MS;
-    int64_t left = fetching_next_due(loop) - loop->place.turn_us;
+    int64_t left = fetching_next_due(loop) - clock_monotonic_us();
 
     if (!TAILQ_EMPTY(&loop->paused) || left <= 0)
         return 0;

@@ -17,9 +17,9 @@
 #define CHARGE_LEAST_NODE 16u
 
 /*
- * Bytes of bookkeeping for a page under a policy: the most that it costs in the arena
- * (base/arena.h), its entry with the policy's node included. What a policy keeps beside its nodes (ranks, counters,
- * ghosts) is not charged.
+ * Bytes of bookkeeping for a page under a policy: what it costs in the arena (base/arena.h) where
+ * its blocks fit, its entry with the policy's node included. What a policy keeps beside its nodes
+ * (ranks, counters, ghosts) is not charged.
  */
 uint64_t charge_page_overhead(const struct policy_ops *ops);
 

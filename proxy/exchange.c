@@ -340,6 +340,8 @@ read_rules(struct request_rules *rules, const struct exchange *x)
         set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_NO_STORE);
     if (request_has_body(x->request))
         set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_BODY);
+    if (proxy_rules_are_replaced(x->proxy, x->request))
+        set_way(rules, REQUEST_PASSES, HTTP_REASON_PURGED);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */

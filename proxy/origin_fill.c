@@ -388,6 +388,14 @@ static const struct {
     {0, FAILURE_INTERNAL, out_of_memory},
 };
 
+/* After cache_fill_fail(): where failed bodies have used up their share, their readers are to leave
+ * (memory_hooks.relieve). */
+static void
+relieve_failed(const struct origin_fill *fill)
+{
+    (void)memory_charge(fill->proxy->config.account, MEMORY_FAILED, 0);
+}
+
 static void
 fail_early(struct origin_fill *fill, int error)
 {
@@ -400,6 +408,7 @@ fail_early(struct origin_fill *fill, int error)
     shedding_remove(&fill->proxy->shedding, &fill->body);
     fill->stage = ORIGIN_FILL_FAILED;
     cache_fill_fail(&fill->base, fill->failure, fill->sentence, NULL, NULL);
+    relieve_failed(fill);
 }
 
 /* Memory is short, and this body is stalled, or the largest of the client that holds most. */
@@ -578,6 +587,7 @@ fail(struct origin_fill *fill, enum fetch_error error, const char *sentence)
             fill, fetch_is_disconnected(error) ? STALENESS_DISCONNECTED : STALENESS_IF_ERROR,
             failure))
         cache_fill_fail(&fill->base, failure, sentence, retries, fill->request->client);
+    relieve_failed(fill);
     return failure;
 }
 

@@ -156,6 +156,7 @@ struct proxy {
      */
     struct buf *scratch;
     unsigned scratch_count;
+    _Atomic unsigned generation; /* of the rules in force: set by their owner */
     pthread_mutex_t configuring; /* one change of the cache's configuration at a time */
 };
 

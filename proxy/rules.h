@@ -33,12 +33,22 @@ struct proxy_rules {
     uint64_t range_fill;  /* bytes of a body that is stored for a request for a part of it; 0: the
                              request is passed on, unless the whole is there */
     unsigned max_waiters; /* requests that may wait for one object */
+    unsigned generation;  /* rises with each rules that replace others (proxy.generation) */
 };
 
 static inline const struct proxy_rules *
 proxy_rules_of(const struct proxy *proxy, const struct request *request)
 {
     return request->rules ? (const struct proxy_rules *)request->rules : proxy->config.rules;
+}
+
+/* Have others replaced the rules of the request, whose response may then be another origin's than
+ * the one that is in force? */
+static inline bool
+proxy_rules_are_replaced(const struct proxy *proxy, const struct request *request)
+{
+    return proxy_rules_of(proxy, request)->generation <
+           atomic_load_explicit(&proxy->generation, memory_order_relaxed);
 }
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "http/target.h"
 #include "net/server.h"
 #include "proxy/control.h"
 
@@ -62,6 +62,31 @@ find_member(struct origin_route *route, struct span url)
     return NULL;
 }
 
+/* The member with this URL, in all rows that have it. */
+static void
+drain_all(struct http_origins *origins, struct span url)
+{
+    for (size_t i = 0; i < origins->count; i++) {
+        struct origin_member *member = find_member(&origins->rows[i].route, url);
+
+        if (member)
+            atomic_store(&member->drained, true);
+    }
+}
+
+/* A member that an administrator has drained stays so. */
+static void
+inherit_drained(struct http_origins *origins, const struct http_origins *from)
+{
+    for (size_t i = 0; i < from->count; i++) {
+        struct origin_route *route = &from->rows[i].route;
+
+        for (unsigned n = 0; n < route->count; n++)
+            if (atomic_load(&route->members[n].drained))
+                drain_all(origins, route->members[n].url);
+    }
+}
+
 /* A member that fails is left as long as before. */
 static void
 inherit_state(struct http_origins *origins, const struct http_origins *from)
@@ -83,7 +108,6 @@ inherit_state(struct http_origins *origins, const struct http_origins *from)
                 left_us = 0;
             atomic_store(&route->members[n].left_until_us, left_us);
             atomic_store(&route->members[n].failures, atomic_load(&member->failures));
-            atomic_store(&route->members[n].drained, atomic_load(&member->drained));
             atomic_store(&route->members[n].requests, atomic_load(&member->requests));
             atomic_store(&route->members[n].failed, atomic_load(&member->failed));
             origin_reason_get(&member->reason, reason, sizeof(reason));
@@ -94,7 +118,7 @@ inherit_state(struct http_origins *origins, const struct http_origins *from)
     }
 }
 
-/* Is a page from the one what the other has, too? */
+/* Can both rows have the same pages? */
 static bool
 have_same_pages(const struct http_origin *a, struct http_origin *b)
 {
@@ -107,34 +131,56 @@ have_same_pages(const struct http_origin *a, struct http_origin *b)
     return false;
 }
 
+enum { MOST_ROWS = 32 }; /* that are searched for in the cache one by one */
+
 /* Removes the pages of a row, and those of rows with a host that begins as its host does. */
 static void
 remove_pages(struct proxy *proxy, const struct http_origin *row)
 {
-    static const char *const schemes[] = {"http://", "https://"};
-    char prefix[512];
+    for (unsigned https = 0; https < 2; https++) {
+        char url[512];
+        size_t len = http_write_url(url, sizeof(url), https, row->host, https ? 443 : 80,
+                                    span_str("/"));
 
-    if (row->host.len == 0 || row->host.len > sizeof(prefix) - sizeof("https://")) {
-        control_purge(proxy, CONTROL_PURGE_ALL, span_of(NULL, 0));
-        return;
-    }
-    for (unsigned i = 0; i < 2; i++) {
-        char *end = span_put(span_put(prefix, span_str(schemes[i])), row->host);
-
-        control_purge(proxy, CONTROL_PURGE_PREFIX, span_of(prefix, (size_t)(end - prefix)));
+        /* Without the slash: any port. */
+        if (len)
+            control_purge(proxy, CONTROL_PURGE_PREFIX, span_of(url, len - 1));
     }
 }
 
-/* Those of the rows of `a` for which `b` has other origins. */
+/* Do the origins `b` have other pages than this row of others? */
+static bool
+is_changed(const struct http_origin *row, const struct http_origins *b)
+{
+    struct http_origin *same = find_same(b, row);
+
+    return !same || !have_same_pages(row, same);
+}
+
+/* Removes the pages of rows that only one of the two has, or with other origins: all pages, if they
+ * are of any host, or many. */
 static void
 remove_changed(struct proxy *proxy, const struct http_origins *a, const struct http_origins *b)
 {
-    for (size_t i = 0; i < a->count; i++) {
-        struct http_origin *same = find_same(b, &a->rows[i]);
+    const struct http_origins *both[] = {a, b};
+    const struct http_origin *changed[MOST_ROWS];
+    unsigned count = 0;
+    bool all = false;
 
-        if (!same || !have_same_pages(&a->rows[i], same))
-            remove_pages(proxy, &a->rows[i]);
-    }
+    for (unsigned side = 0; side < 2 && !all; side++)
+        for (size_t i = 0; i < both[side]->count && !all; i++) {
+            const struct http_origin *row = &both[side]->rows[i];
+
+            if (!is_changed(row, both[!side]))
+                continue;
+            all = row->host.len == 0 || row->host.len > 255 || count == MOST_ROWS;
+            if (!all)
+                changed[count++] = row;
+        }
+    if (all)
+        control_purge(proxy, CONTROL_PURGE_ALL, span_of(NULL, 0));
+    for (unsigned i = 0; !all && i < count; i++)
+        remove_pages(proxy, changed[i]);
 }
 
 /* ---- taking effect --------------------------------------------------------------------------- */
@@ -147,15 +193,17 @@ change_cache(struct service *service, const struct options *from, const struct o
     const bool policy = strcmp(from->policy, to->policy) != 0;
     const bool capacity = from->capacity_urls != to->capacity_urls ||
                           from->capacity_bytes != to->capacity_bytes;
-    const struct control_change change = {
-        .policy = policy ? to->policy : NULL,
-        .set_capacity = capacity,
-        .capacity_pages = to->capacity_urls,
-        .capacity_bytes = to->capacity_bytes,
-    };
+    struct control_change change = {.policy = policy ? to->policy : NULL,
+                                    .set_capacity = capacity};
     struct cache_config config;
     char sentence[CONTROL_SENTENCE];
 
+    /* What an administrator has set stays, unless the file changes it. */
+    cache_get_config(service->cache, &config);
+    change.capacity_pages = from->capacity_urls != to->capacity_urls ? to->capacity_urls
+                                                                     : config.capacity_pages;
+    change.capacity_bytes = from->capacity_bytes != to->capacity_bytes ? to->capacity_bytes
+                                                                       : config.capacity_bytes;
     if ((!policy && !capacity) ||
         control_configure(&service->proxy, &change, &config, sentence, sizeof(sentence)) ==
             CONTROL_OK)
@@ -170,11 +218,14 @@ replace(struct service *service, struct config *next)
     struct config *last = service_config(service);
 
     inherit_state(&next->origins, &last->origins);
+    next->rules.generation = last->rules.generation + 1;
     atomic_store_explicit(&service->config, next, memory_order_release);
+    /* What requests with the last one still fetch is not stored. */
+    atomic_store(&service->proxy.generation, next->rules.generation);
     /* A worker that has found the last one in this turn may begin a fetch with it. */
     net_server_await_turn(rpc_server_net(service->rpc));
+    inherit_drained(&next->origins, &last->origins);
     remove_changed(&service->proxy, &last->origins, &next->origins);
-    remove_changed(&service->proxy, &next->origins, &last->origins);
     config_release(last);
 }
 
@@ -195,31 +246,40 @@ take_effect(struct service *service, struct options *options, struct buf *why)
     return true;
 }
 
+/* Compares the options with those in force, and lets them take effect. */
+static bool
+apply(struct service *service, struct options *options, struct buf *answer)
+{
+    struct buf live, fixed;
+    bool done = false;
+
+    buf_init(&live, NAMES_MAX);
+    buf_init(&fixed, NAMES_MAX);
+    if (!options_compare(service_config(service)->options, options, &live, &fixed)) {
+        buf_append_str(answer, strerror(ENOMEM));
+    } else if (fixed.len) {
+        buf_printf(answer, "these options are changed by a restart only: %s", buf_str(&fixed));
+    } else if (!live.len) {
+        buf_append_str(answer, "nothing has changed");
+        done = true;
+    } else if (take_effect(service, options, answer)) {
+        buf_printf(answer, "changed: %s", buf_str(&live));
+        done = true;
+    }
+    buf_free(&live);
+    buf_free(&fixed);
+    return done;
+}
+
 bool
 reload(struct service *service, struct opener *opener, struct buf *answer)
 {
     struct options *options = read_options(opener, answer);
-    struct buf live, fixed;
-    bool done = false;
+    bool done = options && apply(service, options, answer);
 
-    if (!options)
-        return false;
-    buf_init(&live, NAMES_MAX);
-    buf_init(&fixed, NAMES_MAX);
-    if (!options_compare(service_config(service)->options, options, &live, &fixed))
-        buf_append_str(answer, strerror(ENOMEM));
-    else if (fixed.len)
-        buf_printf(answer, "these options are changed by a restart only: %s", buf_str(&fixed));
-    else if (!live.len)
-        buf_append_str(answer, "nothing has changed");
-    else if (take_effect(service, options, answer))
-        buf_printf(answer, "changed: %s", buf_str(&live));
-    done = !fixed.len && (!live.len || service_config(service)->options == options);
-    if (service_config(service)->options != options) {
+    if (options && service_config(service)->options != options) {
         options_free(options);
         free(options);
     }
-    buf_free(&live);
-    buf_free(&fixed);
     return done;
 }

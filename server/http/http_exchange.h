@@ -88,8 +88,8 @@ struct http_exchange {
     struct http_kept kept_fields; /* of `asked`, for a tunnel */
     struct http_kept kept_lines;  /* of the object that are sent, if they are in too many runs */
     struct request asked;         /* of the proxy; the fields are those that go on to the origin */
-    struct config *config;        /* with which it began; valid in the call that began it, or while */
-    struct shared *kept_config;   /* this is a reference; NULL: it is answered in that call */
+    struct config *config;      /* with which it began; valid in the call that began it, or while */
+    struct shared *kept_config; /* this is a reference; NULL: it is answered in that call */
     struct net_peer *stated;     /* the peer that a trusted proxy states; owned; NULL: the sender */
     struct client *client;       /* its client, once it is known: a reference; NULL without one */
     struct http_origin *origin;  /* of a reverse proxy; NULL: forward */

@@ -12,6 +12,15 @@
 /* Evicted beyond what is asked for, so that some of it is adjacent. */
 #define RECLAIM_SPARE ((uint64_t)8 << 20)
 
+/* Those that have not read for a while. */
+static void
+disconnect_readers(struct service *service)
+{
+    rpc_server_relieve(service->rpc);
+    if (service->cursors)
+        cursors_note_shortage(service->cursors);
+}
+
 /* Pages and fetches are charged on the fetcher's thread only, to which the bodies belong. */
 static bool
 relieve(void *context, enum memory_kind kind, size_t bytes)
@@ -28,18 +37,17 @@ relieve(void *context, enum memory_kind kind, size_t bytes)
         freed = is_full ? 0 : proxy_shed(&service->proxy, bytes);
         /* Slow readers are disconnected only if their pages take more memory than the bodies. */
         if (is_full ||
-            memory_used(&service->memory, MEMORY_PAGES) / 2 >= service->proxy.shedding.bytes) {
-            rpc_server_relieve(service->rpc);
-            if (service->cursors)
-                cursors_note_shortage(service->cursors);
-        }
+            memory_used(&service->memory, MEMORY_PAGES) / 2 >= service->proxy.shedding.bytes)
+            disconnect_readers(service);
         return freed > 0;
+    case MEMORY_FAILED:
+        disconnect_readers(service);
+        return false;
     case MEMORY_REQUESTS:
     case MEMORY_REPLIES:
         rpc_server_relieve(service->rpc);
         return false;
     case MEMORY_RECORDS: /* the worker closes connections with incomplete calls */
-    case MEMORY_FAILED:
     case MEMORY_KINDS:
         break;
     }

@@ -112,7 +112,8 @@ resolve(const struct front_exchange *front, struct span location, struct buf *ne
 static void
 find_next(struct front_exchange *front, struct span location)
 {
-    const unsigned most = (unsigned)service_config(service_of(front_request(front)))->options->max_redirects;
+    const struct config *config = service_config(service_of(front_request(front)));
+    const unsigned most = (unsigned)config->options->max_redirects;
     struct front_way *way = front->way;
     const struct span url = current_url(front);
     enum fetch_error error;

@@ -152,14 +152,25 @@ class ReloadTest(ReloadCase):
         self.write(self.row(0))
         self.assertIn("nothing has changed", self.hang_up())
 
-    def test_every_line_of_a_file_that_is_cut(self):
-        lines = [self.row(0), "capacity-bytes = 64M", "max-age = 5m", "tag-rule = /* -> $1",
-                 "client-net = 127.0.0.0/8", "store-cookies = yes"]
+    def test_every_line_of_a_file_that_is_cut_or_junk(self):
+        lines = ["capacity-bytes = 64M", "max-age = 5m", "tag-rule = /* -> $1",
+                 "client-net = 127.0.0.0/8", "store-cookies = yes", "[origin main]",
+                 f"member = {self.members[0].url} weight=2", "probe = /probe", "[row]",
+                 "host = site.test", "path = /", "origin = main"]
         self.start(*lines)
         for number, line in enumerate(lines):
-            cut = line[:line.index("=")]
-            said = self.refused(*lines[:number], cut, *lines[number + 1:])
-            self.assertIn(f"{self.file}:{number + 1}: ", said)
+            for other in (line[:line.index("=")] if "=" in line else line[:-1], "\x7f\xff junk",
+                          line.replace(" = ", " = \x01") if "=" in line else "[junk]"):
+                if other.startswith("tag-rule"):
+                    continue
+                with self.subTest(other):
+                    said = self.refused(*lines[:number], other, *lines[number + 1:])
+                    self.assertIn(f"{self.file}:", said)
+        doubled = [line for line in lines if line.split()[0] in ("host", "path", "probe", "[origin")]
+        for line in doubled:
+            said = self.refused(*(again for each in lines
+                                  for again in ((each, each) if each == line else (each,))))
+            self.assertIn(f"{self.file}:{lines.index(line) + 2}: ", said)
         self.write(*lines)
         self.assertIn("nothing has changed", self.hang_up())
 
@@ -221,6 +232,22 @@ class ReloadTest(ReloadCase):
         part.write_text(f"[origin main]\nmebmer = {self.members[1].url}\n")
         said = self.command(expect=78).stderr.decode()
         self.assertIn(f"{part}:2: mebmer is no key of [origin]; did you mean member?", said)
+
+    def test_ten_thousand_rows(self):
+        rows = [f"origin = h{n}.test/={self.members[0].url}" for n in range(10000)]
+        self.start(*rows)
+        self.assertEqual(self.member("/1", "h7.test"), "0")
+        self.assertIn("changed: origin", self.reload(*rows[:-1], self.row(1, "last.test")))
+        self.assertTrue(self.is_hit("/1", "h7.test"))
+        self.assertEqual(self.member("/1", "last.test"), "1")
+
+    def test_a_file_that_hangs(self):
+        self.start(self.row(0))
+        self.file.unlink()
+        os.mkfifo(self.file)
+        self.d.signal(signal.SIGHUP)
+        self.assertEqual(self.member("/1"), "0")
+        self.d.stop()
 
     def test_others_may_not_reload(self):
         self.start(self.row(0))
@@ -304,8 +331,10 @@ class ReloadLoadTest(ReloadCase):
         self.assertGreaterEqual(stored, 20)
         self.assertEqual([head for head in self.members[0].heads[stored:]
                           if head[2]["Host"] == "b.test"], [])
-        self.assertLess(self.d.descriptors() - descriptors, 40)
-        self.assertLess(self.d.rss() - rss, 128 << 20)
+        # Connections to members that are left are closed after a while.
+        harness.wait_until(lambda: self.d.descriptors() <= descriptors + 4, what="idle connections")
+        # AddressSanitizer keeps what is free.
+        self.assertLess(self.d.rss() - rss, (128 if "asan" in str(harness.BUILD) else 8) << 20)
 
 
 del ReloadCase

@@ -256,6 +256,26 @@ START_TEST(cdn_cache_control_counts_only_where_the_origins_owner_runs_the_proxy)
 }
 END_TEST
 
+/* Their response may be another origin's than the one that is in force. */
+START_TEST(requests_whose_rules_were_replaced_pass_the_cache)
+{
+    struct visit v = {.url = URL, .http = true}, first = v;
+
+    scene_begin(&defaults);
+    ck_assert(!visit(&first));
+    scene_answer(URL, 200, FRESH, 5);
+    ck_assert(first.stored);
+    atomic_store(&scene.proxy.generation, 1);
+    ck_assert(!visit(&v));
+    ck_assert_int_eq(v.exchange.outcome, OUTCOME_BYPASS);
+    scene_answer(URL, 200, FRESH, 7);
+    ck_assert(!v.stored);
+    scene.proxy_rules.generation = 1;
+    expect_http_hit(URL, "", 5);
+    scene_end();
+}
+END_TEST
+
 START_TEST(an_object_has_the_tags_that_its_response_gives)
 {
     static const struct {
@@ -350,6 +370,7 @@ unit_suite(void)
                    the_age_counts_from_the_origin_and_the_fields_are_those_of_a_stored_response);
     tcase_add_test(cases, limits_of_the_lifetime_apply_to_redirects_and_failures);
     tcase_add_test(cases, cdn_cache_control_counts_only_where_the_origins_owner_runs_the_proxy);
+    tcase_add_test(cases, requests_whose_rules_were_replaced_pass_the_cache);
     tcase_add_test(cases, an_object_has_the_tags_that_its_response_gives);
     tcase_add_test(cases, a_response_with_too_many_tags_is_not_stored);
     tcase_add_test(cases, with_freshness_off_a_page_stays_until_it_is_evicted);
