@@ -10,6 +10,8 @@ Prints, by the bytes of a page:
 - filling: CPU per miss while a cache of 2 GiB fills, for each part of the pages;
 - full: CPU per miss of a cache of 192 MiB that is full, and evicts.
 
+--many PAGES: CPU per miss, and in what part of a growing cache, up to that number of pages of 100 bytes.
+
 And for pages whose sizes have a log-normal distribution (median 10 KiB), with wrk:
 - churn: resident memory as a ratio of a capacity of 256 MiB after each page has been replaced about four times,
   and CPU per miss.
@@ -181,6 +183,19 @@ class Bench:
         return results, resident
 
 
+    def many(self, names, pages):
+        """{name: [(pages so far, CPU of the last part)]} of pages of 100 bytes that all stay."""
+        results = {}
+        for name in names:
+            contestant = Contestant(self, name, max(1 << 30, pages * 1024))
+            results[name] = []
+            while contestant.asked < pages:
+                part = min(max(10000, contestant.asked), 1000000, pages - contestant.asked)
+                cpu = contestant.miss(100, part)
+                results[name].append((contestant.asked, cpu))
+            contestant.stop()
+        return results
+
     def churn(self, names):
         """{name: (CPU, resident bytes)}"""
         results = {}
@@ -214,6 +229,10 @@ def measure(bench, sizes):
             results[f"full {size}"], results[f"resident {size}"] = found, resident
             row(f"full, {size} bytes", [f"{statistics.median(found[name]):.1f}" for name in names])
             row("  resident / capacity", [f"{resident[name] / FULL:.2f}" for name in names])
+    if bench.args.many:
+        found = results["many"] = bench.many(names, bench.args.many)
+        for i, (pages, _) in enumerate(found[names[0]]):
+            row(f"many, 100 bytes, {pages} pages", [f"{found[name][i][1]:.1f}" for name in names])
     if "churn" not in bench.args.skip:
         found = results["churn"] = bench.churn(names)
         row("churn, sizes log-normal", [f"{found[name][0]:.1f}" for name in names])
@@ -232,6 +251,8 @@ def parse_arguments():
                         help="servers to measure; may be repeated (default: all installed)")
     parser.add_argument("--bytes", type=int, nargs="*", choices=[case[0] for case in CASES],
                         default=[case[0] for case in CASES], help="of a page; none: only churn")
+    parser.add_argument("--many", type=int, metavar="PAGES",
+                        help="also misses of 100 bytes until this number of pages is stored, a KiB of memory for each")
     parser.add_argument("--scale", type=float, default=1, help="as a factor of the number of misses (1)")
     parser.add_argument("--cpu", type=int, help="the CPU to use (the last one)")
     parser.add_argument("--skip", choices=("filling", "full", "churn"), action="append", default=[])
