@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <sysexits.h>
 #include <time.h>
@@ -123,8 +124,30 @@ set_signals(void)
     signal(SIGUSR2, SIG_IGN);
     sigemptyset(&none);
     pthread_sigmask(SIG_SETMASK, &none, NULL);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "sunproxyd-conf");
+}
+
+/* ---- the daemon's end ------------------------------------------------------------------------ */
+
+static pid_t daemon_pid;
+
+static void
+end_without_daemon(int signal)
+{
+    (void)signal;
+    if (getppid() != daemon_pid)
+        _exit(0);
+}
+
+/* While a file is read, which may hang, looks every second whether the daemon is there. */
+static void
+watch_daemon(bool on)
+{
+    const struct sigaction action = {.sa_handler = end_without_daemon, .sa_flags = SA_RESTART};
+    const struct timeval time = {.tv_sec = on};
+
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &(struct itimerval){time, time}, NULL);
 }
 
 static void
@@ -137,7 +160,9 @@ serve(int fd, const struct options *given, int (*check)(const struct options *op
         struct buf text;
 
         buf_init(&text, MOST_TEXT);
+        watch_daemon(true);
         answer.failed = !read_again(given, check, &text);
+        watch_daemon(false);
         answer.len = text.len;
         if (!send_all(fd, &answer, sizeof(answer)) || !send_all(fd, text.data, text.len))
             break;
@@ -157,6 +182,7 @@ opener_start(struct opener *opener, const struct options *options,
     opener->fd = -1;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return false;
+    daemon_pid = getpid();
     child = fork();
     if (child == 0) {
         close(ends[0]);
@@ -256,7 +282,7 @@ opener_read(struct opener *opener, struct buf *text, struct buf *why)
     return receipt == RECEIVED && !answer.failed;
 }
 
-/* One that hangs is killed when the daemon has ended. */
+/* One that hangs ends by itself when the daemon has ended. */
 void
 opener_stop(struct opener *opener)
 {

@@ -1,5 +1,5 @@
 /*
- * What the procedures for administrators share: who may call them.
+ * What the procedures for administrators share: the check of their callers.
  */
 #ifndef SUNPROXY_SERVER_RPC_ADMIN_CALLER_H
 #define SUNPROXY_SERVER_RPC_ADMIN_CALLER_H

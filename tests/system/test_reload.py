@@ -1,6 +1,7 @@
 """SIGHUP reads the configuration again: all of it takes effect or none, and nothing else changes."""
 
 import os
+import pathlib
 import signal
 import threading
 import time
@@ -245,9 +246,14 @@ class ReloadTest(ReloadCase):
         self.start(self.row(0))
         self.file.unlink()
         os.mkfifo(self.file)
+        with open(f"/proc/{self.d.popen.pid}/task/{self.d.popen.pid}/children") as f:
+            reader = pathlib.Path("/proc", f.read().strip())
         self.d.signal(signal.SIGHUP)
         self.assertEqual(self.member("/1"), "0")
         self.d.stop()
+        # Nothing of the daemon's is left, but perhaps a process that waits to be reaped.
+        harness.wait_until(lambda: not reader.exists() or not (reader / "cmdline").read_bytes(),
+                           what="the end of the process that reads")
 
     def test_others_may_not_reload(self):
         self.start(self.row(0))

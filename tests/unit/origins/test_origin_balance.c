@@ -47,7 +47,7 @@ next_member(void)
     return choose_for("http://h/").member;
 }
 
-/* How often each member is chosen in so many requests for different URLs. */
+/* How often each member is chosen in this number of requests for different URLs. */
 static void
 count(unsigned requests, unsigned counts[ORIGIN_ROUTE_MEMBERS])
 {

@@ -247,7 +247,7 @@ ask_for_reload(bool admin)
     return fd;
 }
 
-/* Waits for SIGHUP, as the daemon's main thread does, until so many calls have come. */
+/* Waits for SIGHUP, as the daemon's main thread does, until this number of calls has come. */
 static void
 take_calls(struct reload_calls *calls, unsigned count)
 {
