@@ -50,6 +50,8 @@ SETTLE_SECONDS = 0.1    # in which the daemon closes the connection that asked w
 MOST_RESTS = 5          # of a point
 FLAT_BYTES = 8 << 20    # that memory may grow by, and
 FLAT_SHARE = 0.1        # this share of it
+MAPPING = re.compile(r"([0-9a-f]+)-[0-9a-f]+ ")
+TSAN_HEAP = range(0x7B0000000000, 0x7C0000000000)  # of x86-64 (tsan_platform.h)
 SELDOM = 10             # seconds of load for which every row of the summary has to occur
 
 
@@ -83,6 +85,25 @@ class Origin:
             self.process = None
 
 
+def tsan_heap(proc):
+    """Bytes of ThreadSanitizer's heap; 0 in other builds."""
+    size, within = 0, False
+    for line in (proc / "smaps").read_text().splitlines():
+        if bounds := MAPPING.match(line):
+            within = int(bounds[1], 16) in TSAN_HEAP
+        elif within and line.startswith("Anonymous:"):
+            size += int(line.split()[1]) * 1024
+    return size
+
+
+def own_memory(proc):
+    """Bytes that the daemon holds. Those of ThreadSanitizer are its heap alone: its tables grow with the
+    addresses that were ever in use. In 60 s the whole grew from 63 to 87 MiB, the heap stayed between 9
+    and 12 MiB, and a release daemon as a whole between 6 and 11."""
+    _, resident, shared, *_ = (int(text) for text in (proc / "statm").read_text().split())
+    return tsan_heap(proc) or (resident - shared) * os.sysconf("SC_PAGE_SIZE")
+
+
 class Daemon:
     def __init__(self, children, folder, port, options):
         self.socket = folder / "soak.sock"
@@ -110,9 +131,7 @@ class Daemon:
     def measure(self):
         """(own memory, descriptors, threads)."""
         proc = pathlib.Path(f"/proc/{self.process.pid}")
-        _, resident, shared, *_ = (int(text) for text in (proc / "statm").read_text().split())
-        return ((resident - shared) * os.sysconf("SC_PAGE_SIZE"), len(os.listdir(proc / "fd")),
-                len(os.listdir(proc / "task")))
+        return (own_memory(proc), len(os.listdir(proc / "fd")), len(os.listdir(proc / "task")))
 
 
 class Soak:
