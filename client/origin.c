@@ -156,9 +156,8 @@ const struct command command_origin = {
              "       sunproxy origin [OPTION...] drain URL\n"
              "       sunproxy origin [OPTION...] enable URL\n\n"
              "Lists the members of the rows of --origin, with what keeps requests from them.\n"
-             "A member that is drained gets no further requests, unless no other can serve\n"
-             "them, until it is enabled. URL is that of a member as it is listed. For\n"
-             "administrators, over the AF_UNIX socket.\n",
+             "A member that is drained gets no further requests until it is enabled. URL is\n"
+             "that of a member as it is listed. For administrators, over the AF_UNIX socket.\n",
     .options = {&own, &server_option_group},
     .after = "Exit status: 0 done; 64 wrong usage, or no such member; 69 no server; 74 output\n"
              "could not be written; 75 no answer in time; 77 permission denied.\n",

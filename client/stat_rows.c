@@ -83,6 +83,7 @@ static const struct known {
     {"origin_fetches{result=\"overloaded\"}", "origin_overloaded", "- overloaded"},
     {"origin_fetches{result=\"stopping\"}", "origin_stopping", "- stopped"},
     {"origin_fetches{result=\"internal\"}", "origin_internal", "- internal failures"},
+    {"origin_fetches{result=\"down\"}", "origin_down", "- origins down"},
     {"origin_fetches{result=\"cancelled\"}", "origin_cancelled", "- cancelled"},
     {"origin_failures", "origin_failures", "failures of origins"},
     {"origin_failures{origin=\"other\"}", "origin_failures_other", "- that no row names"},

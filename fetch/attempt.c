@@ -2,14 +2,20 @@
 
 #include <stdio.h>
 
-/* Chooses a member for the next attempt; false: none is left. */
 static bool
-enter_member(struct attempt *attempt, const struct request *request, int64_t now_us)
+choose_next(struct attempt *attempt, const struct request *request, int64_t now_us)
 {
-    if (!origin_route_next(request->route, &attempt->choice, now_us))
-        return false;
+    attempt->next = attempt->choice;
+    return origin_route_next(request->route, &attempt->next, now_us);
+}
+
+static bool
+enter_member(struct attempt *attempt, const struct request *request)
+{
+    attempt->choice = attempt->next;
     origin_route_enter(request->route, attempt->choice.member);
     attempt->counted = true;
+    attempt->stage = ATTEMPT_OPEN;
     return true;
 }
 
@@ -21,13 +27,13 @@ leave_member(struct attempt *attempt, const struct request *request)
     attempt->counted = false;
 }
 
-void
+bool
 attempt_begin(struct attempt *attempt, const struct request *request, int64_t now_us)
 {
     if (!request->route)
-        return;
+        return true;
     origin_route_set_key(request->route, &attempt->choice, request_fetched_url(request));
-    (void)enter_member(attempt, request, now_us);
+    return choose_next(attempt, request, now_us) && enter_member(attempt, request);
 }
 
 /* A member that cannot reach its own origin, or does not serve now. */
@@ -52,7 +58,7 @@ attempt_counts(struct attempt *attempt, const struct request *request, unsigned 
     }
     snprintf(reason, sizeof(reason), "its status is %u", status);
     origin_route_failed(request->route, &attempt->choice, now_us, reason);
-    if (request_may_repeat(request) && origin_route_has_next(request->route, &attempt->choice))
+    if (request_may_repeat(request) && choose_next(attempt, request, now_us))
         attempt->stage = ATTEMPT_PASSED_OVER;
     return attempt->stage == ATTEMPT_COUNTS;
 }
@@ -104,12 +110,15 @@ attempt_goes_on(struct attempt *attempt, const struct request *request,
 
     switch (attempt->stage) {
     case ATTEMPT_OPEN:
-        goes_on = request->route && leaves_member(attempt, request, end, now_us);
+        goes_on = attempt->counted && leaves_member(attempt, request, end, now_us) &&
+                  choose_next(attempt, request, now_us);
         break;
     case ATTEMPT_COUNTS:
         break;
     case ATTEMPT_PASSED_OVER:
         goes_on = end->error != FETCH_CANCELLED && end->error != FETCH_STOPPING;
+        if (!goes_on)
+            origin_route_give_back(request->route, &attempt->next, now_us);
         break;
     case ATTEMPT_REPEATS:
         if (end->error == FETCH_OK)
@@ -119,10 +128,7 @@ attempt_goes_on(struct attempt *attempt, const struct request *request,
         return end->error == FETCH_OK;
     }
     leave_member(attempt, request);
-    goes_on = goes_on && enter_member(attempt, request, now_us);
-    if (goes_on)
-        attempt->stage = ATTEMPT_OPEN;
-    return goes_on;
+    return goes_on && enter_member(attempt, request);
 }
 
 struct span

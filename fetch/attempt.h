@@ -2,8 +2,8 @@
  * The attempts of a fetch: the members of a row that a request is sent to, one after the other. A
  * request that was not sent goes on to the next member, whatever its method. One that may be
  * repeated, without a body, does so as well after 502, 503 or 504, after a connection that broke
- * before the head, and once after a timeout. Each member is tried once at most. A request without a
- * row has one attempt.
+ * before the head, and once after a timeout. Each member is tried once at most, and none that is
+ * down (origin_route.h). A request without a row has one attempt.
  *
  * On the thread of the fetch; pure but for the state of the members.
  */
@@ -28,13 +28,14 @@ enum attempt_stage {
 /* All zero: none has begun. */
 struct attempt {
     struct origin_choice choice;
+    struct origin_choice next; /* ATTEMPT_PASSED_OVER: of the attempt that follows */
     enum attempt_stage stage;
     unsigned timeouts; /* of members that have not responded in time */
     bool counted;      /* as one in flight of its member */
 };
 
-/* Chooses the first member. */
-void attempt_begin(struct attempt *attempt, const struct request *request, int64_t now_us);
+/* Chooses the first member. False: all of them are down. */
+bool attempt_begin(struct attempt *attempt, const struct request *request, int64_t now_us);
 
 /* The response has this status. False: it is passed over. */
 bool attempt_counts(struct attempt *attempt, const struct request *request, unsigned status,

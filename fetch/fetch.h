@@ -44,6 +44,7 @@ enum fetch_error {
     FETCH_BODY_FAILED,       /* the request's body could not be supplied as it was stated */
     FETCH_CANCELLED,         /* by fetcher_cancel() */
     FETCH_CONNECT_TIMED_OUT, /* no connection: nothing was sent, or it may be sent again */
+    FETCH_DOWN,              /* all members of the row are down (origin_route.h): none was asked */
 };
 
 /* Was there no connection: nothing was sent, or it may be sent again? */
@@ -59,7 +60,7 @@ static inline bool
 fetch_is_disconnected(enum fetch_error error)
 {
     return fetch_is_unconnected(error) || error == FETCH_TLS_FAILED || error == FETCH_TIMED_OUT ||
-           error == FETCH_ORIGIN_BROKE;
+           error == FETCH_ORIGIN_BROKE || error == FETCH_DOWN;
 }
 
 /*

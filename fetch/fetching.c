@@ -660,7 +660,10 @@ fetching_begin(struct fetch *f)
         fetching_finish(f, FETCH_CANCELLED, cancelled_sentence);
         return;
     }
-    attempt_begin(&f->consumer.attempt, f->consumer.request, clock_monotonic_us());
+    if (!attempt_begin(&f->consumer.attempt, f->consumer.request, clock_monotonic_us())) {
+        fetching_finish(f, FETCH_DOWN, "every member of the origin is down; try again");
+        return;
+    }
     begin_attempt(f);
     fetching_start_next(loop);
 }

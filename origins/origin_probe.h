@@ -1,8 +1,8 @@
 /*
  * Probes: requests of the proxy's own that show whether the members of an origin serve
  * (origin_route.h). A member that fails several probes one behind the other is down: no request
- * goes there, unless all others have failed, until it has passed several. Members are left for a
- * time after failures of requests besides, as without probes.
+ * goes there until it has passed several. Members are left for a time after failures of requests
+ * besides, as without probes.
  *
  * The sender of the probes states when they are sent and what came of each. One probe of a member
  * is under way at a time. Safe on any thread.

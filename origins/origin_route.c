@@ -96,27 +96,35 @@ struct candidates {
     int64_t soonest_us;
 };
 
-#define DRAINED INT64_MAX /* asked as the last ones, behind those that are down */
+/* For how long requests leave the member, as of left_until_us; ORIGIN_ROUTE_DOWN: probes or an
+ * administrator end that. */
+static int64_t
+find_until(const struct origin_route *route, const struct origin_member *member)
+{
+    int64_t until_us = atomic_load(&member->left_until_us);
+
+    if (atomic_load(&member->drained) || until_us == ORIGIN_ROUTE_DOWN)
+        return ORIGIN_ROUTE_DOWN;
+    return route->count == 1 ? 0 : until_us;
+}
 
 static struct candidates
 find_candidates(const struct origin_route *route, const struct origin_choice *choice, bool backup,
                 int64_t now_us)
 {
-    struct candidates found = {.soonest = ORIGIN_ROUTE_MEMBERS, .soonest_us = INT64_MAX};
+    struct candidates found = {.soonest = ORIGIN_ROUTE_MEMBERS, .soonest_us = ORIGIN_ROUTE_DOWN};
 
     for (unsigned i = 0; i < route->count; i++) {
         const struct origin_member *member = &route->members[i];
-        int64_t until_us = atomic_load(&member->left_until_us);
+        int64_t until_us = find_until(route, member);
 
         if (choice->tried & 1u << i || member->backup != backup)
             continue;
-        if (atomic_load(&member->drained))
-            until_us = DRAINED;
         if (!until_us)
             found.in_use |= 1u << i;
         else if (until_us <= now_us)
             found.due |= 1u << i;
-        if (until_us && (until_us < found.soonest_us || found.soonest == ORIGIN_ROUTE_MEMBERS)) {
+        if (until_us && until_us < found.soonest_us) {
             found.soonest_us = until_us;
             found.soonest = i;
         }
@@ -124,16 +132,22 @@ find_candidates(const struct origin_route *route, const struct origin_choice *ch
     return found;
 }
 
-/* One request tries a member whose time has ended, and the next one not before the same time has
- * passed. */
+/* One request tries a member that is left until then, and the next one not before the same time
+ * has passed. */
 static bool
-begin_trial(struct origin_member *member, int64_t now_us)
+begin_trial(struct origin_member *member, int64_t until_us, int64_t now_us)
+{
+    return atomic_compare_exchange_strong(&member->left_until_us, &until_us,
+                                          now_us + time_left(atomic_load(&member->failures)));
+}
+
+/* One whose time has ended. */
+static bool
+begin_due_trial(struct origin_member *member, int64_t now_us)
 {
     int64_t until_us = atomic_load(&member->left_until_us);
 
-    return until_us && until_us <= now_us &&
-           atomic_compare_exchange_strong(&member->left_until_us, &until_us,
-                                          now_us + time_left(atomic_load(&member->failures)));
+    return until_us && until_us <= now_us && begin_trial(member, until_us, now_us);
 }
 
 /* Among the members that are backups, or those that are none. */
@@ -147,10 +161,31 @@ choose_among(struct origin_route *route, struct origin_choice *choice,
     if (route->balance == ORIGIN_BALANCE_FIRST && found->in_use)
         due &= (found->in_use & -found->in_use) - 1;
     for (unsigned i = 0; i < route->count; i++)
-        if (due >> i & 1 && begin_trial(&route->members[i], now_us))
+        if (due >> i & 1 && begin_due_trial(&route->members[i], now_us))
             return choose(choice, i, true);
     return found->in_use &&
            choose(choice, origin_balance_pick(route, found->in_use, choice, now_us), false);
+}
+
+/* Is a member in use, other than this one? */
+static bool
+has_other(const struct origin_route *route, const struct origin_member *member)
+{
+    for (unsigned i = 0; i < route->count; i++)
+        if (&route->members[i] != member && !find_until(route, &route->members[i]))
+            return true;
+    return false;
+}
+
+/* If all members are left, may this request try one all the same? */
+static bool
+is_trial_due(struct origin_route *route, int64_t now_us)
+{
+    int64_t due_us = atomic_load(&route->trial_due_us);
+
+    return !has_other(route, NULL) && due_us <= now_us &&
+           atomic_compare_exchange_strong(&route->trial_due_us, &due_us,
+                                          now_us + ORIGIN_ROUTE_TRIAL_US);
 }
 
 bool
@@ -158,14 +193,25 @@ origin_route_next(struct origin_route *route, struct origin_choice *choice, int6
 {
     const struct candidates found[] = {find_candidates(route, choice, false, now_us),
                                        find_candidates(route, choice, true, now_us)};
-    unsigned soonest;
+    const struct candidates *soonest = &found[found[1].soonest_us < found[0].soonest_us];
 
     for (unsigned i = 0; i < 2; i++)
         if (choose_among(route, choice, &found[i], now_us))
             return true;
-    soonest = found[0].soonest == ORIGIN_ROUTE_MEMBERS || found[1].soonest_us < found[0].soonest_us;
-    return found[soonest].soonest < ORIGIN_ROUTE_MEMBERS &&
-           choose(choice, found[soonest].soonest, false);
+    return soonest->soonest < ORIGIN_ROUTE_MEMBERS && is_trial_due(route, now_us) &&
+           begin_trial(&route->members[soonest->soonest], soonest->soonest_us, now_us) &&
+           choose(choice, soonest->soonest, true);
+}
+
+unsigned
+origin_route_retry_after_s(const struct origin_route *route)
+{
+    int64_t us = route->probes.path.len ? route->probes.interval_us : ORIGIN_ROUTE_LEFT_US;
+
+    for (unsigned i = 0; i < route->count; i++)
+        if (find_until(route, &route->members[i]) != ORIGIN_ROUTE_DOWN)
+            us = ORIGIN_ROUTE_TRIAL_US;
+    return (unsigned)((us + 999999) / 1000000);
 }
 
 unsigned
@@ -177,12 +223,6 @@ origin_route_first(const struct origin_route *route)
     return 0;
 }
 
-bool
-origin_route_has_next(const struct origin_route *route, const struct origin_choice *choice)
-{
-    return choice->tried != (1u << route->count) - 1;
-}
-
 static void
 report(const struct origin_route *route, unsigned member, int64_t left_us, const char *reason)
 {
@@ -191,25 +231,34 @@ report(const struct origin_route *route, unsigned member, int64_t left_us, const
             .url = route->members[member].url, .left_us = left_us, .reason = reason});
 }
 
+/* A trial has failed. */
+static int64_t
+leave_again(struct origin_member *member, int64_t now_us)
+{
+    int64_t until_us = atomic_load(&member->left_until_us);
+    int64_t left_us = time_left(atomic_fetch_add(&member->failures, 1) + 1);
+
+    /* Of one that is down the probes decide. */
+    return until_us != ORIGIN_ROUTE_DOWN &&
+                   atomic_compare_exchange_strong(&member->left_until_us, &until_us,
+                                                  now_us + left_us)
+               ? left_us
+               : 0;
+}
+
 /* Returns for how long the member is left from now on, or 0. */
 static int64_t
 leave(const struct origin_route *route, struct origin_member *member, bool trial, int64_t now_us)
 {
-    int64_t in_use = 0, left_us;
+    int64_t in_use = 0;
 
     if (route->count == 1)
         return 0;
-    if (trial) {
-        int64_t until_us = atomic_load(&member->left_until_us);
-
-        left_us = time_left(atomic_fetch_add(&member->failures, 1) + 1);
-        /* Of one that is down the probes decide. */
-        return until_us != ORIGIN_ROUTE_DOWN &&
-                       atomic_compare_exchange_strong(&member->left_until_us, &until_us,
-                                                      now_us + left_us)
-                   ? left_us
-                   : 0;
-    }
+    if (trial)
+        return leave_again(member, now_us);
+    if (atomic_fetch_add(&member->streak, 1) + 1 < ORIGIN_ROUTE_LAST_FAILURES &&
+        !has_other(route, member))
+        return 0;
     /* Of several requests that fail at a time one counts. */
     if (!atomic_compare_exchange_strong(&member->left_until_us, &in_use,
                                         now_us + ORIGIN_ROUTE_LEFT_US))
@@ -226,7 +275,7 @@ origin_route_failed(struct origin_route *route, const struct origin_choice *choi
     int64_t left_us = leave(route, member, choice->trial, now_us);
 
     atomic_fetch_add_explicit(&member->failed, 1, memory_order_relaxed);
-    if (left_us || route->count == 1)
+    if (left_us || !atomic_load(&member->left_until_us))
         origin_reason_set(&member->reason, reason);
     if (left_us)
         report(route, choice->member, left_us, reason);
@@ -237,9 +286,10 @@ origin_route_succeeded(struct origin_route *route, const struct origin_choice *c
                        int64_t now_us)
 {
     struct origin_member *member = &route->members[choice->member];
-
     int64_t until_us = atomic_load(&member->left_until_us);
 
+    if (atomic_load_explicit(&member->streak, memory_order_relaxed))
+        atomic_store(&member->streak, 0);
     /* Of one that is down the probes decide. */
     if (!until_us || until_us == ORIGIN_ROUTE_DOWN)
         return;

@@ -6,8 +6,15 @@
  * A request goes to a member that is in use: the first one, or as the row's balance has it; to a
  * backup only where no other can serve it. A member that fails is left for a while, which doubles
  * as long as it fails; then one request tries it, and the others follow when that has had a
- * response, few at first. Where all members are left, a request goes to the one whose time ends
- * first.
+ * response, few at first. The last member in use is left only after several failures one behind the
+ * other, so that one URL that fails does not take the row down.
+ *
+ * A member is down for a row while it is left, has failed its probes, or is drained. While all are,
+ * requests get no member, but for one in ORIGIN_ROUTE_TRIAL_US that tries the one whose time ends
+ * first. nginx and HAProxy respond at once, too, when they have no server. The only member of a row
+ * is never left: without another one that would turn one failed request into an outage, and a
+ * member that responds with 503 says more than the proxy could. nginx does the same. So it is down
+ * only by its probes, or drained.
  *
  * Safe on any thread; what the caller sets is constant from then on.
  */
@@ -26,6 +33,12 @@
 /* How long a member is left after its first failure, and at most. */
 #define ORIGIN_ROUTE_LEFT_US ((int64_t)10 * 1000000)
 #define ORIGIN_ROUTE_LONGEST_US ((int64_t)300 * 1000000)
+
+/* How many failures one behind the other the last member in use is left after. */
+#define ORIGIN_ROUTE_LAST_FAILURES 5u
+
+/* How often a request tries a member where all are left. */
+#define ORIGIN_ROUTE_TRIAL_US ((int64_t)1000000)
 
 /* For how long a member that is used again gets fewer requests than its weight says. */
 #define ORIGIN_ROUTE_WARM_US ((int64_t)20 * 1000000)
@@ -66,8 +79,9 @@ struct origin_member {
     bool backup;     /* it is used where no member that is none can be */
     _Atomic int64_t left_until_us; /* of the monotonic clock; 0: it is in use */
     _Atomic unsigned failures;     /* one behind the other, while it is left */
+    _Atomic unsigned streak;       /* failures one behind the other, while it is in use */
     _Atomic int64_t used_again_us; /* when it was used again after that; 0: never */
-    _Atomic bool drained;          /* by an administrator: as if it were down */
+    _Atomic bool drained;          /* by an administrator: it gets no requests */
     _Atomic unsigned in_flight;    /* attempts of fetches */
     _Atomic uint64_t requests;     /* all of them, */
     _Atomic uint64_t failed;       /* and those that have failed */
@@ -93,6 +107,7 @@ struct origin_route {
     struct span name;
     enum origin_balance balance;
     struct origin_probes probes;
+    _Atomic int64_t trial_due_us; /* while all members are left */
     void (*changed)(const struct origin_change *change); /* NULL: not wanted. [any thread] */
     unsigned count; /* of members: at least 1 */
     struct origin_member members[ORIGIN_ROUTE_MEMBERS];
@@ -112,7 +127,7 @@ struct origin_choice {
 void origin_route_set_key(const struct origin_route *route, struct origin_choice *choice,
                           struct span url);
 
-/* Chooses the next member for a request. False: it has tried all of them. */
+/* Chooses the next member for a request. False: all that it has not tried are down. */
 bool origin_route_next(struct origin_route *route, struct origin_choice *choice, int64_t now_us);
 
 /* An attempt with the member begins, or ends. */
@@ -131,11 +146,10 @@ void origin_reason_get(const struct origin_reason *reason, char *text, size_t si
 /* The first member that is in use, or the first of all; 0 without a route. */
 unsigned origin_route_first(const struct origin_route *route);
 
-/* Has the request another member to try? */
-bool origin_route_has_next(const struct origin_route *route, const struct origin_choice *choice);
+/* In how many seconds a request that has got no member may find one: at least 1. */
+unsigned origin_route_retry_after_s(const struct origin_route *route);
 
-/* The member that was chosen has failed, for this reason: it is left from now on, unless it was
- * left already, or is the only one. */
+/* The member that was chosen has failed, for this reason. */
 void origin_route_failed(struct origin_route *route, const struct origin_choice *choice,
                          int64_t now_us, const char *reason);
 

@@ -73,6 +73,7 @@
     X(FETCHES_OVERLOADED,  "origin_fetches", "result=\"overloaded\"",     "", HELP_ORIGIN_FETCHES) \
     X(FETCHES_STOPPING,    "origin_fetches", "result=\"stopping\"",       "", HELP_ORIGIN_FETCHES) \
     X(FETCHES_INTERNAL,    "origin_fetches", "result=\"internal\"",       "", HELP_ORIGIN_FETCHES) \
+    X(FETCHES_DOWN,        "origin_fetches", "result=\"down\"",           "", HELP_ORIGIN_FETCHES) \
     X(FETCHES_CANCELLED,   "origin_fetches", "result=\"cancelled\"",      "", HELP_ORIGIN_FETCHES)
 
 #define METRICS_HISTOGRAMS(X) \

@@ -615,7 +615,7 @@ report(const struct origin_fill *fill, enum failure failure, const char *sentenc
         config->fetched(config->fetched_context,
                         &(struct proxy_fetched){
                             .url = object_url(fill->base.object),
-                            .member = fill->request->route
+                            .member = fill->request->route && failure != FAILURE_DOWN
                                           ? fill->request->route->members[fill->member].url
                                           : span_of(NULL, 0),
                             .total_us = total_us,

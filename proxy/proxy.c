@@ -129,6 +129,7 @@ failure_of_fetch(enum fetch_error error)
         [FETCH_DISPLACED] = FAILURE_OVERLOADED,
         [FETCH_STOPPING] = FAILURE_STOPPING,
         [FETCH_INTERNAL] = FAILURE_INTERNAL,
+        [FETCH_DOWN] = FAILURE_DOWN,
         /* A body fails when its client has left, and a fetch that the proxy cancels has failed for
          * its waiters before. */
         [FETCH_BODY_FAILED] = FAILURE_INTERNAL,
@@ -155,6 +156,7 @@ static const struct {
     [FAILURE_OVERLOADED] = {"overloaded", NULL},
     [FAILURE_STOPPING] = {"stopping", NULL},
     [FAILURE_INTERNAL] = {"internal", NULL},
+    [FAILURE_DOWN] = {"down", NULL},
     [FAILURE_CANCELLED] = {"cancelled", NULL},
     [FAILURE_NOT_CACHED] = {"not_cached", NULL},
     [FAILURE_CONNECT_TIMEOUT] = {"timed_out", "connecting to the origin took too long"},

@@ -39,6 +39,7 @@ enum failure {
     FAILURE_OVERLOADED, /* a limit of the proxy; the request may be repeated */
     FAILURE_STOPPING,
     FAILURE_INTERNAL,
+    FAILURE_DOWN,            /* all members of the row are down; the request may be repeated */
     FAILURE_CANCELLED,       /* exchange_cancel(); of a fetch: no request waited for it any more */
     FAILURE_NOT_CACHED,      /* the request may not cause a fetch: RFC 9111 section 5.2.1.7 */
     FAILURE_CONNECT_TIMEOUT, /* a FAILURE_TIMEOUT before there was a connection */

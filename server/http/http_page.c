@@ -19,6 +19,15 @@ http_write_date(struct http_writer *writer, int64_t seconds)
     http_write_field(writer, "Date", span_str(text));
 }
 
+static void
+write_retry_after(struct http_writer *writer, unsigned seconds)
+{
+    char text[16];
+
+    snprintf(text, sizeof(text), "%u", seconds);
+    http_write_field(writer, "Retry-After", span_str(text));
+}
+
 /* Does the request accept HTML? Without a closer look at weights: a browser says so by name. */
 static bool
 accepts_html(struct span fields)
@@ -37,6 +46,8 @@ write_lines(struct http_writer *lines, const struct http_exchange *x, const stru
     http_write_date(lines, clock->wall_us(clock->context) / 1000000);
     if (page->status == 405)
         http_write_text(lines, "Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n");
+    if (x->failure == FAILURE_DOWN && x->origin)
+        write_retry_after(lines, origin_route_retry_after_s(&x->origin->route));
     http_write(lines, page->lines);
     if (page->detail)
         http_write_cache_status(lines, &(struct http_cache_status){

@@ -98,6 +98,8 @@ answer_to(enum failure why)
         return (struct answer){503, "overloaded"};
     case FAILURE_STOPPING:
         return (struct answer){503, "stopping"};
+    case FAILURE_DOWN:
+        return (struct answer){503, "down"};
     case FAILURE_NOT_CACHED:
         return (struct answer){504, "not-cached"};
     case FAILURE_INTERNAL:

@@ -261,8 +261,6 @@ try_next_member(struct http_tunnel *tunnel)
     route = &x->origin->route;
     origin_route_failed(route, &x->choice, proxy_now_us(&http_service_of(x)->service->proxy),
                         tunnel->sentence);
-    if (!origin_route_has_next(route, &x->choice))
-        return false;
     tunnel->x = NULL;
     leave(tunnel);
     http_tunnel_begin(x, http_route_url_again(x));
@@ -397,8 +395,9 @@ start(struct http_exchange *x, struct span url, bool *bounded)
 
     if (asked.route)
         origin_route_set_key(asked.route, &x->choice, url);
-    if (asked.route)
-        (void)origin_route_next(asked.route, &x->choice, proxy_now_us(&http->service->proxy));
+    if (asked.route &&
+        !origin_route_next(asked.route, &x->choice, proxy_now_us(&http->service->proxy)))
+        return "every other member of the origin is down";
     attempt = (struct attempt){.choice = x->choice};
     url = attempt_url(&attempt, &asked, &text);
     if (x->request.method_id != HTTP_CONNECT && !span_starts_with(url, span_str("http://")))

@@ -272,6 +272,7 @@ is_by_origin(enum failure failure)
     case FAILURE_CONNECT_TIMEOUT:
     case FAILURE_ORIGIN:
     case FAILURE_TOO_LARGE:
+    case FAILURE_DOWN:
         return true;
     default:
         return false;

@@ -13,6 +13,7 @@ front_status_of(enum failure why)
     case FAILURE_RESOLVE:
         return PROXY_RESOLVE_FAILED;
     case FAILURE_CONNECT:
+    case FAILURE_DOWN:
         return PROXY_CONNECT_FAILED;
     case FAILURE_TLS:
         return PROXY_TLS_FAILED;

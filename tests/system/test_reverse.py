@@ -125,7 +125,34 @@ class ReverseTest(RowTest):
         self.assertEqual(self.ask("/c", method="POST", body="x").status, 502)
         self.assertEqual(len(self.first.heads), 1)
         self.assertEqual(self.ask("/d").status, 502)
-        self.assertEqual((len(self.first.heads), len(self.second.heads)), (2, 4))
+        self.assertEqual((len(self.first.heads), len(self.second.heads)), (1, 4))
+
+    def test_all_members_are_down(self):
+        self.second.fields = [("Cache-Control", "max-age=0, stale-if-error=100")]
+        self.first.status = 503
+        self.start("--origin", self.both())
+        self.assertEqual(self.text("/a"), "GET site.test/v2/a")
+        self.second.status = 503
+        # The last one is asked until it has failed five times.
+        for n in range(5):
+            self.assertEqual(self.ask(f"/b{n}").status, 503)
+        asked = len(self.first.heads) + len(self.second.heads)
+        self.sunproxy("origin", "drain", self.first.url, daemon=self.d)
+        self.sunproxy("origin", "drain", f"{self.second.url}/v2", daemon=self.d)
+        self.assertEqual(self.text("/a"), "GET site.test/v2/a")
+        refused = self.ask("/c")
+        self.assertEqual((refused.status, refused.field("Retry-After")), (503, "10"))
+        self.assertIn("detail=down", refused.field("Cache-Status"))
+        self.assertEqual(len(self.first.heads) + len(self.second.heads), asked)
+        self.sunproxy("origin", "enable", f"{self.second.url}/v2", daemon=self.d)
+        self.second.status = 200
+        harness.wait_until(lambda: self.ask("/d").status == 200, what="the member")
+        # The only member of a row is asked each time.
+        self.start("--origin", f"/={self.first.url}")
+        asked = len(self.first.heads)
+        for n in range(10):
+            self.assertEqual(self.ask(f"/{n}").status, 503)
+        self.assertEqual(len(self.first.heads), asked + 10)
 
     def test_a_member_that_hangs(self):
         self.first.silence = threading.Event()

@@ -236,6 +236,25 @@ START_TEST(all_members_fail)
 }
 END_TEST
 
+/* No member is asked. */
+START_TEST(all_members_are_down)
+{
+    struct seen seen = {.attempts = 0};
+    struct fetcher *fetcher;
+
+    begin();
+    for (unsigned i = 0; i < 2; i++)
+        atomic_store(&route.members[i].drained, true);
+    fetcher = start_fetcher(&config);
+    run(fetcher, &seen, "http://site.test/x", "");
+    ck_assert_int_eq(seen.outcome.error, FETCH_DOWN);
+    ck_assert(seen.attempts == 0 && seen.again == 0 && seen.outcome.heads == 0);
+    ck_assert_uint_eq(origin_requests(origins[0]) + origin_requests(origins[1]), 0);
+    outcome_free(&seen.outcome);
+    end(fetcher);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -246,5 +265,6 @@ unit_suite(void)
     tcase_add_test(tc, a_write_goes_on_only_if_nothing_was_sent);
     tcase_add_test(tc, a_response_of_no_use_is_asked_for_again);
     tcase_add_test(tc, all_members_fail);
+    tcase_add_test(tc, all_members_are_down);
     return suite;
 }

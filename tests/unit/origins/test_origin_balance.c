@@ -167,11 +167,15 @@ START_TEST(a_backup_serves_where_no_other_can)
     fail_member(2);
     count(100, counts);
     ck_assert_uint_eq(counts[0] + counts[3], 100);
-    /* Where all are left, the one whose time ends first is asked, be it a backup or not. */
+    /* Where all are left, one request tries the one whose time ends first, be it a backup or not. */
     now_us++;
     fail_member(0);
-    fail_member(3);
+    for (unsigned i = 0; i < ORIGIN_ROUTE_LAST_FAILURES; i++)
+        fail_member(3);
     ck_assert_uint_eq(next_member(), 1);
+    choice = (struct origin_choice){0};
+    ck_assert(!origin_route_next(&route, &choice, now_us));
+    origin_route_give_back(&route, &(struct origin_choice){.member = 1, .trial = true}, now_us);
     /* One request tries each of those that are not backups. */
     now_us += ORIGIN_ROUTE_LEFT_US;
     for (unsigned i = 1; i < 3; i++) {
@@ -201,12 +205,15 @@ START_TEST(a_drained_member_gets_no_requests)
                      "left for 10 s");
     count(10, counts);
     ck_assert_uint_eq(counts[2], 10);
-    /* Where no other is left, it is asked as the last one. */
     choice = choose_for("http://h/");
-    ck_assert(origin_route_next(&route, &choice, now_us));
-    ck_assert_uint_eq(choice.member, 1);
-    ck_assert(origin_route_next(&route, &choice, now_us));
-    ck_assert_uint_eq(choice.member, 0);
+    ck_assert(!origin_route_next(&route, &choice, now_us));
+    /* Nor where no other could get them. */
+    for (unsigned i = 0; i < 3; i++)
+        atomic_store(&route.members[i].drained, true);
+    ck_assert(!origin_route_next(&route, &(struct origin_choice){0}, now_us));
+    ck_assert_uint_eq(origin_route_retry_after_s(&route), 10);
+    atomic_store(&route.members[2].drained, false);
+    ck_assert_uint_eq(next_member(), 2);
     atomic_store(&route.members[0].drained, false);
     count(10, counts);
     ck_assert_uint_eq(counts[0], 10);

@@ -104,15 +104,17 @@ START_TEST(requests_and_probes_agree)
     now_us += 100 * ORIGIN_ROUTE_LONGEST_US;
     choice = choose();
     ck_assert_uint_eq(choice.member, 1);
-    origin_route_failed(&route, &choice, now_us, "refused");
-    ck_assert_uint_eq(choose().member, 1); /* whose time ends first */
-    ck_assert(origin_route_next(&route, &choice, now_us));
-    ck_assert_uint_eq(choice.member, 0);
-    origin_route_succeeded(&route, &choice, now_us);
+    for (unsigned i = 0; i < ORIGIN_ROUTE_LAST_FAILURES; i++)
+        origin_route_failed(&route, &choice, now_us, "refused");
+    ck_assert_uint_eq(choose().member, 1); /* a trial: it is left, and no probe decides */
+    ck_assert(!origin_route_next(&route, &(struct origin_choice){0}, now_us));
+    /* Nor does the response to a request that was sent before. */
+    origin_route_succeeded(&route, &(struct origin_choice){.member = 0}, now_us);
     ck_assert(atomic_load(&route.members[0].left_until_us) == ORIGIN_ROUTE_DOWN);
     /* One that passes its probes and fails requests is left for its time. */
     probe(NULL);
     probe(NULL);
+    origin_route_succeeded(&route, &choice, now_us);
     choice = choose();
     ck_assert_uint_eq(choice.member, 0);
     origin_route_failed(&route, &choice, now_us, "it hangs");
@@ -166,6 +168,23 @@ START_TEST(statuses_that_pass)
 }
 END_TEST
 
+START_TEST(the_only_member_is_down_by_its_probes)
+{
+    route.count = 1;
+    for (unsigned i = 0; i < 2 * ORIGIN_ROUTE_LAST_FAILURES; i++)
+        origin_route_failed(&route, &(struct origin_choice){.member = 0}, now_us, "refused");
+    ck_assert_uint_eq(choose().member, 0);
+    ck_assert_uint_eq(origin_route_retry_after_s(&route), 1);
+    for (unsigned i = 0; i < 3; i++)
+        probe("x");
+    ck_assert(!origin_route_next(&route, &(struct origin_choice){0}, now_us));
+    ck_assert_uint_eq(origin_route_retry_after_s(&route), 5);
+    probe(NULL);
+    probe(NULL);
+    ck_assert_uint_eq(choose().member, 0);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -177,6 +196,7 @@ unit_suite(void)
     tcase_add_test(tests, requests_and_probes_agree);
     tcase_add_test(tests, a_probe_that_does_not_reach_the_member_says_nothing);
     tcase_add_test(tests, a_trial_that_fails_does_not_end_what_probes_say);
+    tcase_add_test(tests, the_only_member_is_down_by_its_probes);
     tcase_add_test(tests, statuses_that_pass);
     suite_add_tcase(suite, tests);
     return suite;

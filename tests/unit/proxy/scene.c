@@ -144,6 +144,7 @@ submit(struct fetcher *context, const struct request *request, const struct fetc
     const unsigned of_fetch =
         ~(unsigned)(REQUEST_OWNED | REQUEST_NO_STORE | REQUEST_PAGE_ONLY | REQUEST_OWN_FIELDS);
     struct scene_fetch *fetch = pool;
+    bool begun;
 
     REQUIRE((void *)context == &scene);
     pthread_mutex_lock(&scene.lock);
@@ -167,11 +168,14 @@ submit(struct fetcher *context, const struct request *request, const struct fetc
     fetch->body = request->body;
     keep(fetch->method, sizeof(fetch->method), request->method_name);
     fetch->attempt = (struct attempt){0};
-    attempt_begin(&fetch->attempt, request, scene.now_us);
+    begun = attempt_begin(&fetch->attempt, request, scene.now_us);
     fetch->id = ++scene.submitted;
     if (id)
         *id = fetch->id;
-    begin_attempt(fetch);
+    if (begun)
+        begin_attempt(fetch);
+    else
+        snprintf(fetch->url, sizeof(fetch->url), "down");
     TAILQ_INSERT_TAIL(&scene.fetches, fetch, link);
     pthread_mutex_unlock(&scene.lock);
     return true;

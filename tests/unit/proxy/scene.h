@@ -104,6 +104,9 @@ struct scene_fetch {
 #define SCENE_FETCHES 1024 /* at a time */
 
 /*
+ * Of a fetch that finds all members of its row down, the URL is "down", and the test ends it with
+ * FETCH_DOWN.
+ *
  * The fetch that was submitted first of those that are not done; of this URL unless NULL.
  * scene_find(): NULL if there is none.
  */

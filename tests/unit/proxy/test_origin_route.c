@@ -66,24 +66,63 @@ try_one(int64_t now_us, bool fails)
     return choice.member;
 }
 
+/* Fails the last member in use, until it is left. */
+static void
+fail_last(const struct origin_choice *choice, int64_t now_us)
+{
+    for (unsigned i = 1; i < ORIGIN_ROUTE_LAST_FAILURES; i++)
+        ck_assert_int_eq(fail_one(choice, now_us), 0);
+    ck_assert_int_eq(fail_one(choice, now_us), ORIGIN_ROUTE_LEFT_US);
+}
+
 START_TEST(each_member_is_tried_once)
 {
     struct origin_choice choice = {0};
 
     make(3);
     for (unsigned i = 0; i < 3; i++) {
-        ck_assert_int_eq(i == 0 || origin_route_has_next(&route, &choice), true);
         ck_assert(origin_route_next(&route, &choice, 1));
         ck_assert_uint_eq(choice.member, i);
+        if (i == 2)
+            break;
         ck_assert_int_eq(fail_one(&choice, 1 + i), ORIGIN_ROUTE_LEFT_US);
         /* Others that fail at the same time do not count. */
         ck_assert_int_eq(fail_one(&choice, 1 + i), 0);
     }
-    ck_assert(!origin_route_has_next(&route, &choice) && !origin_route_next(&route, &choice, 1));
-    /* All are left: the first of them is, for the shortest time from now on. */
-    ck_assert_uint_eq(origin_route_first(&route), 0);
-    ck_assert_uint_eq(try_one(4, false), 0);
-    ck_assert_uint_eq(try_one(5, false), 0);
+    ck_assert(!origin_route_next(&route, &choice, 1));
+    /* One failure takes no row down, and a response ends the series. */
+    ck_assert_int_eq(fail_one(&choice, 3), 0);
+    ck_assert_uint_eq(try_one(3, false), 2);
+    fail_last(&choice, 3);
+}
+END_TEST
+
+/* One request tries a member now and then, and the others get none. */
+START_TEST(all_members_are_left)
+{
+    struct origin_choice trial = {0}, none = {0};
+    int64_t now_us = ORIGIN_ROUTE_TRIAL_US;
+
+    make(2);
+    (void)fail_one(&(struct origin_choice){.member = 1}, now_us);
+    fail_last(&(struct origin_choice){.member = 0}, now_us + 1);
+    for (unsigned i = 0; i < 2; i++) {
+        trial = none;
+        ck_assert(origin_route_next(&route, &trial, now_us + 2));
+        ck_assert(trial.trial && trial.member == 1 - i);
+        ck_assert(!origin_route_next(&route, &none, now_us + 2));
+        ck_assert(!origin_route_next(&route, &none, now_us + 1 + ORIGIN_ROUTE_TRIAL_US));
+        ck_assert_uint_eq(origin_route_retry_after_s(&route), 1);
+        /* What was sent before says nothing more. */
+        ck_assert_int_eq(fail_one(&(struct origin_choice){.member = 0}, now_us), 0);
+        ck_assert_int_eq(fail_one(&trial, now_us + 2), 2 * ORIGIN_ROUTE_LEFT_US);
+        now_us += ORIGIN_ROUTE_TRIAL_US;
+    }
+    trial = none;
+    ck_assert(origin_route_next(&route, &trial, now_us + 2));
+    ck_assert_uint_eq(trial.member, 1);
+    ck_assert(succeed(&trial));
+    ck_assert_uint_eq(try_one(now_us + 2, false), 1);
 }
 END_TEST
 
@@ -109,6 +148,7 @@ START_TEST(the_time_doubles_up_to_a_bound)
     ck_assert_uint_eq(try_one(now_us, false), 0);
     ck_assert_uint_eq(try_one(now_us, true), 0);
     ck_assert_uint_eq(try_one(now_us + ORIGIN_ROUTE_LEFT_US, true), 0);
+    ck_assert_uint_eq(origin_route_first(&route), 1);
 }
 END_TEST
 
@@ -118,7 +158,9 @@ START_TEST(the_only_member_is_never_left)
 
     make(1);
     ck_assert(origin_route_next(&route, &choice, 1));
-    ck_assert_int_eq(fail_one(&choice, 1), 0);
+    for (unsigned i = 0; i < 2 * ORIGIN_ROUTE_LAST_FAILURES; i++)
+        ck_assert_int_eq(fail_one(&choice, 1), 0);
+    ck_assert(origin_route_next(&route, &(struct origin_choice){0}, 1));
     ck_assert(!succeed(&choice));
 }
 END_TEST
@@ -208,6 +250,35 @@ START_TEST(all_fetches_take_the_route)
     scene_answer("http://second.test:81/base/x", 304, FRESH "ETag: \"a\"\r\n", 0);
     ck_assert(request(&v));
     ck_assert_str_eq(outcome_word(v.outcome), "hit");
+    scene_end();
+}
+END_TEST
+
+/* What is stored is used while all members are down, within its bounds. */
+START_TEST(all_members_down_leave_what_is_stored)
+{
+    struct visit v;
+
+    make(2);
+    scene_begin(&(struct scene_options){0});
+    ck_assert(!request(&v));
+    scene_answer("http://first.test/x", 200, "Cache-Control: max-age=10\r\n", 5);
+    for (unsigned i = 0; i < 2; i++)
+        atomic_store(&route.members[i].drained, true);
+    ck_assert(request(&v));
+    ck_assert_str_eq(outcome_word(v.outcome), "hit");
+    scene.now_us += 20 * SECOND;
+    ck_assert(!request(&v));
+    scene_done(scene_fetch("down"), FETCH_DOWN, "down");
+    scene_run();
+    expect_body(&v, OUTCOME_STALE, 5);
+    scene.now_us += 2 * (int64_t)86400 * SECOND; /* longer than an origin may be out of reach */
+    ck_assert(!request(&v));
+    scene_done(scene_fetch("down"), FETCH_DOWN, "it is down");
+    scene_run();
+    expect_failure(&v, FAILURE_DOWN, "it is down");
+    for (unsigned i = 0; i < 2; i++)
+        ck_assert_uint_eq(atomic_load(&route.members[i].failed), 0);
     scene_end();
 }
 END_TEST
@@ -303,6 +374,8 @@ unit_suite(void)
     TCase *tcase = tcase_create("all");
 
     tcase_add_test(tcase, each_member_is_tried_once);
+    tcase_add_test(tcase, all_members_are_left);
+    tcase_add_test(tcase, all_members_down_leave_what_is_stored);
     tcase_add_test(tcase, the_time_doubles_up_to_a_bound);
     tcase_add_test(tcase, the_only_member_is_never_left);
     tcase_add_test(tcase, references_of_members);

@@ -56,23 +56,34 @@ START_TEST(the_next_member_is_tried_if_no_connection_can_be_made)
     ck_assert_uint_eq(scene_metric("requests{outcome=\"miss\"}"), 1);
     ck_assert_uint_eq(scene_metric("requests{outcome=\"failure\"}"), 0);
     ck_assert_uint_eq(scene_metric("origin_fetches{result=\"connect_failed\"}"), 1);
-    /* The first one is left for a while. It is tried where no other is left to try. */
+    /* The first one is left for a while. One request tries it where there is no other. */
     send_to(fd, "GET", "/y");
     origin_fails("http://second.test/base/y", FETCH_RESOLVE_FAILED, "unknown");
-    origin_fails("http://first.test/y", FETCH_CONNECT_FAILED, "refused");
     ck_assert(http_receive(fd, &answer, false));
     ck_assert_uint_eq(answer.status, 502);
     ck_assert_uint_eq(scene_metric("requests{outcome=\"failure\"}"), 1);
-    /* Its time ends first. A member that responds is in use. */
-    send_to(fd, "GET", "/w");
-    origin_responds("http://first.test/w", "", BODY_INLINE, "page", 4);
-    http_expect_page(fd, &answer, "page");
-    send_to(fd, "GET", "/v");
-    origin_fails("http://first.test/v", FETCH_CONNECT_TIMED_OUT, "silent");
-    origin_fails("http://second.test/base/v", FETCH_CONNECT_TIMED_OUT, "silent, too");
-    ck_assert(http_receive(fd, &answer, false));
-    ck_assert_uint_eq(answer.status, 504);
+    for (unsigned i = 1; i < ORIGIN_ROUTE_LAST_FAILURES; i++) {
+        send_to(fd, "GET", "/v");
+        origin_fails("http://second.test/base/v", FETCH_CONNECT_TIMED_OUT, "silent");
+        if (i == ORIGIN_ROUTE_LAST_FAILURES - 1)
+            origin_fails("http://first.test/v", FETCH_CONNECT_TIMED_OUT, "silent, too");
+        ck_assert(http_receive(fd, &answer, false));
+        ck_assert_uint_eq(answer.status, 504);
+    }
     ck_assert_uint_eq(scene_fetches(), 0);
+    /* Then the others get their response at once. */
+    send_to(fd, "GET", "/w");
+    origin_fails("down", FETCH_DOWN, "all are down");
+    ck_assert(http_receive(fd, &answer, false));
+    ck_assert_uint_eq(answer.status, 503);
+    ck_assert_ptr_nonnull(strstr(answer.head, "\r\nRetry-After: 1\r\n"));
+    ck_assert_ptr_nonnull(strstr(answer.head, "detail=down"));
+    ck_assert_ptr_nonnull(strstr(answer.body, "all are down"));
+    ck_assert_uint_eq(scene_metric("origin_fetches{result=\"down\"}"), 1);
+    scene.now_us += ORIGIN_ROUTE_TRIAL_US;
+    send_to(fd, "GET", "/w");
+    origin_responds("http://second.test/base/w", "", BODY_INLINE, "page", 4);
+    http_expect_page(fd, &answer, "page");
     close(fd);
     front_server_stop();
 }
@@ -139,8 +150,7 @@ START_TEST(a_member_that_does_not_serve_is_left)
         ck_assert_uint_eq(answer.status, 404);
         /* The last one's response is what there is. */
         send_to(fd, "OPTIONS", "/z");
-        respond("http://second.test/base/z", statuses[i], "first");
-        respond("http://first.test/z", statuses[i], "last");
+        respond("http://second.test/base/z", statuses[i], "last");
         ck_assert(http_receive(fd, &answer, false));
         ck_assert_uint_eq(answer.status, statuses[i]);
         ck_assert_str_eq(answer.body, "last");
@@ -188,9 +198,14 @@ START_TEST(a_member_that_hangs_is_left)
     origin_responds("http://third.test/y", "", BODY_INLINE, "page", 4);
     http_expect_page(fd, &answer, "page");
     /* One that has been sent, and has broken, is repeated if that is harmless. */
+    scene.now_us += ORIGIN_ROUTE_LEFT_US;
     send_to(fd, "GET", "/z");
-    origin_fails("http://third.test/z", FETCH_ORIGIN_BROKE, "closed");
-    origin_responds("http://first.test/z", "", BODY_INLINE, "page", 4);
+    origin_fails("http://first.test/z", FETCH_ORIGIN_BROKE, "closed");
+    origin_responds("http://second.test/z", "", BODY_INLINE, "page", 4);
+    http_expect_page(fd, &answer, "page");
+    scene.now_us += 2 * ORIGIN_ROUTE_LEFT_US;
+    send_to(fd, "GET", "/w");
+    origin_responds("http://first.test/w", "", BODY_INLINE, "page", 4);
     http_expect_page(fd, &answer, "page");
     send_to(fd, "POST", "/z");
     origin_fails("http://first.test/z", FETCH_ORIGIN_BROKE, "closed");
@@ -261,9 +276,10 @@ START_TEST(the_next_member_is_preferred_to_a_stale_response)
     http_expect_page(fd, &answer, "old");
     ck_assert_uint_eq(scene_fetches(), 0);
     ck_assert_uint_eq(scene_metric("requests{outcome=\"stale\"}"), 1);
+    scene.now_us += ORIGIN_ROUTE_LEFT_US;
     send_to(fd, "GET", "/x");
-    origin_fails("http://second.test/base/x", FETCH_CONNECT_FAILED, "refused");
-    origin_responds("http://first.test/x", EXPIRED, BODY_INLINE, "new", 3);
+    origin_fails("http://first.test/x", FETCH_CONNECT_FAILED, "refused");
+    origin_responds("http://second.test/base/x", EXPIRED, BODY_INLINE, "new", 3);
     http_expect_page(fd, &answer, "new");
     ck_assert_uint_eq(scene_metric("requests{outcome=\"failure\"}"), 0);
     close(fd);
