@@ -270,6 +270,8 @@ struct fetch_stats {
     uint64_t queued;
     uint64_t displaced; /* ended because too many were queued */
     uint64_t started;
+    uint64_t retried; /* requests sent to another member of their row, */
+    uint64_t refused; /* and not sent there for want of budget */
     uint64_t bytes; /* of bodies, as received from the network */
 };
 

@@ -387,5 +387,7 @@ fetcher_get_stats(struct fetcher *fetcher, struct fetch_stats *stats)
     stats->queued = atomic_load_explicit(&fetcher->loop.queued, memory_order_relaxed);
     stats->displaced = atomic_load_explicit(&fetcher->loop.displaced, memory_order_relaxed);
     stats->started = atomic_load_explicit(&fetcher->loop.started, memory_order_relaxed);
+    stats->retried = atomic_load_explicit(&fetcher->loop.retried, memory_order_relaxed);
+    stats->refused = atomic_load_explicit(&fetcher->loop.refused, memory_order_relaxed);
     stats->bytes = atomic_load_explicit(&fetcher->loop.place.received, memory_order_relaxed);
 }

@@ -131,6 +131,8 @@ go_on(struct fetch *f, enum attempt_stage last, enum fetch_error error, const ch
         error = FETCH_ORIGIN_BROKE;
         sentence = "the status is 502, 503 or 504";
     }
+    if (last != ATTEMPT_REPEATS)
+        atomic_fetch_add_explicit(&f->loop->retried, 1, memory_order_relaxed);
     if (last != ATTEMPT_REPEATS && f->consumer.sink.again)
         f->consumer.sink.again(f->consumer.context, error, sentence, now_us - f->submitted_us);
     end_attempt(f);
@@ -154,6 +156,8 @@ fetching_finish(struct fetch *f, enum fetch_error error, const char *sentence)
         go_on(f, stage, error, sentence);
         return;
     }
+    if (f->consumer.attempt.next.refused)
+        atomic_fetch_add_explicit(&loop->refused, 1, memory_order_relaxed);
     pthread_mutex_lock(&loop->lock);
     RB_REMOVE(fetch_tree, &loop->by_id, f);
     if (f->signalled) {

@@ -81,6 +81,8 @@ struct fetch_loop {
     _Atomic uint64_t queued;
     _Atomic uint64_t displaced;
     _Atomic uint64_t started;
+    _Atomic uint64_t retried;
+    _Atomic uint64_t refused;
 };
 
 /* Gives it a number above zero that is never used again; and finds it by that until its end, or

@@ -188,8 +188,8 @@ is_trial_due(struct origin_route *route, int64_t now_us)
                                           now_us + ORIGIN_ROUTE_TRIAL_US);
 }
 
-bool
-origin_route_next(struct origin_route *route, struct origin_choice *choice, int64_t now_us)
+static bool
+choose_next(struct origin_route *route, struct origin_choice *choice, int64_t now_us)
 {
     const struct candidates found[] = {find_candidates(route, choice, false, now_us),
                                        find_candidates(route, choice, true, now_us)};
@@ -201,6 +201,24 @@ origin_route_next(struct origin_route *route, struct origin_choice *choice, int6
     return soonest->soonest < ORIGIN_ROUTE_MEMBERS && is_trial_due(route, now_us) &&
            begin_trial(&route->members[soonest->soonest], soonest->soonest_us, now_us) &&
            choose(choice, soonest->soonest, true);
+}
+
+bool
+origin_route_next(struct origin_route *route, struct origin_choice *choice, int64_t now_us)
+{
+    struct origin_choice next = *choice;
+
+    if (!choice->tried)
+        origin_budget_add(&route->budget, now_us);
+    if (!choose_next(route, &next, now_us))
+        return false;
+    if (choice->tried && !origin_budget_take(&route->budget, now_us)) {
+        origin_route_give_back(route, &next, now_us);
+        choice->refused = true;
+        return false;
+    }
+    *choice = next;
+    return true;
 }
 
 unsigned

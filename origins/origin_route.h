@@ -26,6 +26,8 @@
 
 #include "base/buf.h"
 #include "base/span.h"
+#include "origins/origin_budget.h"
+
 #define ORIGIN_ROUTE_MEMBERS 16u
 
 #define ORIGIN_ROUTE_URL 8208u /* bytes of any URL that is fetched, and more */
@@ -107,6 +109,7 @@ struct origin_route {
     struct span name;
     enum origin_balance balance;
     struct origin_probes probes;
+    struct origin_budget budget;
     _Atomic int64_t trial_due_us; /* while all members are left */
     void (*changed)(const struct origin_change *change); /* NULL: not wanted. [any thread] */
     unsigned count; /* of members: at least 1 */
@@ -118,6 +121,7 @@ struct origin_choice {
     unsigned tried;  /* a bit for each member */
     unsigned member; /* the last one */
     bool trial;      /* that was left, and is tried by this request alone */
+    bool refused;    /* another one would have been tried but for the budget */
     uint64_t key;    /* hash of the request's URL, where the balance is by that */
 };
 
@@ -127,7 +131,10 @@ struct origin_choice {
 void origin_route_set_key(const struct origin_route *route, struct origin_choice *choice,
                           struct span url);
 
-/* Chooses the next member for a request. False: all that it has not tried are down. */
+/*
+ * Chooses the next member for a request. False: all that it has not tried are down, or the budget
+ * of retries is used up (origin_budget.h).
+ */
 bool origin_route_next(struct origin_route *route, struct origin_choice *choice, int64_t now_us);
 
 /* An attempt with the member begins, or ends. */

@@ -354,6 +354,8 @@ read_fetcher(void *context, void *snapshot)
 
 #define AT(field) offsetof(struct fetch_stats, field)
 
+#define HELP_RETRIES "Requests that failed at a member and could go to another, by result."
+
 static const struct metric_row fetcher_rows[] = {
     {"fetches_active", "", METRIC_KIND_GAUGE, "", "Fetches under way.", AT(active)},
     {"fetches_waiting", "", METRIC_KIND_GAUGE, "",
@@ -362,6 +364,8 @@ static const struct metric_row fetcher_rows[] = {
     {"fetches_started", "", METRIC_KIND_COUNTER, "", "Fetches begun.", AT(started)},
     {"fetches_displaced", "", METRIC_KIND_COUNTER, "",
      "Fetches given up because too many were queued.", AT(displaced)},
+    {"origin_retries", "result=\"sent\"", METRIC_KIND_COUNTER, "", HELP_RETRIES, AT(retried)},
+    {"origin_retries", "result=\"refused\"", METRIC_KIND_COUNTER, "", HELP_RETRIES, AT(refused)},
     {"fetched_bytes", "", METRIC_KIND_COUNTER, "bytes",
      "Bytes of bodies from origins, as they came over the network.", AT(bytes)},
 };

@@ -95,6 +95,8 @@ inherit_state(struct http_origins *origins, const struct http_origins *from)
         struct origin_route *route = &origins->rows[i].route;
         struct http_origin *before = find_same(from, &origins->rows[i]);
 
+        if (before)
+            origin_budget_inherit(&route->budget, &before->route.budget);
         for (unsigned n = 0; before && n < route->count; n++) {
             struct origin_member *member = find_member(&before->route, route->members[n].url);
             char reason[sizeof(member->reason.text)];

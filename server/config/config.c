@@ -178,7 +178,9 @@ config_create(const struct options *options, struct buf *why)
     }
     set_storing(&config->storing, options);
     set_rules(config);
-    for (size_t i = 0; i < config->origins.count; i++)
+    for (size_t i = 0; i < config->origins.count; i++) {
         config->origins.rows[i].route.changed = log_member;
+        config->origins.rows[i].route.budget.percent = (unsigned)options->retry_budget;
+    }
     return config;
 }

@@ -125,6 +125,8 @@ const struct option_row option_rows[] = {
     {"connect-to", 0, OPTION_FIXED, OPTION_LIST, AT(connect_to), "HOST:PORT:HOST:PORT", NULL, 0, 0,
      "connect to the second host and port instead of the first, as curl does; an empty part "
      "matches any; may be repeated"},
+    {"retry-budget", 0, OPTION_LIVE, OPTION_UINT, AT(retry_budget), "PERCENT", "20", 0, 1000,
+     "requests of a row that may go on to another URL, as a share of its requests, and a few more"},
     {"upstream-proxy", 0, OPTION_FIXED, OPTION_STRING, AT(upstream_proxy), "URL", NULL, 0, 0,
      "fetch through this HTTP proxy"},
     {"cacert", 0, OPTION_FIXED, OPTION_STRING, AT(cacert), "FILE", NULL, 0, 0,

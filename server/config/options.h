@@ -102,6 +102,7 @@ struct options {
     uint64_t max_fetches_waiting;    /* 0: half of max_fetches */
     uint64_t max_fetches_per_client; /* 0: not bounded */
     uint64_t max_fetches_per_origin;
+    uint64_t retry_budget;
     uint64_t max_idle_per_origin;
     uint64_t max_fetches_queued;
     uint64_t max_waiters;

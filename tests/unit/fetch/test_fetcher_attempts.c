@@ -2,6 +2,7 @@
  */
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "tests/unit/fetch/fixture.h"
 
 #define PAGE(status, body) "HTTP/1.1 " status "\r\nContent-Length: 4\r\n\r\n" body
@@ -149,6 +150,7 @@ START_TEST(the_next_member_is_asked)
         {"http://site.test/hangs", FETCH_TIMED_OUT},
     };
     struct seen seen = {.attempts = 0};
+    struct fetch_stats stats;
     struct fetcher *fetcher;
 
     begin();
@@ -160,6 +162,8 @@ START_TEST(the_next_member_is_asked)
     ck_assert_uint_eq(seen.outcome.heads, 1);
     ck_assert(seen.attempts == 2 && seen.members[0] == 0 && seen.members[1] == 1);
     ck_assert_uint_eq(seen.again, 1);
+    fetcher_get_stats(fetcher, &stats);
+    ck_assert(stats.retried == 1 && stats.refused == 0);
     ck_assert_int_eq(seen.error, rows[_i].error);
     ck_assert_uint_eq(seen.passed_over, _i == 0);
     ck_assert(has_got(origins[0], "X-Try: 1\r\n"));
@@ -236,6 +240,27 @@ START_TEST(all_members_fail)
 }
 END_TEST
 
+/* The failure of the first member is that of the request. */
+START_TEST(retries_have_a_budget)
+{
+    struct seen seen = {.attempts = 0};
+    struct fetch_stats stats;
+    struct fetcher *fetcher;
+
+    begin();
+    while (origin_budget_take(&route.budget, clock_monotonic_us()))
+        continue;
+    fetcher = start_fetcher(&config);
+    run(fetcher, &seen, "http://site.test/x", "");
+    ck_assert(seen.outcome.error == FETCH_OK && seen.outcome.status == 503 && seen.attempts == 1);
+    fetcher_get_stats(fetcher, &stats);
+    ck_assert_uint_eq(stats.refused, 1);
+    ck_assert_uint_eq(stats.retried, 0);
+    outcome_free(&seen.outcome);
+    end(fetcher);
+}
+END_TEST
+
 /* No member is asked. */
 START_TEST(all_members_are_down)
 {
@@ -265,6 +290,7 @@ unit_suite(void)
     tcase_add_test(tc, a_write_goes_on_only_if_nothing_was_sent);
     tcase_add_test(tc, a_response_of_no_use_is_asked_for_again);
     tcase_add_test(tc, all_members_fail);
+    tcase_add_test(tc, retries_have_a_budget);
     tcase_add_test(tc, all_members_are_down);
     return suite;
 }

@@ -220,6 +220,32 @@ START_TEST(a_drained_member_gets_no_requests)
 }
 END_TEST
 
+START_TEST(retries_have_a_budget)
+{
+    static const int weights[] = {1, 1, 1};
+    struct origin_choice choice;
+    unsigned retried = 0;
+
+    make(ORIGIN_BALANCE_ROUND_ROBIN, 3, weights);
+    route.budget.percent = 50;
+    do {
+        choice = choose_for("http://h/");
+        retried += origin_route_next(&route, &choice, now_us);
+    } while (!choice.refused);
+    ck_assert_uint_eq(retried, 2 * ORIGIN_BUDGET_LEAST);
+    ck_assert_uint_eq((unsigned)__builtin_popcount(choice.tried), 1);
+    /* A trial that the budget prevents is left to the next request. */
+    fail_member(choice.member == 0);
+    now_us += ORIGIN_ROUTE_LEFT_US;
+    choice.refused = false;
+    for (unsigned i = 0; i < 1000; i++)
+        (void)origin_budget_take(&route.budget, now_us);
+    ck_assert(!origin_route_next(&route, &choice, now_us) && choice.refused);
+    choice = choose_for("http://h/");
+    ck_assert(choice.trial);
+}
+END_TEST
+
 START_TEST(reasons_are_kept)
 {
     static const int weights[] = {1, 1};
@@ -282,6 +308,7 @@ unit_suite(void)
     tcase_add_test(tests, a_url_stays_with_its_member);
     tcase_add_loop_test(tests, a_backup_serves_where_no_other_can, 0, 4);
     tcase_add_test(tests, a_drained_member_gets_no_requests);
+    tcase_add_test(tests, retries_have_a_budget);
     tcase_add_test(tests, reasons_are_kept);
     tcase_add_test(tests, a_member_that_is_used_again_begins_slowly);
     suite_add_tcase(suite, tests);
