@@ -488,7 +488,7 @@ soak: setup
 	$(Q)$(MAKE) VARIANT=release programs soak-programs origin
 	$(Q)SUNPROXY_LONG_TESTS=1 SUNPROXY_BUILD=build/release \
 		SUNPROXY_ORIGIN=build/release/tests/origin/origin \
-		python3 tests/system/run.py LiveTest
+		python3 tests/system/run.py LiveTest ReloadLoadTest RestartLoadTest
 	$(Q)tests/soak/soak.py $(REQUESTS)
 	$(Q)tests/soak/http_soak.py --seconds $(SECONDS_HTTP)
 
@@ -552,6 +552,7 @@ FROM_TEMPLATES = completions/sunproxy.bash:$(BASHDIR)/sunproxy \
 	completions/sunproxy.fish:$(FISHDIR)/sunproxyd.fish
 ifneq ($(SYSTEMD),no)
 INSTALLED += 644:packaging/sunproxyd.socket:$(UNITDIR)/sunproxyd.socket \
+	644:packaging/sunproxyd-http.socket:$(UNITDIR)/sunproxyd-http.socket \
 	644:packaging/sysusers.conf:$(SYSUSERSDIR)/sunproxy.conf \
 	644:packaging/tmpfiles.conf:$(TMPFILESDIR)/sunproxy.conf
 FROM_TEMPLATES += sunproxyd.service:$(UNITDIR)/sunproxyd.service

@@ -90,6 +90,7 @@ struct net_connections {
     int64_t short_us; /* when a short output was queued last */
     int64_t list_us;  /* how much later than listed_us active_us may be */
     bool draining;    /* new connections are closed at once */
+    bool leaving;     /* messages are still taken: each may be the last one */
     struct iovec pieces[NET_SEND_PIECES];
 
     /* Written by the worker alone, read on any thread. */

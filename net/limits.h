@@ -18,6 +18,7 @@ struct net_limits {
     uint32_t max_connections;   /* in all; over it a new one is closed at once */
     int64_t idle_timeout_us;    /* without a byte either way and nothing in work; 0: none */
     int64_t message_timeout_us; /* from a message's first byte to its last; 0: none */
+    int64_t quiet_us; /* with nothing in work, once the server leaves (net_server_leave()) */
 
     /* Privileged peers, determined when they connect, on worker 0; NULL: there are none. They may
        have `reserved` connections beyond max_connections, the last `reserved` descriptors are
@@ -43,6 +44,7 @@ struct net_limits {
                          .max_connections = 16384,                    \
                          .idle_timeout_us = 300 * (int64_t)1000000,   \
                          .message_timeout_us = 60 * (int64_t)1000000, \
+                         .quiet_us = 5 * (int64_t)1000000,            \
                          .inet_prefix = CLIENT_INET_BITS,             \
                          .inet6_prefix = CLIENT_INET6_BITS})
 

@@ -21,6 +21,7 @@ struct station {
     struct net_relief relief;
     struct net_task drain_task;
     struct net_task halt_task;
+    struct net_task leave_task;
     struct net_task turn_task;
     unsigned cut_off;    /* the worker's; read after its end */
     atomic_bool drained; /* the drain task has run; shared */
@@ -76,6 +77,16 @@ drain(struct net_task *task)
     net_timeouts_hurry(&station->timeouts);
     atomic_store(&station->drained, true);
     report_change(station->server);
+}
+
+static void
+leave(struct net_task *task)
+{
+    struct station *station = container_of(task, struct station, leave_task);
+
+    station->connections.leaving = true;
+    if (net_worker_number(station->worker) == 0)
+        net_acceptor_close(&station->server->acceptor);
 }
 
 static void
@@ -154,6 +165,7 @@ create_station(struct net_server *server, unsigned number)
     station->server = server;
     station->drain_task.run = drain;
     station->halt_task.run = halt;
+    station->leave_task.run = leave;
     station->turn_task.run = note_turn;
     station->worker = net_worker_create(number, settle, station);
     if (station->worker &&
@@ -276,6 +288,13 @@ net_server_await_turn(struct net_server *server)
     while (!has_turned(server))
         pthread_cond_wait(&server->change, &server->lock);
     pthread_mutex_unlock(&server->lock);
+}
+
+void
+net_server_leave(struct net_server *server)
+{
+    for (unsigned i = 0; i < server->worker_count; i++)
+        net_worker_post(server->stations[i]->worker, &server->stations[i]->leave_task);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

@@ -45,6 +45,14 @@ void net_server_stop_accepting(struct net_server *server);
 unsigned net_server_stop(struct net_server *server, int64_t timeout_us);
 
 /*
+ * Another process accepts from the same listening sockets from now on: the listeners close here,
+ * without a loss of connections that wait to be accepted. Connections go on, and are closed once
+ * they are quiet for a while (net_limits.quiet_us); a protocol can end them earlier (net_connections.leaving).
+ * Returns at once. Between net_server_start() and net_server_stop_accepting().
+ */
+void net_server_leave(struct net_server *server);
+
+/*
  * Waits until each worker has ended the callback that it is in. After that no worker uses what it
  * found in a place of which the content was replaced before. Between net_server_start() and
  * net_server_stop().

@@ -51,6 +51,19 @@ check_idle(struct net_connections *set, int64_t now_us)
     }
 }
 
+static void
+check_quiet(struct net_connections *set, int64_t now_us)
+{
+    const int64_t quiet_us = set->limits->quiet_us;
+    struct net_connection *c, *next;
+
+    for (c = TAILQ_FIRST(&set->open); c && now_us - c->listed_us >= quiet_us; c = next) {
+        next = TAILQ_NEXT(c, link);
+        if (now_us - c->active_us >= quiet_us && c->requests == 0 && !c->in_partial)
+            net_connection_finish(c);
+    }
+}
+
 void
 net_timeouts_check(struct net_connections *set, int64_t now_us)
 {
@@ -61,6 +74,8 @@ net_timeouts_check(struct net_connections *set, int64_t now_us)
         check_partial(set, now_us);
     if (set->limits->idle_timeout_us)
         check_idle(set, now_us);
+    if (set->leaving)
+        check_quiet(set, now_us);
     for (c = TAILQ_FIRST(&set->lingering); c; c = next) {
         next = TAILQ_NEXT(c, partial);
         net_connection_check_lingering(c);

@@ -87,6 +87,12 @@ rpc_server_stop_accepting(struct rpc_server *server)
     net_server_stop_accepting(server->net);
 }
 
+void
+rpc_server_leave(struct rpc_server *server)
+{
+    net_server_leave(server->net);
+}
+
 unsigned
 rpc_server_stop(struct rpc_server *server, int64_t timeout_us)
 {

@@ -12,6 +12,7 @@
 #include "server/listen/listen.h"
 #include "server/http/metrics_http.h"
 #include "server/prober.h"
+#include "server/restart.h"
 #include "server/rpc/registration.h"
 #include "server/service.h"
 
@@ -20,6 +21,7 @@ struct components {
     struct opener opener; /* the daemon's */
     struct address_policy *addresses;
     struct listening listening;
+    struct restart restart;
     int log_file; /* -1: none, or owned by the access log */
     struct registration *registration;
     struct descriptor_plan descriptors;

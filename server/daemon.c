@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -107,88 +109,109 @@ open_sockets(struct components *parts)
     struct buf why;
 
     buf_init(&why, 1024);
-    error = listen_open(&parts->listening, parts->options, &why);
+    error = listen_open(&parts->listening, parts->options, &parts->restart.sockets, &why);
     if (error != LISTEN_OK)
         log_error("%s", buf_str(&why));
     buf_free(&why);
     return statuses[error];
 }
 
-/* 0 or an errno. */
+struct service_listener {
+    const struct net_protocol *protocol;
+    void *context;
+    const char *says; /* in the log, with the address */
+};
+
+/* The server takes ownership of the sockets of a role. 0 or an errno. */
 static int
-listen_http(struct components *parts, struct local_socket *sockets, unsigned count,
-            const struct net_protocol *protocol, const char *how)
+listen_for(struct components *parts, enum listen_role role, const struct service_listener *listener)
 {
+    struct listen_set *set = &parts->listening.sets[role];
     int error = 0;
 
-    for (unsigned i = 0; error == 0 && i < count; i++) {
+    for (unsigned i = 0; error == 0 && i < set->count; i++) {
         char name[LISTEN_NAME];
 
-        log_info("serving HTTP on %s%s", listen_describe(sockets[i].fd, name, sizeof(name)), how);
-        error = net_server_listen(rpc_server_net(parts->service.rpc), sockets[i].fd, protocol,
-                                  &parts->http);
+        log_info(listener->says, listen_describe(set->sockets[i].fd, name, sizeof(name)),
+                 set->passed ? ", passed by the service manager" : "");
+        error = net_server_listen(rpc_server_net(parts->service.rpc), set->sockets[i].fd,
+                                  listener->protocol, listener->context);
         if (error == 0)
-            sockets[i].fd = -1;
+            set->sockets[i].fd = -1;
     }
     return error;
 }
 
-/* The transport takes ownership of the sockets; the registration reads their addresses before. */
+static int
+listen_rpc(struct components *parts, enum listen_role role)
+{
+    struct listen_set *set = &parts->listening.sets[role];
+    int error = 0;
+
+    for (unsigned i = 0; error == 0 && i < set->count; i++) {
+        error = rpc_server_listen(parts->service.rpc, set->sockets[i].fd);
+        if (error == 0)
+            set->sockets[i].fd = -1;
+    }
+    return error;
+}
+
+static int
+listen_all(struct components *parts)
+{
+    const struct service_listener http = {&http_protocol, &parts->http, "serving HTTP on %s%s"};
+    const struct service_listener proxied = {
+        &http_proxied_protocol, &parts->http, "serving HTTP on %s behind the PROXY protocol%s"};
+    const struct service_listener metrics = {&metrics_http_protocol, &parts->monitoring,
+                                             "metrics at http://%s/metrics%s"};
+    int error = listen_rpc(parts, LISTEN_RPC);
+
+    parts->monitoring.metrics = parts->service.metrics;
+    if (error == 0)
+        error = listen_rpc(parts, LISTEN_LOCAL);
+    if (error == 0)
+        error = listen_for(parts, LISTEN_HTTP, &http);
+    if (error == 0)
+        error = listen_for(parts, LISTEN_HTTP_PROXIED, &proxied);
+    return error == 0 ? listen_for(parts, LISTEN_METRICS, &metrics) : error;
+}
+
+/* Serves; the daemon that is replaced, if there is one, serves as well until it is told. */
 static int
 start(struct components *parts)
 {
-    struct listening *listening = &parts->listening;
-    struct service *service = &parts->service;
-    int error = 0;
+    struct taken_sockets offer;
+    int error, status;
 
-    for (unsigned i = 0; error == 0 && i < listening->tcp_count; i++) {
-        error = rpc_server_listen(service->rpc, listening->tcp[i]);
-        if (error == 0)
-            listening->tcp[i] = -1;
-    }
-    if (error == 0 && listening->local.fd >= 0)
-        error = rpc_server_listen(service->rpc, listening->local.fd);
+    listen_offer(&parts->listening, &offer);
+    error = listen_all(parts);
     if (error == 0)
-        error = listen_http(parts, listening->http, listening->http_count, &http_protocol,
-                            listening->http_passed ? ", passed by the service manager" : "");
-    if (error == 0)
-        error = listen_http(parts, listening->http_proxied, listening->http_proxied_count,
-                            &http_proxied_protocol, " behind the PROXY protocol");
-    parts->monitoring.metrics = service->metrics;
-    for (unsigned i = 0; error == 0 && i < listening->metrics_count; i++) {
-        char name[LISTEN_NAME];
-
-        log_info("metrics at http://%s/metrics",
-                 listen_describe(listening->metrics[i].fd, name, sizeof(name)));
-        error = net_server_listen(rpc_server_net(service->rpc), listening->metrics[i].fd,
-                                  &metrics_http_protocol, &parts->monitoring);
-        if (error == 0)
-            listening->metrics[i].fd = -1;
+        error = rpc_server_start(parts->service.rpc);
+    if (error) {
+        log_error("cannot start serving: %s", strerror(error));
+        return EX_OSERR;
     }
-    if (error == 0) {
-        if (!parts->options->no_rpcbind) {
-            parts->registration = registration_start(listening);
-            if (!parts->registration)
-                log_warning("not registered with rpcbind: %s", strerror(errno));
-        }
-        listening->local.fd = -1;
-        error = rpc_server_start(service->rpc);
+    status = restart_finish(&parts->restart, &parts->listening);
+    if (status != EX_OK)
+        return status;
+    restart_offer(&parts->restart, &offer);
+    if (!parts->options->no_rpcbind) {
+        parts->registration = registration_start(&parts->listening);
+        if (!parts->registration)
+            log_warning("not registered with rpcbind: %s", strerror(errno));
     }
-    if (error == 0)
-        return EX_OK;
-    log_error("cannot start serving: %s", strerror(error));
-    return EX_OSERR;
+    return EX_OK;
 }
 
 /* ---- reloading ------------------------------------------------------------------------------- */
 
-/* Without a configuration file there is nothing to be read again. */
 static int
 start_opener(struct components *parts)
 {
-    if (!parts->options->config || opener_start(&parts->opener, parts->options, daemon_check))
+    if (opener_start(&parts->opener, parts->options, daemon_check))
         return EX_OK;
-    log_error("cannot start the process that reads the configuration: %s", strerror(errno));
+    log_error("cannot start the process that reads the configuration and starts others: %s",
+              strerror(errno));
     return EX_OSERR;
 }
 
@@ -204,6 +227,8 @@ reload_config(struct components *parts)
     reload_desk_take(&parts->service.desk, &calls);
     if (!parts->options->config)
         buf_append_str(&answer, no_file);
+    else if (restart_is_going_on(&parts->restart))
+        buf_append_str(&answer, "another process is about to replace this one");
     else
         done = reload(&parts->service, &parts->opener, &answer);
     if (done) {
@@ -249,39 +274,68 @@ serve_in_delay(struct components *parts, const sigset_t *signals)
     }
 }
 
-/*
- * Requests in flight continue until they are answered, the time limit passes, or a second signal
- * arrives. Then the fetches are ended, which answers the waiting requests, and the answers have
- * LAST_REPLIES_US to be sent.
- */
+/* Waits for the end of all connections, of the time limit, or for a second signal. */
+static void
+await_connections(struct components *parts, const sigset_t *signals)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+    int64_t until = clock_monotonic_us() + parts->options->stop_timeout;
+
+    for (;;) {
+        struct rpc_stats stats;
+        int signal;
+
+        rpc_server_get_stats(parts->service.rpc, &stats);
+        if (stats.net.connections == 0 || clock_monotonic_us() >= until)
+            return;
+        signal = sigtimedwait(signals, NULL, &pause);
+        if (signal == SIGTERM || signal == SIGINT)
+            return;
+    }
+}
+
+/* Fetches are ended, which answers the waiting requests; the answers have LAST_REPLIES_US to be
+ * sent. */
+static void
+end_connections(struct components *parts)
+{
+    unsigned cut_off;
+
+    fetcher_stop(parts->service.fetcher);
+    cut_off = rpc_server_stop(parts->service.rpc, LAST_REPLIES_US);
+    if (cut_off)
+        log_warning("%u connections were closed with requests in flight", cut_off);
+}
+
+/* Requests in flight continue for a while. */
 static void
 stop_serving(struct components *parts, const sigset_t *signals)
 {
-    struct service *service = &parts->service;
-    const struct timespec pause = {.tv_nsec = 10000000};
-    struct rpc_stats stats;
-    unsigned cut_off;
-    int64_t until;
-
-    reload_desk_close(&service->desk, "the daemon is stopping");
+    reload_desk_close(&parts->service.desk, "the daemon is stopping");
     registration_stop(parts->registration);
     serve_in_delay(parts, signals);
-    until = clock_monotonic_us() + parts->options->stop_timeout;
-    rpc_server_stop_accepting(service->rpc);
-    for (;;) {
-        int signal;
+    rpc_server_stop_accepting(parts->service.rpc);
+    await_connections(parts, signals);
+    end_connections(parts);
+}
 
-        rpc_server_get_stats(service->rpc, &stats);
-        if (stats.net.connections == 0 || clock_monotonic_us() >= until)
-            break;
-        signal = sigtimedwait(signals, NULL, &pause);
-        if (signal == SIGTERM || signal == SIGINT)
-            break;
-    }
-    fetcher_stop(service->fetcher);
-    cut_off = rpc_server_stop(service->rpc, LAST_REPLIES_US);
-    if (cut_off)
-        log_warning("%u connections were closed with requests in flight", cut_off);
+/* Another process accepts from now on. Connections that it cannot have end one by one. */
+static void
+leave_serving(struct components *parts, const sigset_t *signals)
+{
+    const long successor = (long)parts->restart.successor;
+    char state[48];
+
+    log_info("process %ld serves; this one ends with its connections", successor);
+    reload_desk_close(&parts->service.desk, "the daemon was replaced by another process");
+    registration_leave(parts->registration);
+    rpc_server_leave(parts->service.rpc);
+    listen_give(&parts->listening, &parts->restart.sockets);
+    snprintf(state, sizeof(state), "MAINPID=%ld", successor);
+    notify_manager(state);
+    restart_yield(&parts->restart);
+    await_connections(parts, signals);
+    end_connections(parts);
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -321,6 +375,7 @@ log_start(const struct components *parts)
 {
     static const char passed[] = ", passed by the service manager";
     const struct listening *listening = &parts->listening;
+    const struct listen_set *sets = listening->sets;
     const struct service *service = &parts->service;
     char ipv4[INET6_ADDRSTRLEN], ipv6[INET6_ADDRSTRLEN];
     struct cache_config config;
@@ -332,10 +387,10 @@ log_start(const struct components *parts)
         log_info("listening on TCP port %u (%s%s%s)%s", listening->port,
                  listen_address_text(&listening->ipv4, ipv4),
                  listening->ipv4.ss_family && listening->ipv6.ss_family ? ", " : "",
-                 listen_address_text(&listening->ipv6, ipv6), listening->tcp_passed ? passed : "");
-    if (listening->local.bound || listening->local_passed)
-        log_info("listening on socket %s%s", listening->local.path,
-                 listening->local_passed ? passed : "");
+                 listen_address_text(&listening->ipv6, ipv6), sets[LISTEN_RPC].passed ? passed : "");
+    if (listen_local(listening))
+        log_info("listening on socket %s%s", listen_local(listening)->path,
+                 sets[LISTEN_LOCAL].passed ? passed : "");
     if (!parts->options->client_net.count &&
         !(is_for_clients(service, &listening->ipv4) && is_for_clients(service, &listening->ipv6)))
         log_warning("other hosts can connect over RPC, but their calls are denied; name those that "
@@ -343,40 +398,97 @@ log_start(const struct components *parts)
     log_info("sunproxyd %s serves with %u workers", SUNPROXY_VERSION, service->workers);
 }
 
-static void
-serve_until_stopped(struct components *parts, const sigset_t *signals)
+/* Takes a signal, or 0 after a while, or when another process wants something. */
+static int
+await_signal(struct components *parts, int signal_fd, const sigset_t *signals, int ms)
 {
-    static const struct timespec seldom = {.tv_sec = MEMORY_RETURN_SECONDS};
-    static const struct timespec often = {.tv_nsec = (long)PROBER_LOOK_MS * 1000000};
+    struct pollfd fds[] = {{.fd = signal_fd, .events = POLLIN},
+                           {.fd = parts->restart.listener, .events = POLLIN},
+                           {.fd = parts->restart.fd, .events = POLLIN}};
+    const struct timespec none = {0};
+    int signal;
+
+    (void)poll(fds, sizeof(fds) / sizeof(fds[0]), ms);
+    signal = sigtimedwait(signals, NULL, &none);
+    return signal > 0 ? signal : 0;
+}
+
+static void
+act_on(struct components *parts, int signal)
+{
+    if (signal == SIGUSR2) {
+        notify_reloading();
+        restart_begin(&parts->restart, &parts->opener);
+    } else if (signal == SIGHUP || signal == SIGUSR1) {
+        notify_reloading();
+        reopen_logs(parts);
+        if (signal == SIGHUP)
+            reload_config(parts);
+        notify_manager("READY=1");
+    }
+}
+
+/* Until SIGTERM or SIGINT, or until another process serves: then false. */
+static bool
+serve(struct components *parts, const sigset_t *signals)
+{
+    const int signal_fd = signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK);
     struct memory_return memory = {0};
     int64_t looked_us = 0;
+    bool left = false;
+    int signal = 0;
 
-    for (;;) {
-        bool probes = prober_look(&parts->prober);
-        int signal = sigtimedwait(signals, NULL, probes ? &often : &seldom);
+    while (!left && signal != SIGTERM && signal != SIGINT) {
+        bool probes = prober_look(&parts->prober), waits = restart_is_going_on(&parts->restart);
 
+        signal = await_signal(parts, signal_fd, signals,
+                              probes || signal_fd < 0 ? PROBER_LOOK_MS
+                                                      : MEMORY_RETURN_SECONDS * 1000);
         if (clock_monotonic_us() - looked_us >= (int64_t)MEMORY_RETURN_SECONDS * 1000000) {
             memory_return_look(&memory, &parts->service);
             looked_us = clock_monotonic_us();
         }
-        if (signal == SIGHUP || signal == SIGUSR1) {
-            notify_reloading();
-            reopen_logs(parts);
-            if (signal == SIGHUP)
-                reload_config(parts);
+        act_on(parts, signal);
+        left = restart_look(&parts->restart);
+        if (waits && !left && !restart_is_going_on(&parts->restart))
             notify_manager("READY=1");
-        } else if (signal == SIGTERM || signal == SIGINT) {
-            log_info("stopping on %s", signal == SIGTERM ? "SIGTERM" : "SIGINT");
-            return;
-        }
     }
+    if (signal_fd >= 0)
+        close(signal_fd);
+    if (!left)
+        log_info("stopping on %s", signal == SIGTERM ? "SIGTERM" : "SIGINT");
+    return !left;
+}
+
+/* From the start of the workers on. */
+static int
+run(struct components *parts, const sigset_t *signals)
+{
+    int status = start(parts);
+
+    if (status != EX_OK) {
+        end_connections(parts);
+        return status;
+    }
+    log_start(parts);
+    notify_manager("READY=1\nSTATUS=serving");
+    reload_desk_open(&parts->service.desk);
+    if (serve(parts, signals)) {
+        notify_manager("STOPPING=1");
+        stop_serving(parts, signals);
+    } else {
+        leave_serving(parts, signals);
+    }
+    log_info("stopped");
+    return EX_OK;
 }
 
 int
 daemon_run(const struct options *options)
 {
     struct components parts = {
-        .options = options, .listening = LISTENING_NONE, .log_file = -1, .opener.fd = -1};
+        .options = options, .listening = LISTENING_NONE, .log_file = -1, .opener.fd = -1,
+        .restart = RESTART_NONE};
     sigset_t signals;
     int status;
 
@@ -386,14 +498,16 @@ daemon_run(const struct options *options)
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGHUP);
     sigaddset(&signals, SIGUSR1); /* what nginx reopens its logs on */
+    sigaddset(&signals, SIGUSR2); /* and has itself replaced on */
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a log at its size limit is a write error */
-    signal(SIGUSR2, SIG_IGN); /* has a meaning in other servers, none here */
 
     status = start_opener(&parts);
     if (status == EX_OK)
         status = components_make_settings(&parts);
+    if (status == EX_OK)
+        status = restart_take(&parts.restart, options, parts.user.uid);
     if (status == EX_OK)
         status = open_sockets(&parts);
     if (status == EX_OK)
@@ -408,21 +522,11 @@ daemon_run(const struct options *options)
         status = start_request_db(&parts);
     if (status == EX_OK) {
         log_descriptor_limit(&parts);
-        status = start(&parts);
-        if (status == EX_OK) {
-            log_start(&parts);
-            notify_manager("READY=1\nSTATUS=serving");
-            reload_desk_open(&parts.service.desk);
-            serve_until_stopped(&parts, &signals);
-            notify_manager("STOPPING=1");
-            stop_serving(&parts, &signals);
-            log_info("stopped");
-        } else {
-            registration_stop(parts.registration);
-        }
+        status = run(&parts, &signals);
     }
     listen_close(&parts.listening);
     components_free(&parts);
+    restart_free(&parts.restart);
     opener_stop(&parts.opener);
     return status;
 }

@@ -16,7 +16,7 @@
 #include "server/limits/memory.h"
 #include "server/config/options.h"
 #include "server/logs/request_db.h"
-#include "server/reload_desk.h"
+#include "server/config/reload_desk.h"
 
 #define SERVICE_MAGIC 0x73756e70u /* "sunp" */
 

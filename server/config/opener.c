@@ -1,6 +1,7 @@
 #include "server/config/opener.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,6 +17,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/passing.h"
+#include "server/listen/take_over.h"
 #include "server/logs/log.h"
 
 #define MOST_TEXT ((size_t)64 << 20)
@@ -23,7 +26,14 @@
 #define READ_MS 30000               /* for a configuration to be read and checked */
 #define STOP_MS 1000                /* for the process to end */
 
-/* What precedes the text of an answer. */
+enum kind { KIND_READ, KIND_LAUNCH };
+
+struct wish {
+    uint32_t number;
+    uint32_t kind;
+};
+
+/* What precedes the text of an answer. A launch has a connection and no text, or says why not. */
 struct answer {
     uint32_t number; /* of the wish */
     uint32_t failed; /* 0: the text is the configuration; 1: it says what is wrong */
@@ -43,6 +53,9 @@ send_all(int fd, const void *bytes, size_t len)
     }
     return true;
 }
+
+/* Ignored by the process. */
+static const int set_aside[] = {SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
 
 /* ---- the process ----------------------------------------------------------------------------- */
 
@@ -100,6 +113,49 @@ read_again(const struct options *given, int (*check)(const struct options *optio
     return ok;
 }
 
+/* Replaces this process by the daemon's program, with a connection to the daemon that runs. */
+static void
+run_program(const struct options *given, int connection)
+{
+    char *argv[given->argc + 2], number[16];
+
+    argv[0] = given->argv[0];
+    argv[1] = (char[]){"--take-over"};
+    for (int i = 1; i < given->argc; i++)
+        argv[i + 1] = given->argv[i];
+    argv[given->argc + 1] = NULL;
+    snprintf(number, sizeof(number), "%d", connection);
+    setenv(TAKE_OVER_VARIABLE, number, 1);
+    for (size_t i = 0; i < sizeof(set_aside) / sizeof(set_aside[0]); i++)
+        signal(set_aside[i], SIG_DFL);
+    execvp(argv[0], argv);
+    log_error("cannot start %s: %s", argv[0], strerror(errno));
+    _exit(EX_UNAVAILABLE);
+}
+
+/* The connection to the process that was started; -1 with errno. */
+static int
+launch(const struct options *given, int daemon)
+{
+    int ends[2];
+    pid_t child;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+        return -1;
+    child = fork();
+    if (child == 0) {
+        close(daemon);
+        close(ends[0]);
+        run_program(given, ends[1]);
+    }
+    close(ends[1]);
+    if (child < 0) {
+        close(ends[0]);
+        return -1;
+    }
+    return ends[0];
+}
+
 /* Closes all descriptors but the standard ones and this one, such as sockets that were passed to
  * the daemon. Returns its number from then on. */
 static int
@@ -113,15 +169,15 @@ keep_alone(int fd)
     return first;
 }
 
-/* What is sent to all processes of the daemon is for that: SIGTERM ends this one at once. */
+/* What is sent to all processes of the daemon is for that: SIGTERM ends this one at once. A process
+ * that was started and has failed is not waited for. */
 static void
 set_signals(void)
 {
     sigset_t none;
 
-    signal(SIGHUP, SIG_IGN);
-    signal(SIGUSR1, SIG_IGN);
-    signal(SIGUSR2, SIG_IGN);
+    for (size_t i = 0; i < sizeof(set_aside) / sizeof(set_aside[0]); i++)
+        signal(set_aside[i], SIG_IGN);
     sigemptyset(&none);
     pthread_sigmask(SIG_SETMASK, &none, NULL);
     prctl(PR_SET_NAME, "sunproxyd-conf");
@@ -150,23 +206,51 @@ watch_daemon(bool on)
     setitimer(ITIMER_REAL, &(struct itimerval){time, time}, NULL);
 }
 
+/* False: the daemon has ended. */
+static bool
+answer_read(int fd, struct answer *answer, const struct options *given,
+            int (*check)(const struct options *options))
+{
+    struct buf text;
+    bool sent;
+
+    buf_init(&text, MOST_TEXT);
+    watch_daemon(true);
+    answer->failed = !read_again(given, check, &text);
+    watch_daemon(false);
+    answer->len = text.len;
+    sent = send_all(fd, answer, sizeof(*answer)) && send_all(fd, text.data, text.len);
+    buf_free(&text);
+    return sent;
+}
+
+static bool
+answer_launch(int fd, struct answer *answer, const struct options *given)
+{
+    int connection = launch(given, fd);
+    const char *text = strerror(errno);
+    bool sent;
+
+    answer->failed = connection < 0;
+    answer->len = connection < 0 ? strlen(text) : 0;
+    sent = passing_send(fd, answer, sizeof(*answer), &connection, connection >= 0) &&
+           send_all(fd, text, answer->len);
+    if (connection >= 0)
+        close(connection);
+    return sent;
+}
+
 static void
 serve(int fd, const struct options *given, int (*check)(const struct options *options))
 {
-    struct answer answer;
+    struct wish wish;
+    bool goes_on = true;
 
-    while (recv(fd, &answer.number, sizeof(answer.number), MSG_WAITALL) ==
-           (ssize_t)sizeof(answer.number)) {
-        struct buf text;
+    while (goes_on && recv(fd, &wish, sizeof(wish), MSG_WAITALL) == (ssize_t)sizeof(wish)) {
+        struct answer answer = {.number = wish.number};
 
-        buf_init(&text, MOST_TEXT);
-        watch_daemon(true);
-        answer.failed = !read_again(given, check, &text);
-        watch_daemon(false);
-        answer.len = text.len;
-        if (!send_all(fd, &answer, sizeof(answer)) || !send_all(fd, text.data, text.len))
-            break;
-        buf_free(&text);
+        goes_on = wish.kind == KIND_LAUNCH ? answer_launch(fd, &answer, given)
+                                           : answer_read(fd, &answer, given, check);
     }
 }
 
@@ -235,33 +319,59 @@ receive(int fd, char *bytes, size_t len, int64_t until_us)
     return RECEIVED;
 }
 
+/* The beginning of an answer, with the descriptor that comes with it (-1: none). */
+static enum receipt
+receive_beginning(int fd, struct answer *answer, int *connection, int64_t until_us)
+{
+    int passed[PASSING_MAX];
+    unsigned count;
+
+    *connection = -1;
+    for (;;) {
+        struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+
+        if (clock_monotonic_us() >= until_us || is_stopping())
+            return RECEIVED_LATE;
+        if (poll(&poll_fd, 1, 100) > 0)
+            break;
+    }
+    if (passing_receive(fd, answer, sizeof(*answer), passed, &count) <= 0)
+        return RECEIVED_NOTHING;
+    if (count)
+        *connection = passed[0];
+    return RECEIVED;
+}
+
 /* The beginning of the answer to this wish; those to earlier ones, which came late, are dropped. */
 static enum receipt
-receive_answer(struct opener *opener, struct answer *answer, int64_t until_us)
+receive_answer(struct opener *opener, struct answer *answer, int *connection, int64_t until_us)
 {
     for (;;) {
-        enum receipt receipt =
-            receive(opener->fd, (char *)answer, sizeof(*answer), until_us);
+        enum receipt receipt = receive_beginning(opener->fd, answer, connection, until_us);
 
         if (receipt != RECEIVED || answer->number == opener->number)
             return receipt;
+        if (*connection >= 0)
+            close(*connection);
         receipt = receive(opener->fd, NULL, answer->len, INT64_MAX);
         if (receipt != RECEIVED)
             return receipt;
     }
 }
 
-bool
-opener_read(struct opener *opener, struct buf *text, struct buf *why)
+/* Sends a wish; *text or *why gets the text of the answer. */
+static bool
+ask(struct opener *opener, enum kind kind, int *connection, struct buf *text, struct buf *why)
 {
     const int64_t until_us = clock_monotonic_us() + (int64_t)READ_MS * 1000;
+    const struct wish wish = {.number = ++opener->number, .kind = kind};
     enum receipt receipt = RECEIVED_NOTHING;
     struct answer answer = {0};
     struct buf *into;
 
-    opener->number++;
-    if (opener->fd >= 0 && send_all(opener->fd, &opener->number, sizeof(opener->number)))
-        receipt = receive_answer(opener, &answer, until_us);
+    *connection = -1;
+    if (opener->fd >= 0 && send_all(opener->fd, &wish, sizeof(wish)))
+        receipt = receive_answer(opener, &answer, connection, until_us);
     into = answer.failed ? why : text;
     if (receipt == RECEIVED && buf_reserve(into, answer.len + 1)) {
         receipt = receive(opener->fd, into->data + into->len, answer.len, INT64_MAX);
@@ -280,6 +390,29 @@ opener_read(struct opener *opener, struct buf *text, struct buf *why)
         opener_stop(opener);
     }
     return receipt == RECEIVED && !answer.failed;
+}
+
+bool
+opener_read(struct opener *opener, struct buf *text, struct buf *why)
+{
+    int connection;
+
+    return ask(opener, KIND_READ, &connection, text, why);
+}
+
+int
+opener_launch(struct opener *opener, struct buf *why)
+{
+    struct buf none;
+    int connection;
+    bool done;
+
+    buf_init(&none, 1024);
+    done = ask(opener, KIND_LAUNCH, &connection, &none, why);
+    buf_free(&none);
+    if (done && connection >= 0)
+        fcntl(connection, F_SETFL, O_NONBLOCK);
+    return done ? connection : -1;
 }
 
 /* One that hangs ends by itself when the daemon has ended. */

@@ -1,9 +1,10 @@
 /*
- * The opener: a process that reads the configuration again for a reload. The daemon starts it
- * before it opens sockets, changes its user and enters the sandbox. So the opener has the
- * privileges of the daemon's start, and reads the file that the daemon cannot read any more. It
- * reads nothing from the network: it gets a number for each reload, and answers with a
- * configuration or with what is wrong with it. It ends when the daemon has ended.
+ * The opener: a process that reads the configuration again for a reload, and starts the process
+ * that replaces the daemon for a restart. The daemon starts it before it opens sockets, changes its
+ * user and enters the sandbox. So the opener has the privileges of the daemon's start, and reads
+ * the file that the daemon cannot read any more. It reads nothing from the network: it gets a
+ * number and a kind for each wish, and answers with a configuration or with what is wrong with it,
+ * or with a connection to the process that it has started. It ends when the daemon has ended.
  *
  * For the daemon's main thread. The process has one thread but while it checks.
  */
@@ -20,13 +21,12 @@
 struct opener {
     int fd;          /* to the process; -1: there is none */
     pid_t pid;       /* of it */
-    uint32_t number; /* of the last opener_read() */
+    uint32_t number; /* of the last wish */
 };
 
 /*
- * Starts the process, which reads the command line of these options, and the file that
- * it names, at each opener_read(). It calls
- * check() for what only the parts can check, which logs each error and returns a status of
+ * Starts the process, which reads the command line of these options, and the file that it names, at
+ * each opener_read(). It calls check() for what only the parts can check, which logs each error and returns a status of
  * sysexits.h. Before any other thread. False with errno.
  */
 bool opener_start(struct opener *opener, const struct options *options,
@@ -39,6 +39,13 @@ bool opener_start(struct opener *opener, const struct options *options,
  * process, *why says so.
  */
 bool opener_read(struct opener *opener, struct buf *text, struct buf *why);
+
+/*
+ * Has the daemon's program started anew, with the command line of the options and --take-over.
+ * Returns the connection to it (listen/take_over.h), non-blocking, which is the caller's. -1 with a
+ * sentence in `why`. It waits as opener_read() does.
+ */
+int opener_launch(struct opener *opener, struct buf *why);
 
 /* Ends the process, and waits a second for its end. Harmless without one. */
 void opener_stop(struct opener *opener);

@@ -237,6 +237,9 @@ const struct option_row option_rows[] = {
     {.help = "This program"},
     {"config", 'c', OPTION_HERE, OPTION_STRING, AT(config), "FILE", NULL, 0, 0,
      "read options from a file first; its lines are KEY = VALUE with the names above as keys"},
+    {"take-over", 0, OPTION_HERE, OPTION_FLAG, AT(take_over), NULL, "no", 0, 0,
+     "take the sockets over from the daemon that runs, which ends when its requests have ended; "
+     "SIGUSR2 makes that daemon start such a process"},
     {"check-config", 0, OPTION_HERE, OPTION_FLAG, AT(check_config), NULL, "no", 0, 0,
      "check all options, print them as a configuration file, and exit"},
     {"default-config", 0, OPTION_HERE, OPTION_FLAG, AT(default_config), NULL, "no", 0, 0,

@@ -146,6 +146,7 @@ struct options {
     char **argv;
     char *config;
     bool check_config;
+    bool take_over;
     bool default_config;
     bool list_metrics;
     bool help;

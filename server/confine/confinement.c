@@ -82,8 +82,10 @@ give_folder(const char *path, uid_t uid, gid_t gid)
 static bool
 give_local(const struct local_socket *local, uid_t uid, gid_t gid, struct buf *why)
 {
-    if (!local->bound ||
-        (fchown(local->lock, uid, gid) == 0 && give_socket(local->path, uid, gid) &&
+    /* What a running daemon has passed is the user's, or what it says to be a lock is another file. */
+    if (!local->bound || local->lent ||
+        ((local->lock < 0 || fchown(local->lock, uid, gid) == 0) &&
+         give_socket(local->path, uid, gid) &&
          (!local->default_path || give_folder(local->path, uid, gid))))
         return true;
     buf_printf(why, "socket %s cannot be given to its user: %s", local->path, strerror(errno));
@@ -93,13 +95,11 @@ give_local(const struct local_socket *local, uid_t uid, gid_t gid, struct buf *w
 static bool
 give_listening(const struct listening *listening, uid_t uid, gid_t gid, struct buf *why)
 {
-    bool given = give_local(&listening->local, uid, gid, why);
-
-    for (unsigned i = 0; given && i < listening->http_count; i++)
-        given = give_local(&listening->http[i], uid, gid, why);
-    for (unsigned i = 0; given && i < listening->metrics_count; i++)
-        given = give_local(&listening->metrics[i], uid, gid, why);
-    return given;
+    for (unsigned role = 0; role < LISTEN_ROLES; role++)
+        for (unsigned i = 0; i < listening->sets[role].count; i++)
+            if (!give_local(&listening->sets[role].sockets[i], uid, gid, why))
+                return false;
+    return true;
 }
 
 /* ---- user and sandbox ------------------------------------------------------------------------ */
@@ -137,14 +137,10 @@ enter_sandbox(const struct options *options, const struct listening *listening, 
     size_t count = 0;
     bool ok;
 
-    if (listening->local.bound)
-        files.sockets[count++] = listening->local.path;
-    for (unsigned i = 0; i < listening->http_count; i++)
-        if (listening->http[i].bound)
-            files.sockets[count++] = listening->http[i].path;
-    for (unsigned i = 0; i < listening->metrics_count; i++)
-        if (listening->metrics[i].bound)
-            files.sockets[count++] = listening->metrics[i].path;
+    for (unsigned role = 0; role < LISTEN_ROLES; role++)
+        for (unsigned i = 0; i < listening->sets[role].count; i++)
+            if (listening->sets[role].sockets[i].bound)
+                files.sockets[count++] = listening->sets[role].sockets[i].path;
     buf_init(&measures, 1024);
     ok = privileges_give_up(why) && sandbox_enter(&files, &measures, why);
     if (ok)

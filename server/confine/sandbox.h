@@ -12,7 +12,7 @@
 
 #include "base/buf.h"
 
-#define SANDBOX_MOST_SOCKETS 33
+#define SANDBOX_MOST_SOCKETS 50
 
 /* Files of this daemon's, beside those that any program reads. NULL: none. */
 struct sandbox_files {

@@ -53,7 +53,7 @@ static const char *const allowed[] = {
     "getcpu", "gettid", "exit", "exit_group", "arch_prctl", "wait4", "waitpid",
     /* signals, to itself only */
     "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigreturn", "rt_sigtimedwait",
-    "rt_sigtimedwait_time64", "rt_sigpending", "sigaltstack", "restart_syscall",
+    "rt_sigtimedwait_time64", "rt_sigpending", "sigaltstack", "restart_syscall", "signalfd4",
     /* time */
     "clock_gettime", "clock_gettime64", "clock_getres", "clock_getres_time64", "clock_nanosleep",
     "clock_nanosleep_time64", "nanosleep", "gettimeofday", "time", "times",

@@ -123,7 +123,9 @@ http_stream_is_open(const struct http_stream *stream)
 bool
 http_stream_is_draining(const struct http_stream *stream)
 {
-    return stream->connection->net.set->draining;
+    const struct net_connections *set = stream->connection->net.set;
+
+    return set->draining || set->leaving;
 }
 
 void

@@ -81,7 +81,7 @@ struct client *http_stream_find_client(const struct http_stream *stream,
 
 bool http_stream_is_open(const struct http_stream *stream);
 
-/* Is the server stopping, so that the connection does not persist? */
+/* Is the server stopping or leaving, so that the connection does not persist? */
 bool http_stream_is_draining(const struct http_stream *stream);
 
 /* The connection waits for the exchange, or does not any more. No effect while it is sending. */

@@ -16,6 +16,7 @@
 #include "server/listen/holder.h"
 #include "server/listen/listen_address.h"
 #include "server/listen/passed_sockets.h"
+#include "server/listen/take_over.h"
 
 #define PORT_TRIES 20 /* for a port that is free on every address */
 
@@ -38,14 +39,29 @@ too_many_addresses(struct buf *why, const struct option_list *list, const char *
 /* ---- TCP ---------------------------------------------------------------------------------- */
 
 static void
+close_set(struct listen_set *set)
+{
+    for (unsigned i = 0; i < set->count; i++)
+        local_socket_close(&set->sockets[i]);
+    set->count = 0;
+}
+
+static void
 close_tcp(struct listening *listening)
 {
-    for (unsigned i = 0; i < listening->tcp_count; i++)
-        if (listening->tcp[i] >= 0)
-            close(listening->tcp[i]);
-    listening->tcp_count = 0;
+    close_set(&listening->sets[LISTEN_RPC]);
     listening->port = 0;
     listening->ipv4.ss_family = listening->ipv6.ss_family = AF_UNSPEC;
+}
+
+/* A socket of the running daemon, or another one. */
+static int
+take_or_open(struct taken_sockets *taken, enum listen_role role, const struct sockaddr *address,
+             socklen_t len)
+{
+    int fd = taken_sockets_find(taken, role, address);
+
+    return fd >= 0 ? fd : listen_address_open(address, len);
 }
 
 /*
@@ -55,30 +71,33 @@ close_tcp(struct listening *listening)
  */
 static int
 open_all(struct listening *listening, char *const *addresses, bool optional, uint16_t port,
-         size_t *at)
+         struct taken_sockets *taken, size_t *at)
 {
+    struct listen_set *set = &listening->sets[LISTEN_RPC];
+
     for (*at = 0; addresses[*at]; ++*at) {
         struct sockaddr_storage address;
         socklen_t len;
         int fd;
 
-        if (listening->tcp_count == LISTEN_MOST_TCP)
+        if (set->count == LISTEN_MOST_TCP)
             return E2BIG;
         if (!listen_address_parse(addresses[*at], &address, &len))
             return EINVAL;
         listen_address_set_port(&address, port ? port : listening->port);
-        fd = listen_address_open((struct sockaddr *)&address, len);
+        fd = take_or_open(taken, LISTEN_RPC, (struct sockaddr *)&address, len);
         if (fd < 0 && optional &&
             (listen_address_family_is_missing(errno) ||
              (errno == EADDRNOTAVAIL && address.ss_family == AF_INET6)))
             continue;
         if (fd < 0)
             return errno;
-        listening->tcp[listening->tcp_count++] = fd;
+        set->sockets[set->count] = LOCAL_SOCKET_NONE;
+        set->sockets[set->count++].fd = fd;
         listening->port = listen_address_port_of(fd);
         listen_address_note(&listening->ipv4, &listening->ipv6, &address);
     }
-    return listening->tcp_count ? 0 : EAFNOSUPPORT;
+    return set->count ? 0 : EAFNOSUPPORT;
 }
 
 static enum listen_error
@@ -91,7 +110,8 @@ refuse_port(uint16_t port, struct buf *why)
 }
 
 static enum listen_error
-open_every_tcp(struct listening *listening, const struct options *options, struct buf *why)
+open_every_tcp(struct listening *listening, const struct options *options,
+               struct taken_sockets *taken, struct buf *why)
 {
     static char loopback4[] = "127.0.0.1", loopback6[] = "::1";
     char *loopback[] = {loopback4, loopback6, NULL};
@@ -105,7 +125,7 @@ open_every_tcp(struct listening *listening, const struct options *options, struc
         return LISTEN_OK;
     for (int i = 0; i < PORT_TRIES && error == EADDRINUSE; i++) {
         close_tcp(listening);
-        error = open_all(listening, addresses, !given, port, &at);
+        error = open_all(listening, addresses, !given, port, taken, &at);
         if (port)
             break;
     }
@@ -135,53 +155,85 @@ open_every_tcp(struct listening *listening, const struct options *options, struc
 /* ---- AF_UNIX ------------------------------------------------------------------------------- */
 
 static enum listen_error
-open_local(struct listening *listening, const struct options *options, struct buf *why)
+open_local(struct listening *listening, const struct options *options, struct taken_sockets *taken,
+           struct buf *why)
 {
-    if (!options->socket)
-        return local_socket_open_default(&listening->local, options->user, options->socket_mode,
-                                         why);
-    if (strcmp(options->socket, "none") == 0)
+    struct listen_set *set = &listening->sets[LISTEN_LOCAL];
+    struct local_socket *local = &set->sockets[0];
+
+    if (options->socket && strcmp(options->socket, "none") == 0)
         return LISTEN_OK;
-    return local_socket_open(&listening->local, options->socket, options->socket_mode, why);
+    *local = LOCAL_SOCKET_NONE;
+    set->count = 1;
+    if (!local_socket_name(local, options->socket, options->user, why))
+        return options->socket ? LISTEN_BAD_ADDRESS : LISTEN_FAILED;
+    if (taken_sockets_find_local(taken, LISTEN_LOCAL, local))
+        return LISTEN_OK;
+    return options->socket
+               ? local_socket_open(local, options->socket, options->socket_mode, why)
+               : local_socket_open_default(local, options->user, options->socket_mode, why);
+}
+
+/* Without one, sockets are taken over only by a process that this one starts. */
+static void
+open_take_over(struct listening *listening, struct taken_sockets *taken)
+{
+    struct listen_set *set = &listening->sets[LISTEN_TAKE_OVER];
+    struct local_socket *socket = &set->sockets[0];
+    const struct local_socket *local = listen_local(listening);
+
+    *socket = LOCAL_SOCKET_NONE;
+    if (local && take_over_name(local->path, socket->path, sizeof(socket->path)) &&
+        (taken_sockets_find_local(taken, LISTEN_TAKE_OVER, socket) ||
+         local_socket_open_beside(socket)))
+        set->count = 1;
 }
 
 /* ---- HTTP ---------------------------------------------------------------------------------- */
+
+/* The values of an option that names addresses of HTTP. */
+struct http_addresses {
+    enum listen_role role;
+    const struct option_list *list;
+    const char *option;
+};
 
 /*
  * Opens every address of a value; the second one only where the machine has its family. Without a
  * port of its own it gets that of the first. 0, or the errno of the address *at.
  */
 static int
-open_addresses(struct local_socket *sockets, unsigned *count, const struct listen_http *http,
-               unsigned *at)
+open_addresses(struct listen_set *set, enum listen_role role, const struct listen_http *http,
+               struct taken_sockets *taken, unsigned *at)
 {
     unsigned opened = 0;
 
     for (*at = 0; *at < http->count; ++*at) {
         struct sockaddr_storage address = http->addresses[*at];
-        struct local_socket *socket = &sockets[*count + opened];
+        struct local_socket *socket = &set->sockets[set->count + opened];
 
         if (*at && listen_address_port(&address) == 0)
-            listen_address_set_port(&address, listen_address_port_of(sockets[*count].fd));
+            listen_address_set_port(&address,
+                                    listen_address_port_of(set->sockets[set->count].fd));
         *socket = LOCAL_SOCKET_NONE;
-        socket->fd = listen_address_open((const struct sockaddr *)&address, http->lens[*at]);
+        socket->fd = take_or_open(taken, role, (const struct sockaddr *)&address, http->lens[*at]);
         if (socket->fd >= 0) {
             opened++;
         } else if (!*at || (!listen_address_family_is_missing(errno) && errno != EADDRNOTAVAIL)) {
             int error = errno;
 
             while (opened)
-                local_socket_close(&sockets[*count + --opened]);
+                local_socket_close(&set->sockets[set->count + --opened]);
             return error;
         }
     }
-    *count += opened;
+    set->count += opened;
     return 0;
 }
 
 static enum listen_error
-open_tcp(struct local_socket *sockets, unsigned *count, const char *name,
-         const struct listen_http *http, struct buf *why)
+open_tcp(struct listen_set *set, enum listen_role role, const char *name,
+         const struct listen_http *http, struct taken_sockets *taken, struct buf *why)
 {
     bool chosen = listen_address_port(&http->addresses[0]) == 0;
     int error = EADDRINUSE;
@@ -189,7 +241,7 @@ open_tcp(struct local_socket *sockets, unsigned *count, const char *name,
 
     /* A port that the system has chosen for the first address may be in use at the second. */
     for (int i = 0; error == EADDRINUSE && i < (chosen ? PORT_TRIES : 1); i++)
-        error = open_addresses(sockets, count, http, &at);
+        error = open_addresses(set, role, http, taken, &at);
     if (error == 0)
         return LISTEN_OK;
     if (error == EADDRINUSE)
@@ -198,24 +250,37 @@ open_tcp(struct local_socket *sockets, unsigned *count, const char *name,
     return error == EADDRNOTAVAIL ? LISTEN_BAD_ADDRESS : LISTEN_FAILED;
 }
 
+static enum listen_error
+open_path(struct listen_set *set, enum listen_role role, const char *path, uint64_t mode,
+          struct taken_sockets *taken, struct buf *why)
+{
+    struct local_socket *socket = &set->sockets[set->count++];
+
+    *socket = LOCAL_SOCKET_NONE;
+    if (!local_socket_name(socket, path, false, why))
+        return LISTEN_BAD_ADDRESS;
+    if (taken_sockets_find_local(taken, role, socket))
+        return LISTEN_OK;
+    return local_socket_open(socket, path, mode, why);
+}
+
 /* After check_http(). */
 static enum listen_error
-open_http(struct local_socket *sockets, unsigned *count, const struct option_list *list, size_t i,
-          const char *option, uint64_t mode, struct buf *why)
+open_http(struct listen_set *set, const struct http_addresses *addresses, size_t i, uint64_t mode,
+          struct taken_sockets *taken, struct buf *why)
 {
+    const struct option_list *list = addresses->list;
     struct listen_http http;
     enum listen_error error;
     struct buf name;
 
-    if (!listen_http_parse(option, list->items[i], &http, why))
+    if (!listen_http_parse(addresses->option, list->items[i], &http, why))
         return LISTEN_BAD_ADDRESS;
-    if (http.path) {
-        sockets[*count] = LOCAL_SOCKET_NONE;
-        return local_socket_open(&sockets[(*count)++], http.path, mode, why);
-    }
+    if (http.path)
+        return open_path(set, addresses->role, http.path, mode, taken, why);
     buf_init(&name, 8192);
-    buf_printf(&name, "%s%s: %s", option_place(list, i), option, list->items[i]);
-    error = open_tcp(sockets, count, buf_str(&name), &http, why);
+    buf_printf(&name, "%s%s: %s", option_place(list, i), addresses->option, list->items[i]);
+    error = open_tcp(set, addresses->role, buf_str(&name), &http, taken, why);
     buf_free(&name);
     return error;
 }
@@ -246,13 +311,14 @@ check_http(const struct option_list *list, const char *option, struct buf *why)
 }
 
 static enum listen_error
-open_every_http(const struct option_list *list, const char *option, uint64_t mode,
-                struct local_socket *sockets, unsigned *count, struct buf *why)
+open_every_http(struct listening *listening, const struct http_addresses *addresses, uint64_t mode,
+                struct taken_sockets *taken, struct buf *why)
 {
-    enum listen_error error = check_http(list, option, why);
+    struct listen_set *set = &listening->sets[addresses->role];
+    enum listen_error error = check_http(addresses->list, addresses->option, why);
 
-    for (size_t i = 0; error == LISTEN_OK && i < list->count; i++)
-        error = open_http(sockets, count, list, i, option, mode, why);
+    for (size_t i = 0; error == LISTEN_OK && i < addresses->list->count; i++)
+        error = open_http(set, addresses, i, mode, taken, why);
     return error;
 }
 
@@ -303,49 +369,113 @@ listen_check(const struct options *options, struct buf *why)
     return ok ? LISTEN_OK : LISTEN_BAD_ADDRESS;
 }
 
-enum listen_error
-listen_open(struct listening *listening, const struct options *options, struct buf *why)
+/* Those of HTTP that were not passed. */
+static enum listen_error
+open_every(struct listening *listening, const struct options *options, struct taken_sockets *taken,
+           struct buf *why)
+{
+    const struct http_addresses all[] = {
+        {LISTEN_HTTP, &options->http, "http"},
+        {LISTEN_HTTP_PROXIED, &options->http_proxied, "http-proxied"},
+        {LISTEN_METRICS, &options->metrics, "metrics"},
+    };
+    enum listen_error error = LISTEN_OK;
+
+    for (size_t i = 0; error == LISTEN_OK && i < sizeof(all) / sizeof(all[0]); i++)
+        if (!listening->sets[all[i].role].passed)
+            error = open_every_http(listening, &all[i], options->socket_mode, taken, why);
+    return error;
+}
+
+static enum listen_error
+adopt_passed(struct listening *listening, struct taken_sockets *taken, struct buf *why)
 {
     struct passed_sockets passed;
     enum listen_error error;
 
-    *listening = LISTENING_NONE;
     if (!passed_sockets_read(&passed, why))
         return LISTEN_BAD_ADDRESS;
     error = passed_sockets_adopt(&passed, listening, why);
-    if (error == LISTEN_OK && !listening->tcp_passed)
-        error = open_every_tcp(listening, options, why);
-    if (error == LISTEN_OK && !listening->local_passed)
-        error = open_local(listening, options, why);
-    if (error == LISTEN_OK && !listening->http_passed)
-        error = open_every_http(&options->http, "http", options->socket_mode, listening->http,
-                                &listening->http_count, why);
+    for (unsigned i = 0; taken && error == LISTEN_OK && i < taken->count; i++)
+        if (taken->items[i].passed)
+            error = passed_sockets_adopt_taken(&taken->items[i], listening, why);
+    return error;
+}
+
+enum listen_error
+listen_open(struct listening *listening, const struct options *options,
+            struct taken_sockets *taken, struct buf *why)
+{
+    const struct listen_set *sets = listening->sets;
+    enum listen_error error;
+
+    *listening = LISTENING_NONE;
+    error = adopt_passed(listening, taken, why);
+    if (error == LISTEN_OK && !sets[LISTEN_RPC].passed)
+        error = open_every_tcp(listening, options, taken, why);
+    if (error == LISTEN_OK && !sets[LISTEN_LOCAL].passed)
+        error = open_local(listening, options, taken, why);
     if (error == LISTEN_OK)
-        error = open_every_http(&options->http_proxied, "http-proxied", options->socket_mode,
-                                listening->http_proxied, &listening->http_proxied_count, why);
-    if (error == LISTEN_OK)
-        error = open_every_http(&options->metrics, "metrics", options->socket_mode,
-                                listening->metrics, &listening->metrics_count, why);
-    if (error == LISTEN_OK && listening->tcp_count == 0 && listening->local.fd < 0 &&
-        listening->http_count == 0 && listening->http_proxied_count == 0) {
+        error = open_every(listening, options, taken, why);
+    if (error == LISTEN_OK && !sets[LISTEN_RPC].count && !sets[LISTEN_LOCAL].count &&
+        !sets[LISTEN_HTTP].count && !sets[LISTEN_HTTP_PROXIED].count) {
         buf_append_str(why, nothing_left);
         error = LISTEN_BAD_ADDRESS;
     }
-    if (error != LISTEN_OK)
+    if (error == LISTEN_OK)
+        open_take_over(listening, taken);
+    else
         listen_close(listening);
     return error;
 }
 
+const struct local_socket *
+listen_local(const struct listening *listening)
+{
+    const struct listen_set *set = &listening->sets[LISTEN_LOCAL];
+
+    return set->count ? &set->sockets[0] : NULL;
+}
+
+/* ---- handing them over --------------------------------------------------------------------- */
+
+void
+listen_offer(const struct listening *listening, struct taken_sockets *offer)
+{
+    offer->count = 0;
+    for (unsigned role = 0; role < LISTEN_ROLES; role++) {
+        const struct listen_set *set = &listening->sets[role];
+
+        for (unsigned i = 0; i < set->count; i++)
+            offer->items[offer->count++] = (struct taken_socket){
+                .socket = set->sockets[i], .role = role, .passed = set->passed};
+    }
+}
+
+void
+listen_give(struct listening *listening, const struct taken_sockets *offer)
+{
+    unsigned next = 0;
+
+    for (unsigned role = 0; role < LISTEN_ROLES; role++)
+        for (unsigned i = 0; i < listening->sets[role].count; i++)
+            if (offer->items[next++].used)
+                listening->sets[role].sockets[i].bound = false;
+}
+
+void
+listen_own(struct listening *listening)
+{
+    for (unsigned role = 0; role < LISTEN_ROLES; role++)
+        for (unsigned i = 0; i < listening->sets[role].count; i++)
+            local_socket_own(&listening->sets[role].sockets[i]);
+}
+
+/* That of take-over first: the lock of RPC's AF_UNIX socket protects it. */
 void
 listen_close(struct listening *listening)
 {
-    close_tcp(listening);
-    local_socket_close(&listening->local);
-    for (unsigned i = 0; i < listening->http_count; i++)
-        local_socket_close(&listening->http[i]);
-    for (unsigned i = 0; i < listening->http_proxied_count; i++)
-        local_socket_close(&listening->http_proxied[i]);
-    for (unsigned i = 0; i < listening->metrics_count; i++)
-        local_socket_close(&listening->metrics[i]);
-    listening->http_count = listening->http_proxied_count = listening->metrics_count = 0;
+    for (unsigned role = 0; role < LISTEN_ROLES; role++)
+        close_set(&listening->sets[role]);
+    *listening = LISTENING_NONE;
 }

@@ -97,6 +97,17 @@ describe_lock_holder(int lock, struct buf *why)
         buf_append_str(why, "another process");
 }
 
+/* A failure is harmless: the lock is held, and only the process number is missing from the file. */
+static void
+note_process(int lock)
+{
+    char text[32];
+    int n = snprintf(text, sizeof(text), "%-20ld\n", (long)getpid());
+
+    if (pwrite(lock, text, (size_t)n, 0) != n)
+        errno = 0;
+}
+
 /*
  * Takes PATH.lock. Only its holder replaces the socket, so that a stale socket can be distinguished
  * from a live one. The file has mode 0600; one of mode 0644 from an earlier version is changed.
@@ -104,8 +115,7 @@ describe_lock_holder(int lock, struct buf *why)
 static enum listen_error
 take_lock(struct local_socket *local, struct buf *why)
 {
-    char path[sizeof(local->path) + 8], text[32];
-    int n;
+    char path[sizeof(local->path) + 8];
 
     snprintf(path, sizeof(path), "%s.lock", local->path);
     local->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -125,11 +135,7 @@ take_lock(struct local_socket *local, struct buf *why)
         local->lock = -1;
         return LISTEN_IN_USE;
     }
-    n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
-    if (ftruncate(local->lock, 0) != 0 || pwrite(local->lock, text, (size_t)n, 0) != n) {
-        /* The lock is held; only the process number is missing from the file. */
-        errno = 0;
-    }
+    note_process(local->lock);
     return LISTEN_OK;
 }
 
@@ -179,11 +185,24 @@ bind_with_mode(int fd, const struct sockaddr_un *address, uint64_t mode)
     return done;
 }
 
-/* Opens the socket at local->path. */
+/* Opens the socket at local->path; false with errno. */
+static bool
+open_name(struct local_socket *local, uint64_t mode)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    unlink(local->path);
+    memcpy(address.sun_path, local->path, sizeof(address.sun_path));
+    local->bound = true;
+    local->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return local->fd >= 0 && bind_with_mode(local->fd, &address, mode) &&
+           listen(local->fd, LISTEN_BACKLOG) == 0;
+}
+
+/* Takes the lock and opens the socket at local->path. */
 static enum listen_error
 open_at(struct local_socket *local, uint64_t mode, struct buf *why)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     enum listen_error error;
     struct stat st;
 
@@ -195,35 +214,47 @@ open_at(struct local_socket *local, uint64_t mode, struct buf *why)
         buf_printf(why, "socket: %s exists and is not a socket", local->path);
         return LISTEN_BAD_ADDRESS;
     }
-    unlink(local->path);
-    memcpy(address.sun_path, local->path, sizeof(address.sun_path));
-    local->bound = true;
-    local->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (local->fd < 0 || !bind_with_mode(local->fd, &address, mode) ||
-        listen(local->fd, LISTEN_BACKLOG) != 0) {
+    if (!open_name(local, mode)) {
         buf_printf(why, "socket %s: %s", local->path, strerror(errno));
         return LISTEN_FAILED;
     }
     return LISTEN_OK;
 }
 
+bool
+local_socket_open_beside(struct local_socket *local)
+{
+    struct stat st;
+
+    if ((lstat(local->path, &st) != 0 || S_ISSOCK(st.st_mode)) && open_name(local, 0600))
+        return true;
+    local_socket_close(local);
+    return false;
+}
+
+bool
+local_socket_name(struct local_socket *local, const char *path, bool has_user, struct buf *why)
+{
+    if (path)
+        return absolute_path(path, local->path, sizeof(local->path), why);
+    local->default_path = default_path(local->path, sizeof(local->path), has_user);
+    if (!local->default_path)
+        buf_append_str(why, "the socket has no default path; give --socket");
+    return local->default_path;
+}
+
 enum listen_error
 local_socket_open_default(struct local_socket *local, bool has_user, uint64_t mode, struct buf *why)
 {
-    if (!default_path(local->path, sizeof(local->path), has_user)) {
-        buf_append_str(why, "the socket has no default path; give --socket");
+    if (!local_socket_name(local, NULL, has_user, why) || !prepare_folder(local->path, why))
         return LISTEN_FAILED;
-    }
-    if (!prepare_folder(local->path, why))
-        return LISTEN_FAILED;
-    local->default_path = true;
     return open_at(local, mode, why);
 }
 
 enum listen_error
 local_socket_open(struct local_socket *local, const char *path, uint64_t mode, struct buf *why)
 {
-    if (!absolute_path(path, local->path, sizeof(local->path), why))
+    if (!local_socket_name(local, path, false, why))
         return LISTEN_BAD_ADDRESS;
     return open_at(local, mode, why);
 }
@@ -242,11 +273,18 @@ local_socket_close(struct local_socket *local)
     if (local->fd >= 0)
         close(local->fd);
     local->fd = -1;
-    if (local->lock >= 0) {
-        if (local->bound)
-            unlink(local->path);
+    if (local->bound && !local->lent)
+        unlink(local->path);
+    if (local->lock >= 0)
         close(local->lock);
-    }
     local->lock = -1;
-    local->bound = false;
+    local->bound = local->lent = false;
+}
+
+void
+local_socket_own(struct local_socket *local)
+{
+    if (local->lent && local->lock >= 0)
+        note_process(local->lock);
+    local->lent = false;
 }

@@ -29,7 +29,8 @@ enum listen_error {
 struct local_socket {
     int fd;            /* listening; -1: none, or taken */
     int lock;          /* on PATH.lock while the socket is in use; -1: none */
-    bool bound;        /* the socket's name was created here and is removed at the end */
+    bool bound;        /* the socket's name is removed at the end, */
+    bool lent;         /* unless it is still the running daemon's (taken_sockets.h) */
     bool default_path; /* by local_socket_open_default() */
     char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 };
@@ -45,10 +46,21 @@ enum listen_error local_socket_open(struct local_socket *local, const char *path
 enum listen_error local_socket_open_default(struct local_socket *local, bool has_user,
                                             uint64_t mode, struct buf *why);
 
+/* The path that they open, in local->path: the default one for NULL. False with a sentence. */
+bool local_socket_name(struct local_socket *local, const char *path, bool has_user,
+                       struct buf *why);
+
+/* Opens the socket at local->path that another one's lock protects, for this user and root. False
+ * if that cannot be done. */
+bool local_socket_open_beside(struct local_socket *local);
+
+/* A socket that was taken from a running daemon is this process's from now on. */
+void local_socket_own(struct local_socket *local);
+
 /* Checks a path without opening anything. */
 enum listen_error local_socket_check(const char *path, struct buf *why);
 
-/* Removes the name, releases the lock, and closes the socket unless it was taken (fd is -1). */
+/* Removes the name, releases the lock, and closes the socket unless the server has it (fd is -1). */
 void local_socket_close(struct local_socket *local);
 
 #endif

@@ -89,27 +89,35 @@ unusable(int fd)
     return NULL;
 }
 
+static void
+add(struct listen_set *set, int fd)
+{
+    set->sockets[set->count] = LOCAL_SOCKET_NONE;
+    set->sockets[set->count++].fd = fd;
+    set->passed = true;
+}
+
 /* All of them take over `fd`, or append what is wrong with it to `why`. */
 static bool
 adopt_tcp(struct listening *listening, int fd, const struct sockaddr_storage *address,
           struct buf *why)
 {
     static const struct sockaddr_storage any = {.ss_family = AF_INET};
+    struct listen_set *set = &listening->sets[LISTEN_RPC];
     bool inet6 = address->ss_family == AF_INET6;
     uint16_t port = ntohs(inet6 ? ((const struct sockaddr_in6 *)address)->sin6_port
                                 : ((const struct sockaddr_in *)address)->sin_port);
 
-    if (listening->tcp_count == LISTEN_MOST_TCP) {
+    if (set->count == LISTEN_MOST_TCP) {
         buf_printf(why, " is one more than the %d TCP sockets that can be served", LISTEN_MOST_TCP);
         return false;
     }
-    if (listening->tcp_count && listening->port != port) {
+    if (set->count && listening->port != port) {
         buf_printf(why, " has TCP port %u, another one %u; all need the same", (unsigned)port,
                    (unsigned)listening->port);
         return false;
     }
-    listening->tcp[listening->tcp_count++] = fd;
-    listening->tcp_passed = true;
+    add(set, fd);
     listening->port = port;
     listen_address_note(&listening->ipv4, &listening->ipv6, address);
     if (inet6 && socket_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) == 0)
@@ -121,9 +129,11 @@ static bool
 adopt_local(struct listening *listening, int fd, const struct sockaddr_un *address, socklen_t len,
             struct buf *why)
 {
+    struct listen_set *set = &listening->sets[LISTEN_LOCAL];
     size_t size = len - offsetof(struct sockaddr_un, sun_path);
+    char *path = set->sockets[0].path;
 
-    if (listening->local.fd >= 0) {
+    if (set->count) {
         buf_append_str(why, " is a second AF_UNIX socket; only one can be served");
         return false;
     }
@@ -131,32 +141,29 @@ adopt_local(struct listening *listening, int fd, const struct sockaddr_un *addre
         buf_append_str(why, " is an AF_UNIX socket without an absolute path");
         return false;
     }
-    if (size > sizeof(listening->local.path))
-        size = sizeof(listening->local.path);
-    memcpy(listening->local.path, address->sun_path, size);
-    listening->local.path[sizeof(listening->local.path) - 1] = '\0';
-    listening->local.fd = fd;
-    listening->local_passed = true;
+    add(set, fd);
+    if (size >= sizeof(set->sockets[0].path))
+        size = sizeof(set->sockets[0].path) - 1;
+    memcpy(path, address->sun_path, size);
     return true;
 }
 
 /* Of any family: addresses of HTTP are independent of each other. */
 static bool
-adopt_http(struct listening *listening, int fd, struct buf *why)
+adopt_http(struct listening *listening, enum listen_role role, int fd, struct buf *why)
 {
-    if (listening->http_count == LISTEN_HTTP_SOCKETS) {
+    if (listening->sets[role].count == LISTEN_HTTP_SOCKETS) {
         buf_printf(why, " is one more than the %d sockets for HTTP that can be served",
                    LISTEN_HTTP_SOCKETS);
         return false;
     }
-    listening->http[listening->http_count] = LOCAL_SOCKET_NONE;
-    listening->http[listening->http_count++].fd = fd;
-    listening->http_passed = true;
+    add(&listening->sets[role], fd);
     return true;
 }
 
+/* For RPC, unless the role is one of HTTP. */
 static bool
-adopt(struct listening *listening, int fd, bool http, struct buf *why)
+adopt(struct listening *listening, int fd, enum listen_role role, struct buf *why)
 {
     const char *reason = unusable(fd);
     struct sockaddr_storage address = {0};
@@ -170,9 +177,9 @@ adopt(struct listening *listening, int fd, bool http, struct buf *why)
         buf_printf(why, ": %s", strerror(errno));
         return false;
     }
-    if (http && (address.ss_family == AF_INET || address.ss_family == AF_INET6 ||
-                 address.ss_family == AF_UNIX))
-        return adopt_http(listening, fd, why);
+    if (role >= LISTEN_HTTP && (address.ss_family == AF_INET || address.ss_family == AF_INET6 ||
+                                address.ss_family == AF_UNIX))
+        return adopt_http(listening, role, fd, why);
     switch (address.ss_family) {
     case AF_INET:
     case AF_INET6:
@@ -185,6 +192,44 @@ adopt(struct listening *listening, int fd, bool http, struct buf *why)
     }
 }
 
+/* By its name. */
+static enum listen_role
+role_of(struct span name)
+{
+    static const struct {
+        const char *name;
+        enum listen_role role;
+    } roles[] = {
+        {"http", LISTEN_HTTP},
+        {"http-proxied", LISTEN_HTTP_PROXIED},
+        {"metrics", LISTEN_METRICS},
+    };
+
+    for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
+        if (span_equal(name, span_str(roles[i].name)))
+            return roles[i].role;
+    return LISTEN_RPC;
+}
+
+enum listen_error
+passed_sockets_adopt_taken(struct taken_socket *taken, struct listening *listening,
+                           struct buf *why)
+{
+    struct buf detail;
+    bool adopted;
+
+    buf_init(&detail, 512);
+    adopted = adopt(listening, taken->socket.fd, taken->role, &detail);
+    if (adopted) {
+        taken->socket.fd = -1;
+        taken->used = true;
+    } else {
+        buf_printf(why, "a socket of the running daemon%s", buf_str(&detail));
+    }
+    buf_free(&detail);
+    return adopted ? LISTEN_OK : LISTEN_BAD_ADDRESS;
+}
+
 enum listen_error
 passed_sockets_adopt(const struct passed_sockets *passed, struct listening *listening,
                      struct buf *why)
@@ -194,8 +239,8 @@ passed_sockets_adopt(const struct passed_sockets *passed, struct listening *list
         bool adopted;
 
         buf_init(&detail, 512);
-        adopted = adopt(listening, passed->first + (int)i,
-                        span_equal(name_of(passed, i), span_str("http")), &detail);
+        adopted =
+            adopt(listening, passed->first + (int)i, role_of(name_of(passed, i)), &detail);
         if (!adopted) {
             append_descriptor(passed, i, why);
             buf_append_str(why, buf_str(&detail));

@@ -30,11 +30,15 @@ bool passed_sockets_read(struct passed_sockets *passed, struct buf *why);
 /*
  * Moves the descriptors into `listening`, which has to be empty: any number of listening TCP
  * sockets of one port up to LISTEN_MOST_TCP, and at most one listening AF_UNIX socket with a path.
- * Those with the name "http" are for HTTP, up to LISTEN_HTTP_SOCKETS. Sets tcp_passed, local_passed
- * and http_passed. Anything else is LISTEN_BAD_ADDRESS with a sentence that names the descriptor;
- * that one and those after it are left as they are.
+ * Those with the name "http", "http-proxied" or "metrics" are for HTTP, up to LISTEN_HTTP_SOCKETS
+ * each. Marks their sets as passed. Anything else is LISTEN_BAD_ADDRESS with a sentence that names
+ * the descriptor; that one and those after it are left as they are.
  */
 enum listen_error passed_sockets_adopt(const struct passed_sockets *passed,
                                        struct listening *listening, struct buf *why);
+
+/* Moves one that was passed to the running daemon likewise. */
+enum listen_error passed_sockets_adopt_taken(struct taken_socket *taken,
+                                             struct listening *listening, struct buf *why);
 
 #endif

@@ -37,9 +37,10 @@ struct registration {
     /* shared by the thread and the one that started it */
     _Atomic unsigned references;
     pthread_t thread;
-    pthread_mutex_t lock; /* protects stop and gone */
+    pthread_mutex_t lock; /* protects stop, keep and gone */
     pthread_cond_t changed;
     bool stop;
+    bool keep; /* the entries stay */
     bool gone; /* the thread has removed the entries */
 
     /* the thread's own once it runs */
@@ -229,7 +230,7 @@ static void *
 run(void *argument)
 {
     struct registration *registration = argument;
-    bool stop = false;
+    bool stop = false, keep = false;
 
     while (!stop) {
         int seconds = refresh(registration);
@@ -243,9 +244,11 @@ run(void *argument)
                 ETIMEDOUT)
                 break;
         stop = registration->stop;
+        keep = registration->keep;
         pthread_mutex_unlock(&registration->lock);
     }
-    unregister(registration);
+    if (!keep)
+        unregister(registration);
     pthread_mutex_lock(&registration->lock);
     registration->gone = true;
     pthread_cond_signal(&registration->changed);
@@ -322,8 +325,8 @@ registration_start(const struct listening *listening)
     pthread_condattr_destroy(&attr);
     add_tcp(registration, "tcp", &listening->ipv4, listening->port);
     add_tcp(registration, "tcp6", &listening->ipv6, listening->port);
-    if (listening->local.fd >= 0)
-        add_entries(registration, "local", listening->local.path);
+    if (listen_local(listening))
+        add_entries(registration, "local", listen_local(listening)->path);
     error = thread_start(&registration->thread, run, registration);
     if (error) {
         release(registration);
@@ -334,8 +337,8 @@ registration_start(const struct listening *listening)
     return registration;
 }
 
-void
-registration_stop(struct registration *registration)
+static void
+stop(struct registration *registration, bool keep)
 {
     struct timespec until;
     bool gone;
@@ -346,6 +349,7 @@ registration_stop(struct registration *registration)
     until.tv_sec += GOODBYE_SECONDS;
     pthread_mutex_lock(&registration->lock);
     registration->stop = true;
+    registration->keep = keep;
     pthread_cond_broadcast(&registration->changed);
     while (!registration->gone)
         if (pthread_cond_timedwait(&registration->changed, &registration->lock, &until) ==
@@ -360,4 +364,16 @@ registration_stop(struct registration *registration)
         pthread_detach(registration->thread);
     }
     release(registration);
+}
+
+void
+registration_leave(struct registration *registration)
+{
+    stop(registration, true);
+}
+
+void
+registration_stop(struct registration *registration)
+{
+    stop(registration, false);
 }

@@ -24,6 +24,10 @@ void registration_make_way(uid_t uid);
 /* Starts the thread; `listening` is read only during the call. NULL with errno set on failure. */
 struct registration *registration_start(const struct listening *listening);
 
+/* Ends the thread; the entries stay, for the process that has taken the sockets over. NULL is
+ * harmless. */
+void registration_leave(struct registration *registration);
+
 /* Removes own entries, unless that takes over two seconds, and ends the thread. NULL is harmless.
  */
 void registration_stop(struct registration *registration);

@@ -63,6 +63,7 @@ class InstalledTest(harness.SystemTest):
 class InstallTest(InstalledTest):
     seconds = 20
     SYSTEMD = ["usr/lib/systemd/system/sunproxyd.service", "usr/lib/systemd/system/sunproxyd.socket",
+               "usr/lib/systemd/system/sunproxyd-http.socket",
                "usr/lib/sysusers.d/sunproxy.conf", "usr/lib/tmpfiles.d/sunproxy.conf"]
     OTHERS = [
         "etc/logrotate.d/sunproxyd",
@@ -259,10 +260,11 @@ class ServiceFilesTest(InstalledTest):
         """Copies of the units that name the programs under DESTDIR, where they are."""
         folder = self.dir / "units"
         folder.mkdir()
-        for name in ("sunproxyd.service", "sunproxyd.socket"):
+        for name in ("sunproxyd.service", "sunproxyd.socket", "sunproxyd-http.socket"):
             text = (self.root / "usr/lib/systemd/system" / name).read_text()
             (folder / name).write_text(text.replace("/usr/sbin/", f"{self.root}/usr/sbin/"))
-        return [folder / "sunproxyd.service", folder / "sunproxyd.socket"]
+        return [folder / "sunproxyd.service", folder / "sunproxyd.socket",
+                folder / "sunproxyd-http.socket"]
 
     def test_exposure_is_at_most_one_and_a_half(self):
         analyze = self.tool("systemd-analyze")

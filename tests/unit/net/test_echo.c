@@ -118,6 +118,33 @@ START_TEST(a_peer_that_has_ended_its_side_need_not_have_read)
 }
 END_TEST
 
+/* What waits to be accepted is another process's, which has the same socket; here there is none. */
+START_TEST(a_server_that_leaves_serves_its_connections_on)
+{
+    struct net_limits limits = NET_LIMITS_DEFAULT;
+    int fd, other;
+
+    limits.quiet_us = 50000;
+    echo_start(&limits, 1);
+    fd = echo_connect();
+    echo_expect_alive(fd);
+    other = echo_connect();
+    AWAIT(echo_stats().connections == 2);
+    echo_send(fd, "later x\n");
+    AWAIT(atomic_load(&echo.deferred) == 1);
+    net_server_leave(echo.server);
+    echo_expect_alive(other);
+    ck_assert_msg(peer_is_cut(other), "it was quiet");
+    AWAIT(echo_stats().connections == 1);
+    echo_answer();
+    echo_expect(fd, "later x\n");
+    ck_assert(peer_is_cut(fd));
+    close(fd);
+    close(other);
+    stop();
+}
+END_TEST
+
 /* Output without a request, on a protocol of its own: none of it is lost when the input ends. */
 START_TEST(protocols_share_the_workers)
 {
@@ -430,6 +457,7 @@ unit_suite(void)
     tcase_add_test(tcase, input_that_ends_is_answered_first);
     tcase_add_test(tcase, input_of_several_reads_is_read_to_its_end);
     tcase_add_test(tcase, a_peer_that_has_ended_its_side_need_not_have_read);
+    tcase_add_test(tcase, a_server_that_leaves_serves_its_connections_on);
     tcase_add_test(tcase, protocols_share_the_workers);
     tcase_add_test(tcase, a_slow_reader_is_not_read);
     tcase_add_test(tcase, no_more_is_in_work_than_may_be);

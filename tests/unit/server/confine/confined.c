@@ -58,6 +58,7 @@ void
 confined_set_up(void)
 {
     char made[] = "/tmp/sunproxy-test-XXXXXX";
+    struct local_socket *local;
 
     ck_assert_ptr_nonnull(mkdtemp(made));
     ck_assert_ptr_nonnull(realpath(made, confined.folder));
@@ -72,14 +73,15 @@ confined_set_up(void)
     confined.options.access_log = strdup(confined_in("@/log/access.log"));
     confined.options.cacert = strdup(confined_in("@/ca.pem"));
     confined.options.user = strdup("4000");
-    confined.listening =
-        (struct listening){.local = {.fd = confined_make_socket(confined_in("@/run/socket")),
-                                     .bound = true,
-                                     .lock = confined_make_file(confined_in("@/run/socket.lock")),
-                                     .default_path = true}};
-    snprintf(confined.listening.local.path, sizeof(confined.listening.local.path), "%s",
-             confined_in("@/run/socket"));
-    confined.files = (struct sandbox_files){.sockets = {confined.listening.local.path},
+    confined.listening = LISTENING_NONE;
+    confined.listening.sets[LISTEN_LOCAL].count = 1;
+    local = &confined.listening.sets[LISTEN_LOCAL].sockets[0];
+    *local = (struct local_socket){.fd = confined_make_socket(confined_in("@/run/socket")),
+                                   .bound = true,
+                                   .lock = confined_make_file(confined_in("@/run/socket.lock")),
+                                   .default_path = true};
+    snprintf(local->path, sizeof(local->path), "%s", confined_in("@/run/socket"));
+    confined.files = (struct sandbox_files){.sockets = {local->path},
                                             .access_log = confined.options.access_log,
                                             .cacert = confined.options.cacert};
     confined.user =
@@ -102,8 +104,8 @@ confined_tear_down(void)
     process_model_end();
     faults_fail_at(0, 0);
     options_free(&confined.options);
-    close(confined.listening.local.fd);
-    close(confined.listening.local.lock);
+    close(confined.listening.sets[LISTEN_LOCAL].sockets[0].fd);
+    close(confined.listening.sets[LISTEN_LOCAL].sockets[0].lock);
     buf_free(&confined.restrictions);
     buf_free(&confined.why);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

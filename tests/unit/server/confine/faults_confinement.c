@@ -285,7 +285,7 @@ START_TEST(options_disable_restrictions)
     ck_assert_ptr_nonnull(strstr(logged_text(), "serving as root; --user NAME"));
 
     confined.options.sandbox = SANDBOX_ON;
-    confined.listening.local.bound = false;
+    confined.listening.sets[LISTEN_LOCAL].sockets[0].bound = false;
     free(confined.options.access_log);
     confined.options.access_log = strdup("-");
     ck_assert_int_eq(enter(), EX_OK);
@@ -305,7 +305,7 @@ END_TEST
 /* A given path's folder is not ours to give. */
 START_TEST(only_the_default_folder_is_given)
 {
-    confined.listening.local.default_path = false;
+    confined.listening.sets[LISTEN_LOCAL].sockets[0].default_path = false;
     ck_assert_int_eq(enter(), EX_OK);
     ck_assert(process_model_called(confined_in("chown @/run/socket 4000 300")));
     ck_assert(!process_model_called(confined_in("chown @/run 4000 300")));
@@ -315,8 +315,8 @@ END_TEST
 /* A user that can write in the folder could put root's file in the socket's place. */
 START_TEST(what_is_not_a_socket_is_not_given)
 {
-    ck_assert_int_eq(unlink(confined.listening.local.path), 0);
-    ck_assert_int_eq(symlink("/etc/passwd", confined.listening.local.path), 0);
+    ck_assert_int_eq(unlink(confined.listening.sets[LISTEN_LOCAL].sockets[0].path), 0);
+    ck_assert_int_eq(symlink("/etc/passwd", confined.listening.sets[LISTEN_LOCAL].sockets[0].path), 0);
     ck_assert_int_eq(enter(), EX_OSERR);
     ck_assert_ptr_nonnull(strstr(logged_text(), "cannot be given to its user"));
     ck_assert_ptr_null(strstr(process_model_calls(), "passwd"));

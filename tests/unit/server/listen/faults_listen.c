@@ -48,7 +48,7 @@ open_all(void *context)
     struct buf why;
 
     buf_init(&why, 1024);
-    error = listen_open(&listening, &options, &why);
+    error = listen_open(&listening, &options, NULL, &why);
     failed = faults_failed();
     faults_fail_at(0, 0);
     ck_assert_msg(failed || error == LISTEN_OK, "%s", buf_str(&why));
@@ -84,7 +84,7 @@ describe_holders(void *context)
     buf_init(&wanted, 64);
     buf_printf(&wanted, "process %ld", (long)getpid());
     found = holder_of_port(listening->port, &port);
-    found_lock = holder_of_lock(listening->local.lock, &lock_holder);
+    found_lock = holder_of_lock(listening->sets[LISTEN_LOCAL].sockets[0].lock, &lock_holder);
     ck_assert((found && found_lock) || faults_failed());
     ck_assert(found == (strncmp(buf_str(&port), buf_str(&wanted), wanted.len) == 0));
     ck_assert(found_lock == (strncmp(buf_str(&lock_holder), buf_str(&wanted), wanted.len) == 0));
@@ -99,7 +99,7 @@ START_TEST(holders)
     struct buf text;
 
     buf_init(&text, 1024);
-    ck_assert_int_eq(listen_open(&listening, &options, &text), LISTEN_OK);
+    ck_assert_int_eq(listen_open(&listening, &options, NULL, &text), LISTEN_OK);
     ck_assert_uint_ge(faults_walk(describe_holders, &listening, EMFILE), 5);
     listen_close(&listening);
     ck_assert(!holder_of_port(1, &text));

@@ -58,7 +58,7 @@ START_TEST(one_port_for_all_addresses_and_a_socket)
 
     buf_init(&why, 1024);
     options.socket_mode = 0600;
-    ck_assert_msg(listen_open(&listening, &options, &why) == LISTEN_OK, "%s", buf_str(&why));
+    ck_assert_msg(listen_open(&listening, &options, NULL, &why) == LISTEN_OK, "%s", buf_str(&why));
     ck_assert_uint_ne(listening.port, 0);
     ck_assert(can_connect("127.0.0.1", listening.port));
     /* Other addresses of the machine are not served by default. */
@@ -84,14 +84,14 @@ START_TEST(several_addresses_of_a_family_are_its_wildcard_address)
 
     buf_init(&why, 1024);
     options.listen = (struct option_list){.items = items, .count = 2};
-    ck_assert_msg(listen_open(&listening, &options, &why) == LISTEN_OK, "%s", buf_str(&why));
-    ck_assert_uint_eq(listening.tcp_count, 2);
+    ck_assert_msg(listen_open(&listening, &options, NULL, &why) == LISTEN_OK, "%s", buf_str(&why));
+    ck_assert_uint_eq(listening.sets[LISTEN_RPC].count, 2);
     ck_assert_str_eq(listen_address_text(&listening.ipv4, text), "0.0.0.0");
     ck_assert_str_eq(listen_address_text(&listening.ipv6, text), "");
     listen_close(&listening);
     items[1] = NULL;
     options.listen.count = 1;
-    ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_OK);
+    ck_assert_int_eq(listen_open(&listening, &options, NULL, &why), LISTEN_OK);
     ck_assert_str_eq(listen_address_text(&listening.ipv4, text), "127.0.0.2");
     listen_close(&listening);
     options.listen = (struct option_list){0};
@@ -106,9 +106,9 @@ START_TEST(a_port_that_is_taken_names_its_holder)
     struct buf why;
 
     buf_init(&why, 1024);
-    ck_assert_int_eq(listen_open(&first, &options, &why), LISTEN_OK);
+    ck_assert_int_eq(listen_open(&first, &options, NULL, &why), LISTEN_OK);
     options.port = first.port;
-    ck_assert_int_eq(listen_open(&second, &options, &why), LISTEN_IN_USE);
+    ck_assert_int_eq(listen_open(&second, &options, NULL, &why), LISTEN_IN_USE);
     snprintf(message, sizeof(message), "TCP port %u is in use by process %ld (",
              (unsigned)first.port, (long)getpid());
     ck_assert_msg(strstr(buf_str(&why), message), "%s", buf_str(&why));
@@ -126,8 +126,8 @@ START_TEST(a_socket_that_is_taken_names_its_holder)
     struct buf why;
 
     buf_init(&why, 1024);
-    ck_assert_int_eq(listen_open(&first, &options, &why), LISTEN_OK);
-    ck_assert_int_eq(listen_open(&second, &options, &why), LISTEN_IN_USE);
+    ck_assert_int_eq(listen_open(&first, &options, NULL, &why), LISTEN_OK);
+    ck_assert_int_eq(listen_open(&second, &options, NULL, &why), LISTEN_IN_USE);
     snprintf(message, sizeof(message), "is in use by process %ld (", (long)getpid());
     ck_assert_msg(strstr(buf_str(&why), message), "%s", buf_str(&why));
     ck_assert_int_eq(access(path, F_OK), 0);
@@ -144,13 +144,13 @@ START_TEST(a_lock_can_be_opened_by_its_owner_only)
     int before;
 
     buf_init(&why, 1024);
-    ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_OK);
+    ck_assert_int_eq(listen_open(&listening, &options, NULL, &why), LISTEN_OK);
     ck_assert_int_eq(stat(lock, &st), 0);
     ck_assert_uint_eq(st.st_mode & 07777, 0600);
     listen_close(&listening);
     /* One from a version that made it readable is changed. */
     ck_assert_int_eq(chmod(lock, 0644), 0);
-    ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_OK);
+    ck_assert_int_eq(listen_open(&listening, &options, NULL, &why), LISTEN_OK);
     ck_assert_int_eq(stat(lock, &st), 0);
     ck_assert_uint_eq(st.st_mode & 07777, 0600);
     listen_close(&listening);
@@ -158,7 +158,7 @@ START_TEST(a_lock_can_be_opened_by_its_owner_only)
     ck_assert_int_eq(chmod(lock, 0644), 0);
     before = open(lock, O_RDONLY | O_CLOEXEC);
     ck_assert_int_eq(flock(before, LOCK_SH), 0);
-    ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_IN_USE);
+    ck_assert_int_eq(listen_open(&listening, &options, NULL, &why), LISTEN_IN_USE);
     ck_assert_int_eq(stat(lock, &st), 0);
     ck_assert_uint_eq(st.st_mode & 07777, 0600);
     close(before);
@@ -183,7 +183,7 @@ START_TEST(a_second_name_of_a_file_is_no_lock)
     ck_assert_int_eq(chmod(other, 0644), 0);
     ck_assert_int_eq(link(other, lock), 0);
     buf_init(&why, 1024);
-    ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_FAILED);
+    ck_assert_int_eq(listen_open(&listening, &options, NULL, &why), LISTEN_FAILED);
     ck_assert_ptr_nonnull(strstr(buf_str(&why), lock));
     ck_assert_int_eq(stat(other, &st), 0);
     ck_assert_uint_eq(st.st_mode & 07777, 0644);
@@ -224,7 +224,7 @@ START_TEST(a_lock_held_by_a_process_that_is_not_in_the_file_names_that_process)
     close(message[0]);
     ck_assert_int_eq(read(ready[0], &byte, 1), 1);
     buf_init(&why, 1024);
-    ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_IN_USE);
+    ck_assert_int_eq(listen_open(&listening, &options, NULL, &why), LISTEN_IN_USE);
     snprintf(name, sizeof(name), "is in use by process %ld (", (long)child);
     ck_assert_msg(strstr(buf_str(&why), name), "%s", buf_str(&why));
     close(message[1]);
@@ -241,12 +241,12 @@ START_TEST(a_socket_left_behind_is_replaced)
     struct buf why;
 
     buf_init(&why, 1024);
-    ck_assert_int_eq(listen_open(&first, &options, &why), LISTEN_OK);
+    ck_assert_int_eq(listen_open(&first, &options, NULL, &why), LISTEN_OK);
     /* As after kill -9: descriptors and lock are gone, the name is not. */
-    first.local.bound = false;
+    first.sets[LISTEN_LOCAL].sockets[0].bound = false;
     listen_close(&first);
     ck_assert_int_eq(access(path, F_OK), 0);
-    ck_assert_msg(listen_open(&second, &options, &why) == LISTEN_OK, "%s", buf_str(&why));
+    ck_assert_msg(listen_open(&second, &options, NULL, &why) == LISTEN_OK, "%s", buf_str(&why));
     listen_close(&second);
     buf_free(&why);
 }
@@ -262,7 +262,7 @@ START_TEST(a_file_in_the_sockets_place_is_left_alone)
     fputs("precious", file);
     fclose(file);
     buf_init(&why, 1024);
-    ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_BAD_ADDRESS);
+    ck_assert_int_eq(listen_open(&listening, &options, NULL, &why), LISTEN_BAD_ADDRESS);
     ck_assert_ptr_nonnull(strstr(buf_str(&why), "is not a socket"));
     ck_assert_int_eq(access(path, F_OK), 0);
     buf_free(&why);
@@ -280,7 +280,7 @@ START_TEST(addresses_that_cannot_be)
 
         buf_init(&why, 1024);
         options.listen = (struct option_list){.items = items, .count = 1};
-        ck_assert_msg(listen_open(&listening, &options, &why) == LISTEN_BAD_ADDRESS, "%s: %s",
+        ck_assert_msg(listen_open(&listening, &options, NULL, &why) == LISTEN_BAD_ADDRESS, "%s: %s",
                       cases[i], buf_str(&why));
         buf_free(&why);
     }
@@ -313,15 +313,15 @@ START_TEST(addresses_of_http)
         buf_init(&why, 1024);
         snprintf(value, sizeof(value), "%s0", rows[i].value);
         options.http = (struct option_list){.items = items, .count = 1};
-        ck_assert_msg(listen_open(&listening, &options, &why) == LISTEN_OK, "%s", buf_str(&why));
+        ck_assert_msg(listen_open(&listening, &options, NULL, &why) == LISTEN_OK, "%s", buf_str(&why));
         options.http = (struct option_list){0};
-        ck_assert_uint_eq(listening.http_count, rows[i].names[1] ? 2 : 1);
-        port = listen_address_port_of(listening.http[0].fd);
-        for (unsigned n = 0; n < listening.http_count; n++) {
+        ck_assert_uint_eq(listening.sets[LISTEN_HTTP].count, rows[i].names[1] ? 2 : 1);
+        port = listen_address_port_of(listening.sets[LISTEN_HTTP].sockets[0].fd);
+        for (unsigned n = 0; n < listening.sets[LISTEN_HTTP].count; n++) {
             char wanted[LISTEN_NAME];
 
             snprintf(wanted, sizeof(wanted), "%s%u", rows[i].names[n], (unsigned)port);
-            ck_assert_str_eq(listen_describe(listening.http[n].fd, name, sizeof(name)), wanted);
+            ck_assert_str_eq(listen_describe(listening.sets[LISTEN_HTTP].sockets[n].fd, name, sizeof(name)), wanted);
         }
         listen_close(&listening);
         buf_free(&why);
@@ -358,8 +358,8 @@ START_TEST(a_relative_path_is_reported_whole)
     ck_assert_int_eq(chdir(folder), 0);
     free(options.socket);
     options.socket = strdup("socket");
-    ck_assert_msg(listen_open(&listening, &options, &why) == LISTEN_OK, "%s", buf_str(&why));
-    ck_assert_str_eq(listening.local.path, path);
+    ck_assert_msg(listen_open(&listening, &options, NULL, &why) == LISTEN_OK, "%s", buf_str(&why));
+    ck_assert_str_eq(listening.sets[LISTEN_LOCAL].sockets[0].path, path);
     ck_assert_int_eq(chdir(before), 0);
     listen_close(&listening);
     ck_assert_int_ne(access(path, F_OK), 0);
@@ -375,13 +375,13 @@ START_TEST(without_tcp_there_is_still_the_socket)
 
     buf_init(&why, 1024);
     options.listen = (struct option_list){.items = items, .count = 1};
-    ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_OK);
-    ck_assert_uint_eq(listening.tcp_count, 0);
-    ck_assert_int_ge(listening.local.fd, 0);
+    ck_assert_int_eq(listen_open(&listening, &options, NULL, &why), LISTEN_OK);
+    ck_assert_uint_eq(listening.sets[LISTEN_RPC].count, 0);
+    ck_assert_int_ge(listening.sets[LISTEN_LOCAL].sockets[0].fd, 0);
     listen_close(&listening);
     free(options.socket);
     options.socket = strdup("none");
-    ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_BAD_ADDRESS);
+    ck_assert_int_eq(listen_open(&listening, &options, NULL, &why), LISTEN_BAD_ADDRESS);
     options.listen = (struct option_list){0};
     buf_free(&why);
 }
@@ -400,7 +400,7 @@ START_TEST(more_addresses_than_it_takes)
         items[i] = texts[i];
     }
     options.listen = (struct option_list){.items = items, .count = count};
-    ck_assert_int_eq(listen_open(&listening, &options, &why), LISTEN_BAD_ADDRESS);
+    ck_assert_int_eq(listen_open(&listening, &options, NULL, &why), LISTEN_BAD_ADDRESS);
     ck_assert_str_eq(buf_str(&why), "--listen: more than 16 addresses");
     buf_reset(&why);
     ck_assert_int_eq(listen_check(&options, &why), LISTEN_BAD_ADDRESS);
@@ -426,14 +426,14 @@ default_path(enum listen_error wanted)
     free(options.socket);
     options.socket = NULL;
     options.listen = (struct option_list){.items = items, .count = 1};
-    error = listen_open(&listening, &options, &why);
+    error = listen_open(&listening, &options, NULL, &why);
     options.listen = (struct option_list){0};
-    snprintf(text, sizeof(text), "%s", error == LISTEN_OK ? listening.local.path : buf_str(&why));
+    snprintf(text, sizeof(text), "%s", error == LISTEN_OK ? listening.sets[LISTEN_LOCAL].sockets[0].path : buf_str(&why));
     if (error == LISTEN_OK) {
         char left[160];
 
-        ck_assert(listening.local.default_path);
-        snprintf(left, sizeof(left), "%s.lock", listening.local.path);
+        ck_assert(listening.sets[LISTEN_LOCAL].sockets[0].default_path);
+        snprintf(left, sizeof(left), "%s.lock", listening.sets[LISTEN_LOCAL].sockets[0].path);
         listen_close(&listening);
         unlink(left);
     }

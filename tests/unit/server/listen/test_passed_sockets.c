@@ -114,16 +114,16 @@ START_TEST(tcp_and_a_local_socket_are_taken)
     pass(listener());
     pass(local_listener(path, strlen(path)));
     adopts();
-    ck_assert_uint_eq(listening.tcp_count, 1);
-    ck_assert_int_eq(listening.tcp[0], FIRST);
+    ck_assert_uint_eq(listening.sets[LISTEN_RPC].count, 1);
+    ck_assert_int_eq(listening.sets[LISTEN_RPC].sockets[0].fd, FIRST);
     ck_assert_uint_ne(listening.port, 0);
     ck_assert_str_eq(listen_address_text(&listening.ipv4, text), "127.0.0.1");
     ck_assert_int_eq(listening.ipv6.ss_family, AF_UNSPEC);
-    ck_assert_int_eq(listening.local.fd, FIRST + 1);
-    ck_assert_str_eq(listening.local.path, path);
-    ck_assert(listening.tcp_passed);
-    ck_assert(listening.local_passed);
-    ck_assert(!listening.local.bound);
+    ck_assert_int_eq(listening.sets[LISTEN_LOCAL].sockets[0].fd, FIRST + 1);
+    ck_assert_str_eq(listening.sets[LISTEN_LOCAL].sockets[0].path, path);
+    ck_assert(listening.sets[LISTEN_RPC].passed);
+    ck_assert(listening.sets[LISTEN_LOCAL].passed);
+    ck_assert(!listening.sets[LISTEN_LOCAL].sockets[0].bound);
     for (int fd = FIRST; fd < FIRST + 2; fd++) {
         flags = fcntl(fd, F_GETFL);
         ck_assert_msg(flags & O_NONBLOCK, "non-blocking");

@@ -33,7 +33,8 @@ set_up(void)
     listening = (struct listening){.port = 8000,
                                    .ipv4.ss_family = AF_INET,
                                    .ipv6.ss_family = AF_INET6,
-                                   .local = {.fd = 0, .lock = -1, .path = LOCAL}};
+                                   .sets[LISTEN_LOCAL].count = 1};
+    listening.sets[LISTEN_LOCAL].sockets[0] = (struct local_socket){.path = LOCAL};
     rpcbind_model_begin();
 }
 
@@ -113,11 +114,23 @@ START_TEST(entries_stand_until_the_end)
 }
 END_TEST
 
+START_TEST(the_entries_stay_for_a_process_that_takes_over)
+{
+    struct registration *registration = start();
+
+    ck_assert(rpcbind_model_wait(registered));
+    registration_leave(registration);
+    ck_assert_str_eq(rpcbind_model_address(1, "tcp"), TCP);
+    ck_assert_uint_ne(rpcbind_model_count(), 0);
+    registration_leave(NULL);
+}
+END_TEST
+
 START_TEST(only_what_is_listened_on_is_registered)
 {
     struct registration *registration;
 
-    listening.local.fd = -1;
+    listening.sets[LISTEN_LOCAL].count = 0;
     listening.ipv6.ss_family = AF_UNSPEC;
     registration = start();
     ck_assert(rpcbind_model_wait(registered));
@@ -125,7 +138,7 @@ START_TEST(only_what_is_listened_on_is_registered)
     ck_assert_str_eq(rpcbind_model_address(1, "tcp"), TCP);
     registration_stop(registration);
 
-    listening.local.fd = 0;
+    listening.sets[LISTEN_LOCAL].count = 1;
     listening.ipv4.ss_family = AF_UNSPEC;
     registration = start();
     ck_assert(rpcbind_model_wait(registered_again));
@@ -414,6 +427,7 @@ unit_suite(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, entries_stand_until_the_end);
+    tcase_add_test(tcase, the_entries_stay_for_a_process_that_takes_over);
     tcase_add_test(tcase, only_what_is_listened_on_is_registered);
     tcase_add_test(tcase, an_only_address_is_registered_as_it_is);
     tcase_add_test(tcase, what_rpcbind_forgot_is_registered_again);

@@ -2,8 +2,8 @@
  * Where administrators' calls wait for a reload: workers leave them, and the main thread takes
  * them, reloads, and answers each on its worker.
  */
-#ifndef SUNPROXY_SERVER_RELOAD_DESK_H
-#define SUNPROXY_SERVER_RELOAD_DESK_H
+#ifndef SUNPROXY_SERVER_CONFIG_RELOAD_DESK_H
+#define SUNPROXY_SERVER_CONFIG_RELOAD_DESK_H
 
 #include <pthread.h>
 #include <stdbool.h>

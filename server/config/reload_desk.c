@@ -1,4 +1,4 @@
-#include "server/reload_desk.h"
+#include "server/config/reload_desk.h"
 
 #include <signal.h>
 #include <string.h>
