@@ -13,7 +13,7 @@ static bool
 enter_member(struct attempt *attempt, const struct request *request)
 {
     attempt->choice = attempt->next;
-    origin_route_enter(request->route, attempt->choice.member);
+    origin_server_enter(request->route->members[attempt->choice.member].server);
     attempt->counted = true;
     attempt->stage = ATTEMPT_OPEN;
     return true;
@@ -23,7 +23,7 @@ static void
 leave_member(struct attempt *attempt, const struct request *request)
 {
     if (attempt->counted)
-        origin_route_exit(request->route, attempt->choice.member);
+        origin_server_exit(request->route->members[attempt->choice.member].server);
     attempt->counted = false;
 }
 

@@ -17,9 +17,9 @@ static int64_t
 weight_of(const struct origin_member *member, int64_t now_us)
 {
     const int64_t whole = member->weight ? member->weight : 1;
-    const int64_t since_us = now_us - atomic_load(&member->used_again_us);
+    const int64_t since_us = now_us - atomic_load(&member->server->used_again_us);
 
-    if (since_us >= ORIGIN_ROUTE_WARM_US || !atomic_load(&member->used_again_us))
+    if (since_us >= ORIGIN_ROUTE_WARM_US || !atomic_load(&member->server->used_again_us))
         return whole * PARTS;
     return whole * (since_us > 0 ? 1 + since_us * (PARTS - 1) / ORIGIN_ROUTE_WARM_US : 1);
 }
@@ -65,7 +65,7 @@ least_busy(const struct origin_route *route, unsigned members, int64_t now_us)
 
         if (!has(members, i))
             continue;
-        load = (double)(atomic_load(&member->in_flight) + 1) / (double)weight_of(member, now_us);
+        load = (double)(atomic_load(&member->server->in_flight) + 1) / (double)weight_of(member, now_us);
         if (load < fewest)
             found = 0;
         if (load <= fewest) {

@@ -1,6 +1,5 @@
 #include "origins/origin_route.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,54 +37,23 @@ origin_route_set_key(const struct origin_route *route, struct origin_choice *cho
         choice->key = hash64_bytes(url);
 }
 
-void
-origin_route_enter(struct origin_route *route, unsigned member)
-{
-    atomic_fetch_add_explicit(&route->members[member].requests, 1, memory_order_relaxed);
-    atomic_fetch_add(&route->members[member].in_flight, 1);
-}
-
-void
-origin_route_exit(struct origin_route *route, unsigned member)
-{
-    atomic_fetch_sub(&route->members[member].in_flight, 1);
-}
-
 const char *
 origin_route_state(const struct origin_route *route, unsigned number, int64_t now_us, char *text,
                    size_t size)
 {
-    const struct origin_member *member = &route->members[number];
-    int64_t until_us = atomic_load(&member->left_until_us);
+    const struct origin_server *server = route->members[number].server;
+    int64_t until_us = atomic_load(&server->left_until_us);
 
-    if (atomic_load(&member->drained))
+    if (atomic_load(&server->drained))
         snprintf(text, size, "drained");
-    else if (!until_us)
+    else if (!until_us || (route->count == 1 && until_us != ORIGIN_SERVER_DOWN))
         snprintf(text, size, "%s", "");
-    else if (until_us == ORIGIN_ROUTE_DOWN)
+    else if (until_us == ORIGIN_SERVER_DOWN)
         snprintf(text, size, "down");
     else
         snprintf(text, size, "left for %lld s",
                  until_us > now_us ? (long long)((until_us - now_us + 999999) / 1000000) : 0);
     return text;
-}
-
-static pthread_mutex_t reasons = PTHREAD_MUTEX_INITIALIZER; /* protects those of all members */
-
-void
-origin_reason_set(struct origin_reason *reason, const char *sentence)
-{
-    pthread_mutex_lock(&reasons);
-    snprintf(reason->text, sizeof(reason->text), "%s", sentence);
-    pthread_mutex_unlock(&reasons);
-}
-
-void
-origin_reason_get(const struct origin_reason *reason, char *text, size_t size)
-{
-    pthread_mutex_lock(&reasons);
-    snprintf(text, size, "%s", reason->text);
-    pthread_mutex_unlock(&reasons);
 }
 
 /* What a request finds of the members that it has not tried. */
@@ -96,15 +64,15 @@ struct candidates {
     int64_t soonest_us;
 };
 
-/* For how long requests leave the member, as of left_until_us; ORIGIN_ROUTE_DOWN: probes or an
+/* For how long requests leave the member, as of left_until_us; ORIGIN_SERVER_DOWN: probes or an
  * administrator end that. */
 static int64_t
-find_until(const struct origin_route *route, const struct origin_member *member)
+find_until(const struct origin_route *route, const struct origin_server *server)
 {
-    int64_t until_us = atomic_load(&member->left_until_us);
+    int64_t until_us = atomic_load(&server->left_until_us);
 
-    if (atomic_load(&member->drained) || until_us == ORIGIN_ROUTE_DOWN)
-        return ORIGIN_ROUTE_DOWN;
+    if (atomic_load(&server->drained) || until_us == ORIGIN_SERVER_DOWN)
+        return ORIGIN_SERVER_DOWN;
     return route->count == 1 ? 0 : until_us;
 }
 
@@ -112,11 +80,11 @@ static struct candidates
 find_candidates(const struct origin_route *route, const struct origin_choice *choice, bool backup,
                 int64_t now_us)
 {
-    struct candidates found = {.soonest = ORIGIN_ROUTE_MEMBERS, .soonest_us = ORIGIN_ROUTE_DOWN};
+    struct candidates found = {.soonest = ORIGIN_ROUTE_MEMBERS, .soonest_us = ORIGIN_SERVER_DOWN};
 
     for (unsigned i = 0; i < route->count; i++) {
         const struct origin_member *member = &route->members[i];
-        int64_t until_us = find_until(route, member);
+        int64_t until_us = find_until(route, member->server);
 
         if (choice->tried & 1u << i || member->backup != backup)
             continue;
@@ -135,19 +103,19 @@ find_candidates(const struct origin_route *route, const struct origin_choice *ch
 /* One request tries a member that is left until then, and the next one not before the same time
  * has passed. */
 static bool
-begin_trial(struct origin_member *member, int64_t until_us, int64_t now_us)
+begin_trial(struct origin_server *server, int64_t until_us, int64_t now_us)
 {
-    return atomic_compare_exchange_strong(&member->left_until_us, &until_us,
-                                          now_us + time_left(atomic_load(&member->failures)));
+    return atomic_compare_exchange_strong(&server->left_until_us, &until_us,
+                                          now_us + time_left(atomic_load(&server->failures)));
 }
 
 /* One whose time has ended. */
 static bool
-begin_due_trial(struct origin_member *member, int64_t now_us)
+begin_due_trial(struct origin_server *server, int64_t now_us)
 {
-    int64_t until_us = atomic_load(&member->left_until_us);
+    int64_t until_us = atomic_load(&server->left_until_us);
 
-    return until_us && until_us <= now_us && begin_trial(member, until_us, now_us);
+    return until_us && until_us <= now_us && begin_trial(server, until_us, now_us);
 }
 
 /* Among the members that are backups, or those that are none. */
@@ -161,7 +129,7 @@ choose_among(struct origin_route *route, struct origin_choice *choice,
     if (route->balance == ORIGIN_BALANCE_FIRST && found->in_use)
         due &= (found->in_use & -found->in_use) - 1;
     for (unsigned i = 0; i < route->count; i++)
-        if (due >> i & 1 && begin_due_trial(&route->members[i], now_us))
+        if (due >> i & 1 && begin_due_trial(route->members[i].server, now_us))
             return choose(choice, i, true);
     return found->in_use &&
            choose(choice, origin_balance_pick(route, found->in_use, choice, now_us), false);
@@ -169,10 +137,10 @@ choose_among(struct origin_route *route, struct origin_choice *choice,
 
 /* Is a member in use, other than this one? */
 static bool
-has_other(const struct origin_route *route, const struct origin_member *member)
+has_other(const struct origin_route *route, const struct origin_server *server)
 {
     for (unsigned i = 0; i < route->count; i++)
-        if (&route->members[i] != member && !find_until(route, &route->members[i]))
+        if (route->members[i].server != server && !find_until(route, route->members[i].server))
             return true;
     return false;
 }
@@ -199,7 +167,7 @@ choose_next(struct origin_route *route, struct origin_choice *choice, int64_t no
         if (choose_among(route, choice, &found[i], now_us))
             return true;
     return soonest->soonest < ORIGIN_ROUTE_MEMBERS && is_trial_due(route, now_us) &&
-           begin_trial(&route->members[soonest->soonest], soonest->soonest_us, now_us) &&
+           begin_trial(route->members[soonest->soonest].server, soonest->soonest_us, now_us) &&
            choose(choice, soonest->soonest, true);
 }
 
@@ -227,7 +195,7 @@ origin_route_retry_after_s(const struct origin_route *route)
     int64_t us = route->probes.path.len ? route->probes.interval_us : ORIGIN_ROUTE_LEFT_US;
 
     for (unsigned i = 0; i < route->count; i++)
-        if (find_until(route, &route->members[i]) != ORIGIN_ROUTE_DOWN)
+        if (find_until(route, route->members[i].server) != ORIGIN_SERVER_DOWN)
             us = ORIGIN_ROUTE_TRIAL_US;
     return (unsigned)((us + 999999) / 1000000);
 }
@@ -236,7 +204,7 @@ unsigned
 origin_route_first(const struct origin_route *route)
 {
     for (unsigned i = 0; route && i < route->count; i++)
-        if (!atomic_load(&route->members[i].left_until_us))
+        if (!atomic_load(&route->members[i].server->left_until_us))
             return i;
     return 0;
 }
@@ -251,14 +219,14 @@ report(const struct origin_route *route, unsigned member, int64_t left_us, const
 
 /* A trial has failed. */
 static int64_t
-leave_again(struct origin_member *member, int64_t now_us)
+leave_again(struct origin_server *server, int64_t now_us)
 {
-    int64_t until_us = atomic_load(&member->left_until_us);
-    int64_t left_us = time_left(atomic_fetch_add(&member->failures, 1) + 1);
+    int64_t until_us = atomic_load(&server->left_until_us);
+    int64_t left_us = time_left(atomic_fetch_add(&server->failures, 1) + 1);
 
     /* Of one that is down the probes decide. */
-    return until_us != ORIGIN_ROUTE_DOWN &&
-                   atomic_compare_exchange_strong(&member->left_until_us, &until_us,
+    return until_us != ORIGIN_SERVER_DOWN &&
+                   atomic_compare_exchange_strong(&server->left_until_us, &until_us,
                                                   now_us + left_us)
                ? left_us
                : 0;
@@ -266,22 +234,22 @@ leave_again(struct origin_member *member, int64_t now_us)
 
 /* Returns for how long the member is left from now on, or 0. */
 static int64_t
-leave(const struct origin_route *route, struct origin_member *member, bool trial, int64_t now_us)
+leave(const struct origin_route *route, struct origin_server *server, bool trial, int64_t now_us)
 {
     int64_t in_use = 0;
 
     if (route->count == 1)
         return 0;
     if (trial)
-        return leave_again(member, now_us);
-    if (atomic_fetch_add(&member->streak, 1) + 1 < ORIGIN_ROUTE_LAST_FAILURES &&
-        !has_other(route, member))
+        return leave_again(server, now_us);
+    if (atomic_fetch_add(&server->streak, 1) + 1 < ORIGIN_ROUTE_LAST_FAILURES &&
+        !has_other(route, server))
         return 0;
     /* Of several requests that fail at a time one counts. */
-    if (!atomic_compare_exchange_strong(&member->left_until_us, &in_use,
+    if (!atomic_compare_exchange_strong(&server->left_until_us, &in_use,
                                         now_us + ORIGIN_ROUTE_LEFT_US))
         return 0;
-    atomic_store(&member->failures, 1);
+    atomic_store(&server->failures, 1);
     return ORIGIN_ROUTE_LEFT_US;
 }
 
@@ -289,12 +257,12 @@ void
 origin_route_failed(struct origin_route *route, const struct origin_choice *choice, int64_t now_us,
                     const char *reason)
 {
-    struct origin_member *member = &route->members[choice->member];
-    int64_t left_us = leave(route, member, choice->trial, now_us);
+    struct origin_server *server = route->members[choice->member].server;
+    int64_t left_us = leave(route, server, choice->trial, now_us);
 
-    atomic_fetch_add_explicit(&member->failed, 1, memory_order_relaxed);
-    if (left_us || !atomic_load(&member->left_until_us))
-        origin_reason_set(&member->reason, reason);
+    atomic_fetch_add_explicit(&server->failed, 1, memory_order_relaxed);
+    if (left_us || !atomic_load(&server->left_until_us))
+        origin_reason_set(&server->reason, reason);
     if (left_us)
         report(route, choice->member, left_us, reason);
 }
@@ -303,16 +271,16 @@ void
 origin_route_succeeded(struct origin_route *route, const struct origin_choice *choice,
                        int64_t now_us)
 {
-    struct origin_member *member = &route->members[choice->member];
-    int64_t until_us = atomic_load(&member->left_until_us);
+    struct origin_server *server = route->members[choice->member].server;
+    int64_t until_us = atomic_load(&server->left_until_us);
 
-    if (atomic_load_explicit(&member->streak, memory_order_relaxed))
-        atomic_store(&member->streak, 0);
+    if (atomic_load_explicit(&server->streak, memory_order_relaxed))
+        atomic_store(&server->streak, 0);
     /* Of one that is down the probes decide. */
-    if (!until_us || until_us == ORIGIN_ROUTE_DOWN)
+    if (!until_us || until_us == ORIGIN_SERVER_DOWN)
         return;
-    atomic_store(&member->used_again_us, now_us);
-    if (atomic_compare_exchange_strong(&member->left_until_us, &until_us, 0))
+    atomic_store(&server->used_again_us, now_us);
+    if (atomic_compare_exchange_strong(&server->left_until_us, &until_us, 0))
         report(route, choice->member, 0, "");
 }
 
@@ -320,12 +288,12 @@ void
 origin_route_give_back(struct origin_route *route, const struct origin_choice *choice,
                        int64_t now_us)
 {
-    struct origin_member *member = &route->members[choice->member];
-    int64_t until_us = atomic_load(&member->left_until_us);
+    struct origin_server *server = route->members[choice->member].server;
+    int64_t until_us = atomic_load(&server->left_until_us);
 
     /* A response may have come from it meanwhile. */
     if (choice->trial && until_us > now_us)
-        atomic_compare_exchange_strong(&member->left_until_us, &until_us, now_us);
+        atomic_compare_exchange_strong(&server->left_until_us, &until_us, now_us);
 }
 
 /* ---- URLs ------------------------------------------------------------------------------------ */

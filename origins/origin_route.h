@@ -16,6 +16,8 @@
  * member that responds with 503 says more than the proxy could. nginx does the same. So it is down
  * only by its probes, or drained.
  *
+ * The state of a member is that of its server (origin_server.h), which other rows may share.
+ *
  * Safe on any thread; what the caller sets is constant from then on.
  */
 #ifndef SUNPROXY_ORIGINS_ORIGIN_ROUTE_H
@@ -27,6 +29,7 @@
 #include "base/buf.h"
 #include "base/span.h"
 #include "origins/origin_budget.h"
+#include "origins/origin_server.h"
 
 #define ORIGIN_ROUTE_MEMBERS 16u
 
@@ -52,13 +55,10 @@ enum origin_host {
     ORIGIN_HOST_NAMED,  /* route->name */
 };
 
-/* A member's left_until_us while it is down, by its probes (origin_probe.h). */
-#define ORIGIN_ROUTE_DOWN (INT64_MAX - 1)
-
 /* A member is left, or is used again. Spans and text are valid during the call. */
 struct origin_change {
     struct span url;
-    int64_t left_us; /* for how long; 0: it is used again; ORIGIN_ROUTE_DOWN: it is down */
+    int64_t left_us; /* for how long; 0: it is used again; ORIGIN_SERVER_DOWN: it is down */
     const char *reason;
 };
 
@@ -70,36 +70,12 @@ enum origin_balance {
     ORIGIN_BALANCE_HASH,
 };
 
-/* A sentence, cut if it is too long. */
-struct origin_reason {
-    char text[96]; /* read and written by the functions below */
-};
-
 struct origin_member {
     struct span url; /* as fetch_normal_url() spells it, without a slash at its end */
     unsigned weight; /* 0 counts as 1 */
     bool backup;     /* it is used where no member that is none can be */
-    _Atomic int64_t left_until_us; /* of the monotonic clock; 0: it is in use */
-    _Atomic unsigned failures;     /* one behind the other, while it is left */
-    _Atomic unsigned streak;       /* failures one behind the other, while it is in use */
-    _Atomic int64_t used_again_us; /* when it was used again after that; 0: never */
-    _Atomic bool drained;          /* by an administrator: it gets no requests */
-    _Atomic unsigned in_flight;    /* attempts of fetches */
-    _Atomic uint64_t requests;     /* all of them, */
-    _Atomic uint64_t failed;       /* and those that have failed */
-    struct origin_reason reason;   /* why it was left or down last */
+    struct origin_server *server; /* a reference of the configuration */
     _Atomic int64_t account;       /* of its turns */
-    _Atomic int64_t probe_due_us;  /* INT64_MAX: a probe is under way */
-    _Atomic int probed;            /* probes passed one behind the other, or below 0 failed */
-};
-
-/* How the members are probed. */
-struct origin_probes {
-    struct span path; /* and query, from the root of the member's host; empty: they are not */
-    int64_t interval_us;
-    unsigned status; /* of a probe that passes; 0: any 2xx */
-    unsigned fall;   /* probes that fail one behind the other before a member is down, */
-    unsigned rise;   /* and that pass before it is used again */
 };
 
 struct origin_route {
@@ -137,18 +113,10 @@ void origin_route_set_key(const struct origin_route *route, struct origin_choice
  */
 bool origin_route_next(struct origin_route *route, struct origin_choice *choice, int64_t now_us);
 
-/* An attempt with the member begins, or ends. */
-void origin_route_enter(struct origin_route *route, unsigned member);
-void origin_route_exit(struct origin_route *route, unsigned member);
-
 /* What keeps requests from the member now, for a person: "", "drained", "down" or "left for 7 s",
  * in `text`. */
 const char *origin_route_state(const struct origin_route *route, unsigned member, int64_t now_us,
                                char *text, size_t size);
-
-/* Why it was left or down last; "" if it never was. */
-void origin_reason_set(struct origin_reason *reason, const char *sentence);
-void origin_reason_get(const struct origin_reason *reason, char *text, size_t size);
 
 /* The first member that is in use, or the first of all; 0 without a route. */
 unsigned origin_route_first(const struct origin_route *route);

@@ -62,64 +62,6 @@ find_member(struct origin_route *route, struct span url)
     return NULL;
 }
 
-/* The member with this URL, in all rows that have it. */
-static void
-drain_all(struct http_origins *origins, struct span url)
-{
-    for (size_t i = 0; i < origins->count; i++) {
-        struct origin_member *member = find_member(&origins->rows[i].route, url);
-
-        if (member)
-            atomic_store(&member->drained, true);
-    }
-}
-
-/* A member that an administrator has drained stays so. */
-static void
-inherit_drained(struct http_origins *origins, const struct http_origins *from)
-{
-    for (size_t i = 0; i < from->count; i++) {
-        struct origin_route *route = &from->rows[i].route;
-
-        for (unsigned n = 0; n < route->count; n++)
-            if (atomic_load(&route->members[n].drained))
-                drain_all(origins, route->members[n].url);
-    }
-}
-
-/* A member that fails is left as long as before. */
-static void
-inherit_state(struct http_origins *origins, const struct http_origins *from)
-{
-    for (size_t i = 0; i < origins->count; i++) {
-        struct origin_route *route = &origins->rows[i].route;
-        struct http_origin *before = find_same(from, &origins->rows[i]);
-
-        if (before)
-            origin_budget_inherit(&route->budget, &before->route.budget);
-        for (unsigned n = 0; before && n < route->count; n++) {
-            struct origin_member *member = find_member(&before->route, route->members[n].url);
-            char reason[sizeof(member->reason.text)];
-            int64_t left_us;
-
-            if (!member)
-                continue;
-            left_us = atomic_load(&member->left_until_us);
-            /* Without probes nothing would have it used again. */
-            if (left_us == ORIGIN_ROUTE_DOWN && !route->probes.path.len)
-                left_us = 0;
-            atomic_store(&route->members[n].left_until_us, left_us);
-            atomic_store(&route->members[n].failures, atomic_load(&member->failures));
-            atomic_store(&route->members[n].requests, atomic_load(&member->requests));
-            atomic_store(&route->members[n].failed, atomic_load(&member->failed));
-            origin_reason_get(&member->reason, reason, sizeof(reason));
-            origin_reason_set(&route->members[n].reason, reason);
-            atomic_store(&route->members[n].probed, atomic_load(&member->probed));
-            atomic_store(&route->members[n].used_again_us, atomic_load(&member->used_again_us));
-        }
-    }
-}
-
 /* Can both rows have the same pages? */
 static bool
 have_same_pages(const struct http_origin *a, struct http_origin *b)
@@ -219,14 +161,13 @@ replace(struct service *service, struct config *next)
 {
     struct config *last = service_config(service);
 
-    inherit_state(&next->origins, &last->origins);
+    http_origins_inherit(&next->origins, &last->origins);
     next->rules.generation = last->rules.generation + 1;
     atomic_store_explicit(&service->config, next, memory_order_release);
     /* What requests with the last one still fetch is not stored. */
     atomic_store(&service->proxy.generation, next->rules.generation);
     /* A worker that has found the last one in this turn may begin a fetch with it. */
     net_server_await_turn(rpc_server_net(service->rpc));
-    inherit_drained(&next->origins, &last->origins);
     remove_changed(&service->proxy, &last->origins, &next->origins);
     config_release(last);
 }

@@ -106,7 +106,7 @@ set_rules(struct config *config)
 static void
 log_member(const struct origin_change *member)
 {
-    if (member->left_us == ORIGIN_ROUTE_DOWN)
+    if (member->left_us == ORIGIN_SERVER_DOWN)
         log_warning("%.*s is down: %s", (int)member->url.len, member->url.ptr, member->reason);
     else if (member->left_us)
         log_warning("%.*s fails and is left for %lld s: %s", (int)member->url.len, member->url.ptr,

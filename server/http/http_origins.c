@@ -319,6 +319,22 @@ read_row(const char *text, const char *dashes, struct http_origin *row, struct b
            read_keys(text, dashes, &row->route, why);
 }
 
+/* The servers of its members. */
+static bool
+find_servers(struct origin_servers *servers, struct origin_route *route, struct buf *why)
+{
+    for (unsigned i = 0; i < route->count; i++) {
+        struct span path, authority = origin_route_client(route->members[i].url, &path);
+
+        route->members[i].server = origin_servers_add(servers, authority, &route->probes);
+        if (!route->members[i].server) {
+            buf_append_str(why, strerror(ENOMEM));
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Below 0: `a` is the more specific one. */
 static int
 compare_rows(const void *a, const void *b)
@@ -355,7 +371,10 @@ is_duplicate(const struct http_origins *origins)
 static bool
 add_row(struct http_origins *origins, const char *text, const char *dashes, struct buf *why)
 {
-    if (!read_row(text, dashes, &origins->rows[origins->count++], why))
+    struct http_origin *row = &origins->rows[origins->count++];
+
+    if (!read_row(text, dashes, row, why) ||
+        !find_servers(&origins->servers, &row->route, why))
         return false;
     if (!is_duplicate(origins))
         return true;
@@ -398,7 +417,37 @@ http_origins_free(struct http_origins *origins)
         for (unsigned n = 0; n < origins->rows[i].route.count; n++)
             free((char *)(uintptr_t)origins->rows[i].route.members[n].url.ptr);
     free(origins->rows);
+    origin_servers_free(&origins->servers);
     *origins = (struct http_origins){0};
+}
+
+static struct http_origin *
+find_same(const struct http_origins *origins, const struct http_origin *row)
+{
+    for (size_t i = 0; i < origins->count; i++)
+        if (http_origin_is_for_same(&origins->rows[i], row))
+            return &origins->rows[i];
+    return NULL;
+}
+
+void
+http_origins_inherit(struct http_origins *origins, const struct http_origins *from)
+{
+    for (size_t i = 0; i < origins->count; i++) {
+        struct origin_route *route = &origins->rows[i].route;
+        const struct http_origin *before = find_same(from, &origins->rows[i]);
+
+        if (before)
+            origin_budget_inherit(&route->budget, &before->route.budget);
+        for (unsigned n = 0; n < route->count; n++) {
+            struct origin_server *server =
+                origin_servers_find(&from->servers, route->members[n].server);
+
+            if (server)
+                route->members[n].server = server;
+        }
+    }
+    origin_servers_inherit(&origins->servers, &from->servers);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */

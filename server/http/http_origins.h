@@ -28,12 +28,17 @@ struct http_origins {
     struct http_origin
         *rows; /* owned, the most specific first; other spans point into the options */
     size_t count;
+    struct origin_servers servers; /* of all members */
 };
 
 /* Reads the rows, which must stay. False with a line in `why` for each that is refused. */
 bool http_origins_init(struct http_origins *origins, const struct option_list *rows,
                        struct buf *why);
 void http_origins_free(struct http_origins *origins);
+
+/* Has the servers of the members, and the budgets of the rows that both have, from other rows.
+ * Before the rows are used. */
+void http_origins_inherit(struct http_origins *origins, const struct http_origins *from);
 
 /* Have both the same host and prefix? */
 bool http_origin_is_for_same(const struct http_origin *a, const struct http_origin *b);

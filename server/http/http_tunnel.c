@@ -34,6 +34,7 @@ struct http_tunnel {
     struct client *client; /* a reference */
     struct net_peer peer;
     struct span member; /* of the row, its URL; empty: no row */
+    struct origin_server *server; /* of the member, a reference; NULL: no row */
 
     /* The fetcher's thread's until the task is posted. */
     int fd;
@@ -128,6 +129,9 @@ free_tunnel(struct http_tunnel *tunnel)
     free_handshake(tunnel);
     client_share_give_back(&http->tunnels, tunnel->client, 1);
     client_release(&tunnel->client);
+    if (tunnel->server)
+        origin_server_exit(tunnel->server);
+    origin_server_release(&tunnel->server);
     memory_uncharge(&http->service->memory, MEMORY_REQUESTS, tunnel->charged);
     free(tunnel);
 }
@@ -416,6 +420,10 @@ start(struct http_exchange *x, struct span url, bool *bounded)
         return "the proxy is out of memory";
     }
     tunnel->client = client_retain(client);
+    if (asked.route) {
+        tunnel->server = origin_server_retain(asked.route->members[x->choice.member].server);
+        origin_server_enter(tunnel->server);
+    }
     c->tunnel = tunnel;
     net_connection_begin_request(&c->net);
     if (connect_to(tunnel, url, asked.route != NULL)) {

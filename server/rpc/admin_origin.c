@@ -60,12 +60,12 @@ static void
 add(struct listing *listing, struct http_origin *row, unsigned number)
 {
     struct origin_member *member = &row->route.members[number];
-    char state[32], reason[sizeof(member->reason.text)];
+    char state[32], reason[sizeof(member->server->reason.text)];
     proxy_member *listed;
 
     if (listing->count == listing->most || listing->failed)
         return;
-    origin_reason_get(&member->reason, reason, sizeof(reason));
+    origin_reason_get(&member->server->reason, reason, sizeof(reason));
     origin_route_state(&row->route, number, clock_monotonic_us(), state, sizeof(state));
     listed = &listing->members[listing->count++];
     *listed = (proxy_member){
@@ -75,16 +75,16 @@ add(struct listing *listing, struct http_origin *row, unsigned number)
         .backup = member->backup,
         .state = copy(listing, span_str(state)),
         .reason = copy(listing, span_str(reason)),
-        .in_flight = atomic_load(&member->in_flight),
-        .requests = atomic_load(&member->requests),
-        .failed = atomic_load(&member->failed),
+        .in_flight = atomic_load(&member->server->in_flight),
+        .requests = atomic_load(&member->server->requests),
+        .failed = atomic_load(&member->server->failed),
     };
 }
 
 static void
 drain(struct origin_member *member, bool drained)
 {
-    if (atomic_exchange(&member->drained, drained) != drained)
+    if (atomic_exchange(&member->server->drained, drained) != drained)
         log_info("%.*s is %s", (int)member->url.len, member->url.ptr,
                  drained ? "drained" : "enabled again");
 }

@@ -1,5 +1,6 @@
 """SIGHUP reads the configuration again: all of it takes effect or none, and nothing else changes."""
 
+import json
 import os
 import pathlib
 import signal
@@ -92,6 +93,22 @@ class ReloadTest(ReloadCase):
         self.reload(f"{self.row(1)},{self.members[0].url}")
         self.assertTrue(self.is_hit("/1"))
         self.assertEqual(self.member("/2"), "1")
+
+    def test_the_state_of_members(self):
+        self.start(self.row(0))
+        self.members[0].silence = threading.Event()
+        self.c.send("GET /1 HTTP/1.1\r\nHost: site.test\r\n\r\n")
+        harness.wait_until(lambda: self.members[0].heads, what="the request")
+        self.reload(self.row(0, "new.test"), self.row(0, "site.test"))
+
+        def counts():
+            members = json.loads(self.sunproxy("origin", "--json", daemon=self.d).stdout)
+            return [(m["in_flight"], m["requests"]) for m in members]
+
+        self.assertEqual(counts(), [(1, 1), (1, 1)])
+        self.members[0].silence.set()
+        self.assertEqual(self.c.receive().status, 200)
+        self.assertEqual(counts(), [(0, 1), (0, 1)])
 
     def test_a_forward_proxy_becomes_a_reverse_proxy(self):
         self.start("allow-net = 127.0.0.0/8", "allow-port = any")

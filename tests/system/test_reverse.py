@@ -320,6 +320,24 @@ class CommandTest(RowTest):
         self.assertRegex(text, self.first.url + r" +1 +0 +1 +1 +left for \d+ s \(its status is 503\)")
         self.assertRegex(text, self.second.url + r"/v2 +1 +0 +1 +0 +up\n")
 
+    def test_rows_share_their_members(self):
+        self.first.status = 503
+        row = f"{self.first.url},{self.second.url}"
+        self.start("--origin", f"a.test/={row}", "--origin", f"b.test/={row}",
+                   "--origin", f"c.test/={self.first.url}/c")
+        for host in ("a.test", "b.test"):
+            self.assertEqual(self.ask("/1", host=host).status, 200)
+        self.assertEqual(len(self.first.heads), 1)
+        # It is the only one of the third row.
+        self.assertEqual(self.ask("/1", host="c.test").status, 503)
+        listed = json.loads(self.command("--json").stdout)
+        self.assertEqual([(m["requests"], m["state"].split(" for ")[0]) for m in listed
+                          if m["member"].startswith(self.first.url)],
+                         [(2, "left"), (2, "left"), (2, "up")])
+        self.command("drain", self.first.url)
+        self.assertEqual(self.ask("/2", host="c.test").status, 503)
+        self.assertEqual(len(self.first.heads), 2)
+
     def test_without_rows(self):
         self.start()
         self.assertEqual(json.loads(self.command("--json").stdout), [])
@@ -353,6 +371,12 @@ class ProbeTest(RowTest):
         first, second = self.shares(20)
         self.assertTrue(0 < first < second, (first, second))
         self.assertEqual(self.first.probes[0], self.first.url.split("/")[2])
+
+    def test_a_member_of_several_rows(self):
+        row = f"{self.both()[2:].replace('/v2', '')} probe=/probe probe-interval=1s"
+        self.start(*(f"--origin=h{n}.test/={row}" for n in range(50)))
+        harness.wait_until(lambda: len(self.second.probes) >= 3, what="the probes")
+        self.assertLess(len(self.second.probes), 10)
 
     def test_a_member_that_hangs(self):
         self.second.hangs = threading.Event()

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import random
 import shutil
 import socket
@@ -410,6 +411,10 @@ class WebSocketTest(TunnelTest):
                f"{more}\r\n")
         return c, key
 
+    def in_flight(self):
+        members = json.loads(self.sunproxy("origin", "--json", daemon=self.d).stdout)
+        return sum(m["in_flight"] for m in members if m["row"] == "/ws")
+
     def test_an_echo(self):
         c, key = self.handshake("/ws/chat?room=1")
         line, fields = read_head(c.socket)
@@ -423,6 +428,7 @@ class WebSocketTest(TunnelTest):
             c.socket.sendall(frame(TEXT, data, source.randbytes(4)))
             self.assertEqual(read_frame(c.socket), (TEXT, data), size)
         self.assertEqual(self.metric("tunnels"), 1)
+        self.assertEqual(self.in_flight(), 1)
         c.socket.sendall(frame(CLOSE, b"\x03\xe8", b"mask"))
         self.assertEqual(read_frame(c.socket), (CLOSE, b"\x03\xe8"))
         self.assertEqual(read_to_end(c.socket), b"")
@@ -430,6 +436,7 @@ class WebSocketTest(TunnelTest):
         self.assertEqual(line, "GET /app/chat?room=1 HTTP/1.1")
         self.assertEqual((fields["host"], fields["x-forwarded-host"]), ("front.test", "front.test"))
         self.await_no_tunnels()
+        self.assertEqual(self.in_flight(), 0)
         self.assertEqual(self.d.stop(20), 0)
         line, = (self.dir / "access.log").read_text().splitlines()
         self.assertRegex(line, r'"GET /ws/chat\?room=1 HTTP/1.1" 101 1131[0-9]{3} ')

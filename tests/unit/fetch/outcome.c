@@ -132,10 +132,13 @@ outcome_free(struct outcome *o)
 struct origin_route
 route_to(const char *member, const char *host)
 {
+    static struct origin_server server;
+
+    server = (struct origin_server){.drained = false};
     return (struct origin_route){.host = ORIGIN_HOST_NAMED,
                                  .name = span_str(host),
                                  .count = 1,
-                                 .members = {{.url = span_str(member)}}};
+                                 .members = {{.url = span_str(member), .server = &server}}};
 }
 
 bool

@@ -88,6 +88,7 @@ static const struct fetch_sink sink = {.member = take_member,
 static struct origin *origins[2];
 static char urls[2][64];
 static struct origin_route route;
+static struct origin_server servers[2];
 
 static void
 begin(void)
@@ -100,6 +101,8 @@ begin(void)
         origins[i] = origin_start(scripts[i]);
         snprintf(urls[i], sizeof(urls[i]), "http://127.0.0.1:%u/%c", origins[i]->port, 'a' + i);
         route.members[i].url = span_str(urls[i]);
+        servers[i] = (struct origin_server){.drained = false};
+        route.members[i].server = &servers[i];
     }
 }
 
@@ -108,7 +111,7 @@ end(struct fetcher *fetcher)
 {
     fetcher_destroy(fetcher);
     for (unsigned i = 0; i < 2; i++) {
-        ck_assert_uint_eq(atomic_load(&route.members[i].in_flight), 0);
+        ck_assert_uint_eq(atomic_load(&route.members[i].server->in_flight), 0);
         origin_stop(origins[i]);
     }
 }
@@ -169,7 +172,7 @@ START_TEST(the_next_member_is_asked)
     ck_assert(has_got(origins[0], "X-Try: 1\r\n"));
     ck_assert(has_got(origins[1], "X-Try: 2\r\n"));
     ck_assert(has_got(origins[1], "Host: site.test\r\n"));
-    ck_assert_int_ne(atomic_load(&route.members[0].left_until_us), 0);
+    ck_assert_int_ne(atomic_load(&route.members[0].server->left_until_us), 0);
     outcome_free(&seen.outcome);
     end(fetcher);
 }
@@ -185,11 +188,11 @@ START_TEST(a_write_goes_on_only_if_nothing_was_sent)
     fetcher = start_fetcher(&config);
     run(fetcher, &seen, "http://site.test/x", "DELETE");
     ck_assert(seen.outcome.error == FETCH_OK && seen.outcome.status == 503 && seen.attempts == 1);
-    atomic_store(&route.members[0].left_until_us, 0);
+    atomic_store(&route.members[0].server->left_until_us, 0);
     run(fetcher, &closed, "http://site.test/closed", "DELETE");
     ck_assert(closed.outcome.error == FETCH_ORIGIN_BROKE && closed.attempts == 1);
     route.members[0].url = span_str("http://127.0.0.1:1");
-    atomic_store(&route.members[0].left_until_us, 0);
+    atomic_store(&route.members[0].server->left_until_us, 0);
     run(fetcher, &refused, "http://site.test/x", "DELETE");
     ck_assert(refused.outcome.error == FETCH_OK && refused.attempts == 2);
     ck_assert_int_eq(refused.error, FETCH_CONNECT_FAILED);
@@ -269,7 +272,7 @@ START_TEST(all_members_are_down)
 
     begin();
     for (unsigned i = 0; i < 2; i++)
-        atomic_store(&route.members[i].drained, true);
+        atomic_store(&route.members[i].server->drained, true);
     fetcher = start_fetcher(&config);
     run(fetcher, &seen, "http://site.test/x", "");
     ck_assert_int_eq(seen.outcome.error, FETCH_DOWN);

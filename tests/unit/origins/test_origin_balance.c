@@ -12,6 +12,7 @@
 #define SECOND ((int64_t)1000000)
 
 static struct origin_route route;
+static struct origin_server servers[ORIGIN_ROUTE_MEMBERS];
 static char urls[ORIGIN_ROUTE_MEMBERS][32];
 static int64_t now_us;
 
@@ -20,12 +21,14 @@ static void
 make(enum origin_balance balance, unsigned count, const int *weights)
 {
     memset(&route, 0, sizeof(route));
+    memset(servers, 0, sizeof(servers));
     now_us = 1000 * SECOND;
     route.balance = balance;
     route.count = count;
     for (unsigned i = 0; i < count; i++) {
         snprintf(urls[i], sizeof(urls[i]), "http://m%u.test", i);
         route.members[i].url = span_str(urls[i]);
+        route.members[i].server = &servers[i];
         route.members[i].weight = (unsigned)(weights[i] < 0 ? -weights[i] : weights[i]);
         route.members[i].backup = weights[i] < 0;
     }
@@ -96,12 +99,12 @@ START_TEST(the_least_busy_member_is_next)
 
     make(ORIGIN_BALANCE_LEAST, 3, weights);
     ck_assert_uint_eq(next_member(), 2); /* half of what the others would have */
-    atomic_store(&route.members[2].in_flight, 3);
+    atomic_store(&route.members[2].server->in_flight, 3);
     ck_assert_uint_ne(next_member(), 2);
     ck_assert_uint_ne(next_member(), 2);
-    atomic_store(&route.members[0].in_flight, 2);
+    atomic_store(&route.members[0].server->in_flight, 2);
     ck_assert_uint_eq(next_member(), 1);
-    atomic_store(&route.members[1].in_flight, 7);
+    atomic_store(&route.members[1].server->in_flight, 7);
     ck_assert_uint_eq(next_member(), 2);
 }
 END_TEST
@@ -195,7 +198,7 @@ START_TEST(a_drained_member_gets_no_requests)
     char text[32];
 
     make(ORIGIN_BALANCE_ROUND_ROBIN, 3, weights);
-    atomic_store(&route.members[0].drained, true);
+    atomic_store(&route.members[0].server->drained, true);
     ck_assert_str_eq(origin_route_state(&route, 0, now_us, text, sizeof(text)), "drained");
     ck_assert_str_eq(origin_route_state(&route, 1, now_us, text, sizeof(text)), "");
     count(10, counts);
@@ -209,12 +212,12 @@ START_TEST(a_drained_member_gets_no_requests)
     ck_assert(!origin_route_next(&route, &choice, now_us));
     /* Nor where no other could get them. */
     for (unsigned i = 0; i < 3; i++)
-        atomic_store(&route.members[i].drained, true);
+        atomic_store(&route.members[i].server->drained, true);
     ck_assert(!origin_route_next(&route, &(struct origin_choice){0}, now_us));
     ck_assert_uint_eq(origin_route_retry_after_s(&route), 10);
-    atomic_store(&route.members[2].drained, false);
+    atomic_store(&route.members[2].server->drained, false);
     ck_assert_uint_eq(next_member(), 2);
-    atomic_store(&route.members[0].drained, false);
+    atomic_store(&route.members[0].server->drained, false);
     count(10, counts);
     ck_assert_uint_eq(counts[0], 10);
 }
@@ -253,19 +256,19 @@ START_TEST(reasons_are_kept)
     char text[200], sentence[200];
 
     make(ORIGIN_BALANCE_FIRST, 2, weights);
-    origin_reason_get(&route.members[1].reason, text, sizeof(text));
+    origin_reason_get(&route.members[1].server->reason, text, sizeof(text));
     ck_assert_str_eq(text, "");
     memset(sentence, 'x', sizeof(sentence) - 1);
     sentence[sizeof(sentence) - 1] = '\0';
     origin_route_failed(&route, &choice, now_us, sentence);
-    origin_reason_get(&route.members[1].reason, text, sizeof(text));
-    ck_assert_uint_eq(strlen(text), sizeof(route.members[1].reason.text) - 1);
-    ck_assert_uint_eq(atomic_load(&route.members[1].failed), 1);
-    origin_route_enter(&route, 1);
-    origin_route_enter(&route, 1);
-    origin_route_exit(&route, 1);
-    ck_assert_uint_eq(atomic_load(&route.members[1].in_flight), 1);
-    ck_assert_uint_eq(atomic_load(&route.members[1].requests), 2);
+    origin_reason_get(&route.members[1].server->reason, text, sizeof(text));
+    ck_assert_uint_eq(strlen(text), sizeof(route.members[1].server->reason.text) - 1);
+    ck_assert_uint_eq(atomic_load(&route.members[1].server->failed), 1);
+    origin_server_enter(&servers[1]);
+    origin_server_enter(&servers[1]);
+    origin_server_exit(&servers[1]);
+    ck_assert_uint_eq(atomic_load(&route.members[1].server->in_flight), 1);
+    ck_assert_uint_eq(atomic_load(&route.members[1].server->requests), 2);
 }
 END_TEST
 

@@ -11,6 +11,7 @@
 #define SECOND ((int64_t)1000000)
 
 static struct origin_route route;
+static struct origin_server servers[2];
 static int64_t now_us, left_us;
 static unsigned changes;
 static char reason[64];
@@ -27,9 +28,12 @@ static void
 set_up(void)
 {
     memset(&route, 0, sizeof(route));
+    memset(servers, 0, sizeof(servers));
     route.count = 2;
     route.members[0].url = span_str("http://a.test");
     route.members[1].url = span_str("http://b.test");
+    for (unsigned i = 0; i < 2; i++)
+        route.members[i].server = &servers[i];
     route.changed = take_change;
     route.probes = (struct origin_probes){.path = {.ptr = "/h", .len = 2},
                                           .interval_us = ORIGIN_PROBE_INTERVAL_US,
@@ -74,7 +78,7 @@ START_TEST(several_failures_and_successes_count)
         ck_assert_uint_eq(choose().member, 0);
         probe("the status is 500");
         ck_assert_uint_eq(changes, 1);
-        ck_assert(left_us == ORIGIN_ROUTE_DOWN);
+        ck_assert(left_us == ORIGIN_SERVER_DOWN);
         ck_assert_str_eq(reason, "the status is 500");
         ck_assert_uint_eq(choose().member, 1);
         probe("x");
@@ -110,7 +114,7 @@ START_TEST(requests_and_probes_agree)
     ck_assert(!origin_route_next(&route, &(struct origin_choice){0}, now_us));
     /* Nor does the response to a request that was sent before. */
     origin_route_succeeded(&route, &(struct origin_choice){.member = 0}, now_us);
-    ck_assert(atomic_load(&route.members[0].left_until_us) == ORIGIN_ROUTE_DOWN);
+    ck_assert(atomic_load(&route.members[0].server->left_until_us) == ORIGIN_SERVER_DOWN);
     /* One that passes its probes and fails requests is left for its time. */
     probe(NULL);
     probe(NULL);
@@ -119,7 +123,7 @@ START_TEST(requests_and_probes_agree)
     ck_assert_uint_eq(choice.member, 0);
     origin_route_failed(&route, &choice, now_us, "it hangs");
     probe(NULL);
-    ck_assert_int_ne(atomic_load(&route.members[0].left_until_us), 0);
+    ck_assert_int_ne(atomic_load(&route.members[0].server->left_until_us), 0);
 }
 END_TEST
 
@@ -153,7 +157,7 @@ START_TEST(a_trial_that_fails_does_not_end_what_probes_say)
     for (unsigned i = 0; i < 3; i++)
         probe("x");
     origin_route_failed(&route, &trial, now_us, "refused");
-    ck_assert(atomic_load(&route.members[0].left_until_us) == ORIGIN_ROUTE_DOWN);
+    ck_assert(atomic_load(&route.members[0].server->left_until_us) == ORIGIN_SERVER_DOWN);
 }
 END_TEST
 

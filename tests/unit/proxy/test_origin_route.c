@@ -9,6 +9,7 @@
 #define FRESH "Cache-Control: max-age=100\r\n"
 
 static struct origin_route route;
+static struct origin_server servers[3];
 
 static void
 make(unsigned count)
@@ -17,11 +18,14 @@ make(unsigned count)
                                        "https://third.test"};
 
     memset(&route, 0, sizeof(route));
+    memset(servers, 0, sizeof(servers));
     route.prefix = span_str("");
     route.below = true;
     route.count = count;
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         route.members[i].url = span_str(urls[i]);
+        route.members[i].server = &servers[i];
+    }
 }
 
 static int64_t left_us; /* of the last change */
@@ -264,7 +268,7 @@ START_TEST(all_members_down_leave_what_is_stored)
     ck_assert(!request(&v));
     scene_answer("http://first.test/x", 200, "Cache-Control: max-age=10\r\n", 5);
     for (unsigned i = 0; i < 2; i++)
-        atomic_store(&route.members[i].drained, true);
+        atomic_store(&route.members[i].server->drained, true);
     ck_assert(request(&v));
     ck_assert_str_eq(outcome_word(v.outcome), "hit");
     scene.now_us += 20 * SECOND;
@@ -278,7 +282,7 @@ START_TEST(all_members_down_leave_what_is_stored)
     scene_run();
     expect_failure(&v, FAILURE_DOWN, "it is down");
     for (unsigned i = 0; i < 2; i++)
-        ck_assert_uint_eq(atomic_load(&route.members[i].failed), 0);
+        ck_assert_uint_eq(atomic_load(&route.members[i].server->failed), 0);
     scene_end();
 }
 END_TEST
@@ -363,7 +367,7 @@ START_TEST(a_trial_is_not_given_back_after_a_response)
     ck_assert(trial.trial);
     ck_assert(succeed(&(struct origin_choice){.member = 0}));
     origin_route_give_back(&route, &trial, 1 + ORIGIN_ROUTE_LEFT_US);
-    ck_assert_int_eq(atomic_load(&route.members[0].left_until_us), 0);
+    ck_assert_int_eq(atomic_load(&route.members[0].server->left_until_us), 0);
 }
 END_TEST
 
