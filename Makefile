@@ -27,6 +27,8 @@
 #                        which `npm install` has been run
 #   make app-test        run real applications behind the daemon as a reverse proxy (APP=wordpress,
 #                        django or mediawiki; without it those that are installed)
+#   make app-hits        count the hits of anonymous visitors of real applications behind the daemon, Varnish
+#                        and nginx, while others are logged in (APP; FETCH=FOLDER of npm packages)
 #   make soak            send a daemon 10 million mixed requests (or REQUESTS=N) over RPC, and requests
 #                        for 600 s (or SECONDS_HTTP=N) over HTTP, verify every body, and check that
 #                        memory, descriptors and threads stay flat
@@ -169,7 +171,7 @@ endif
 DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"'
 
 # Probes run once, and only for targets that compile: before setup there may be nothing to ask.
-ifneq ($(filter-out help clean distclean setup setup-test demo reproduce reproduction test test-debian check check-policy fuzz structure coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-test soak format \
+ifneq ($(filter-out help clean distclean setup setup-test demo reproduce reproduction test test-debian check check-policy fuzz structure coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-test app-hits soak format \
 	uninstall,$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(pkg_cflags)
 PKG_LIBS := $(pkg_libs)
@@ -220,7 +222,7 @@ FUZZ := $(patsubst %.c,$(B)/%,$(filter-out $(FUZZ_SHARED),$(wildcard tests/fuzz/
 SOAK := $(B)/tests/soak/soak
 PEERS := $(patsubst %.c,$(B)/%,$(wildcard tests/system/peers/*.c))
 
-.PHONY: all help clean distclean install test test-debian check check-policy demo reproduce reproduction fuzz structure coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-test setup \
+.PHONY: all help clean distclean install test test-debian check check-policy demo reproduce reproduction fuzz structure coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-test app-hits setup \
 	setup-test unit programs origin peers bench-programs fuzz-programs soak soak-programs format uninstall
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -512,6 +514,12 @@ APP ?=
 app-test:
 	$(Q)$(MAKE) VARIANT=$(VARIANT) programs
 	$(Q)tests/apps/run.py --build build/$(VARIANT) $(APP)
+
+# Hits by tests/apps/hits.py, which has npm packages that are missing installed in FETCH if that is given
+FETCH ?=
+app-hits:
+	$(Q)$(MAKE) VARIANT=$(VARIANT) programs
+	$(Q)tests/apps/hits.py --build build/$(VARIANT) $(FETCH:%=--fetch %) $(APP)
 
 # How often the intervals of advise hold, by log: make calibrate FOLDER=RECORDED_TRACES. And how
 # often the errors that are stated of samples hold, by policy, beside sim/calibrated.c:

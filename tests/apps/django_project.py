@@ -144,6 +144,17 @@ def notes(request):
     return response
 
 
+def article(request, number):
+    """For readers and users, as Django's own decorators have it: Vary comes with the session."""
+    reader = f"hello {request.user.username}, " if request.user.is_authenticated else ""
+    return HttpResponse(f"{reader}article {number}", headers={"Cache-Control": "max-age=300"})
+
+
+def style(request):
+    return HttpResponse("body { color: black }", content_type="text/css",
+                        headers={"Cache-Control": "public, max-age=31536000, immutable"})
+
+
 def stream(request):
     return StreamingHttpResponse(f"line {number}\n" for number in range(1000))
 
@@ -155,7 +166,7 @@ def version(request):
 urlpatterns = [
     path("", home), path("private/", private), path("feed/", feed), path("dated/", dated),
     path("varies/", varies), path("own/", own), path("upload/", upload), path("files/<str:owner>", files),
-    path("notes/", notes), path("stream/", stream), path("version/", version),
+    path("articles/<int:number>/", article), path("static/site.css", style), path("notes/", notes), path("stream/", stream), path("version/", version),
     path("accounts/login/", views.LoginView.as_view()),
     path("accounts/logout/", views.LogoutView.as_view()),
 ]

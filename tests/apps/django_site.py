@@ -4,6 +4,8 @@ Django of the Python that runs this, or else Debian's python3-django.
 """
 
 import html
+import random
+import re
 import subprocess
 import sys
 import threading
@@ -27,7 +29,8 @@ def find():
     return f"Django {version}"
 
 
-def start(run):
+def serve(run):
+    """Starts the application, and returns its port."""
     manage = [interpreter(), HERE / "django_project.py"]
     environment = {"SITE_FOLDER": str(run.folder), "SITE_HOSTS": f"{HOST},{OTHER_HOST}",
                    "PYTHONDONTWRITEBYTECODE": "1"}
@@ -40,7 +43,7 @@ def start(run):
     backend = Program(run, "django", [*manage, "runserver", "--noreload", f"127.0.0.1:{port}"],
                       env=environment)
     backend.await_port(port)
-    run.front(port)
+    return port
 
 
 def token(text):
@@ -167,9 +170,13 @@ def check_parallel_logins(run):
     run.check("eight logins at once, each with the own pages", driver.summary(wrongs))
 
 
+def log_out(visitor):
+    page = visitor.get("/private/").text
+    return visitor.post("/accounts/logout/", {"csrfmiddlewaretoken": token(page)})
+
+
 def check_logout(run, alice):
-    page = alice.get("/private/").text
-    answer = alice.post("/accounts/logout/", {"csrfmiddlewaretoken": token(page)})
+    answer = log_out(alice)
     run.expect("alice logs out", answer.status == 302 and alice.path_of(answer.location) == "/",
                f"{answer.status} {answer.location}")
     shown = [path for path in ("/private/", "/feed/", "/dated/", "/varies/", "/own/")
@@ -178,7 +185,7 @@ def check_logout(run, alice):
 
 
 def run(run):
-    start(run)
+    run.front(serve(run))
     alice, bob, stranger = (run.visitor(name) for name in ("alice", "bob", STRANGER))
     check_pages(run, stranger)
     check_logins(run, alice, bob)
@@ -188,3 +195,37 @@ def run(run):
     check_stream(run, stranger)
     check_parallel_logins(run)
     check_logout(run, alice)
+
+
+class Visits:
+    """What hits.py asks of Django."""
+
+    recipe = "django"
+    has_campaigns = True
+    permitted = 13  # not what is private, states no lifetime, or sets a cookie
+
+    def __init__(self, _run):
+        self.targets = [
+            "/", *(f"/articles/{number}/" for number in range(1, 9)), "/static/site.css", "/varies/",
+            "/dated/", "/feed/", "/own/", "/stream/", "/version/", "/notes/"]
+        self.others = ["/private/", "/varies/?n=1", "/dated/?n=1", "/feed/?n=1", "/upload/"]
+
+    def log_in(self, visitor, name):
+        log_in(visitor, name, f"{name}-password")
+
+    def log_out(self, visitor):
+        log_out(visitor)
+
+    def shows(self, name, text):
+        return f"secret-of-{name}" in text or f"hello {name}, " in text
+
+    def tokens(self, text):
+        return set(re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', text))
+
+    def write(self, visitor):
+        words = f"note {random.randrange(10**9)}"
+        visitor.post("/notes/", {"csrfmiddlewaretoken": token(visitor.get("/notes/").text), "note": words})
+        return [("/notes/", words)]
+
+    def write_as_guest(self, _visitor):
+        return []

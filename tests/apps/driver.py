@@ -45,9 +45,9 @@ def _die_with_parent():
 class Program:
     """A child of this process, with its output in a file of the run's folder."""
 
-    def __init__(self, run, name, argv, env=None, cwd=None):
+    def __init__(self, run, name, argv, env=None, cwd=None, folder=None):
         self.name = name
-        self.log = run.folder / f"{name}.log"
+        self.log = (folder or run.folder) / f"{name}.log"
         with open(self.log, "ab") as log:
             self.child = subprocess.Popen([str(word) for word in argv], stdin=subprocess.DEVNULL,
                                           stdout=log, stderr=log, cwd=cwd,
@@ -204,6 +204,9 @@ class Run:
     def finish(self):
         """The last checks, and the end of all programs."""
         self.check("no response names the backend's address", summary(self.leaks))
+        self.end_programs()
+
+    def end_programs(self):
         for program in reversed(self.programs):
             status = program.stop()
             if program in self.daemons:
@@ -232,9 +235,13 @@ class Answer:
 
     @property
     def source(self):
-        """What the proxy says of the response: hit, miss..."""
+        """What the proxy says of the response, hit or miss: in Cache-Status (RFC 9211), or as Varnish,
+        which names the request that fetched it besides, or as contestants.py has nginx say it."""
         status = self.fields.get("Cache-Status", "")
-        return "hit" if re.search(r"; *hit\b", status) else "miss" if status else "none"
+        others = self.fields.get("X-Varnish", "") + self.fields.get("X-Cache-Status", "")
+        if re.search(r"; *hit\b", status) or re.search(r"\d \d|^HIT", others):
+            return "hit"
+        return "miss" if status or others else "none"
 
 
 class Visitor:
@@ -245,6 +252,7 @@ class Visitor:
         self.name = name
         self.host = host
         self.cookies = {}
+        self.fields = {}  # of each request
         self.original = self
         self._connection = None
 
@@ -252,11 +260,12 @@ class Visitor:
         """The same visitor on another connection."""
         other = Visitor(self.run, self.name, self.host)
         other.cookies = dict(self.cookies)
+        other.fields = dict(self.fields)
         other.original = self
         return other
 
     def request(self, method, target, body=None, fields=None):
-        headers = {"Host": self.host, "User-Agent": "apps"}
+        headers = {"Host": self.host, "User-Agent": "apps", **self.fields}
         if self.cookies:
             headers["Cookie"] = "; ".join(f"{k}={v}" for k, v in self.cookies.items())
         headers.update(fields or {})

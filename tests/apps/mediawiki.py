@@ -6,6 +6,7 @@ the proxy, with the address that readers use.
 
 import json
 import pathlib
+import random
 import re
 import shutil
 import subprocess
@@ -31,7 +32,8 @@ def find():
     return f"MediaWiki {field(r'MW_VERSION.*?([0-9.]+)', defines)}"
 
 
-def start(run):
+def serve(run):
+    """Starts the application, and returns its port."""
     site = run.folder / "site"
     site.mkdir()
     for entry in SOURCE.iterdir():
@@ -55,7 +57,7 @@ def start(run):
     backend = Program(run, "php", ["php", "-S", f"127.0.0.1:{port}", "-t", site, HERE / "php_router.php"],
                       env={"PHP_CLI_SERVER_WORKERS": str(PHP_WORKERS), **environment})
     backend.await_port(port)
-    run.front(port, "--purge-net", "127.0.0.1")
+    return port
 
 
 def api(visitor, query, form=None):
@@ -179,12 +181,16 @@ def check_conditions(run, stranger):
                f"{again.status} {modified}")
 
 
-def check_logout(run, alice):
-    page = alice.get("/index.php?title=Special:UserLogout").text
-    answer = alice.post("/index.php?title=Special:UserLogout", {
+def log_out(visitor):
+    page = visitor.get("/index.php?title=Special:UserLogout").text
+    return visitor.post("/index.php?title=Special:UserLogout", {
         "title": "Special:UserLogout",
         "wpEditToken": field(r'name="wpEditToken"[^>]*value="([^"]*)"', page).replace("&#43;", "+")
         or field(r'value="([^"]*)"[^>]*name="wpEditToken"', page)})
+
+
+def check_logout(run, alice):
+    answer = log_out(alice)
     run.expect("alice logs out", answer.status in (200, 302) and "wgUserName\":\"Alice" not in answer.text,
                answer.status)
     text = alice.get("/index.php/Main_Page").text
@@ -195,7 +201,7 @@ def check_logout(run, alice):
 
 
 def run(run):
-    start(run)
+    run.front(serve(run), "--purge-net", "127.0.0.1")
     alice, bob, stranger = (run.visitor(name) for name in ("alice", "bob", STRANGER))
     check_pages(run, stranger)
     check_logins(run, alice, bob)
@@ -204,3 +210,56 @@ def run(run):
     check_changes(run, alice, stranger)
     check_conditions(run, stranger)
     check_logout(run, alice)
+
+
+class Visits:
+    """What hits.py asks of MediaWiki."""
+
+    recipe = "mediawiki"
+    has_campaigns = True
+    permitted = 16
+
+    def __init__(self, run):
+        alice = run.visitor("Alice")
+        self.log_in(alice, "alice")
+        for number in range(1, 9):
+            edit(alice, f"Page {number}", f"Text of page {number}. [[Category:Pages]]")
+        edit(alice, "Category:Pages", "All pages.")
+        alice.upload("/api.php?action=upload&format=json",
+                     {"filename": "Dot.png", "token": token(alice), "ignorewarnings": "1"},
+                     "file", "Dot.png", driver.pixels())
+        page = run.visitor(STRANGER).get("/index.php/Main_Page").text
+        modules = [module.replace("&amp;", "&")
+                   for module in re.findall(r'(?:href|src)="(/load\.php\?[^"]*)"', page)]
+        self.targets = [
+            "/index.php/Main_Page", *(f"/index.php/Page_{number}" for number in range(1, 9)),
+            "/index.php/Category:Pages", "/index.php?title=Page_1&action=history", *modules,
+            "/index.php?title=Page_1&action=raw", "/index.php/Special:RecentChanges",
+            "/index.php/Special:AllPages", "/opensearch_desc.php",
+            "/api.php?action=feedrecentchanges&feedformat=atom",
+            "/api.php?action=query&titles=Page_1&format=json"]
+        self.others = ["/index.php/Special:Preferences", "/index.php?title=Main_Page&n=1",
+                       "/api.php?action=query&meta=userinfo&format=json",
+                       "/index.php?title=Page_2&action=edit"]
+
+    def log_in(self, visitor, name):
+        log_in(visitor, name.capitalize(), PASSWORD % name.capitalize())
+
+    def log_out(self, visitor):
+        log_out(visitor)
+
+    def shows(self, name, text):
+        name = name.capitalize()
+        return f'"wgUserName":"{name}"' in text or f'"name":"{name}"' in text
+
+    def tokens(self, text):
+        return set(re.findall(r'(?:"csrfToken":|name="wp(?:Edit|Login)Token"[^>]*value=)"(\w{32,})', text))
+
+    def write(self, visitor):
+        words = f"words {random.randrange(10**9)}"
+        edit(visitor, "Page 1", words)
+        return [("/index.php/Page_1", words)]
+
+    def write_as_guest(self, visitor):
+        """An edit without a login, which MediaWiki shows to everybody."""
+        return []

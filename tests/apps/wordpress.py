@@ -4,12 +4,15 @@ Its address is the host of each request, so that each link shows which host the 
 """
 
 import html
+import json
 import pathlib
+import random
 import re
 import shutil
 import socket
 import subprocess
 import threading
+import time
 
 import driver
 from driver import HERE, HOST, STRANGER, Program, field, free_port
@@ -70,12 +73,17 @@ def start_database(run):
     return path
 
 
-def start(run):
+def serve(run):
+    """Starts the application, and returns its port."""
     site = run.folder / "site"
     shutil.copytree(SOURCE, site, symlinks=True,
                     ignore=lambda folder, names: [n for n in names if n in ("wp-config.php", ".htaccess",
                                                                             "languages")])
     (site / "wp-content/uploads").mkdir(parents=True, exist_ok=True)
+    plugins = site / "wp-content/mu-plugins"
+    plugins.mkdir(exist_ok=True)
+    (plugins / "comments.php").write_text(
+        "<?php add_filter('wp_is_comment_flood', '__return_false', 100);\n")
     path = start_database(run)
     (site / "wp-config.php").write_text(CONFIG % {"socket": path, "site": site})
     run.command(["php", HERE / "wordpress_setup.php"], cwd=site)
@@ -83,7 +91,7 @@ def start(run):
     backend = Program(run, "php", ["php", "-S", f"127.0.0.1:{port}", "-t", site, HERE / "php_router.php"],
                       env={"PHP_CLI_SERVER_WORKERS": str(PHP_WORKERS)})
     backend.await_port(port)
-    run.front(port)
+    return port
 
 
 def leads_to(visitor, answer, path):
@@ -96,6 +104,13 @@ def log_in(visitor, name):
     return visitor.post("/wp-login.php", {
         "log": name, "pwd": f"{name}-password", "wp-submit": "Log In", "testcookie": "1",
         "redirect_to": f"http://{visitor.host}/wp-admin/"})
+
+
+def publish(visitor, title, text):
+    nonce = visitor.get("/wp-admin/admin-ajax.php?action=rest-nonce").text
+    post = json.dumps({"title": title, "content": text, "status": "publish"}).encode()
+    return visitor.request("POST", "/wp-json/wp/v2/posts", post,
+                           {"Content-Type": "application/json", "X-WP-Nonce": nonce})
 
 
 def check_pages(run, stranger):
@@ -202,10 +217,7 @@ def check_changes(run, alice, stranger):
     feeds = ["/feed/", "/author/alice/feed/"]
     for path in pages + feeds:
         stranger.get(path)
-    nonce = alice.get("/wp-admin/admin-ajax.php?action=rest-nonce").text
-    answer = alice.request("POST", "/wp-json/wp/v2/posts",
-                           b'{"title": "Just now", "content": "written-just-now", "status": "publish"}',
-                           {"Content-Type": "application/json", "X-WP-Nonce": nonce})
+    answer = publish(alice, "Just now", "written-just-now")
     run.expect("alice publishes a post", answer.status == 201, f"{answer.status} {answer.text[:200]}")
     old = [path for path in pages if "Just now" not in stranger.get(path).text]
     run.check("the new post is on every page at once", " ".join(old))
@@ -252,7 +264,7 @@ def check_crowd(run, stranger):
 
 
 def run(run):
-    start(run)
+    run.front(serve(run))
     alice, bob, stranger = (run.visitor(name) for name in ("alice", "bob", STRANGER))
     check_pages(run, stranger)
     check_logins(run, alice, bob)
@@ -263,3 +275,59 @@ def run(run):
     check_changes(run, alice, stranger)
     check_crowd(run, stranger)
     check_logout(run, alice)
+
+
+class Visits:
+    """What hits.py asks of WordPress."""
+
+    recipe = "wordpress"
+    has_campaigns = True
+    permitted = 22  # hits of a third visit with the recipe
+
+    def __init__(self, run):
+        alice = run.visitor("alice")
+        log_in(alice, "alice")
+        for number in range(1, 9):
+            publish(alice, f"Entry {number}", f"text of entry {number}")
+        year = time.gmtime().tm_year
+        self.targets = [
+            "/", "/page/2/", *(f"/entry-{number}/" for number in range(1, 9)), "/news-alice/",
+            "/hello-world/", "/sample-page/", "/category/uncategorized/", "/author/alice/", f"/{year}/",
+            "/feed/", "/comments/feed/", "/wp-json/wp/v2/posts", "/wp-sitemap.xml", "/?s=entry",
+            f"/wp-content/themes/{THEME}/style.css"]
+        self.others = ["/?n=1", "/diary-alice/", "/diary-bob/", "/guarded/", "/wp-admin/profile.php",
+                       "/wp-json/wp/v2/users/me", "/feed/?n=1"]
+
+    def log_in(self, visitor, name):
+        log_in(visitor, name)
+
+    def log_out(self, visitor):
+        page = visitor.get("/wp-admin/profile.php").text
+        visitor.get(html.unescape(field(
+            r"""href=['"]http://[^/]*(/wp-login\.php\?action=logout[^'"]*)""", page)))
+
+    def shows(self, name, text):
+        return f'<span class="display-name">{name}</span>' in text or f"secret-of-{name}" in text
+
+    def tokens(self, text):
+        return set(re.findall(r"nonce[\w\"'-]*[=:] ?\"?([0-9a-f]{10})\b", text))
+
+    def write(self, visitor):
+        title = f"Post {random.randrange(10**9)}"
+        publish(visitor, title, "text")
+        return [("/", title), comment(visitor, {})]
+
+    def write_as_guest(self, visitor):
+        """A comment that waits: its writer sees it, by a cookie, and nobody else."""
+        return [comment(visitor, {"author": "guest", "email": "guest@elsewhere.test",
+                                  "wp-comment-cookies-consent": "yes"})]
+
+
+def comment(visitor, form):
+    """Writes one, and returns where it is shown and its words."""
+    words = f"comment {random.randrange(10**9)}"
+    page = visitor.get("/entry-1/").text
+    visitor.post("/wp-comments-post.php", {
+        "comment": words, "comment_parent": "0",
+        "comment_post_ID": field(r"name='comment_post_ID' value='(\d+)'", page), **form})
+    return "/entry-1/", words

@@ -1,0 +1,13 @@
+sub vcl_recv {
+    if (req.method != "GET" && req.method != "HEAD") { return (pass); }
+    set req.url = regsuball(req.url, "(utm_[a-z]+|fbclid|gclid)=[^&]*&?", "");
+    set req.url = regsub(req.url, "[?&]+$", "");
+    if (req.url ~ "^/lib/(exe/(css|js|jquery|manifest|opensearch)\.php|tpl/|images/|scripts/)") {
+        unset req.http.Cookie;
+    }
+    if (req.http.Cookie ~ "(DokuWiki|DW[0-9a-f]+)=") { return (pass); }
+    unset req.http.Cookie;
+}
+sub vcl_backend_response {
+    if (bereq.url ~ "^/lib/(tpl|images|scripts)/") { set beresp.ttl = 1h; }
+}
