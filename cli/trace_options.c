@@ -57,7 +57,8 @@ take_when(const struct option_row *row, void *field, const char *text)
 
 static const struct option_row rows[] = {
     {"format", 0, "NAME", take_format, AT(format), 0, 0, NULL,
-     "format of the trace (default: detected from the content)"},
+     "format of the trace, or the format string of a log, such as '%h %t \"%r\" %>s %b' "
+     "(default: detected from the content)"},
     {"columns", 0, "LIST", option_text, AT(columns), 0, 0, NULL,
      "columns of a table, such as time,url,-,size (default: as its first line names them)"},
     {"methods", 0, "LIST", option_text, AT(methods), 0, 0, NULL,

@@ -68,6 +68,10 @@ run(const struct options *options)
         options_print_defaults(stdout);
         return finish_stdout();
     }
+    if (options->list_log_format) {
+        options_print_log_format(stdout);
+        return finish_stdout();
+    }
     if (options->list_metrics) {
         if (!service_metrics_list(stdout)) {
             fputs("sunproxyd: out of memory\n", stderr);
@@ -79,7 +83,7 @@ run(const struct options *options)
         print_policies();
         return finish_stdout();
     }
-    log_setup((enum log_level)options->log_level, (enum log_format)options->log_format);
+    log_setup((enum log_level)options->log_level, log_format_of(options->log_format));
     if (!options->check_config)
         return daemon_run(options);
     status = daemon_check(options);
@@ -107,7 +111,7 @@ refuse(const struct options *options, int status, const char *why)
 {
     complain(why);
     if (options->check_config) {
-        log_setup((enum log_level)options->log_level, (enum log_format)options->log_format);
+        log_setup((enum log_level)options->log_level, log_format_of(options->log_format));
         (void)daemon_check(options);
     }
     fputs("Try \"sunproxyd --help\".\n", stderr);

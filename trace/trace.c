@@ -250,6 +250,19 @@ read_all(struct input *in, const struct trace_format *format, const struct trace
 }
 
 static bool
+check_pattern(const char *format, char *why, size_t why_size)
+{
+    struct buf text;
+    bool ok;
+
+    buf_init(&text, 1024);
+    ok = trace_pattern_check(format, &text);
+    snprintf(why, why_size, "the format '%s': %s", format, buf_str(&text));
+    buf_free(&text);
+    return ok;
+}
+
+static bool
 check_options(const struct trace_options *o, char *why, size_t why_size)
 {
     struct wanted_statuses statuses;
@@ -257,6 +270,8 @@ check_options(const struct trace_options *o, char *why, size_t why_size)
         o->columns && o->format ? trace_format_find(o->format, span_of("", 0)) : NULL;
     struct columns columns;
 
+    if (o->format && strchr(o->format, '%') && !check_pattern(o->format, why, why_size))
+        return false;
     if (o->columns && !columns_parse(&columns, o->columns, why, why_size))
         return false;
     if (format && format != &trace_format_table)

@@ -94,7 +94,8 @@ enum trace_redirects {
 #define TRACE_DEFAULT_SITE "http://localhost"
 
 struct trace_options {
-    const char *format;   /* a name or alias of a format; NULL: by the content */
+    const char *format;   /* a name or alias of a format, or a format string of lines
+                             (base/log_pattern.h); NULL: by the content */
     const char *columns;  /* of a table: "time,url,-,size"; NULL: as its first line names them */
     const char *methods;  /* "GET,HEAD" in any case, or "all"; NULL: TRACE_DEFAULT_METHODS */
     const char *statuses; /* "200,304,2xx,200-206", or "all"; NULL: TRACE_DEFAULT_STATUSES */
@@ -196,7 +197,7 @@ struct trace_alias {
 };
 extern const struct trace_alias trace_aliases[];
 
-/* Is this the name or an alias of a format, in any case? */
+/* Is this the name or an alias of a format, in any case, or has it a percent sign? */
 bool trace_format_exists(const char *name);
 
 #endif

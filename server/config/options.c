@@ -231,8 +231,9 @@ const struct option_row option_rows[] = {
     {"log-level", 'L', OPTION_FIXED, OPTION_CHOICE, AT(log_level), "error|warning|info|debug",
      "info", 0,
      0, "least severe messages on standard error"},
-    {"log-format", 0, OPTION_FIXED, OPTION_CHOICE, AT(log_format), "plain|json", "plain", 0, 0,
-     "format of messages and access log"},
+    {"log-format", 0, OPTION_FIXED, OPTION_LOG_FORMAT, AT(log_format), "FORMAT", "plain", 0, 0,
+     "format of the access log: plain, json, common, combined, vhost_combined or a string of "
+     "directives such as %h %t \"%r\" %>s %b %{outcome}x; messages are plain or json"},
 
     {.help = "This program"},
     {"config", 'c', OPTION_HERE, OPTION_STRING, AT(config), "FILE", NULL, 0, 0,
@@ -246,6 +247,8 @@ const struct option_row option_rows[] = {
      "print a configuration file that explains every option, and exit"},
     {"list-metrics", 0, OPTION_HERE, OPTION_FLAG, AT(list_metrics), NULL, "no", 0, 0,
      "print the names, kinds and units of all metrics with a sentence on each, and exit"},
+    {"list-log-format", 0, OPTION_HERE, OPTION_FLAG, AT(list_log_format), NULL, "no", 0, 0,
+     "print the directives of --log-format with their meanings, and exit"},
     {"help", 'h', OPTION_HERE, OPTION_FLAG, AT(help), NULL, "no", 0, 0, "print this text and exit"},
     {"version", 'V', OPTION_HERE, OPTION_FLAG, AT(version), NULL, "no", 0, 0,
      "print the version and exit"},
@@ -280,7 +283,7 @@ options_free(struct options *options)
 
         if (!option_rows[i].name)
             continue;
-        if (option_rows[i].type == OPTION_STRING || option_rows[i].type == OPTION_POLICY) {
+        if (option_is_text(option_rows[i].type)) {
             free(*(char **)field);
         } else if (option_rows[i].type == OPTION_LIST) {
             struct option_list *list = field;

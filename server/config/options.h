@@ -139,7 +139,7 @@ struct options {
     char *request_db;        /* NULL: none */
     uint64_t request_db_max; /* bytes; 0: not bounded */
     uint64_t log_level;
-    uint64_t log_format;
+    char *log_format;
 
     /* only on the command line */
     int argc; /* the words of options_parse(), which must stay */
@@ -149,6 +149,7 @@ struct options {
     bool take_over;
     bool default_config;
     bool list_metrics;
+    bool list_log_format;
     bool help;
     bool version;
 };
@@ -186,6 +187,7 @@ const char *options_place(const struct options *options, const char *name);
 void options_print_help(FILE *out);
 
 /* Prints a configuration file in which every option is a comment, with its default. */
+void options_print_log_format(FILE *out);
 void options_print_defaults(FILE *out);
 
 /* Prints every value in force, as a configuration file. */

@@ -41,6 +41,7 @@ same_value(const struct option_row *row, const void *a, const void *b)
         return *(const int64_t *)a == *(const int64_t *)b;
     case OPTION_STRING:
     case OPTION_POLICY:
+    case OPTION_LOG_FORMAT:
         return same_text(*(char *const *)a, *(char *const *)b);
     case OPTION_LIST:
         return same_list(a, b);

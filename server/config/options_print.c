@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/log_pattern.h"
 #include "base/wrap.h"
 #include "server/config/options_table.h"
 #include "server/config/sections.h"
@@ -39,6 +40,15 @@ options_print_help(FILE *out)
           "71 a system call failed, 73 no access log or request database, 78 wrong\n"
           "configuration.\n",
           out);
+}
+
+void
+options_print_log_format(FILE *out)
+{
+    for (const struct log_directive *row = log_directives; row->name; row++)
+        fprintf(out, "%%%s\t%s\n", row->name, row->help);
+    for (const struct log_named_pattern *row = log_named_patterns; row->name; row++)
+        fprintf(out, "%s\t%s\n", row->name, row->text);
 }
 
 /* Prints text as comments of at most 79 columns. */
@@ -169,7 +179,7 @@ options_print_config(const struct options *options, FILE *out)
             }
             continue;
         }
-        if ((row->type == OPTION_STRING || row->type == OPTION_POLICY) && !*(char *const *)field)
+        if (option_is_text(row->type) && !*(char *const *)field)
             continue;
         fprintf(out, "%s = ", row->name);
         switch (row->type) {
@@ -201,6 +211,7 @@ options_print_config(const struct options *options, FILE *out)
             break;
         case OPTION_STRING:
         case OPTION_POLICY:
+        case OPTION_LOG_FORMAT:
             print_text(out, *(char *const *)field);
             break;
         case OPTION_LIST:

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/log_pattern.h"
 #include "base/nearest.h"
 #include "base/units.h"
 #include "proxy/control.h"
@@ -94,6 +95,36 @@ explain_choice(const struct option_row *row, const char *place, const char *text
                nearest_ask(&nearest, ask, sizeof(ask)));
 }
 
+static bool
+check_policy(const struct option_row *row, const char *place, const char *text, struct buf *why)
+{
+    struct policy_spec spec;
+    char sentence[CONTROL_SENTENCE];
+
+    if (strcasecmp(text, "help") == 0 ||
+        control_parse_policy(text, &spec, sentence, sizeof(sentence)))
+        return true;
+    buf_printf(why, "%s%s: %s; --policy help lists them all", place, row->name, sentence);
+    return false;
+}
+
+static bool
+check_log_format(const struct option_row *row, const char *place, const char *text,
+                 struct buf *why)
+{
+    const size_t before = why->len;
+    struct log_pattern *pattern;
+
+    if (strcmp(text, "plain") == 0 || strcmp(text, "json") == 0)
+        return true;
+    buf_printf(why, "%s%s: ", place, row->name);
+    pattern = log_pattern_compile(text, why);
+    if (pattern)
+        buf_truncate(why, before);
+    log_pattern_free(pattern);
+    return pattern != NULL;
+}
+
 bool
 option_set(struct options *options, const struct option_row *row, const char *place,
            const char *text, struct buf *why)
@@ -169,18 +200,12 @@ option_set(struct options *options, const struct option_row *row, const char *pl
             return true;
         explain_choice(row, place, text, why);
         return false;
-    case OPTION_POLICY: {
-        struct policy_spec spec;
-        char sentence[CONTROL_SENTENCE];
-
-        if (strcasecmp(text, "help") != 0 &&
-            !control_parse_policy(text, &spec, sentence, sizeof(sentence))) {
-            buf_printf(why, "%s%s: %s; --policy help lists them all", place, row->name, sentence);
-            return false;
-        }
-    }
-    /* fall through */
+    case OPTION_POLICY:
     case OPTION_STRING:
+    case OPTION_LOG_FORMAT:
+        if ((row->type == OPTION_POLICY && !check_policy(row, place, text, why)) ||
+            (row->type == OPTION_LOG_FORMAT && !check_log_format(row, place, text, why)))
+            return false;
         copy = strdup(text);
         if (!copy)
             break;

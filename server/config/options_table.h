@@ -18,11 +18,19 @@ enum option_type {
     OPTION_DURATION,   /* int64_t microseconds with units */
     OPTION_STRING,     /* char *, owned */
     OPTION_POLICY,     /* likewise: a policy that a daemon can run, or "help" */
+    OPTION_LOG_FORMAT, /* likewise: plain, json or what log_pattern_compile() takes */
     OPTION_LIST,       /* struct option_list; may be given several times */
     OPTION_CHOICE,     /* uint64_t: which of the words in `argument` separated by '|' */
     OPTION_RATE,       /* struct token_rate, "RATE[:BURST]" a second, or 0 */
     OPTION_RATE_BYTES, /* likewise, with units */
 };
+
+/* Is the field a text? */
+static inline bool
+option_is_text(enum option_type type)
+{
+    return type == OPTION_STRING || type == OPTION_POLICY || type == OPTION_LOG_FORMAT;
+}
 
 /* Where an option may be given, and when it takes effect. */
 enum option_when {

@@ -54,6 +54,7 @@ http_log_add(struct http_exchange *x)
     if (x->kept_head.bytes) {
         http.method = x->request.method;
         http.target = x->request.target;
+        http.fields = x->request.fields;
         read_fields(&http, x->request.fields);
     } else if (exchange->object) {
         http.method = span_str(x->request.method_id == HTTP_HEAD ? "HEAD" : "GET");

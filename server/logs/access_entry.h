@@ -17,6 +17,7 @@ struct access_http {
     unsigned minor;     /* of the version 1.x */
     struct span referer;
     struct span agent;
+    struct span fields; /* all field lines; empty if they have not been kept */
 };
 
 /* Valid during the call that it is passed to. */

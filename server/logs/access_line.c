@@ -1,13 +1,11 @@
 #include "server/logs/access_line.h"
 
 #include <inttypes.h>
-#include <time.h>
 
 #include "base/json.h"
+#include "server/logs/access_pattern.h"
 #include "server/logs/access_text.h"
 #include "server/logs/timestamp.h"
-
-static const char *const protocols[] = {"HTTP/1.0", "HTTP/1.1"};
 
 static void
 append_escaped(struct buf *line, struct span text)
@@ -31,22 +29,6 @@ reason_or_dash(const struct access_entry *entry)
     return entry->reason && *entry->reason ? entry->reason : "-";
 }
 
-/* With what would end a quoted text or the line escaped; "-" if it is empty. */
-static void
-append_inside(struct buf *line, struct span text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-
-        if (c >= 0x20 && c < 0x7F && c != '\\' && c != '"')
-            buf_append_char(line, (char)c);
-        else
-            buf_printf(line, "\\x%02x", (unsigned)c);
-    }
-    if (text.len == 0)
-        buf_append_char(line, '-');
-}
-
 static void
 append_plain(struct buf *line, const struct access_entry *entry, const char *when)
 {
@@ -68,7 +50,7 @@ append_plain(struct buf *line, const struct access_entry *entry, const char *whe
     }
     buf_append_str(line, entry->victims && entry->victims->count ? "\t" : "-\t");
     if (entry->error.len)
-        append_inside(line, entry->error);
+        access_text_quote(line, entry->error, '\"');
     else
         buf_append_str(line, reason_or_dash(entry));
     buf_append_char(line, '\n');
@@ -102,7 +84,7 @@ append_json(struct buf *line, const struct access_entry *entry, const char *when
     json_int(&json, "us", entry->us);
     if (entry->http) {
         json_string(&json, "method", entry->http->method);
-        json_string(&json, "protocol", span_str(protocols[entry->http->minor != 0]));
+        json_string(&json, "protocol", span_str(access_pattern_version(entry)));
         json_string(&json, "referer", entry->http->referer);
         json_string(&json, "agent", entry->http->agent);
     }
@@ -117,20 +99,6 @@ append_json(struct buf *line, const struct access_entry *entry, const char *when
 
 /* ---- the combined format of HTTP servers ----------------------------------------------------- */
 
-/* "22/Nov/2026:11:30:00 +0000", without the names of a locale. */
-static void
-append_date(struct buf *line, int64_t wall_us)
-{
-    static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-    time_t seconds = (time_t)(wall_us / 1000000);
-    struct tm tm;
-
-    gmtime_r(&seconds, &tm);
-    buf_printf(line, "%02d/%s/%d:%02d:%02d:%02d +0000", tm.tm_mday, months[tm.tm_mon],
-               tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec);
-}
-
 static void
 append_combined(struct buf *line, const struct access_entry *entry, int64_t wall_us)
 {
@@ -138,24 +106,24 @@ append_combined(struct buf *line, const struct access_entry *entry, int64_t wall
 
     append_peer(line, entry->peer);
     buf_append_str(line, " - - [");
-    append_date(line, wall_us);
+    access_text_date(line, wall_us);
     buf_append_str(line, "] \"");
     if (http->method.len) {
-        append_inside(line, http->method);
+        access_text_quote(line, http->method, '\"');
         buf_append_char(line, ' ');
-        append_inside(line, http->target);
-        buf_printf(line, " %s", protocols[http->minor != 0]);
+        access_text_quote(line, http->target, '\"');
+        buf_printf(line, " %s", access_pattern_version(entry));
     } else {
         buf_append_char(line, '-');
     }
     buf_printf(line, "\" %u %" PRIu64 " \"", entry->status, entry->bytes);
-    append_inside(line, http->referer);
+    access_text_quote(line, http->referer, '\"');
     buf_append_str(line, "\" \"");
-    append_inside(line, http->agent);
+    access_text_quote(line, http->agent, '\"');
     buf_append_str(line, "\" ");
     if (entry->error.len) {
         buf_printf(line, "\"%s: ", entry->outcome);
-        append_inside(line, entry->error);
+        access_text_quote(line, entry->error, '\"');
         buf_append_char(line, '"');
     } else {
         buf_append_str(line, reason_or_dash(entry));
@@ -164,18 +132,39 @@ append_combined(struct buf *line, const struct access_entry *entry, int64_t wall
 }
 
 void
-access_line_append(struct buf *line, const struct access_entry *entry, enum log_format format,
-                   int64_t wall_us)
+access_line_append(struct buf *line, const struct access_entry *entry,
+                   const struct access_format *format, int64_t wall_us)
 {
     char when[TIMESTAMP_SIZE];
 
-    if (format != LOG_FORMAT_JSON && entry->http) {
+    if (format->pattern) {
+        access_pattern_append(line, entry, format->pattern, wall_us);
+        return;
+    }
+    if (format->words != LOG_FORMAT_JSON && entry->http) {
         append_combined(line, entry, wall_us);
         return;
     }
     timestamp_format(wall_us, when);
-    if (format == LOG_FORMAT_JSON)
+    if (format->words == LOG_FORMAT_JSON)
         append_json(line, entry, when);
     else
         append_plain(line, entry, when);
+}
+
+bool
+access_format_init(struct access_format *format, const char *text, struct buf *why)
+{
+    *format = (struct access_format){.words = log_format_of(text)};
+    if (strcmp(text, "plain") == 0 || strcmp(text, "json") == 0)
+        return true;
+    format->pattern = log_pattern_compile(text, why);
+    return format->pattern != NULL;
+}
+
+void
+access_format_free(struct access_format *format)
+{
+    log_pattern_free(format->pattern);
+    format->pattern = NULL;
 }

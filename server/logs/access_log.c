@@ -14,7 +14,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "server/logs/access_line.h"
 #include "server/logs/sink.h"
 
 #define MOST_WAITING ((size_t)8 << 20) /* bytes in memory; beyond, lines are lost */
@@ -28,7 +27,7 @@
 
 struct access_log {
     char *path;
-    enum log_format format;
+    struct access_format format;
     pthread_t thread;
     _Atomic uint64_t unwritten; /* lines lost because of the file, */
     _Atomic uint64_t unheld;    /* and for lack of memory */
@@ -270,18 +269,19 @@ run(void *argument)
 }
 
 struct access_log *
-access_log_start(int fd, const char *path, enum log_format format)
+access_log_start(int fd, const char *path, struct access_format *format)
 {
     struct access_log *log = calloc(1, sizeof(*log));
     int error;
 
     if (!log || !(log->path = strdup(path))) {
+        access_format_free(format);
         free(log);
         close(fd);
         errno = ENOMEM;
         return NULL;
     }
-    log->format = format;
+    log->format = *format;
     note_file(log, fd);
     buf_init(&log->waiting, MOST_WAITING);
     buf_init(&log->writing, MOST_WAITING);
@@ -295,6 +295,7 @@ access_log_start(int fd, const char *path, enum log_format format)
         pthread_cond_destroy(&log->wake);
         pthread_cond_destroy(&log->reopened);
         pthread_mutex_destroy(&log->lock);
+        access_format_free(&log->format);
         free(log->path);
         free(log);
         errno = error;
@@ -321,6 +322,7 @@ access_log_close(struct access_log *log)
     buf_free(&log->waiting);
     buf_free(&log->writing);
     buf_free(&log->rest);
+    access_format_free(&log->format);
     free(log->path);
     free(log);
 }
@@ -332,7 +334,7 @@ access_log_add(struct access_log *log, const struct access_entry *entry)
     bool full;
 
     buf_init(&line, LONGEST_LINE);
-    access_line_append(&line, entry, log->format, clock_wall_us());
+    access_line_append(&line, entry, &log->format, clock_wall_us());
     pthread_mutex_lock(&log->lock);
     full = buf_failed(&line) || !buf_append(&log->waiting, line.data, line.len);
     if (log->waiting.len >= WAKE_AT)

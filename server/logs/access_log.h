@@ -9,14 +9,14 @@
  * and the reason (http/reason.h), or of a failure a sentence; "-" stands for nothing. Bytes outside
  * of printable ASCII, and the backslash, are written as \xNN. A plain line of an HTTP request is of
  * the combined format of HTTP servers, in UTC, with the reason behind it, or failure and sentence.
+ * With a format string all lines are as it says (base/log_pattern.h).
  */
 #ifndef SUNPROXY_SERVER_LOGS_ACCESS_LOG_H
 #define SUNPROXY_SERVER_LOGS_ACCESS_LOG_H
 
 #include <stdint.h>
 
-#include "server/logs/access_entry.h"
-#include "server/logs/log.h"
+#include "server/logs/access_line.h"
 
 struct access_log;
 
@@ -28,9 +28,9 @@ int access_log_open_file(const char *path);
 
 /*
  * Starts the thread on a file that access_log_open_file() has opened by that path; takes the
- * descriptor in any case. NULL with errno set on failure.
+ * descriptor and the format in any case. NULL with errno set on failure.
  */
-struct access_log *access_log_start(int fd, const char *path, enum log_format format);
+struct access_log *access_log_start(int fd, const char *path, struct access_format *format);
 
 /*
  * Why the file of a log could not be opened, by its errno. Where /proc is missing, so are

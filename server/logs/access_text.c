@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <time.h>
 
 struct access_client
 access_client_of(const struct net_peer *peer)
@@ -59,6 +60,34 @@ access_text_escape(struct buf *text, struct span bytes)
         if (i < bytes.len)
             buf_printf(text, "\\x%02x", (unsigned)(unsigned char)bytes.ptr[i++]);
     }
+}
+
+void
+access_text_quote(struct buf *text, struct span bytes, char stop)
+{
+    for (size_t i = 0; i < bytes.len; i++) {
+        unsigned char c = (unsigned char)bytes.ptr[i];
+
+        if (c >= 0x20 && c < 0x7F && c != '\\' && c != '"' && c != (unsigned char)stop)
+            buf_append_char(text, (char)c);
+        else
+            buf_printf(text, "\\x%02x", (unsigned)c);
+    }
+    if (bytes.len == 0)
+        buf_append_char(text, '-');
+}
+
+void
+access_text_date(struct buf *text, int64_t wall_us)
+{
+    static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    time_t seconds = (time_t)(wall_us / 1000000);
+    struct tm tm;
+
+    gmtime_r(&seconds, &tm);
+    buf_printf(text, "%02d/%s/%d:%02d:%02d:%02d +0000", tm.tm_mday, months[tm.tm_mon],
+               tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec);
 }
 
 static char

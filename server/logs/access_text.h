@@ -5,6 +5,8 @@
 #ifndef SUNPROXY_SERVER_LOGS_ACCESS_TEXT_H
 #define SUNPROXY_SERVER_LOGS_ACCESS_TEXT_H
 
+#include <stdint.h>
+
 #include "base/buf.h"
 #include "net/peer.h"
 
@@ -22,6 +24,15 @@ void access_client_append(struct buf *text, const struct access_client *client);
 
 /* Appends bytes with all but printable ASCII, blanks and the backslash as \xNN. */
 void access_text_escape(struct buf *text, struct span bytes);
+
+/*
+ * Appends bytes with all but printable ASCII, quotes, backslashes and the byte `stop` as \xNN; "-"
+ * if there are none.
+ */
+void access_text_quote(struct buf *text, struct span bytes, char stop);
+
+/* "22/Nov/2026:11:30:00 +0000", without the names of a locale. */
+void access_text_date(struct buf *text, int64_t wall_us);
 
 /*
  * Appends the origin of a URL: scheme://host[:port] in small letters and without user information;

@@ -24,6 +24,12 @@ static enum log_format line_format = LOG_FORMAT_PLAIN;
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
+enum log_format
+log_format_of(const char *text)
+{
+    return strcmp(text, "json") == 0 ? LOG_FORMAT_JSON : LOG_FORMAT_PLAIN;
+}
+
 void
 log_setup(enum log_level most, enum log_format format)
 {

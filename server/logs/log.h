@@ -11,9 +11,12 @@
 
 #include "base/buf.h"
 
-/* In the order of --log-level's and --log-format's words. */
+/* In the order of --log-level's words. */
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 enum log_format { LOG_FORMAT_PLAIN, LOG_FORMAT_JSON };
+
+/* That of messages, by the value of --log-format: all but "json" are plain. */
+enum log_format log_format_of(const char *text);
 
 void log_setup(enum log_level most, enum log_format format);
 

@@ -148,6 +148,60 @@ class AccessLogTest(harness.SystemTest):
         self.assertEqual([row["outcome"] for row in rows],
                          ["miss", "hit", "miss", "hit", "origin_broke", "local"])
 
+    def check_pattern(self, pattern, read_as=None):
+        """Requests over HTTP and RPC, with what a hostile client sends, by a format string; the facts that
+        `sunproxy trace` reads back, and the lines."""
+        d = self.daemon("--access-log", self.log, "--log-format", pattern, "--http", "127.0.0.1:0",
+                        origin=self.o)
+        proxy = http.Connection(
+            harness.wait_until(lambda: http.http_address(d), what="the HTTP front"))
+        self.addCleanup(proxy.close)
+        urls = [http.stored(f"http://a.test/{name}") for name in ("x", "x", '"y\\|', "x?a=|;1")]
+        for url in urls:
+            self.assertEqual(proxy.get(url, 'User-Agent: a|"\\\x80 ;] "%h', "Cookie: a=1; id=7|8").status, 200)
+        with rpc.Connection(d.socket) as c:
+            c.get("http://a.test/rpc")
+        urls.append("http://a.test/rpc")
+        lines = self.lines(5)
+        for line in lines:
+            self.assertTrue(line.replace("\t", "").isprintable() and line.isascii(), line)
+        read_as = ["--format", read_as or pattern]
+        facts = json.loads(self.sunproxy("trace", "describe", "--json", *read_as, self.log).stdout)
+        self.assertEqual((facts["requests"], facts["left_out"]["bad"]), (5, 0), lines)
+        back = self.sunproxy("trace", "convert", "--to", "urls", *read_as, self.log).stdout.decode()
+        self.assertEqual([row.split("\t")[0] for row in back.splitlines() if row[:1] != "#"], urls, lines)
+        return facts, lines
+
+    def test_format_strings_are_read_back(self):
+        for number, pattern in enumerate((
+                '%h %l %u %t "%r" %>s %b "%{User-Agent}i" %{outcome}x %D',
+                '%{User-Agent}i|%{id}C|%{url}x|%{outcome}x|%s|%B|%{usec}t',
+                '%{%Y-%m-%dT%H:%M:%S}t.%{usec_frac}tZ;%{outcome}x;%m;http://%v:%p;%U%q;%{ms}T;%{url}x',
+                '\\t%{outcome}x\\t[%{User-Agent}i]\\t%{protocol}x\\t%r\\t%{reason}x\\t%{end:sec}t')):
+            self.log = self.dir / f"{number}.log"
+            facts, lines = self.check_pattern(pattern)
+            self.assertEqual((facts["logged_hits"], facts["logged_outcomes"]), (1, 5), lines)
+
+    def test_formats_with_a_name_are_recognised(self):
+        for name in ("common", "combined", "vhost_combined"):
+            self.log = self.dir / f"{name}.log"
+            facts, lines = self.check_pattern(name, "access")
+            self.assertEqual(facts["format"], "access")
+            detected = json.loads(self.sunproxy("trace", "describe", "--json", self.log).stdout)
+            self.assertEqual((detected["format"], detected["requests"]), ("access", 5))
+            self.assertEqual(lines[0].startswith("a.test:80 "), name == "vhost_combined")
+            self.assertEqual('a|\\x22\\x5c\\x80 ;] \\x22%h"' in lines[0], name != "common", lines[0])
+
+    def test_format_strings_that_are_wrong(self):
+        for pattern, why in (("%{outcom}x", "did you mean %{outcome}x?"), ("%h%u", "nothing stands between"),
+                             ("apache", "is not one of plain, json, common")):
+            done = self.run_program([harness.SUNPROXYD, "--check-config", "--log-format", pattern])
+            self.assertEqual(done.returncode, 64)
+            self.assertIn("sunproxyd: --log-format: ", done.stderr.decode())
+            self.assertIn(why, done.stderr.decode())
+        done = self.sunproxy("trace", "describe", "--format", "%{outcom}x", "/dev/null", expect=64)
+        self.assertIn("did you mean %{outcome}x?", done.stderr.decode())
+
     def test_the_url_of_a_reverse_proxy(self):
         """The combined form has the request's target, JSON the URL of what is stored."""
         for form in ("plain", "json"):

@@ -200,6 +200,15 @@ class ManualsTest(harness.SystemTest):
         self.assertEqual(found, self.metrics())
         self.assertEqual(list(found), list(self.metrics()), "their order")
 
+    def test_the_log_formats(self):
+        listed = [line.split("\t") for line in
+                  self.run_program([harness.SUNPROXYD, "--list-log-format"]).stdout.decode().splitlines()]
+        text = (harness.TOP / "docs/sunproxyd.8").read_text().replace("\\(dq", '"').replace("\\&", "")
+        section = re.search(r"(?ms)^\.Sh LOG FORMATS$(.*?)^\.Sh ", text).group(1)
+        found = [[name, " ".join(words.split())] for name, words in
+                 re.findall(r"(?ms)^\.It (?:Li|Cm) (\S+)\n(?:\.Li )?(.*?)(?=^\.It |^\.El)", section)]
+        self.assertEqual([[n, w if n[0] != "%" else w[0].upper() + w[1:] + "."] for n, w in listed], found)
+
     def test_the_keys_of_stat(self):
         text = (harness.TOP / "docs/sunproxy.1").read_text().replace("\\(dq", '"')
         keys = dict(re.findall(r"(?m)^\.It Li (\w+) Ta Li (\S+)$", text))

@@ -5,7 +5,6 @@
  * Apache's vhost_combined has it. EPA-HTTP, which has neither ident nor user and a date of its own,
  * is read too.
  */
-#include "base/ascii.h"
 #include "trace/formats/fields.h"
 #include "trace/formats/formats.h"
 #include "trace/formats/lines.h"
@@ -94,40 +93,6 @@ find_vhost(struct span before, struct line_site *site)
         site->host = words[0];
 }
 
-/*
- * Undoes "\xNN", which sunproxyd and nginx write for bytes that are not printable, the quote and
- * the backslash. In the reader's URL; false without memory.
- */
-static bool
-unescape(struct line_reader *reader, struct span *url)
-{
-    struct buf *out = &reader->url;
-    size_t len = 0;
-
-    if (reader->sniffing || !memchr(url->ptr, '\\', url->len))
-        return true;
-    if (url->ptr != out->data) {
-        buf_reset(out);
-        if (!buf_append(out, url->ptr, url->len))
-            return false;
-    }
-    for (size_t i = 0; i < out->len; i++) {
-        const char *c = out->data + i;
-        size_t left = out->len - i;
-        int high = left > 3 && c[0] == '\\' && c[1] == 'x' ? ascii_hex_value(c[2]) : -1;
-        int low = high >= 0 ? ascii_hex_value(c[3]) : -1;
-
-        if (low >= 0) {
-            out->data[len++] = (char)(high * 16 + low);
-            i += 3;
-        } else {
-            out->data[len++] = *c;
-        }
-    }
-    *url = span_of(out->data, len);
-    return true;
-}
-
 static enum line_kind
 parse(struct line_reader *reader, struct span line, struct trace_request *request)
 {
@@ -145,7 +110,7 @@ parse(struct line_reader *reader, struct span line, struct trace_request *reques
         return LINE_BAD;
     find_vhost(before, &site);
     kind = request_line_parse(reader, request_text, site, request);
-    reader->no_memory |= kind == LINE_REQUEST && !unescape(reader, &request->url);
+    reader->no_memory |= kind == LINE_REQUEST && !lines_unescape(reader, &request->url);
     return reader->no_memory ? LINE_BAD : kind;
 }
 

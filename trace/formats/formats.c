@@ -105,7 +105,7 @@ trace_format_exists(const char *name)
 {
     size_t at = 0;
 
-    return next_named(name, &at) != NULL;
+    return strchr(name, '%') || next_named(name, &at) != NULL;
 }
 
 const struct trace_format *
@@ -114,6 +114,8 @@ trace_format_find(const char *name, struct span head)
     const struct trace_format *format, *first;
     size_t at = 0, behind_first;
 
+    if (strchr(name, '%'))
+        return &trace_format_pattern;
     first = next_named(name, &at);
     behind_first = at;
     /* Without a second format there is nothing to choose. */

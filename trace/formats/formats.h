@@ -5,6 +5,7 @@
 #ifndef SUNPROXY_TRACE_FORMATS_FORMATS_H
 #define SUNPROXY_TRACE_FORMATS_FORMATS_H
 
+#include "base/buf.h"
 #include "trace/trace.h"
 
 /* The bytes of a file by which its format is detected. SQLite's schema may begin some pages behind
@@ -35,6 +36,12 @@ extern const struct trace_format trace_format_oracle;
 extern const struct trace_format trace_format_wc98;
 extern const struct trace_format trace_format_cache2k;
 extern const struct trace_format trace_format_urls;
+
+/* Lines by a format string, which is the name of the format: it has a percent sign. */
+extern const struct trace_format trace_format_pattern;
+
+/* Can logs of this format string be read? False with a sentence in `why`. */
+bool trace_pattern_check(const char *format, struct buf *why);
 
 /*
  * By name or alias, in any case; NULL: there is none. Of a name that stands for several formats,

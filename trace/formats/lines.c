@@ -1,5 +1,6 @@
 #include "trace/formats/lines.h"
 
+#include "base/ascii.h"
 #include "trace/base_url.h"
 #include "trace/formats/fields.h"
 #include "trace/formats/formats.h"
@@ -199,4 +200,34 @@ lines_make_path(struct line_reader *reader, struct span name, struct span *url)
                         !append_name(out, name);
     *url = buf_span(out);
     return reader->no_memory ? LINE_BAD : LINE_REQUEST;
+}
+
+bool
+lines_unescape(struct line_reader *reader, struct span *url)
+{
+    struct buf *out = &reader->url;
+    size_t len = 0;
+
+    if (reader->sniffing || !memchr(url->ptr, '\\', url->len))
+        return true;
+    if (url->ptr != out->data) {
+        buf_reset(out);
+        if (!buf_append(out, url->ptr, url->len))
+            return false;
+    }
+    for (size_t i = 0; i < out->len; i++) {
+        const char *c = out->data + i;
+        size_t left = out->len - i;
+        int high = left > 3 && c[0] == '\\' && c[1] == 'x' ? ascii_hex_value(c[2]) : -1;
+        int low = high >= 0 ? ascii_hex_value(c[3]) : -1;
+
+        if (low >= 0) {
+            out->data[len++] = (char)(high * 16 + low);
+            i += 3;
+        } else {
+            out->data[len++] = *c;
+        }
+    }
+    *url = span_of(out->data, len);
+    return true;
 }

@@ -74,6 +74,12 @@ struct line_site {
 enum line_kind lines_make_url(struct line_reader *reader, struct span method, struct line_site site,
                               struct span target, struct span *url);
 
+/*
+ * Undoes "\xNN", which sunproxyd and nginx write for bytes that are not printable, the quote and
+ * the backslash. In the reader's URL; false without memory.
+ */
+bool lines_unescape(struct line_reader *reader, struct span *url);
+
 /* Makes a URL of a name of any kind: a path below the option's site. */
 enum line_kind lines_make_path(struct line_reader *reader, struct span name, struct span *url);
 

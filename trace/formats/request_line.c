@@ -12,7 +12,10 @@ request_line_split(struct span text, struct span *method, struct span *target)
     *target = fields_trim(rest);
     for (size_t i = target->len; i-- != 0;) {
         if (target->ptr[i] == ' ') {
-            if (target->len - i > 5 && memcmp(target->ptr + i + 1, "HTTP/", 5) == 0)
+            struct span last = span_of(target->ptr + i + 1, target->len - i - 1);
+
+            if (span_starts_with(last, span_str("HTTP/")) ||
+                span_starts_with(last, span_str("RPC/")))
                 *target = fields_trim(span_of(target->ptr, i));
             break;
         }

@@ -1,5 +1,6 @@
 /*
- * Request lines as servers log them: "GET /index.html HTTP/1.1".
+ * Request lines as servers log them: "GET /index.html HTTP/1.1", and as sunproxyd logs calls over
+ * RPC: "GET http://example.com/ RPC/2".
  */
 #ifndef SUNPROXY_TRACE_FORMATS_REQUEST_LINE_H
 #define SUNPROXY_TRACE_FORMATS_REQUEST_LINE_H

@@ -41,11 +41,11 @@ teardown(void)
 }
 
 static struct access_log *
-open_log(const char *name, enum log_format format)
+open_log(const char *name, enum log_format words)
 {
     int fd = access_log_open_file(name);
 
-    return fd < 0 ? NULL : access_log_start(fd, name, format);
+    return fd < 0 ? NULL : access_log_start(fd, name, &(struct access_format){.words = words});
 }
 
 static struct buf
