@@ -188,7 +188,7 @@ ALL_LDFLAGS = -pie -pthread $(ALL_LINK) $(LDFLAGS)
 
 # ---- what there is ---------------------------------------------------------------------------------
 
-FOLDERS := base policies http cache net rpc origins fetch proxy trace sim server cli client study
+FOLDERS := base policies http rules cache net rpc origins fetch proxy trace sim server cli client study
 sources = $(filter-out %/main.c policies/templates/%,$(wildcard $(1)/*.c $(1)/*/*.c))
 objects = $(patsubst %.c,$(B)/%.o,$(call sources,$(1)))
 
@@ -198,11 +198,11 @@ PROTOCOL_LIB := $(B)/libprotocol.a
 
 # In the order of linking: users before what they use.
 SERVER_LIBS := $(B)/libserver.a $(B)/libproxy.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a \
-	$(B)/libfetch.a $(B)/liborigins.a $(B)/libhttp.a $(PROTOCOL_LIB) $(B)/libbase.a
+	$(B)/libfetch.a $(B)/liborigins.a $(B)/librules.a $(B)/libhttp.a $(PROTOCOL_LIB) $(B)/libbase.a
 CLIENT_LIBS := $(B)/libclient.a $(B)/libstudy.a $(B)/libcli.a $(B)/libtrace.a $(B)/libsim.a \
 	$(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a $(B)/libhttp.a $(PROTOCOL_LIB) $(B)/libbase.a
 TEST_LIBS := $(B)/libserver.a $(B)/libproxy.a $(B)/libclient.a $(B)/libstudy.a $(B)/libcli.a $(B)/libcache.a \
-	$(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a $(B)/libfetch.a $(B)/liborigins.a $(B)/libhttp.a \
+	$(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a $(B)/libfetch.a $(B)/liborigins.a $(B)/librules.a $(B)/libhttp.a \
 	$(B)/libtrace.a $(B)/libsim.a $(B)/libbench.a $(B)/libsoak.a $(PROTOCOL_LIB) $(B)/libbase.a
 
 PROGRAMS := $(B)/sunproxyd $(B)/sunproxy
@@ -545,6 +545,7 @@ INSTALLED = 755:$(B)/sunproxy:$(BINDIR)/sunproxy \
 	755:packaging/completions/complete.sh:$(LIBEXECDIR)/complete.sh \
 	644:docs/sunproxy.1:$(MANDIR)/man1/sunproxy.1 \
 	644:docs/sunproxyd.8:$(MANDIR)/man8/sunproxyd.8 \
+	644:docs/sunproxyd.rules.5:$(MANDIR)/man5/sunproxyd.rules.5 \
 	644:README.md:$(DOCDIR)/README.md \
 	644:SECURITY.md:$(DOCDIR)/SECURITY.md \
 	$(foreach f,$(PAGES),644:docs/$(f):$(DOCDIR)/docs/$(f)) \

@@ -18,6 +18,7 @@
 #include "base/shared.h"
 #include "base/span.h"
 #include "http/method.h"
+#include "http/reason.h"
 
 struct origin_route;
 
@@ -57,10 +58,8 @@ enum request_flags {
     /* The origin's owner runs this proxy, as in front of a server: CDN-Cache-Control (RFC 9213) is
      * for it. */
     REQUEST_OWNED = 1u << 5,
-    /* The response is fetched from the origin, and not stored. */
-    REQUEST_NO_STORE = 1u << 6,
     /* Fields of the client's own are among `fields`, so the response is for this client alone. */
-    REQUEST_OWN_FIELDS = 1u << 7,
+    REQUEST_OWN_FIELDS = 1u << 6,
 };
 
 enum request_body_kind {
@@ -101,9 +100,11 @@ struct request {
      */
     uint32_t lacks;
     unsigned flags; /* of enum request_flags */
+    enum http_reason passes; /* why it passes the cache: the response is fetched, and not stored.
+                                HTTP_REASON_NONE: nothing but what it says itself is known */
     struct request_body body;
     /*
-     * What the operator has configured for the request: the struct proxy_rules (proxy/rules.h) that
+     * What the operator has configured for the request: the struct proxy_rules (proxy/proxy_rules.h) that
      * were in force when it came, which must stay; a kept copy has a reference. NULL: those of the
      * proxy.
      */

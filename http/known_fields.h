@@ -25,10 +25,11 @@ enum http_known_field {
     HTTP_KNOWN_VERSION_1_0 = 512,        /* the response came in HTTP/1.0, as its Via says */
     HTTP_KNOWN_FOR_COOKIE = 1024,        /* it was made for a request with Cookie */
     HTTP_KNOWN_FOR_AUTHORIZATION = 2048, /* it was made for a request with Authorization */
-    HTTP_KNOWN_HEURISTIC = 4096,         /* it is fresh by a heuristic only: http/storing.h */
+    HTTP_KNOWN_NOT_FOR_COOKIE = 4096,    /* fresh, it is not for requests with Cookie, */
     HTTP_KNOWN_PASSING = 8192,           /* it is not stored: no condition is evaluated on it */
     HTTP_KNOWN_UNSTATED = 16384, /* it is fresh only to clients that know nothing of freshness, as
                                     what states no lifetime: http/storing.h, keeps_unstated */
+    HTTP_KNOWN_NOT_FOR_AUTHORIZATION = 32768, /* or with Authorization (http_storing.not_for) */
 };
 
 #define HTTP_KNOWN_OF_FIELDS 511u /* the bits that http_known_fields() may set */

@@ -32,6 +32,7 @@ http_reason_word(enum http_reason reason)
         [HTTP_REASON_REQUEST_CONDITION] = "request-condition",
         [HTTP_REASON_REQUEST_RANGE] = "request-range",
         [HTTP_REASON_REQUEST_USER] = "request-user",
+        [HTTP_REASON_RULE] = "rule",
         [HTTP_REASON_REQUEST_PASSES] = "request-passes",
         [HTTP_REASON_URI_MISS] = "uri-miss",
         [HTTP_REASON_VARY_MISS] = "vary-miss",

@@ -44,6 +44,7 @@ enum http_reason {
     HTTP_REASON_REQUEST_RANGE,     /* it has a range that is not waited for */
     HTTP_REASON_REQUEST_USER,      /* it has Cookie or Authorization, and what is stored is not
                                       for it */
+    HTTP_REASON_RULE,              /* a rule of the operator passes it on */
     HTTP_REASON_REQUEST_PASSES,    /* the client demands that, or it has waited too often */
 
     /* A request is a miss whose response is stored: RFC 9211 section 2.2. */

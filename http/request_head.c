@@ -180,6 +180,17 @@ is_known(const char *name, size_t len, const char *known_name)
     return true;
 }
 
+uint32_t
+http_request_field_of(struct span name)
+{
+    if (name.len > LONGEST_KNOWN)
+        return 0;
+    for (const struct known_field *row = known[name.len]; row->name; row++)
+        if (is_known(name.ptr, name.len, row->name))
+            return row->flag;
+    return 0;
+}
+
 static enum http_read
 interpret_field(struct reader *r, const char *name, size_t len, struct span value)
 {

@@ -98,6 +98,9 @@ struct http_request {
     struct span upgrade;
 };
 
+/* The bit of a field of this name; 0: it has none. */
+uint32_t http_request_field_of(struct span name);
+
 /* Bytes include the line ends. A request line longer than its limit is 414, other excess 431. */
 struct http_head_limits {
     uint32_t max_bytes; /* of the head; also bounds the search for its end */

@@ -201,11 +201,19 @@ limited(int64_t us, int64_t limit_us)
     return us < limit_us ? us : limit_us;
 }
 
-/* RFC 5861's windows, and whether what stands in the response forbids them. */
+/* RFC 5861's windows, and whether what stands in the response forbids them; or the operator's. */
 static void
-set_staleness(const struct head *head, struct http_storing *storing, int64_t limit_us)
+set_staleness(const struct head *head, const struct http_storing_rules *rules,
+              struct http_storing *storing, int64_t limit_us)
 {
     const struct http_cache_control *control = &head->control;
+
+    if (rules->decided & HTTP_DECIDED_GRACE) {
+        storing->may_be_stale = !storing->always_validate && rules->grace_us > 0;
+        storing->stale_while_revalidate_us = storing->may_be_stale ? rules->grace_us : 0;
+        storing->stale_if_error_us = storing->stale_while_revalidate_us;
+        return;
+    }
 
     storing->may_be_stale = !storing->always_validate && !control->must_revalidate &&
                             !control->proxy_revalidate && control->s_maxage == HTTP_SECONDS_ABSENT;
@@ -229,6 +237,25 @@ is_kept(const struct http_received *received, const struct http_storing_rules *r
            (status == 200 || status == 301 || status == 308);
 }
 
+/* The operator's lifetime begins when the response comes, however old that is. */
+static void
+set_decided(const struct http_storing_rules *rules, struct http_storing *storing)
+{
+    const bool stated = storing->lifetime == HTTP_LIFETIME_EXPLICIT;
+    int64_t decided_us;
+
+    if (rules->decided & HTTP_DECIDED_LIFETIME)
+        decided_us = rules->lifetime_us;
+    else if (rules->decided & HTTP_DECIDED_DEFAULT && !stated)
+        decided_us = rules->default_us;
+    else
+        return;
+    /* What the response states is what says that others may have it. */
+    if (!stated || storing->lifetime_us == 0)
+        storing->lifetime = HTTP_LIFETIME_RULE;
+    storing->lifetime_us = decided_us + storing->age_us;
+}
+
 static void
 set_times(const struct head *head, const struct http_received *received,
           const struct http_storing_rules *rules, struct http_storing *storing)
@@ -250,7 +277,8 @@ set_times(const struct head *head, const struct http_received *received,
         storing->lifetime = HTTP_LIFETIME_HEURISTIC;
     }
     storing->lifetime_us = limited(storing->lifetime_us, limit_us);
-    set_staleness(head, storing, limit_us);
+    set_decided(rules, storing);
+    set_staleness(head, rules, storing, limit_us);
 }
 
 /* ---- what is refused --------------------------------------------------------------------------
@@ -448,6 +476,48 @@ refuse(const struct head *head, const struct http_received *received,
     return refusal;
 }
 
+/* What the operator has overridden is not there. */
+static void
+override(struct head *head, const struct http_storing_rules *rules)
+{
+    struct http_cache_control *control = &head->control;
+
+    if (rules->overrides & HTTP_OVERRIDE_NO_STORE)
+        control->no_store = false;
+    if (rules->overrides & HTTP_OVERRIDE_PRIVATE)
+        control->is_private = control->names_private = false;
+    if (rules->overrides & HTTP_OVERRIDE_NO_CACHE)
+        control->no_cache = control->names_no_cache = false;
+    if (rules->overrides & HTTP_OVERRIDE_SET_COOKIE)
+        head->set_cookie = false;
+}
+
+static unsigned
+overridden_credentials(const struct http_storing_rules *rules)
+{
+    return (rules->overrides & HTTP_OVERRIDE_COOKIE ? (unsigned)HTTP_FOR_COOKIE : 0) |
+           (rules->overrides & HTTP_OVERRIDE_AUTHORIZATION ? (unsigned)HTTP_FOR_AUTHORIZATION : 0);
+}
+
+/* To whom it would not be given if it were the response to a request of theirs. */
+static unsigned
+not_for(const struct head *head, const struct http_storing_rules *rules,
+        const struct http_storing *storing)
+{
+    unsigned credentials = HTTP_FOR_COOKIE | HTTP_FOR_AUTHORIZATION;
+
+    if (storing->lifetime != HTTP_LIFETIME_HEURISTIC && storing->lifetime != HTTP_LIFETIME_RULE)
+        return 0;
+    if (storing->lifetime == HTTP_LIFETIME_RULE) {
+        credentials &= ~overridden_credentials(rules);
+        if (head->control.is_public)
+            credentials = 0;
+        else if (names_cookie(storing))
+            credentials &= ~(unsigned)HTTP_FOR_COOKIE;
+    }
+    return credentials;
+}
+
 void
 http_evaluate_response(const struct http_received *received, const struct http_storing_rules *rules,
                        struct http_storing *storing)
@@ -459,11 +529,16 @@ http_evaluate_response(const struct http_received *received, const struct http_s
     /* RFC 9213 section 2.2: in place of Cache-Control and Expires. */
     if (rules->cdn_cache_control && http_cdn_cache_control_read(&head.control, received->lines))
         head.expires = span_of(NULL, 0);
-    storing->vary = http_vary_read(&storing->vary_names, received->lines);
+    override(&head, rules);
+    storing->vary = http_vary_extend(&storing->vary_names,
+                                     http_vary_read(&storing->vary_names, received->lines),
+                                     rules->key_names, rules->key_count);
     storing->has_validator = head.has_etag || head.last_modified.ptr != NULL;
     storing->always_validate =
         head.control.no_cache || (head.control.names_no_cache && !rules->drops_named_fields);
-    storing->made_for = received->made_for | http_credentials_of(received->request_lines);
+    storing->made_for = (received->made_for | http_credentials_of(received->request_lines)) &
+                        ~overridden_credentials(rules);
     set_times(&head, received, rules, storing);
     storing->refusal = refuse(&head, received, rules, storing);
+    storing->not_for = not_for(&head, rules, storing);
 }

@@ -50,6 +50,23 @@ enum http_credentials {
     HTTP_FOR_AUTHORIZATION = 2,
 };
 
+/* What keeps a response from being stored, or shared, unless the operator has it overridden. */
+enum http_override {
+    HTTP_OVERRIDE_NO_STORE = 1,
+    HTTP_OVERRIDE_PRIVATE = 2,
+    HTTP_OVERRIDE_NO_CACHE = 4,
+    HTTP_OVERRIDE_SET_COOKIE = 8,
+    HTTP_OVERRIDE_COOKIE = 16,        /* the request has Cookie, */
+    HTTP_OVERRIDE_AUTHORIZATION = 32, /* or Authorization */
+};
+
+/* What the operator has decided about a response. */
+enum http_decided {
+    HTTP_DECIDED_LIFETIME = 1,
+    HTTP_DECIDED_DEFAULT = 2,
+    HTTP_DECIDED_GRACE = 4,
+};
+
 struct http_storing_rules {
     /* The caller validates stored responses. Otherwise what needs a validation is not stored. */
     bool validates;
@@ -71,6 +88,19 @@ struct http_storing_rules {
     int64_t heuristic_max_us;   /* of a lifetime that is a heuristic one */
     int64_t redirect_max_us;    /* of any lifetime of a 3xx; HTTP_UNLIMITED */
     int64_t negative_max_us;    /* of any lifetime of a 4xx or 5xx; likewise */
+    /*
+     * What the operator has decided about this response. A lifetime counts from the arrival, and
+     * has no limit but its own.
+     */
+    unsigned decided;    /* of enum http_decided: which of the next three are set */
+    int64_t lifetime_us; /* whatever the response states */
+    int64_t default_us;  /* where it states none */
+    int64_t grace_us;    /* stale use while it is fetched again, and where the origin fails */
+    unsigned overrides;  /* of enum http_override */
+    /* Fields of requests that select the response, beside those in Vary: no more than
+     * HTTP_VARY_MAX, or it is taken for one with "Vary: *". */
+    struct span key_names[HTTP_VARY_MAX + 1];
+    size_t key_count;
 };
 
 /* A cache that validates, uses no heuristic, stores no cookies, and limits nothing. */
@@ -81,6 +111,7 @@ enum http_lifetime {
                                the rule keeps_unstated */
     HTTP_LIFETIME_EXPLICIT,
     HTTP_LIFETIME_HEURISTIC,
+    HTTP_LIFETIME_RULE, /* the operator's, where the response states none that is positive */
 };
 
 struct http_storing {
@@ -94,7 +125,10 @@ struct http_storing {
     /* Behind the lifetime; 0 if not stated or if it may not be used stale: RFC 5861. */
     int64_t stale_while_revalidate_us;
     int64_t stale_if_error_us;
-    unsigned made_for; /* of enum http_credentials: of the request, and as http_received has it */
+    unsigned made_for; /* of enum http_credentials: of the request, and as http_received has it,
+                          without what is overridden */
+    unsigned not_for; /* of enum http_credentials: requests with these may not have it while it is
+                         fresh, since as one to them it would not be stored */
     enum http_vary_kind vary; /* HTTP_VARY_ANY is refused */
     struct http_vary vary_names;
 };

@@ -95,6 +95,17 @@ http_vary_read(struct http_vary *vary, struct span lines)
 }
 
 enum http_vary_kind
+http_vary_extend(struct http_vary *vary, enum http_vary_kind kind, const struct span *names,
+                 size_t count)
+{
+    for (size_t i = 0; kind != HTTP_VARY_ANY && i < count; i++)
+        kind = add_name(vary, names[i]) ? HTTP_VARY_FIELDS : HTTP_VARY_ANY;
+    if (kind == HTTP_VARY_ANY)
+        vary->count = 0;
+    return kind;
+}
+
+enum http_vary_kind
 http_vary_parse(struct http_vary *vary, struct span names)
 {
     vary->count = 0;

@@ -35,6 +35,10 @@ struct http_vary {
  */
 enum http_vary_kind http_vary_read(struct http_vary *vary, struct span lines);
 
+/* Adds further names to what a response has said. HTTP_VARY_ANY if that or they are too many. */
+enum http_vary_kind http_vary_extend(struct http_vary *vary, enum http_vary_kind kind,
+                                     const struct span *names, size_t count);
+
 /*
  * Appends the names in lower case, separated by commas, with what is known of the codings: the same
  * text for the same set of names and the same knowledge, at most HTTP_VARY_TEXT bytes.

@@ -15,7 +15,7 @@
 #include "http/response_head.h"
 #include "http/storing.h"
 #include "http/variant.h"
-#include "proxy/rules.h"
+#include "proxy/proxy_rules.h"
 #include "proxy/sharing.h"
 
 #define SECOND_US ((int64_t)1000000)
@@ -208,13 +208,20 @@ fields_of(struct exchange *x)
     return x->request->fields;
 }
 
-/* Does the request say which user sends it (sharing.h)? */
+/* What of the request says which user sends it (sharing.h). */
+static unsigned
+credentials_of(struct exchange *x)
+{
+    if (!x->proxy->config.follows_http ||
+        (x->request->lacks & USER_RULES_FIELDS) == USER_RULES_FIELDS)
+        return 0;
+    return http_credentials_of(fields_of(x));
+}
+
 static bool
 is_of_user(struct exchange *x)
 {
-    return x->proxy->config.follows_http &&
-           (x->request->lacks & USER_RULES_FIELDS) != USER_RULES_FIELDS &&
-           http_credentials_of(fields_of(x)) != 0;
+    return credentials_of(x) != 0;
 }
 
 /*
@@ -336,8 +343,8 @@ read_rules(struct request_rules *rules, const struct exchange *x)
     /* Nothing is filled for a part: what is not there is the origin's. */
     if (rules->wanted == RANGE_PART && proxy_rules_of(x->proxy, x->request)->range_fill == 0)
         set_way(rules, REQUEST_USES, HTTP_REASON_REQUEST_RANGE);
-    if (x->request->flags & REQUEST_NO_STORE)
-        set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_NO_STORE);
+    if (x->request->passes)
+        set_way(rules, REQUEST_PASSES, x->request->passes);
     if (request_has_body(x->request))
         set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_BODY);
     if (proxy_rules_are_replaced(x->proxy, x->request))
@@ -683,7 +690,9 @@ use_instead(struct exchange *x, struct object *object, bool *over)
 static bool
 suits_fresh(struct exchange *x, const struct object *object)
 {
-    return user_rules_permit_fresh(object) || !is_of_user(x);
+    const unsigned kept = HTTP_KNOWN_NOT_FOR_COOKIE | HTTP_KNOWN_NOT_FOR_AUTHORIZATION;
+
+    return !(object->notes & kept) || user_rules_permit_fresh(object, credentials_of(x));
 }
 
 /* May it be validated for this request, or be used stale? */

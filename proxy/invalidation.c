@@ -5,8 +5,8 @@
 #include "cache/tag_index.h"
 #include "http/field.h"
 #include "http/reference.h"
-#include "proxy/rules.h"
-#include "proxy/tag_rules.h"
+#include "proxy/proxy_rules.h"
+#include "rules/tag_rules.h"
 
 /* Most bytes of tags of one write: those of all variants of a few URLs. Beyond that they count as
  * not known. */

@@ -9,7 +9,7 @@
 #include "http/range.h"
 #include "http/response_head.h"
 #include "proxy/filling.h"
-#include "proxy/rules.h"
+#include "proxy/proxy_rules.h"
 
 static const char out_of_memory[] = "Cannot allocate memory";
 static const char stopping[] = "the server is shutting down";

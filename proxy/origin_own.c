@@ -11,6 +11,7 @@
 #include "http/storing.h"
 #include "http/variant.h"
 #include "proxy/filling.h"
+#include "rules/rules.h"
 
 /* It has been finished or has failed. */
 static void
@@ -72,7 +73,11 @@ static bool
 is_storable(struct origin_fill *fill, const struct fetch_head *head)
 {
     const struct proxy *proxy = fill->proxy;
-    const struct http_storing_rules rules = proxy_storing_rules(proxy, fill->request);
+    const struct http_storing_rules rules =
+        proxy_storing_rules(proxy, fill->request,
+                            &(struct rules_response){.url = object_url(fill->base.object),
+                                                     .status = head->status,
+                                                     .lines = head->headers});
     const struct http_received received = {
         .method = HTTP_POST,
         .request_lines = origin_fill_selecting(fill),
@@ -85,7 +90,7 @@ is_storable(struct origin_fill *fill, const struct fetch_head *head)
 
     sharing_evaluate(&fill->own_sharing, &received, &rules, proxy_now_us(proxy));
     return !fill->own_sharing.refusal && !fill->own_sharing.unshared && !head->no_store &&
-           http_vary_read(&vary, head->headers) == HTTP_VARY_NONE;
+           !rules.key_count && http_vary_read(&vary, head->headers) == HTTP_VARY_NONE;
 }
 
 /*

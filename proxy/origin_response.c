@@ -8,10 +8,12 @@
 #include "http/update.h"
 #include "http/variant.h"
 #include "proxy/filling.h"
-#include "proxy/rules.h"
-#include "proxy/tag_rules.h"
+#include "proxy/proxy_rules.h"
+#include "rules/tag_rules.h"
+#include "rules/rules.h"
 
 #define PARTIAL_CONTENT 206u /* RFC 9110 section 15.3.7 */
+#define EDITED_MAX ((size_t)1 << 20) /* bytes of lines that rules have edited */
 #define PROXY_CHALLENGE 407u /* section 15.5.8 */
 
 /* Does a line concern what its client has? */
@@ -140,19 +142,50 @@ origin_response_explain(struct origin_fill *fill, enum http_reason reason)
 
 /* ---- the head -------------------------------------------------------------------------------- */
 
+/* A response to the operator's rules. */
+static struct rules_response
+to_rules(const struct origin_fill *fill, unsigned status, struct span lines)
+{
+    return (struct rules_response){
+        .method = fill->request->method,
+        .url = object_url(fill->base.object),
+        .status = status,
+        .lines = lines,
+    };
+}
+
+/* Its lines as these have them, in `out` if they change any; without memory there as they are. */
+static struct span
+edit(const struct origin_fill *fill, const struct rules_response *response,
+     enum rules_edit purpose, struct buf *out)
+{
+    const struct rules *rules = proxy_rules_of(fill->proxy, fill->request)->table;
+
+    if (!rules || !rules_edit_response(rules, response, purpose, response->lines, out) ||
+        buf_failed(out))
+        return response->lines;
+    return buf_span(out);
+}
+
 /* A response, or a stored one that a 304 has updated: what *about says beside request and arrival.
  */
 static void
 evaluate(struct origin_fill *fill, const struct http_received *about)
 {
-    const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->request);
+    const struct rules_response response = to_rules(fill, about->status, about->lines);
+    const struct http_storing_rules rules =
+        proxy_storing_rules(fill->proxy, fill->request, &response);
     struct http_received received = *about;
+    struct buf edited;
 
+    buf_init(&edited, EDITED_MAX);
+    received.lines = edit(fill, &response, RULES_EDIT_BUT_CONTROL, &edited);
     received.method = HTTP_GET;
     received.request_lines = origin_fill_selecting(fill);
     received.arrival =
         (struct http_arrival){.wall_s = proxy_wall_s(fill->proxy), .waited_us = fill->waited_us};
     sharing_evaluate(&fill->sharing, &received, &rules, proxy_now_us(fill->proxy));
+    buf_free(&edited);
 }
 
 /* The origin fails, perhaps for a while: RFC 5861 section 4. */
@@ -246,6 +279,31 @@ read_tags(struct origin_fill *fill, struct span lines, struct buf *tags)
     buf_reset(tags);
 }
 
+/* Adds those of the previous object whose field a rule has removed, unless the 304 states others. */
+static void
+recall_tags(struct origin_fill *fill, struct span validated_by, struct buf *tags)
+{
+    static const char *const names[] = {"Cache-Tag", NULL};
+    const struct proxy_rules *rules = proxy_rules_of(fill->proxy, fill->request);
+    const struct span before = object_tags(fill->base.previous);
+    struct buf line;
+
+    if (!rules->table || !before.len || fill->sharing.unshared)
+        return;
+    buf_init(&line, EDITED_MAX);
+    if (!tags_read(validated_by, rules->tag_fields ? rules->tag_fields : tags_default_fields,
+                   &line) ||
+        line.len == 0) {
+        buf_reset(&line);
+        buf_printf(&line, "%s: %.*s\r\n", names[0], (int)before.len, before.ptr);
+        if (buf_failed(&line) || !tags_read(buf_span(&line), names, tags))
+            fill->sharing.unshared = HTTP_REASON_TAGS;
+    }
+    buf_free(&line);
+    if (fill->sharing.unshared)
+        origin_response_isolate(fill);
+}
+
 /* The challenge of a 407, which is no field of a stored response. */
 static void
 write_proxy_challenges(struct span lines, struct buf *fields)
@@ -259,24 +317,52 @@ write_proxy_challenges(struct span lines, struct buf *fields)
         }
 }
 
+/* The fields of its object, of these lines; false without memory. */
+static bool
+write_fields(struct origin_fill *fill, const struct fetch_head *head, struct span lines,
+             const struct http_storing_rules *rules, struct buf *fields)
+{
+    if (http_stored_fields(lines, rules, proxy_wall_s(fill->proxy), fields)) {
+        if (head->status == PROXY_CHALLENGE)
+            write_proxy_challenges(lines, fields);
+        return !buf_failed(fields);
+    }
+    if (buf_failed(fields))
+        return false;
+    fill->sharing.refusal = HTTP_REASON_FIELDS;
+    buf_reset(fields);
+    return buf_append(fields, lines.ptr, lines.len);
+}
+
 /* What the object of a response with this head has; false without memory. */
 static bool
 write_parts(struct origin_fill *fill, const struct fetch_head *head, struct response_parts *parts)
 {
-    const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->request);
-    struct span lines = head->headers;
+    const struct rules_response response = to_rules(fill, head->status, head->headers);
+    const struct http_storing_rules rules =
+        proxy_storing_rules(fill->proxy, fill->request, &response);
+    struct buf edited;
+    struct span lines;
+    bool written;
 
-    read_tags(fill, lines, &parts->tags);
-    if (http_stored_fields(lines, &rules, proxy_wall_s(fill->proxy), &parts->fields)) {
-        if (head->status == PROXY_CHALLENGE)
-            write_proxy_challenges(lines, &parts->fields);
-        return !buf_failed(&parts->fields);
-    }
-    if (buf_failed(&parts->fields))
-        return false;
-    fill->sharing.refusal = HTTP_REASON_FIELDS;
-    buf_reset(&parts->fields);
-    return buf_append(&parts->fields, lines.ptr, lines.len);
+    read_tags(fill, head->headers, &parts->tags);
+    buf_init(&edited, EDITED_MAX);
+    lines = edit(fill, &response, RULES_EDIT_ALL, &edited);
+    written = !buf_failed(&edited) && write_fields(fill, head, lines, &rules, &parts->fields);
+    buf_free(&edited);
+    return written;
+}
+
+/* By which fields of requests a response is selected: by Vary, and by the operator's rules. */
+static enum http_vary_kind
+read_vary(const struct origin_fill *fill, unsigned status, struct span lines,
+          struct http_vary *vary)
+{
+    const struct rules_response response = to_rules(fill, status, lines);
+    const struct http_storing_rules rules =
+        proxy_storing_rules(fill->proxy, fill->request, &response);
+
+    return http_vary_extend(vary, http_vary_read(vary, lines), rules.key_names, rules.key_count);
 }
 
 /* Adds what is known of the origin's codings for this URL, from before and by this response. */
@@ -306,7 +392,7 @@ select_variant(struct origin_fill *fill, const struct fetch_head *head)
     if (fill->purpose == ORIGIN_FILL_SEPARATES && fill->sharing.refusal)
         return;
     if (!fill->sharing.any)
-        http_vary_read(&vary, head->headers);
+        (void)read_vary(fill, head->status, head->headers, &vary);
     /* Without Vary the response is that of all variants. */
     if (vary.count == 0 && object_variant(fill->base.object).len == 0)
         return;
@@ -349,10 +435,11 @@ keep_apart(struct origin_fill *fill, bool marks)
 static bool
 varies_alike(const struct origin_fill *fill, struct span before, struct span after)
 {
+    const unsigned status = fill->base.previous->status;
     struct http_vary vary[2];
 
     return fill->sharing.any ||
-           (http_vary_read(&vary[0], before) == http_vary_read(&vary[1], after) &&
+           (read_vary(fill, status, before, &vary[0]) == read_vary(fill, status, after, &vary[1]) &&
             http_vary_equal(&vary[0], &vary[1]));
 }
 
@@ -370,6 +457,7 @@ refresh(struct origin_fill *fill, const struct fetch_head *head, struct response
     /* One that is stored is there at once. */
     keep_apart(fill, fill->sharing.refusal != HTTP_REASON_NONE);
     read_tags(fill, buf_span(fields), &parts->tags);
+    recall_tags(fill, head->headers, &parts->tags);
     origin_response_explain(fill, origin_response_why_unstored(fill, head->no_store));
     return cache_fill_refresh(
         &fill->base,
@@ -412,14 +500,35 @@ repeat(struct origin_fill *fill)
     return ORIGIN_RESPONSE_REPEAT;
 }
 
+/* The updated fields as the operator's rules have them. False without memory. */
+static bool
+edit_updated(const struct origin_fill *fill, struct buf *fields)
+{
+    const struct rules_response response =
+        to_rules(fill, fill->base.previous->status, buf_span(fields));
+    struct buf edited;
+    struct span lines;
+
+    buf_init(&edited, fields->ceiling);
+    lines = edit(fill, &response, RULES_EDIT_ALL, &edited);
+    if (edited.len && !buf_failed(&edited)) {
+        buf_reset(fields);
+        buf_append(fields, lines.ptr, lines.len);
+    }
+    buf_free(&edited);
+    return !buf_failed(&edited) && !buf_failed(fields);
+}
+
 /* A 304 to our own conditions. */
 static enum origin_response
 confirmed(struct origin_fill *fill, const struct fetch_head *head, struct response_parts *parts,
           int *error)
 {
     const struct object *previous = fill->base.previous;
-    const struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->request);
     struct span before = object_fields(previous);
+    const struct rules_response response = to_rules(fill, previous->status, before);
+    const struct http_storing_rules rules =
+        proxy_storing_rules(fill->proxy, fill->request, &response);
     struct buf *fields = &parts->fields;
 
     if (!http_not_modified_concerns(head->headers, before, proxy_wall_s(fill->proxy)))
@@ -441,7 +550,7 @@ confirmed(struct origin_fill *fill, const struct fetch_head *head, struct respon
     if (http_is_for_credentials(fill->sharing.refusal) ||
         (fill->sharing.unshared && sharing_made_for(fill->sharing.notes)))
         return repeat(fill);
-    *error = refresh(fill, head, parts);
+    *error = edit_updated(fill, fields) ? refresh(fill, head, parts) : ENOMEM;
     if (*error)
         return ORIGIN_RESPONSE_ERROR;
     proxy_end_backoff(fill->proxy, fill->base.key);

@@ -4,7 +4,8 @@
 
 #include "base/clock.h"
 #include "http/storing.h"
-#include "proxy/rules.h"
+#include "proxy/proxy_rules.h"
+#include "rules/rules.h"
 
 static int64_t
 monotonic_us(void *context)
@@ -25,13 +26,17 @@ const struct origin_ops origin_fetcher = {fetcher_submit, fetcher_resume, fetche
 const struct proxy_clock proxy_clock_system = {.monotonic_us = monotonic_us, .wall_us = wall_us};
 
 struct http_storing_rules
-proxy_storing_rules(const struct proxy *proxy, const struct request *request)
+proxy_storing_rules(const struct proxy *proxy, const struct request *request,
+                    const struct rules_response *response)
 {
+    const struct proxy_rules *in_force = proxy_rules_of(proxy, request);
     struct http_storing_rules rules;
 
     http_storing_rules_init(&rules);
-    if (proxy_rules_of(proxy, request)->storing)
-        rules = *proxy_rules_of(proxy, request)->storing;
+    if (in_force->storing)
+        rules = *in_force->storing;
+    if (in_force->table)
+        rules_set_storing(in_force->table, response, &rules);
     rules.cdn_cache_control = request_is_owned(request);
     rules.keeps_unstated = request->flags & REQUEST_PAGE_ONLY;
     return rules;

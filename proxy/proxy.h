@@ -108,6 +108,7 @@ struct proxy_fetched {
 
 struct http_storing_rules;
 struct proxy_rules;
+struct rules_response;
 
 /* None of the parts is owned; all outlive the proxy. */
 struct proxy_config {
@@ -176,9 +177,10 @@ void proxy_destroy(struct proxy *proxy);
 struct span proxy_normal_url(const struct proxy *proxy, struct span url);
 struct span proxy_normal_prefix(const struct proxy *proxy, struct span prefix);
 
-/* The rules for responses to a request. */
+/* How the response is stored, as the operator has decided. */
 struct http_storing_rules proxy_storing_rules(const struct proxy *proxy,
-                                              const struct request *request);
+                                              const struct request *request,
+                                              const struct rules_response *response);
 
 static inline int64_t
 proxy_now_us(const struct proxy *proxy)

@@ -2,7 +2,8 @@
 
 #include "http/response_head.h"
 #include "http/storing.h"
-#include "proxy/rules.h"
+#include "proxy/proxy_rules.h"
+#include "rules/rules.h"
 
 void
 sharing_init(struct sharing *sharing, bool any, int64_t max_age_us)
@@ -44,7 +45,9 @@ notes_of(const struct http_storing *storing)
     return (storing->made_for & HTTP_FOR_COOKIE ? (unsigned)HTTP_KNOWN_FOR_COOKIE : 0) |
            (storing->made_for & HTTP_FOR_AUTHORIZATION ? (unsigned)HTTP_KNOWN_FOR_AUTHORIZATION
                                                        : 0) |
-           (storing->lifetime == HTTP_LIFETIME_HEURISTIC ? (unsigned)HTTP_KNOWN_HEURISTIC : 0);
+           (storing->not_for & HTTP_FOR_COOKIE ? (unsigned)HTTP_KNOWN_NOT_FOR_COOKIE : 0) |
+           (storing->not_for & HTTP_FOR_AUTHORIZATION ? (unsigned)HTTP_KNOWN_NOT_FOR_AUTHORIZATION
+                                                      : 0);
 }
 
 unsigned
@@ -144,7 +147,11 @@ evaluate(const struct proxy *proxy, const struct object *object, const struct re
         .arrival.wall_s = proxy_wall_s(proxy),
         .made_for = made_for,
     };
-    const struct http_storing_rules rules = proxy_storing_rules(proxy, request);
+    const struct http_storing_rules rules =
+        proxy_storing_rules(proxy, request,
+                            &(struct rules_response){.url = object_url(object),
+                                                     .status = object->status,
+                                                     .lines = received.lines});
 
     http_evaluate_response(&received, &rules, storing);
 }

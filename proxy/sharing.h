@@ -10,6 +10,7 @@
 #include "http/known_fields.h"
 #include "http/reason.h"
 #include "http/request_head.h"
+#include "http/storing.h"
 #include "proxy/proxy.h"
 
 struct http_received;
@@ -112,11 +113,14 @@ bool staleness_permits(const struct proxy *proxy, const struct object *object,
 /* The fields that name a user: a request that lacks them is no user's. */
 #define USER_RULES_FIELDS ((uint32_t)HTTP_HAS_COOKIE | (uint32_t)HTTP_HAS_AUTHORIZATION)
 
-/* For an object that is fresh, which one with a lifetime that the origin has stated remains. */
+/* For an object that is fresh, which one with a lifetime that the origin has stated remains. The
+ * credentials are of enum http_credentials. */
 static inline bool
-user_rules_permit_fresh(const struct object *object)
+user_rules_permit_fresh(const struct object *object, unsigned credentials)
 {
-    return !(object->notes & HTTP_KNOWN_HEURISTIC);
+    return !(credentials & HTTP_FOR_COOKIE && object->notes & HTTP_KNOWN_NOT_FOR_COOKIE) &&
+           !(credentials & HTTP_FOR_AUTHORIZATION &&
+             object->notes & HTTP_KNOWN_NOT_FOR_AUTHORIZATION);
 }
 
 /* For a ready object that is not fresh enough. */

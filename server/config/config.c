@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "http/field.h"
+#include "rules/rules.h"
 #include "server/logs/log.h"
 
 static char loopback4[] = "127.0.0.0/8", loopback6[] = "::1";
@@ -66,6 +67,40 @@ read_rules(struct tag_rules *rules, const struct option_list *list, const char *
     return ok;
 }
 
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+static const char *
+place_of_rule(void *context, size_t i)
+{
+    return option_place(context, i);
+}
+
+static bool
+read_table(struct config *config, struct option_list list, struct buf *why)
+{
+    bool ok = true;
+
+    if (list.count == 0)
+        return true;
+    config->table = rules_create();
+    if (!config->table) {
+        buf_append_str(why, strerror(ENOMEM));
+        return false;
+    }
+    for (size_t i = 0; i < list.count; i++) {
+        size_t before;
+
+        buf_end_line(why);
+        before = why->len;
+        buf_printf(why, "%srule: ", option_place(&list, i));
+        if (rules_add(config->table, list.items[i], why))
+            buf_truncate(why, before);
+        else
+            ok = false;
+    }
+    return ok && rules_finish(config->table, place_of_rule, &list, why);
+}
+
 /* ---- responses ------------------------------------------------------------------------------- */
 
 /* A lifetime that follows from Last-Modified alone is a guess: RFC 9111 section 4.2.2. */
@@ -91,6 +126,7 @@ set_rules(struct config *config)
 
     rules->max_age_us = options->max_age;
     rules->storing = &config->storing;
+    rules->table = config->table;
     rules->tag_fields = (const char *const *)options->tag_field.items;
     rules->tag_rules = &config->tag_rules;
     rules->write_rules = &config->write_rules;
@@ -122,6 +158,7 @@ destroy(struct shared *shared)
 {
     struct config *config = (struct config *)shared;
 
+    rules_free(config->table);
     tag_rules_free(&config->tag_rules);
     tag_rules_free(&config->write_rules);
     networks_free(&config->clients);
@@ -149,6 +186,8 @@ read_options(struct config *config, struct buf *why)
     ok = check_fields(&options->tag_field, why) && ok;
     ok = read_rules(&config->tag_rules, &options->tag_rule, "tag-rule", why) && ok;
     ok = read_rules(&config->write_rules, &options->write_rule, "write-rule", why) && ok;
+    buf_end_line(why);
+    ok = read_table(config, options->rule, why) && ok;
     buf_end_line(why);
     return http_ports_read(&config->connect_ports, &options->connect_port, why) && ok;
 }

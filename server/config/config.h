@@ -9,8 +9,8 @@
 
 #include "base/networks.h"
 #include "http/storing.h"
-#include "proxy/rules.h"
-#include "proxy/tag_rules.h"
+#include "proxy/proxy_rules.h"
+#include "rules/tag_rules.h"
 #include "server/http/http_origins.h"
 #include "server/http/http_ports.h"
 #include "server/config/options.h"
@@ -20,6 +20,7 @@ struct config {
     const struct options *options; /* which must stay */
     struct options *owned;         /* NULL, or the options: freed with the configuration */
     struct http_storing_rules storing;
+    struct rules *table; /* of --rule; NULL: none */
     struct tag_rules tag_rules;
     struct tag_rules write_rules;
     struct networks clients;         /* that may use the proxy over TCP (--client-net) */

@@ -108,6 +108,9 @@ const struct option_row option_rows[] = {
     {"invalidate-early", 0, OPTION_LIVE, OPTION_FLAG, AT(invalidate_early), NULL, "no", 0, 0,
      "over HTTP, let each write invalidate before it is forwarded, too, as those that rules concern "
      "do"},
+    {"rule", 0, OPTION_LIVE, OPTION_LIST, AT(rule), "KEY=VALUE[;...]", NULL, 0, 0,
+     "decide about requests and responses, as a section [rule] does: sunproxyd.rules(5); may be "
+     "repeated"},
     {"shards", 0, OPTION_FIXED, OPTION_UINT_AUTO, AT(shards), "N|auto", "auto", 0, 64,
      "parts of the cache, each with its own lock; with 1 the policy is exact; auto, or 0: chosen by "
      "workers and capacity"},

@@ -85,6 +85,7 @@ struct options {
     struct option_list tag_rule;
     struct option_list write_rule;
     bool invalidate_early;
+    struct option_list rule;
     uint64_t shards; /* 0: chosen by workers and capacity */
     uint64_t seed;
     uint64_t show_victims;

@@ -5,24 +5,18 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "base/section_key.h"
 #include "server/config/options_table.h"
 #include "server/http/http_origins.h"
-
-#define KEYS 7u
-
-struct section_key {
-    const char *name;
-    const char *argument;
-    const char *help;
-    bool repeats;
-    bool words; /* the value may have several */
-};
+#include "rules/rules.h"
 
 struct section_kind {
     const char *name;
     const char *help;
     bool named; /* "[KIND NAME]" */
-    struct section_key keys[KEYS + 1];
+    const struct section_key *keys; /* NULL: those of a rule */
+    /* Is it a value of the key? False with a sentence in `why`. NULL: apply() says so. */
+    bool (*check)(const struct section_key *key, const char *text, struct buf *why);
     /* Sets an option from a section. False with a sentence in `why`. NULL: others refer to it. */
     bool (*apply)(const struct sections *sections, const struct section *section,
                   struct options *options, struct buf *why);
@@ -49,35 +43,56 @@ static bool apply_row(const struct sections *sections, const struct section *sec
 static bool apply_listener(const struct sections *sections, const struct section *section,
                            struct options *options, struct buf *why);
 
+static bool apply_rule(const struct sections *sections, const struct section *section,
+                       struct options *options, struct buf *why);
+
+static const struct section_key origin_keys[] = {
+    {"member", "URL [weight=N] [backup]", "a member; may be repeated", true, SECTION_WORDS},
+    {"balance", "first|round-robin|least|hash", "without it, first", false, SECTION_WORD},
+    {"probe", "/PATH", "what members are asked for, to know whether they serve", false,
+     SECTION_WORD},
+    {"probe-interval", "TIME", "without it, 5s", false, SECTION_WORD},
+    {"probe-status", "N", "without it, any from 200 to 299", false, SECTION_WORD},
+    {"probe-fall", "N", "failures before a member is down; without it, 3", false, SECTION_WORD},
+    {"probe-rise", "N", "successes before it is used again; without it, 2", false, SECTION_WORD},
+    {.name = NULL},
+};
+
+static const struct section_key row_keys[] = {
+    {"host", "NAME", "host of the requests; without it, any host", false, SECTION_WORD},
+    {"path", "PREFIX", "what their paths begin with; without it, /", false, SECTION_WORD},
+    {"origin", "NAME|URL", "a section [origin NAME], or a member; may be repeated", true,
+     SECTION_WORD},
+    {"balance", "first|round-robin|least|hash", "without it, that of the origin", false,
+     SECTION_WORD},
+    {"send-host", "client|origin|NAME[:PORT]", "Host that the origin is sent", false,
+     SECTION_WORD},
+    {.name = NULL},
+};
+
+static const struct section_key listener_keys[] = {
+    {"address", "ADDRESS:PORT|unix:PATH", "as that of --http", false, SECTION_WORD},
+    {"protocol", "http|http-proxied|metrics", "without it, http", false, SECTION_WORD},
+    {.name = NULL},
+};
+
 static const struct section_kind kinds[] = {
     {.name = "origin",
      .named = true,
      .help = "The members of an origin, for the rows that name it.",
-     .keys = {{"member", "URL [weight=N] [backup]", "a member; may be repeated", true, true},
-              {"balance", "first|round-robin|least|hash", "without it, first", false, false},
-              {"probe", "/PATH", "what members are asked for, to know whether they serve", false,
-               false},
-              {"probe-interval", "TIME", "without it, 5s", false, false},
-              {"probe-status", "N", "without it, any from 200 to 299", false, false},
-              {"probe-fall", "N", "failures before a member is down; without it, 3", false, false},
-              {"probe-rise", "N", "successes before it is used again; without it, 2", false,
-               false}}},
+     .keys = origin_keys},
     {.name = "row",
      .help = "Requests that a reverse proxy serves, and where they lead: --origin.",
-     .keys = {{"host", "NAME", "host of the requests; without it, any host", false, false},
-              {"path", "PREFIX", "what their paths begin with; without it, /", false, false},
-              {"origin", "NAME|URL", "a section [origin NAME], or a member; may be repeated", true,
-               false},
-              {"balance", "first|round-robin|least|hash", "without it, that of the origin", false,
-               false},
-              {"send-host", "client|origin|NAME[:PORT]", "Host that the origin is sent", false,
-               false}},
+     .keys = row_keys,
      .apply = apply_row},
     {.name = "listener",
      .help = "An address where the daemon listens for HTTP.",
-     .keys = {{"address", "ADDRESS:PORT|unix:PATH", "as that of --http", false, false},
-              {"protocol", "http|http-proxied|metrics", "without it, http", false, false}},
+     .keys = listener_keys,
      .apply = apply_listener},
+    {.name = "rule",
+     .help = "What is decided about requests and responses: sunproxyd.rules(5).",
+     .check = rules_check_value,
+     .apply = apply_rule},
 };
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -96,6 +111,12 @@ sections_end_file(struct sections *sections)
 {
     sections->begun = false;
     sections->open = NULL;
+}
+
+static const struct section_key *
+keys_of(const struct section_kind *kind)
+{
+    return kind->keys ? kind->keys : rules_keys();
 }
 
 static const struct section_kind *
@@ -218,7 +239,7 @@ sections_open(struct sections *sections, const char *place, const char *line, st
 static const struct section_key *
 find_key(const struct section_kind *kind, const char *name)
 {
-    for (const struct section_key *key = kind->keys; key->name; key++)
+    for (const struct section_key *key = keys_of(kind); key->name; key++)
         if (strcmp(key->name, name) == 0)
             return key;
     return NULL;
@@ -246,10 +267,23 @@ explain_key(const struct section_kind *kind, const char *place, const char *name
                    name, kind->name);
         return;
     }
-    for (const struct section_key *key = kind->keys; key->name; key++)
+    for (const struct section_key *key = keys_of(kind); key->name; key++)
         nearest_offer(&nearest, key->name);
     buf_printf(why, "%s%s is no key of [%s]%s", place, name, kind->name,
                nearest_ask(&nearest, ask, sizeof(ask)));
+}
+
+static bool
+check_value(const struct section_kind *kind, const struct section_key *key, const char *place,
+            const char *text, struct buf *why)
+{
+    size_t before = why->len;
+
+    buf_append_str(why, place);
+    if (kind->check && !kind->check(key, text, why))
+        return false;
+    buf_truncate(why, before);
+    return true;
 }
 
 bool
@@ -266,7 +300,8 @@ sections_set(struct sections *sections, const char *place, const char *name, con
         explain_key(section->kind, place, name, why);
         return false;
     }
-    if (*text == '\0' || strpbrk(text, key->words ? "," : " \t,")) {
+    if (*text == '\0' || (key->value != SECTION_TEXT &&
+                          strpbrk(text, key->value == SECTION_WORDS ? "," : " \t,"))) {
         buf_printf(why, "%s%s: \"%s\" is not one word", place, name, text);
         return false;
     }
@@ -274,6 +309,8 @@ sections_set(struct sections *sections, const char *place, const char *name, con
         buf_printf(why, "%s%s is there already in this section", place, name);
         return false;
     }
+    if (!check_value(section->kind, key, place, text, why))
+        return false;
     value = calloc(1, sizeof(*value));
     if (!value || !(value->text = strdup(text)) || !(value->place = strdup(place))) {
         buf_append_str(why, "out of memory");
@@ -497,6 +534,33 @@ apply_listener(const struct sections *sections, const struct section *section,
     return false;
 }
 
+/* The values of its keys, one behind the other, with a backslash before what would end one. */
+static bool
+apply_rule(const struct sections *sections, const struct section *section, struct options *options,
+           struct buf *why)
+{
+    const struct value *value;
+    const char *between = "";
+    struct buf text;
+    bool ok;
+
+    (void)sections;
+    buf_init(&text, 65536);
+    TAILQ_FOREACH(value, &section->values, link)
+    {
+        buf_printf(&text, "%s%s=", between, value->key->name);
+        for (const char *at = value->text; *at; at++) {
+            if (*at == ';' || *at == '\\')
+                buf_append_char(&text, '\\');
+            buf_append_char(&text, *at);
+        }
+        between = "; ";
+    }
+    ok = set_option(options, "rule", section, &text, why);
+    buf_free(&text);
+    return ok;
+}
+
 /* As a row would read it, also if none names it. */
 static bool
 check_origin(const struct section *section, struct buf *why)
@@ -564,7 +628,7 @@ sections_print_defaults(FILE *out)
     for (size_t i = 0; i < KINDS; i++) {
         fprintf(out, "\n# %s\n#[%s%s]\n", kinds[i].help, kinds[i].name,
                 kinds[i].named ? " NAME" : "");
-        for (const struct section_key *key = kinds[i].keys; key->name; key++)
-            fprintf(out, "#  %-14s = %-28s # %s\n", key->name, key->argument, key->help);
+        for (const struct section_key *key = keys_of(&kinds[i]); key->name; key++)
+            fprintf(out, "#  %-22s = %-28s # %s\n", key->name, key->argument, key->help);
     }
 }

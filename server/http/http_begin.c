@@ -10,6 +10,7 @@
 #include "server/http/http_page.h"
 #include "server/http/http_purge.h"
 #include "server/http/http_route.h"
+#include "server/http/http_rules.h"
 #include "server/http/http_serve.h"
 #include "server/http/http_service.h"
 #include "server/http/http_stream.h"
@@ -175,11 +176,14 @@ begin_request(struct http_connection *c, struct http_worker *worker,
         return true;
     }
     if (request->method_id == HTTP_PURGE) {
+        route.url = http_rules_key(x, route.url);
         http_purge(x, &route);
         http_exchange_send_made(x);
         return true;
     }
     x->origin = route.origin;
+    if (!http_rules_apply(x, &route.url))
+        return true;
     if (request->method_id == HTTP_CONNECT || http_upgrade_is_wanted(&x->request))
         return begin_tunnel(x, route.url, head_bytes);
     return begin_exchange(x, route.url, head_bytes);

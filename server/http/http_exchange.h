@@ -96,6 +96,7 @@ struct http_exchange {
     struct origin_choice choice; /* of its members, for the connection of an upgrade */
 
     int64_t arrived_us;   /* of the monotonic clock */
+    unsigned ruled;       /* of enum http_ruled (http_rules.h) */
     enum failure failure; /* of the exchange; 0: none */
     bool charged;
     bool has_token;  /* of the client's rate of fetches, for the connection of an upgrade */

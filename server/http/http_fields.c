@@ -4,6 +4,7 @@
 #include "server/http/http_client.h"
 #include "server/http/http_exchange.h"
 #include "server/http/http_forwarded.h"
+#include "server/http/http_rules.h"
 #include "server/http/http_service.h"
 #include "server/http/http_stream.h"
 
@@ -46,5 +47,6 @@ http_fields_make(struct http_exchange *x, struct span url)
     }
     buf_reset(fields);
     (void)http_forward_fields(fields, x->request.fields, &forwarding);
+    http_rules_edit(x, fields);
     x->asked.fields = fields->len ? buf_span(fields) : span_str("");
 }

@@ -13,7 +13,7 @@
 
 struct http_exchange;
 
-enum { HTTP_PAGE_LINES = 1024 }; /* of a page, beside those that each one has */
+enum { HTTP_PAGE_LINES = 2304 }; /* of a page, beside those that each one has */
 
 /* A response of the proxy's own. */
 struct http_page {

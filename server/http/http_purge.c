@@ -5,7 +5,7 @@
 
 #include "http/field.h"
 #include "proxy/control.h"
-#include "proxy/tag_rules.h"
+#include "rules/tag_rules.h"
 #include "server/http/http_client.h"
 #include "server/http/http_exchange.h"
 #include "server/http/http_page.h"

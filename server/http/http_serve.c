@@ -7,7 +7,7 @@
 #include "server/http/http_fields.h"
 #include "server/http/http_interim.h"
 #include "server/http/http_response.h"
-#include "server/http/http_route.h"
+#include "server/http/http_rules.h"
 #include "server/http/http_stream.h"
 
 static void make_fields(struct exchange *exchange);
@@ -181,6 +181,7 @@ set_exchange(struct http_exchange *x, struct span url, int64_t as_of_us)
     x->asked.flags = REQUEST_STREAMS |
                      (http_request_is_for_server(request) ? REQUEST_WHOLE_SERVER : 0u) |
                      (x->origin ? REQUEST_OWNED : 0u);
+    x->asked.passes = x->ruled & HTTP_RULED_PASS ? HTTP_REASON_RULE : HTTP_REASON_NONE;
     x->asked.body = (struct request_body){
         .kind = http_request_has_body(request) ? REQUEST_BODY_SUPPLIED : REQUEST_BODY_NONE,
         .length = request->chunked ? -1 : request->content_length,
@@ -220,7 +221,7 @@ http_exchange_serve(struct http_exchange *x)
 {
     const struct proxy *proxy = &x->stream.worker->http->service->proxy;
 
-    set_exchange(x, http_route_url_again(x), proxy_now_us(proxy));
+    set_exchange(x, http_rules_url_again(x), proxy_now_us(proxy));
     (void)exchange_start(&x->exchange);
 }
 

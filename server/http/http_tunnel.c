@@ -12,7 +12,7 @@
 #include "server/http/http_connection.h"
 #include "server/http/http_exchange.h"
 #include "server/http/http_log.h"
-#include "server/http/http_route.h"
+#include "server/http/http_rules.h"
 #include "server/http/http_serve.h"
 #include "server/http/http_service.h"
 #include "server/http/http_upgrade.h"
@@ -267,7 +267,7 @@ try_next_member(struct http_tunnel *tunnel)
                         tunnel->sentence);
     tunnel->x = NULL;
     leave(tunnel);
-    http_tunnel_begin(x, http_route_url_again(x));
+    http_tunnel_begin(x, http_rules_url_again(x));
     return true;
 }
 

@@ -122,7 +122,7 @@ find_next(struct front_exchange *front, struct span location)
     struct buf next;
 
     if (way->restarts)
-        front->request.flags &= ~(unsigned)REQUEST_NO_STORE; /* the client has not set it */
+        front->request.passes = HTTP_REASON_NONE; /* the client has not set it */
     way->visited[way->redirects] = shares_way(front) ? 0 : hash64_bytes(url);
     buf_init(&next, 4 * PROXY_MAX_URL);
     error = resolve(front, location, &next, &same_origin, why, sizeof(why));
@@ -163,7 +163,7 @@ start_over(struct front_exchange *front, struct span location)
     } else if (http_scheme_length(location)) {
         find_next(front, location);
     } else {
-        front->request.flags |= REQUEST_NO_STORE;
+        front->request.passes = HTTP_REASON_REQUEST_NO_STORE;
         buf_reset(&way->url);
         if (!buf_append(&way->url, way->first.data, way->first.len))
             refuse_redirect(front, FAILURE_INTERNAL, "%s", out_of_memory);

@@ -287,7 +287,9 @@ proxy_get_2_svc(proxy_fetch_args *args, proxy_fetch_result *result, struct svc_r
 
     asked->url = span_of(args->url.proxy_url_val, args->url.proxy_url_len);
     front->own_fields = span_of(args->headers.proxy_headers_val, args->headers.proxy_headers_len);
-    asked->flags |= REQUEST_STREAMS | (args->flags & PROXY_FLAG_NO_STORE ? REQUEST_NO_STORE : 0u);
+    asked->flags |= REQUEST_STREAMS;
+    if (args->flags & PROXY_FLAG_NO_STORE)
+        asked->passes = HTTP_REASON_REQUEST_NO_STORE;
     front->show_victims = (args->flags & PROXY_FLAG_WANT_VICTIMS) &&
                           service_shows_victims(service_of(request), rpc_request_peer(request));
     return front_start(front, result);

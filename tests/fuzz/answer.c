@@ -20,7 +20,7 @@
 
 #include "http/field.h"
 #include "proxy/exchange.h"
-#include "proxy/rules.h"
+#include "proxy/proxy_rules.h"
 #include "tests/fuzz/fuzz.h"
 
 enum flag {

@@ -94,6 +94,7 @@ class InstallTest(InstalledTest):
         "usr/share/fish/vendor_completions.d/sunproxy.fish",
         "usr/share/fish/vendor_completions.d/sunproxyd.fish",
         "usr/share/man/man1/sunproxy.1",
+        "usr/share/man/man5/sunproxyd.rules.5",
         "usr/share/man/man8/sunproxyd.8",
         "usr/share/zsh/vendor-completions/_sunproxy",
     ]
@@ -237,7 +238,7 @@ class DefaultConfigTest(InstalledTest):
         self.assertEqual([name for name, _ in rows], options)
 
         # What is no form of a value is the default; a default that is computed is in the text.
-        form = re.compile(r"[A-Z:/=,.\[\]]+( -> [A-Z.]+)?")
+        form = re.compile(r"[A-Z:/=,.;\[\]]+( -> [A-Z.]+)?")
         chosen = self.dir / "chosen.conf"
         chosen.write_text("".join(f"{n} = {v}\n" for n, v in rows if not form.fullmatch(v)))
         self.assertEqual(self.in_force("--config", chosen), self.in_force())

@@ -11,6 +11,7 @@ from http_front import http_address
 
 # Rows of --help: letter, name, and whether a value follows.
 HELP_ROW = re.compile(r"^  (?:-(\w), |    )--([a-z][a-z0-9-]*)(\[=\S+| [^ ]\S*)?", re.M)
+MANUALS = ("sunproxy.1", "sunproxyd.8", "sunproxyd.rules.5")
 # Groups of options that several commands share, and the part of sunproxy(1) that has them.
 SHARED = {"The server": "Finding the server", "The trace": "Traces", "The simulation": "simulate"}
 
@@ -70,7 +71,7 @@ class ManualsTest(harness.SystemTest):
     def test_mandoc_finds_nothing(self):
         if not shutil.which("mandoc"):
             self.skipTest("mandoc is not installed")
-        for manual in ("sunproxy.1", "sunproxyd.8"):
+        for manual in MANUALS:
             done = self.run_program(["mandoc", "-T", "lint", "-W", "all", harness.TOP / "docs" / manual])
             found = (done.stdout + done.stderr).decode().splitlines()
             # Which other manuals there are, and whether they are indexed, is this machine's affair.
@@ -80,9 +81,18 @@ class ManualsTest(harness.SystemTest):
 
     def test_each_literal_has_quotes_of_its_own(self):
         # man quotes all arguments of .Ql together, ‘one, two’, and nests quotes within .Pq.
-        for manual in ("sunproxy.1", "sunproxyd.8"):
+        for manual in MANUALS:
             text = (harness.TOP / "docs" / manual).read_text()
             self.assertEqual(re.findall(r"(?m)^\.Ql .* , .*$|^\.[A-Z]q Ql .* Ql .*$", text), [], manual)
+
+    def test_the_keys_of_rules(self):
+        printed = self.run_program([harness.SUNPROXYD, "--default-config"]).stdout.decode()
+        keys = re.findall(r"(?m)^#  ([a-z-]+) +=", printed[printed.index("#[rule]"):])
+        text = (harness.TOP / "docs/sunproxyd.rules.5").read_text()
+        listed = [key for line in re.findall(r"(?m)^\.It Li (.*)$", text)
+                  for key in line.split(" , ")]
+        self.assertIn("pass", keys)
+        self.assertEqual(sorted(keys), sorted(listed))
 
     def test_help_has_at_most_80_columns(self):
         for argv in ([harness.SUNPROXYD], *([harness.SUNPROXY, *c.split()] for c in self.commands())):

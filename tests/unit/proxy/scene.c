@@ -142,7 +142,7 @@ submit(struct fetcher *context, const struct request *request, const struct fetc
        void *sink_context, uint64_t *id)
 {
     const unsigned of_fetch =
-        ~(unsigned)(REQUEST_OWNED | REQUEST_NO_STORE | REQUEST_PAGE_ONLY | REQUEST_OWN_FIELDS);
+        ~(unsigned)(REQUEST_OWNED | REQUEST_PAGE_ONLY | REQUEST_OWN_FIELDS);
     struct scene_fetch *fetch = pool;
     bool begun;
 

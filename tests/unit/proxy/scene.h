@@ -10,8 +10,8 @@
 #include "fetch/attempt.h"
 #include "http/storing.h"
 #include "proxy/exchange.h"
-#include "proxy/rules.h"
-#include "proxy/tag_rules.h"
+#include "proxy/proxy_rules.h"
+#include "rules/tag_rules.h"
 #include "tests/unit/unit.h"
 
 #define SECOND ((int64_t)1000000)

@@ -211,8 +211,7 @@ flags_of(const struct visit *visit)
         REQUEST_PAGE_ONLY | (visit->fields && *visit->fields ? (unsigned)REQUEST_OWN_FIELDS : 0u);
 
     return (visit->http ? 0u : rpc) | (visit->streams ? (unsigned)REQUEST_STREAMS : 0u) |
-           (visit->owned ? (unsigned)REQUEST_OWNED : 0u) |
-           (visit->no_store ? (unsigned)REQUEST_NO_STORE : 0u);
+           (visit->owned ? (unsigned)REQUEST_OWNED : 0u);
 }
 
 /* What the request over RPC certainly has not. */
@@ -236,6 +235,7 @@ visit(struct visit *visit)
         .url = visit->http ? sent : proxy_normal_url(&scene.proxy, sent),
         .target = span_str(visit->target ? visit->target : ""),
         .flags = flags_of(visit),
+        .passes = visit->no_store ? HTTP_REASON_REQUEST_NO_STORE : HTTP_REASON_NONE,
         .route = visit->route,
         .method = http_method_of(span_str(visit->method ? visit->method : "")),
         .method_name = span_str(visit->method ? visit->method : ""),

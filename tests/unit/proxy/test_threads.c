@@ -123,7 +123,7 @@ start(struct crew_worker *worker, struct crew_request *base)
     request->client = client;
     request->cancels = unit_draw(&worker->draws, 10) == 0;
     base->asked.flags |= REQUEST_PAGE_ONLY;
-    base->asked.flags |= bypass ? (unsigned)REQUEST_NO_STORE : 0u;
+    base->asked.passes = bypass ? HTTP_REASON_REQUEST_NO_STORE : HTTP_REASON_NONE;
     if (exchange_start(&base->exchange))
         REQUIRE(!base->busy);
     else if (request->cancels && exchange_cancel(&base->exchange))

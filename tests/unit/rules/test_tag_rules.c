@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "cache/object.h"
-#include "proxy/tag_rules.h"
+#include "rules/tag_rules.h"
 #include "tests/unit/unit.h"
 
 START_TEST(tags_of_paths)

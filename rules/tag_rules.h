@@ -18,8 +18,8 @@
  *
  * Rules are made by one thread, and read-only afterwards.
  */
-#ifndef SUNPROXY_PROXY_TAG_RULES_H
-#define SUNPROXY_PROXY_TAG_RULES_H
+#ifndef SUNPROXY_RULES_TAG_RULES_H
+#define SUNPROXY_RULES_TAG_RULES_H
 
 #include "base/buf.h"
 #include "base/span.h"

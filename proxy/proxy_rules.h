@@ -3,14 +3,15 @@
  * are judged, tagged and stored. A request keeps the rules with which it began
  * (request.rules). Constant; safe on any thread.
  */
-#ifndef SUNPROXY_PROXY_RULES_H
-#define SUNPROXY_PROXY_RULES_H
+#ifndef SUNPROXY_PROXY_PROXY_RULES_H
+#define SUNPROXY_PROXY_PROXY_RULES_H
 
 #include "base/shared.h"
 #include "fetch/request.h"
 #include "proxy/proxy.h"
 
 struct http_storing_rules;
+struct rules;
 struct tag_rules;
 
 /* What is pointed at lives as long as these. */
@@ -18,6 +19,7 @@ struct proxy_rules {
     struct shared shared; /* first. Its owner's where nothing is counted */
     int64_t max_age_us;   /* how long a page is a hit after its fetch; 0: not bounded */
     const struct http_storing_rules *storing; /* NULL: those of http_storing_rules_init() */
+    const struct rules *table; /* the operator's rules for requests and responses; NULL: none */
     const char *const *tag_fields; /* names of fields with the tags of responses, NULL-ended. NULL:
                                       tags_default_fields */
     const struct tag_rules *tag_rules;   /* give tags to objects by their paths; NULL: none */

@@ -1,4 +1,4 @@
-#include "proxy/tag_rules.h"
+#include "rules/tag_rules.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,0 +1,382 @@
+#include "rules/matching.h"
+
+#include "http/field.h"
+#include "http/request_head.h"
+#include "rules/glob.h"
+
+#define LITERAL_LEAST 2u /* bytes of a literal that leaves out rules: all paths begin with "/" */
+
+/* ---- parts of requests ----------------------------------------------------------------------- */
+
+static struct span
+until(struct span text, const char *ends)
+{
+    size_t n = 0;
+
+    while (n < text.len && !strchr(ends, text.ptr[n]))
+        n++;
+    return span_of(text.ptr, n);
+}
+
+static struct span
+behind(struct span text, size_t n)
+{
+    return span_of(text.ptr + n, text.len - n);
+}
+
+void
+rules_url_split(struct span url, struct rules_url *parts)
+{
+    *parts = (struct rules_url){.scheme = until(url, ":")};
+    if (url.len < parts->scheme.len + 3)
+        return;
+    url = behind(url, parts->scheme.len + 3);
+    parts->authority = until(url, "/?");
+    parts->host = until(parts->authority, ":");
+    if (parts->authority.len && parts->authority.ptr[0] == '[') {
+        parts->host = until(parts->authority, "]");
+        parts->host.len += parts->host.len < parts->authority.len;
+    }
+    url = behind(url, parts->authority.len);
+    parts->path = until(url, "?");
+    if (parts->path.len < url.len)
+        parts->query = behind(url, parts->path.len + 1);
+}
+
+static bool
+next_pair(struct span *rest, char separator, struct span *pair, struct span *name)
+{
+    const char *end;
+
+    if (rest->len == 0)
+        return false;
+    end = memchr(rest->ptr, separator, rest->len);
+    *pair = span_of(rest->ptr, end ? (size_t)(end - rest->ptr) : rest->len);
+    *rest = end ? behind(*rest, pair->len + 1) : span_of(NULL, 0);
+    *name = until(*pair, "=");
+    return true;
+}
+
+bool
+rules_next_parameter(struct span *query, struct span *parameter, struct span *name)
+{
+    return next_pair(query, '&', parameter, name);
+}
+
+bool
+rules_next_cookie(struct span *cookies, struct span *cookie, struct span *name)
+{
+    while (next_pair(cookies, ';', cookie, name)) {
+        *cookie = http_trim(*cookie);
+        *name = http_trim(until(*cookie, "="));
+        if (cookie->len)
+            return true;
+    }
+    return false;
+}
+
+/* ---- the index ------------------------------------------------------------------------------- */
+
+static void
+add(struct rules_set *set, size_t rule)
+{
+    set->words[rule / 64] |= UINT64_C(1) << (rule % 64);
+}
+
+/* A rule all of whose hosts have a literal is found by them. */
+static bool
+index_hosts(struct rules *rules, size_t number)
+{
+    struct rule_values hosts = rule_values(&rules->rules[number], RULE_HOST);
+
+    if (!hosts.count)
+        add(&rules->any_host, number);
+    for (size_t i = 0; i < hosts.count; i++)
+        if (!affix_add(&rules->hosts, hosts.of[i].name, (uint32_t)number))
+            return false;
+    return true;
+}
+
+static bool
+index_path(struct rules *rules, size_t number, struct span path)
+{
+    struct span prefix = glob_prefix(path), suffix = glob_suffix(path);
+
+    if (prefix.len >= LITERAL_LEAST || prefix.len == path.len)
+        return affix_add(&rules->prefixes, prefix, (uint32_t)number);
+    if (suffix.len >= LITERAL_LEAST)
+        return affix_add(&rules->suffixes, suffix, (uint32_t)number);
+    add(&rules->any_path, number);
+    return true;
+}
+
+bool
+rules_index(struct rules *rules)
+{
+    size_t number = rules->count - 1;
+    const struct rule *rule = &rules->rules[number];
+    struct rule_values paths = rule_values(rule, RULE_PATH);
+
+    if (rule_has_any(rule, RULE_PASS, RULE_KEEP_COOKIE) || rule_has(rule, RULE_KEY_COOKIE)) {
+        add(&rules->requests, number);
+        rules->act_on_requests = true;
+    }
+    if (rule_has_any(rule, RULE_KEY_FIELD, RULE_KEYS - 1)) {
+        add(&rules->responses, number);
+        rules->act_on_responses = true;
+    }
+    if (!paths.count)
+        add(&rules->any_path, number);
+    for (size_t i = 0; i < paths.count; i++)
+        if (!index_path(rules, number, paths.of[i].name))
+            return false;
+    return index_hosts(rules, number);
+}
+
+void
+rules_index_finish(struct rules *rules)
+{
+    affix_sort(&rules->hosts);
+    affix_sort(&rules->prefixes);
+    affix_sort(&rules->suffixes);
+}
+
+/* The rules of the set whose literals the host and the path have. True if there is one. */
+static bool
+find(const struct rules *rules, const struct rules_url *url, const struct rules_set *of,
+     struct rules_set *found)
+{
+    size_t words = (rules->count + 63) / 64;
+    struct rules_set hosts;
+    bool any = false;
+
+    memcpy(hosts.words, rules->any_host.words, words * sizeof(uint64_t));
+    memcpy(found->words, rules->any_path.words, words * sizeof(uint64_t));
+    affix_find(&rules->hosts, url->host, hosts.words);
+    affix_find(&rules->prefixes, url->path, found->words);
+    affix_find(&rules->suffixes, url->path, found->words);
+    for (size_t i = 0; i < words; i++) {
+        found->words[i] &= hosts.words[i] & of->words[i];
+        any = any || found->words[i];
+    }
+    return any;
+}
+
+struct rule *
+rules_next(const struct rules *rules, struct rules_set *set)
+{
+    size_t words = (rules->count + 63) / 64;
+
+    for (size_t i = 0; i < words; i++) {
+        if (set->words[i]) {
+            size_t bit = (size_t)__builtin_ctzll(set->words[i]);
+
+            set->words[i] &= set->words[i] - 1;
+            return &rules->rules[i * 64 + bit];
+        }
+    }
+    return NULL;
+}
+
+static bool
+is_among(struct rule_values patterns, struct span name)
+{
+    for (size_t i = 0; i < patterns.count; i++)
+        if (glob_matches(patterns.of[i].name, name))
+            return true;
+    return false;
+}
+
+bool
+rules_name_stays(const struct rules *rules, const struct rules_set *set, enum rule_key remove,
+                 const enum rule_key *keep, size_t keep_count, struct span name)
+{
+    struct rules_set rest = *set;
+    bool kept = false, others = false;
+    const struct rule *rule;
+
+    while ((rule = rules_next(rules, &rest))) {
+        if (is_among(rule_values(rule, remove), name))
+            return false;
+        for (size_t i = 0; i < keep_count; i++) {
+            others = others || rule_has(rule, keep[i]);
+            kept = kept || is_among(rule_values(rule, keep[i]), name);
+        }
+    }
+    return kept || !others;
+}
+
+/* ---- conditions ------------------------------------------------------------------------------ */
+
+/* A name, or the end of one behind a dot. */
+static bool
+host_holds(struct span value, struct span host)
+{
+    if (value.ptr[0] != '.')
+        return http_same_name(value, host);
+    return host.len > value.len &&
+           http_same_name(value, behind(host, host.len - value.len));
+}
+
+static bool
+url_holds(const struct rule *rule, const struct rules_url *url, enum http_method method)
+{
+    struct rule_values hosts = rule_values(rule, RULE_HOST), paths = rule_values(rule, RULE_PATH),
+                       methods = rule_values(rule, RULE_METHOD);
+    size_t i;
+
+    for (i = 0; i < hosts.count && !host_holds(hosts.of[i].name, url->host); i++)
+        ;
+    if (hosts.count && i == hosts.count)
+        return false;
+    for (i = 0; i < paths.count && !glob_matches(paths.of[i].name, url->path); i++)
+        ;
+    if (paths.count && i == paths.count)
+        return false;
+    for (i = 0; i < methods.count && methods.of[i].number != (int64_t)method; i++)
+        ;
+    return !methods.count || i < methods.count;
+}
+
+/* Does a value with this name or pattern stand for that of "NAME=VALUE"? */
+static bool
+pair_holds(const struct rule_value *value, struct span pair, struct span name)
+{
+    struct span text = name.len < pair.len ? behind(pair, name.len + 1) : span_of("", 0);
+
+    return glob_matches(value->name, name) &&
+           (!value->pattern.ptr || glob_matches(value->pattern, text));
+}
+
+static bool
+parameter_holds(const struct rule_value *value, struct span query)
+{
+    struct span parameter, name;
+
+    while (rules_next_parameter(&query, &parameter, &name))
+        if (pair_holds(value, parameter, name))
+            return true;
+    return false;
+}
+
+static bool
+cookie_holds(const struct rule_value *value, struct span lines)
+{
+    static const struct span field = {"Cookie", sizeof("Cookie") - 1};
+    struct span line, cookies, cookie, name;
+
+    while (http_next_line(&lines, &line))
+        if (http_line_is(line, field, &cookies))
+            while (rules_next_cookie(&cookies, &cookie, &name))
+                if (pair_holds(value, cookie, name))
+                    return true;
+    return false;
+}
+
+static bool
+field_holds(const struct rule_value *value, struct span lines)
+{
+    struct span line, text;
+
+    while (http_next_line(&lines, &line))
+        if (http_line_is(line, value->name, &text) &&
+            (!value->pattern.ptr || glob_matches_any_case(value->pattern, text)))
+            return true;
+    return false;
+}
+
+static bool
+any_holds(const struct rule *rule, enum rule_key key, struct span in,
+          bool (*holds)(const struct rule_value *value, struct span in))
+{
+    struct rule_values values = rule_values(rule, key);
+
+    for (size_t i = 0; i < values.count; i++)
+        if (holds(&values.of[i], in))
+            return true;
+    return values.count == 0;
+}
+
+static bool
+request_holds(const struct rule *rule, const void *message, const struct rules_url *url)
+{
+    const struct rules_request *request = message;
+    const struct span lines = request->lines;
+    const bool has_cookie = request->has & HTTP_HAS_COOKIE;
+
+    return url_holds(rule, url, request->method) &&
+           any_holds(rule, RULE_PARAMETER, url->query, parameter_holds) &&
+           any_holds(rule, RULE_FIELD, lines, field_holds) &&
+           any_holds(rule, RULE_COOKIE, has_cookie ? lines : span_of(NULL, 0), cookie_holds);
+}
+
+static bool
+status_holds(const struct rule *rule, unsigned status)
+{
+    struct rule_values values = rule_values(rule, RULE_STATUS);
+
+    for (size_t i = 0; i < values.count; i++)
+        if (values.of[i].number <= (int64_t)status && (int64_t)status <= values.of[i].most)
+            return true;
+    return values.count == 0;
+}
+
+static bool
+type_holds(const struct rule_value *value, struct span type)
+{
+    return glob_matches_any_case(value->name, http_trim(until(type, ";")));
+}
+
+static bool
+response_holds(const struct rule *rule, const void *message, const struct rules_url *url)
+{
+    const struct rules_response *response = message;
+
+    return url_holds(rule, url, response->method) && status_holds(rule, response->status) &&
+           (!rule_has(rule, RULE_TYPE) ||
+            any_holds(rule, RULE_TYPE, http_first_value(response->lines, "Content-Type"),
+                      type_holds)) &&
+           any_holds(rule, RULE_RESPONSE_FIELD, response->lines, field_holds);
+}
+
+/* Takes out of the set the rules whose conditions do not hold. True if one is left. */
+static bool
+narrow(const struct rules *rules, struct rules_set *set, const struct rules_url *url,
+       bool (*holds)(const struct rule *rule, const void *message, const struct rules_url *url),
+       const void *message)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < (rules->count + 63) / 64; i++) {
+        for (uint64_t rest = set->words[i]; rest; rest &= rest - 1) {
+            size_t bit = (size_t)__builtin_ctzll(rest);
+
+            if (holds(&rules->rules[i * 64 + bit], message, url))
+                any = true;
+            else
+                set->words[i] &= ~(UINT64_C(1) << bit);
+        }
+    }
+    return any;
+}
+
+bool
+rules_match_request(const struct rules *rules, const struct rules_request *request,
+                    const struct rules_url *url, struct rules_set *found)
+{
+    return find(rules, url, &rules->requests, found) &&
+           narrow(rules, found, url, request_holds, request);
+}
+
+bool
+rules_match_response(const struct rules *rules, const struct rules_response *response,
+                     struct rules_set *found)
+{
+    struct rules_url url;
+
+    if (!rules->act_on_responses)
+        return false;
+    rules_url_split(response->url, &url);
+    return find(rules, &url, &rules->responses, found) &&
+           narrow(rules, found, &url, response_holds, response);
+}

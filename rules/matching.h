@@ -1,0 +1,71 @@
+/*
+ * Which rules match: an index by hosts and paths, and the conditions of those that it finds.
+ * Private to rules/.
+ */
+#ifndef SUNPROXY_RULES_MATCHING_H
+#define SUNPROXY_RULES_MATCHING_H
+
+#include "rules/affix.h"
+#include "rules/rule.h"
+#include "rules/rules.h"
+
+#define RULES_WORDS (RULES_MAX / 64u)
+
+/* A bit for each rule. */
+struct rules_set {
+    uint64_t words[RULES_WORDS];
+};
+
+struct rules {
+    struct rule *rules;
+    size_t count;
+    size_t capacity;
+    struct affix_table hosts;    /* literals of hosts, for the rules that have some */
+    struct affix_table prefixes; /* and of paths */
+    struct affix_table suffixes;
+    struct rules_set any_host; /* rules that the tables cannot leave out */
+    struct rules_set any_path;
+    struct rules_set requests; /* rules with actions on requests, */
+    struct rules_set responses; /* and on responses */
+    bool act_on_requests;
+    bool act_on_responses;
+};
+
+/* A URL taken apart. */
+struct rules_url {
+    struct span scheme;
+    struct span host; /* without the port */
+    struct span authority;
+    struct span path;
+    struct span query; /* without the "?"; NULL pointer: none */
+};
+
+void rules_url_split(struct span url, struct rules_url *parts);
+
+/* Puts the last rule into the index. False without memory. */
+bool rules_index(struct rules *rules);
+void rules_index_finish(struct rules *rules);
+
+/* Sets `found` to the rules whose conditions on requests hold; true if there is one. */
+bool rules_match_request(const struct rules *rules, const struct rules_request *request,
+                         const struct rules_url *url, struct rules_set *found);
+
+/* The same for the conditions on responses, and those on requests that rules beside them have. */
+bool rules_match_response(const struct rules *rules, const struct rules_response *response,
+                          struct rules_set *found);
+
+/* The next rule of the set, which is taken out of it; NULL: there is none. */
+struct rule *rules_next(const struct rules *rules, struct rules_set *set);
+
+/*
+ * Does a name stay, unless rules of the set have it, or a pattern for it, at the key `remove`, or
+ * others but not it at one of the keys `keep`?
+ */
+bool rules_name_stays(const struct rules *rules, const struct rules_set *set, enum rule_key remove,
+                      const enum rule_key *keep, size_t keep_count, struct span name);
+
+/* The next "NAME=VALUE" of a query, or of the value of a Cookie; false at the end. */
+bool rules_next_parameter(struct span *query, struct span *parameter, struct span *name);
+bool rules_next_cookie(struct span *cookies, struct span *cookie, struct span *name);
+
+#endif

@@ -1,0 +1,354 @@
+/* What rules make of requests. */
+#include "http/field.h"
+#include "http/request_head.h"
+#include "rules/field_lines.h"
+#include "rules/matching.h"
+#include "rules/glob.h"
+#include "rules/rule_rate.h"
+
+/* ---- verdicts -------------------------------------------------------------------------------- */
+
+struct writer {
+    char *bytes;
+    size_t size;
+    size_t len;
+    bool full;
+};
+
+static void
+write(struct writer *w, struct span text)
+{
+    w->full = w->full || text.len > w->size - w->len;
+    if (w->full)
+        return;
+    span_put(w->bytes + w->len, text);
+    w->len += text.len;
+}
+
+/* The text with its placeholders replaced. */
+static void
+write_location(struct writer *w, struct span text, const struct rules_url *url)
+{
+    const struct {
+        const char *name;
+        struct span value;
+    } places[] = {
+        {"{scheme}", url->scheme},
+        {"{host}", url->authority},
+        {"{path}", url->path},
+        {"{query}", url->query.ptr ? span_of(url->query.ptr - 1, url->query.len + 1) : url->query},
+    };
+
+    while (text.len) {
+        struct span value = span_of(text.ptr, 1);
+        size_t taken = 1;
+
+        for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+            if (span_starts_with(text, span_str(places[i].name))) {
+                value = places[i].value;
+                taken = strlen(places[i].name);
+            }
+        write(w, value);
+        text = span_of(text.ptr + taken, text.len - taken);
+    }
+}
+
+/* Is it the URL, whole or without scheme and authority? */
+static bool
+is_same(struct span location, struct span url, const struct rules_url *parts)
+{
+    size_t rest = parts->path.len + (parts->query.ptr ? parts->query.len + 1 : 0);
+
+    return span_equal(location, url) || span_equal(location, span_of(parts->path.ptr, rest));
+}
+
+/* Sets the verdict of a rule, if there is none yet. A redirect does not apply to its own target. */
+static void
+judge(const struct rule *rule, const struct rules_request *request, const struct rules_url *url,
+      const struct writer *w, struct rules_answer *answer)
+{
+    struct rule_values deny = rule_values(rule, RULE_DENY),
+                       redirect = rule_values(rule, RULE_REDIRECT);
+
+    if (deny.count) {
+        answer->verdict = RULES_DENY;
+        answer->status = (unsigned)deny.of[0].number;
+        answer->by = rule;
+    } else if (redirect.count) {
+        struct writer location = {.bytes = w->bytes, .size = RULES_LOCATION_MAX};
+
+        write_location(&location, redirect.of[0].name, url);
+        answer->location = span_of(location.bytes, location.len);
+        if (!location.full && is_same(answer->location, request->url, url))
+            return;
+        answer->verdict = location.full ? RULES_DENY : RULES_REDIRECT;
+        answer->status = location.full ? 414 : (unsigned)redirect.of[0].number;
+        answer->by = rule;
+    }
+}
+
+static void
+limit(struct rule *rule, int64_t now_us, struct rules_answer *answer)
+{
+    struct rule_values rate = rule_values(rule, RULE_RATE);
+
+    if (!rate.count || rate_take(&rule->even_ns, rate.of[0].number, rate.of[0].most, now_us))
+        return;
+    answer->verdict = RULES_LIMIT;
+    answer->status = 429;
+    answer->by = rule;
+}
+
+/* ---- names that stay ------------------------------------------------------------------------- */
+
+static bool
+cookie_stays(const struct rules *rules, const struct rules_set *set, struct span name)
+{
+    static const enum rule_key keep[] = {RULE_KEEP_COOKIE, RULE_KEY_COOKIE};
+
+    return rules_name_stays(rules, set, RULE_REMOVE_COOKIE, keep, 2, name);
+}
+
+static bool
+parameter_stays(const struct rules *rules, const struct rules_set *set, struct span name)
+{
+    static const enum rule_key keep[] = {RULE_KEEP_PARAMETER};
+
+    return rules_name_stays(rules, set, RULE_REMOVE_PARAMETER, keep, 1, name);
+}
+
+static bool
+any_has(const struct rules *rules, struct rules_set set, enum rule_key first, enum rule_key last)
+{
+    const struct rule *rule;
+
+    while ((rule = rules_next(rules, &set)))
+        if (rule_has_any(rule, first, last))
+            return true;
+    return false;
+}
+
+static bool
+edits_cookies(const struct rules *rules, const struct rules_set *set)
+{
+    return any_has(rules, *set, RULE_REMOVE_COOKIE, RULE_KEEP_COOKIE) ||
+           any_has(rules, *set, RULE_KEY_COOKIE, RULE_KEY_COOKIE);
+}
+
+/* ---- the URL and the fields ------------------------------------------------------------------ */
+
+/* Are the parameters sorted by the first rule that says so? */
+static bool
+sorts(const struct rules *rules, struct rules_set set)
+{
+    const struct rule *rule;
+
+    while ((rule = rules_next(rules, &set)))
+        if (rule_has(rule, RULE_SORT_PARAMETERS))
+            return rule_values(rule, RULE_SORT_PARAMETERS).of[0].number;
+    return false;
+}
+
+#define SORTED_MAX 64u /* parameters; of more the order stays */
+
+/* By name; of one name the order stays. */
+static void
+sort(struct span *parameters, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        struct span moved = parameters[i], name, name_before;
+        size_t at = i;
+
+        for (; at > 0; at--) {
+            struct span rest = moved, before = parameters[at - 1], whole;
+
+            (void)rules_next_parameter(&rest, &whole, &name);
+            (void)rules_next_parameter(&before, &whole, &name_before);
+            if (span_compare(name_before, name) <= 0)
+                break;
+            parameters[at] = parameters[at - 1];
+        }
+        parameters[at] = moved;
+    }
+}
+
+/* The URL as the rules of the set spell it: itself, or in the writer. */
+static struct span
+edit_url(const struct rules *rules, const struct rules_set *set, struct span url,
+         const struct rules_url *parts, struct writer *w)
+{
+    struct span sorted[SORTED_MAX], query = parts->query, parameter, name;
+    size_t begin = w->len, count = 0;
+    bool sorting = sorts(rules, *set);
+    const char *between = "?";
+
+    write(w, span_of(url.ptr, (size_t)(parts->path.ptr + parts->path.len - url.ptr)));
+    while (rules_next_parameter(&query, &parameter, &name)) {
+        if (!parameter.len || !parameter_stays(rules, set, name))
+            continue;
+        if (sorting && count < SORTED_MAX) {
+            sorted[count++] = parameter;
+            continue;
+        }
+        write(w, span_str(between));
+        write(w, parameter);
+        between = "&";
+    }
+    sort(sorted, count);
+    for (size_t i = 0; i < count; i++, between = "&") {
+        write(w, span_str(between));
+        write(w, sorted[i]);
+    }
+    return w->full ? url : span_of(w->bytes + begin, w->len - begin);
+}
+
+static bool
+edits_url(const struct rules *rules, const struct rules_set *set, const struct rules_url *parts)
+{
+    return parts->query.ptr &&
+           any_has(rules, *set, RULE_REMOVE_PARAMETER, RULE_SORT_PARAMETERS);
+}
+
+/* Does a cookie of the request stay? */
+static bool
+has_cookie_left(const struct rules *rules, const struct rules_set *set, struct span lines)
+{
+    static const struct span field = {"Cookie", sizeof("Cookie") - 1};
+    struct span line, cookies, cookie, name;
+
+    while (http_next_line(&lines, &line))
+        if (http_line_is(line, field, &cookies))
+            while (rules_next_cookie(&cookies, &cookie, &name))
+                if (cookie_stays(rules, set, name))
+                    return true;
+    return false;
+}
+
+/* The fields that the request has, as far as that is known by a bit, once it has been edited. */
+static uint32_t
+fields_left(const struct rules *rules, const struct rules_set *set,
+            const struct rules_request *request)
+{
+    struct rules_set rest = *set;
+    uint32_t has = request->has;
+    const struct rule *rule;
+
+    if ((has & HTTP_HAS_COOKIE) && edits_cookies(rules, set) &&
+        !has_cookie_left(rules, set, request->lines))
+        has &= ~(uint32_t)HTTP_HAS_COOKIE;
+    while ((rule = rules_next(rules, &rest))) {
+        struct rule_values removed = rule_values(rule, RULE_REMOVE_FIELD),
+                           added = rule_values(rule, RULE_SET_FIELD);
+
+        for (size_t i = 0; i < removed.count; i++)
+            has &= ~http_request_field_of(removed.of[i].name);
+        for (size_t i = 0; i < added.count; i++)
+            has |= http_request_field_of(added.of[i].name);
+    }
+    return has;
+}
+
+void
+rules_apply(const struct rules *rules, const struct rules_request *request, char *bytes,
+            size_t size, struct rules_answer *answer)
+{
+    struct writer w = {.bytes = bytes, .size = size};
+    struct rules_set set, rest;
+    struct rules_url url;
+    struct rule *rule;
+    bool decided = false;
+
+    *answer = (struct rules_answer){.url = request->url, .has = request->has};
+    if (!rules->act_on_requests)
+        return;
+    rules_url_split(request->url, &url);
+    if (!rules_match_request(rules, request, &url, &set))
+        return;
+    for (rest = set; !answer->by && (rule = rules_next(rules, &rest));) {
+        struct rule_values pass = rule_values(rule, RULE_PASS);
+
+        if (pass.count && !decided) {
+            answer->passes = pass.of[0].number;
+            decided = true;
+        }
+        judge(rule, request, &url, &w, answer);
+        if (!answer->by)
+            limit(rule, request->now_us, answer);
+    }
+    if (answer->by)
+        return;
+    answer->edits = any_has(rules, set, RULE_SET_FIELD, RULE_REMOVE_FIELD) ||
+                    edits_cookies(rules, &set);
+    answer->has = answer->edits ? fields_left(rules, &set, request) : request->has;
+    if (edits_url(rules, &set, &url))
+        answer->url = edit_url(rules, &set, request->url, &url, &w);
+}
+
+struct span
+rules_edit_url(const struct rules *rules, const struct rules_request *request, char *bytes,
+               size_t size)
+{
+    struct writer w = {.bytes = bytes, .size = size};
+    struct rules_url parts;
+    struct rules_set set;
+
+    rules_url_split(request->url, &parts);
+    if (!rules->act_on_requests || !rules_match_request(rules, request, &parts, &set) ||
+        !edits_url(rules, &set, &parts))
+        return request->url;
+    return edit_url(rules, &set, request->url, &parts, &w);
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+/* Removes cookies, and their lines with the last one. What stays is in one line, the last. */
+static void
+edit_cookies(const struct rules *rules, const struct rules_set *set, struct buf *lines)
+{
+    static const struct span field = {"Cookie", sizeof("Cookie") - 1};
+    struct span rest = buf_span(lines), line, cookies, cookie, name;
+    const char *between = "Cookie: ";
+    struct buf left;
+
+    buf_init(&left, lines->ceiling);
+    while (http_next_line(&rest, &line))
+        if (http_line_is(line, field, &cookies))
+            while (rules_next_cookie(&cookies, &cookie, &name)) {
+                if (!cookie_stays(rules, set, name))
+                    continue;
+                buf_append_str(&left, between);
+                buf_append(&left, cookie.ptr, cookie.len);
+                between = "; ";
+            }
+    if (left.len)
+        buf_append_str(&left, "\r\n");
+    lines_remove_name(lines, field);
+    buf_append(lines, left.data, left.len);
+    lines->failed = lines->failed || buf_failed(&left);
+    buf_free(&left);
+}
+
+void
+rules_edit_fields(const struct rules *rules, const struct rules_request *request,
+                  struct buf *lines)
+{
+    struct rules_set set;
+    struct rules_url url;
+    const struct rule *rule;
+
+    rules_url_split(request->url, &url);
+    if (!rules_match_request(rules, request, &url, &set))
+        return;
+    if (edits_cookies(rules, &set))
+        edit_cookies(rules, &set, lines);
+    while ((rule = rules_next(rules, &set))) {
+        struct rule_values removed = rule_values(rule, RULE_REMOVE_FIELD),
+                           added = rule_values(rule, RULE_SET_FIELD);
+
+        for (size_t i = 0; i < removed.count; i++)
+            lines_remove_name(lines, removed.of[i].name);
+        for (size_t i = 0; i < added.count; i++)
+            lines_set(lines, added.of[i].name, added.of[i].pattern);
+    }
+}
+

@@ -1,0 +1,122 @@
+/* What rules make of responses. */
+#include "http/field.h"
+#include "rules/field_lines.h"
+#include "rules/matching.h"
+
+/* ---- responses ------------------------------------------------------------------------------- */
+
+static void
+set_time(struct http_storing_rules *storing, enum http_decided which, int64_t *time_us,
+         const struct rule *rule, enum rule_key key)
+{
+    struct rule_values values = rule_values(rule, key);
+
+    if (!values.count || storing->decided & which)
+        return;
+    *time_us = values.of[0].number;
+    storing->decided |= which;
+}
+
+static void
+add_key_name(struct http_storing_rules *storing, struct span name)
+{
+    if (storing->key_count <= HTTP_VARY_MAX && !http_name_is_among(name, storing->key_names,
+                                                                   storing->key_count))
+        storing->key_names[storing->key_count++] = name;
+}
+
+/* Errors last as long as others only where a rule is about them. */
+static bool
+concerns_lifetime(const struct rule *rule, unsigned status)
+{
+    return status < 400 || rule_has(rule, RULE_STATUS);
+}
+
+void
+rules_set_storing(const struct rules *rules, const struct rules_response *response,
+                  struct http_storing_rules *storing)
+{
+    struct rules_set set;
+    const struct rule *rule;
+
+    if (!rules_match_response(rules, response, &set))
+        return;
+    while ((rule = rules_next(rules, &set))) {
+        struct rule_values overrides = rule_values(rule, RULE_OVERRIDE),
+                           names = rule_values(rule, RULE_KEY_FIELD);
+
+        set_time(storing, HTTP_DECIDED_GRACE, &storing->grace_us, rule, RULE_GRACE);
+        if (concerns_lifetime(rule, response->status)) {
+            set_time(storing, HTTP_DECIDED_LIFETIME, &storing->lifetime_us, rule, RULE_LIFETIME);
+            set_time(storing, HTTP_DECIDED_DEFAULT, &storing->default_us, rule,
+                     RULE_DEFAULT_LIFETIME);
+            for (size_t i = 0; i < overrides.count; i++)
+                storing->overrides |= (unsigned)overrides.of[i].number;
+        }
+        for (size_t i = 0; i < names.count; i++)
+            add_key_name(storing, names.of[i].name);
+        if (rule_has(rule, RULE_KEY_COOKIE))
+            add_key_name(storing, span_str("Cookie"));
+    }
+}
+
+/* What says how the response is stored: of that, the origin's own counts. */
+static bool
+is_control(struct span name)
+{
+    static const char *const names[] = {"Cache-Control", "Expires", "Pragma", "CDN-Cache-Control",
+                                        NULL};
+
+    return http_name_is_one_of(name, names);
+}
+
+struct edit {
+    const struct rules *rules;
+    const struct rules_set *set;
+};
+
+static bool
+is_removed_cookie(const void *context, struct span line)
+{
+    static const struct span field = {"Set-Cookie", sizeof("Set-Cookie") - 1};
+    const struct edit *edit = context;
+    struct span value, cookie, name;
+
+    return http_line_is(line, field, &value) && rules_next_cookie(&value, &cookie, &name) &&
+           !rules_name_stays(edit->rules, edit->set, RULE_REMOVE_RESPONSE_COOKIE, NULL, 0, name);
+}
+
+static void
+edit_lines(const struct rule *rule, enum rules_edit purpose, struct buf *lines)
+{
+    struct rule_values removed = rule_values(rule, RULE_REMOVE_RESPONSE_FIELD),
+                       added = rule_values(rule, RULE_SET_RESPONSE_FIELD);
+
+    for (size_t i = 0; i < removed.count; i++)
+        if (purpose == RULES_EDIT_ALL || !is_control(removed.of[i].name))
+            lines_remove_name(lines, removed.of[i].name);
+    for (size_t i = 0; i < added.count; i++)
+        if (purpose == RULES_EDIT_ALL || !is_control(added.of[i].name))
+            lines_set(lines, added.of[i].name, added.of[i].pattern);
+}
+
+bool
+rules_edit_response(const struct rules *rules, const struct rules_response *response,
+                    enum rules_edit purpose, struct span lines, struct buf *out)
+{
+    struct rules_set set, rest;
+    const struct rule *rule;
+    bool edits = false;
+
+    if (!rules_match_response(rules, response, &set))
+        return false;
+    for (rest = set; !edits && (rule = rules_next(rules, &rest));)
+        edits = rule_has_any(rule, RULE_SET_RESPONSE_FIELD, RULE_REMOVE_RESPONSE_COOKIE);
+    if (!edits)
+        return false;
+    buf_append(out, lines.ptr, lines.len);
+    lines_remove(out, is_removed_cookie, &(struct edit){.rules = rules, .set = &set});
+    while ((rule = rules_next(rules, &set)))
+        edit_lines(rule, purpose, out);
+    return true;
+}

@@ -1,0 +1,150 @@
+#include "rules/rules.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "http/field.h"
+#include "rules/matching.h"
+
+struct rules *
+rules_create(void)
+{
+    struct rules *rules = calloc(1, sizeof(*rules));
+
+    if (rules)
+        rules->hosts.at_end = rules->suffixes.at_end = true;
+    return rules;
+}
+
+void
+rules_free(struct rules *rules)
+{
+    if (!rules)
+        return;
+    for (size_t i = 0; i < rules->count; i++)
+        rule_free(&rules->rules[i]);
+    free(rules->rules);
+    affix_free(&rules->hosts);
+    affix_free(&rules->prefixes);
+    affix_free(&rules->suffixes);
+    free(rules);
+}
+
+bool
+rules_add(struct rules *rules, const char *text, struct buf *why)
+{
+    if (rules->count == RULES_MAX) {
+        buf_printf(why, "there are more than %u rules", RULES_MAX);
+        return false;
+    }
+    if (!array_extend(&rules->rules, sizeof(*rules->rules), rules->count, &rules->capacity)) {
+        buf_append_str(why, "out of memory");
+        return false;
+    }
+    if (!rule_read(&rules->rules[rules->count], text, why))
+        return false;
+    rules->count++;
+    if (rules_index(rules))
+        return true;
+    buf_append_str(why, "out of memory");
+    return false;
+}
+
+/* ---- rules that contradict others ------------------------------------------------------------ */
+
+/* Is the field a part of the key by any of the rules? */
+static bool
+is_of_key(const struct rules *rules, struct span name)
+{
+    for (size_t i = 0; i < rules->count; i++) {
+        struct rule_values fields = rule_values(&rules->rules[i], RULE_KEY_FIELD);
+
+        for (size_t k = 0; k < fields.count; k++)
+            if (http_same_name(fields.of[k].name, name))
+                return true;
+        if (rule_has(&rules->rules[i], RULE_KEY_COOKIE) && http_name_is(name, "Cookie"))
+            return true;
+    }
+    return false;
+}
+
+static bool
+passes(const struct rule *rule)
+{
+    struct rule_values pass = rule_values(rule, RULE_PASS);
+
+    return (pass.count && pass.of[0].number) || rule_has(rule, RULE_DENY) ||
+           rule_has(rule, RULE_REDIRECT);
+}
+
+/* An edit of a field of requests that the key does not have; NULL: there is none. */
+static const struct rule_value *
+find_unkeyed(const struct rules *rules, const struct rule *rule)
+{
+    static const enum rule_key edits[] = {RULE_SET_FIELD, RULE_REMOVE_FIELD};
+
+    for (size_t e = 0; e < 2; e++) {
+        struct rule_values values = rule_values(rule, edits[e]);
+
+        for (size_t i = 0; i < values.count; i++)
+            if (!is_of_key(rules, values.of[i].name))
+                return &values.of[i];
+    }
+    return NULL;
+}
+
+/* Has a rule with this condition a field that a rule changes, so that a stored response differs? */
+static bool
+is_edited(const struct rules *rules, struct span name)
+{
+    static const enum rule_key edits[] = {RULE_SET_RESPONSE_FIELD, RULE_REMOVE_RESPONSE_FIELD};
+
+    for (size_t i = 0; i < rules->count; i++)
+        for (size_t e = 0; e < 2; e++) {
+            struct rule_values values = rule_values(&rules->rules[i], edits[e]);
+
+            for (size_t k = 0; k < values.count; k++)
+                if (http_same_name(values.of[k].name, name))
+                    return true;
+        }
+    return false;
+}
+
+static bool
+check(const struct rules *rules, const struct rule *rule, const char *place, struct buf *why)
+{
+    const struct rule_value *unkeyed = NULL;
+    struct rule_values fields = rule_values(rule, RULE_RESPONSE_FIELD);
+
+    if (rule_has_any(rule, RULE_FIELD, RULE_COOKIE) && !passes(rule))
+        unkeyed = find_unkeyed(rules, rule);
+    if (unkeyed) {
+        buf_end_line(why);
+        buf_printf(why,
+                   "%srule: it changes the field %.*s of some requests for a URL: name it in "
+                   "key-field, or let them pass",
+                   place, (int)unkeyed->name.len, unkeyed->name.ptr);
+        return false;
+    }
+    for (size_t i = 0; i < fields.count; i++) {
+        if (!is_edited(rules, fields.of[i].name))
+            continue;
+        buf_end_line(why);
+        buf_printf(why, "%srule: response-field: another rule changes the field %.*s", place,
+                   (int)fields.of[i].name.len, fields.of[i].name.ptr);
+        return false;
+    }
+    return true;
+}
+
+bool
+rules_finish(struct rules *rules, const char *(*place)(void *context, size_t rule), void *context,
+             struct buf *why)
+{
+    bool ok = true;
+
+    rules_index_finish(rules);
+    for (size_t i = 0; i < rules->count; i++)
+        ok = check(rules, &rules->rules[i], place(context, i), why) && ok;
+    return ok;
+}

@@ -1,0 +1,134 @@
+/*
+ * Rules: what an operator decides about requests and responses. A rule has conditions and actions,
+ * which rules_keys() lists with their values; as text it is
+ *
+ *     KEY = VALUE; KEY = VALUE...
+ *
+ * where a backslash stands before a ";" or a backslash that belongs to a value.
+ *
+ * A rule matches if each key that is a condition holds; of several values of one key any will do.
+ * "*" in a pattern is any bytes. Hosts and names of fields are compared without regard to case. All
+ * rules that match apply: edits add up, in the order of the rules. Of an action with one value
+ * (pass, deny, redirect, lifetime, default-lifetime, grace) the first rule that matches and has it
+ * decides.
+ *
+ * What responses are made of must not depend on what is not in the key of their object, so a rule
+ * with an action on responses has conditions on URL, method and response alone; and what a rule
+ * sets or removes under a condition on a field or a cookie is a field of the key (key-field) by
+ * another rule, unless the request passes.
+ *
+ * Made by one thread; then constant but for the rates, and safe on any thread.
+ */
+#ifndef SUNPROXY_RULES_RULES_H
+#define SUNPROXY_RULES_RULES_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/section_key.h"
+#include "base/span.h"
+#include "http/method.h"
+#include "http/storing.h"
+
+#define RULES_MAX 4096u
+
+struct rule;
+struct rules;
+
+/* The keys of a rule, ended by one without a name. */
+const struct section_key *rules_keys(void);
+
+/* Is this a value of the key, which is one of those? False with a sentence in `why`. */
+bool rules_check_value(const struct section_key *key, const char *text, struct buf *why);
+
+/* None, which is to be freed; NULL without memory. */
+struct rules *rules_create(void);
+void rules_free(struct rules *rules);
+
+/* Adds a rule, of which a copy is kept. False with a sentence in `why` for each error. */
+bool rules_add(struct rules *rules, const char *text, struct buf *why);
+
+/*
+ * All rules are there. False with a sentence in `why` for each rule that contradicts the others;
+ * `place` is asked for what precedes the sentence on a rule, by its number.
+ */
+bool rules_finish(struct rules *rules, const char *(*place)(void *context, size_t rule),
+                  void *context, struct buf *why);
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+struct rules_request {
+    enum http_method method;
+    struct span url;   /* http or https, as http_write_url() spells it */
+    struct span lines; /* field lines, each ended by CR LF */
+    uint32_t has;      /* of enum http_request_field: what they may have */
+    int64_t now_us;    /* of the monotonic clock */
+};
+
+enum rules_verdict {
+    RULES_GO_ON,
+    RULES_DENY,     /* with `status` */
+    RULES_REDIRECT, /* with `status`, to `location` */
+    RULES_LIMIT,    /* the rate of the requests of a rule is used up */
+};
+
+struct rules_answer {
+    enum rules_verdict verdict;
+    const struct rule *by; /* the rule of the verdict; NULL: none */
+    unsigned status;
+    bool passes;      /* the response is neither stored nor another request's */
+    struct span url;  /* to be used instead; that of the request, or in `bytes` */
+    struct span location;
+    uint32_t has; /* of enum http_request_field: what the lines may have once they are edited */
+    bool edits;       /* rules_edit_fields() changes the lines */
+};
+
+/*
+ * Applies the rules to a request. `bytes` are for what is rewritten: at least the length of the URL
+ * and RULES_LOCATION_MAX. Nothing is allocated. Takes a token of each rate that concerns the
+ * request.
+ */
+#define RULES_LOCATION_MAX 2048u
+void rules_apply(const struct rules *rules, const struct rules_request *request, char *bytes,
+                 size_t size, struct rules_answer *answer);
+
+/* The URL that rules_apply() has in its answer, without all else: a URL that is purged is spelt as
+ * that of a GET request without fields. */
+struct span rules_edit_url(const struct rules *rules, const struct rules_request *request,
+                           char *bytes, size_t size);
+
+/*
+ * Edits the lines that go on to the origin, of a request that has answer.edits, as the rules say.
+ * `request` is as for rules_apply(). The buffer says if an append failed.
+ */
+void rules_edit_fields(const struct rules *rules, const struct rules_request *request,
+                       struct buf *lines);
+
+/* ---- responses ------------------------------------------------------------------------------- */
+
+struct rules_response {
+    enum http_method method; /* of the request, */
+    struct span url;         /* and its URL, as it was used */
+    unsigned status;
+    struct span lines; /* field lines, each ended by CR LF */
+};
+
+/* Sets what the rules decide about the storing of a response. */
+void rules_set_storing(const struct rules *rules, const struct rules_response *response,
+                       struct http_storing_rules *storing);
+
+/* Fields that say how a response is stored are the origin's to say, whatever clients get. */
+enum rules_edit {
+    RULES_EDIT_ALL,
+    RULES_EDIT_BUT_CONTROL, /* Cache-Control, Expires, Pragma and CDN-Cache-Control stay */
+};
+
+/*
+ * Appends lines as the rules for the response have them: those of the response, or of a 304 that
+ * has updated it. False: the rules change nothing, and nothing has been appended. The buffer says
+ * if an append failed.
+ */
+bool rules_edit_response(const struct rules *rules, const struct rules_response *response,
+                         enum rules_edit purpose, struct span lines, struct buf *out);
+
+#endif

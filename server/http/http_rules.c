@@ -1,0 +1,107 @@
+#include "server/http/http_rules.h"
+
+#include "rules/rules.h"
+#include "server/http/http_exchange.h"
+#include "server/http/http_page.h"
+#include "server/http/http_route.h"
+
+static struct rules_request
+to_rules(const struct http_exchange *x, struct span url, uint32_t has)
+{
+    return (struct rules_request){
+        .method = x->request.method_id,
+        .url = url,
+        .lines = x->request.fields,
+        .has = has,
+        .now_us = x->arrived_us,
+    };
+}
+
+static void
+redirect(struct http_exchange *x, const struct rules_answer *answer)
+{
+    char bytes[RULES_LOCATION_MAX + 16];
+    struct http_writer lines = http_writer_of(bytes, sizeof(bytes));
+
+    http_write_field(&lines, "Location", answer->location);
+    if (http_stream_awaits_body(&x->stream) || http_stream_is_draining(&x->stream))
+        x->persistent = false;
+    http_page_make(x, &(struct http_page){.status = answer->status,
+                                          .reason = span_str("the resource is at another URL"),
+                                          .lines = http_written(&lines)});
+    http_exchange_send_made(x);
+}
+
+static void
+respond(struct http_exchange *x, const struct rules_answer *answer)
+{
+    switch (answer->verdict) {
+    case RULES_GO_ON:
+    case RULES_DENY:
+        http_exchange_send_page(x, answer->status, span_str("this server refuses such requests"),
+                                "rule-deny");
+        break;
+    case RULES_REDIRECT:
+        redirect(x, answer);
+        break;
+    case RULES_LIMIT:
+        http_exchange_send_page(x, answer->status,
+                                span_str("there are too many such requests; try again"),
+                                "rule-rate");
+        break;
+    }
+}
+
+bool
+http_rules_apply(struct http_exchange *x, struct span *url)
+{
+    struct http_worker *worker = x->stream.worker;
+    const struct rules_request request = to_rules(x, *url, x->request.has);
+    struct rules_answer answer;
+
+    if (!x->config->table)
+        return true;
+    rules_apply(x->config->table, &request, worker->ruled_url, sizeof(worker->ruled_url), &answer);
+    if (answer.verdict != RULES_GO_ON) {
+        respond(x, &answer);
+        return false;
+    }
+    /* What is removed is as good as not sent. */
+    x->request.has = answer.has;
+    x->ruled = (answer.passes ? HTTP_RULED_PASS : 0u) | (answer.edits ? HTTP_RULED_EDIT : 0u);
+    *url = answer.url;
+    return true;
+}
+
+struct span
+http_rules_key(const struct http_exchange *x, struct span url)
+{
+    const struct rules_request request = {.method = HTTP_GET, .url = url};
+    struct http_worker *worker = x->stream.worker;
+
+    return x->config->table ? rules_edit_url(x->config->table, &request, worker->ruled_url,
+                                             sizeof(worker->ruled_url))
+                            : url;
+}
+
+struct span
+http_rules_url_again(struct http_exchange *x)
+{
+    struct http_worker *worker = x->stream.worker;
+    struct span url = http_route_url_again(x);
+    const struct rules_request request = to_rules(x, url, UINT32_MAX);
+
+    return x->config->table ? rules_edit_url(x->config->table, &request, worker->ruled_url,
+                                             sizeof(worker->ruled_url))
+                            : url;
+}
+
+void
+http_rules_edit(struct http_exchange *x, struct buf *lines)
+{
+    if (x->ruled & HTTP_RULED_EDIT) {
+        const struct rules_request request = to_rules(x, http_route_url_again(x), UINT32_MAX);
+
+        rules_edit_fields(x->config->table, &request, lines);
+    }
+}

@@ -1,0 +1,37 @@
+/*
+ * What the rules of the configuration (rules/rules.h) make of requests over HTTP.
+ *
+ * Everything here is for the connection's worker.
+ */
+#ifndef SUNPROXY_SERVER_HTTP_HTTP_RULES_H
+#define SUNPROXY_SERVER_HTTP_HTTP_RULES_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/span.h"
+
+struct http_exchange;
+
+/* What rules have decided about a request: bits of http_exchange.ruled. */
+enum http_ruled {
+    HTTP_RULED_PASS = 1,  /* it passes the cache by */
+    HTTP_RULED_EDIT = 2,  /* http_rules_edit() changes its fields */
+};
+
+/*
+ * Applies the rules to a request for *url, in whose place the URL is that is to be used, in the
+ * worker's memory. False: the rules answer it, and a page has been sent.
+ */
+bool http_rules_apply(struct http_exchange *x, struct span *url);
+
+/* The URL that is purged, as the rules spell it. */
+struct span http_rules_key(const struct http_exchange *x, struct span url);
+
+/* Writes the URL that is to be used into the worker's memory again. */
+struct span http_rules_url_again(struct http_exchange *x);
+
+/* Edits the lines that go on to the origin, if the rules do. */
+void http_rules_edit(struct http_exchange *x, struct buf *lines);
+
+#endif

@@ -1,0 +1,277 @@
+"""Sections [rule]: what they make of requests and responses, as clients and members of a row see it."""
+
+import harness
+from http_front import Connection, http_address
+from reload_case import ReloadCase
+
+
+class RuleCase(ReloadCase):
+    def serve(self, *lines):
+        self.member_of = self.members[0]
+        self.start(f"origin = /={self.member_of.url}", *lines)
+
+    def get(self, path, *lines, method="GET", connection=None):
+        c = connection or self.c
+        c.send(f"{method} {path} HTTP/1.1\r\nHost: site.test\r\n"
+               + "".join(f"{line}\r\n" for line in lines) + "\r\n")
+        return c.receive(method == "HEAD")
+
+    def state(self, *arguments):
+        return self.get(*arguments).field("cache-status").removeprefix("sunproxy; ")
+
+    def hits(self, *arguments):
+        return self.state(*arguments).startswith("hit")
+
+    def sent(self):
+        """Fields of the last request that the member has seen."""
+        return self.member_of.heads[-1][2]
+
+
+class RequestsTest(RuleCase):
+    seconds = 10
+
+    def test_parameters(self):
+        self.serve("[rule]", "remove-parameter = utm_*", "remove-parameter = fbclid",
+                   "sort-parameters = yes")
+        self.get("/x?b=2&utm_source=a&a=1&fbclid=3")
+        self.assertEqual(self.member_of.heads[-1][1], "/x?a=1&b=2")
+        self.assertTrue(self.hits("/x?a=1&b=2"))
+        self.assertTrue(self.hits("/x?utm_medium=b&b=2&a=1"))
+        self.get("/y?utm_source=a")
+        self.assertEqual(self.member_of.heads[-1][1], "/y")
+
+    def test_a_purge_names_any_spelling(self):
+        self.serve("purge-net = 127.0.0.0/8", "[rule]", "remove-parameter = utm_*")
+        self.get("/x?utm_source=a")
+        self.assertEqual(self.get("/x?utm_source=b", method="PURGE").status, 200)
+        self.assertFalse(self.hits("/x"))
+
+    def test_cookies(self):
+        self.member_of = self.members[0]
+        self.member_of.fields = []
+        self.serve("[rule]", "remove-cookie = _ga*", "default-lifetime = 1h")
+        self.get("/x", "Cookie: _ga=1; _ga_2=3")
+        self.assertNotIn("Cookie", self.sent())
+        self.assertTrue(self.hits("/x", "Cookie: _ga=7"))
+        self.assertTrue(self.hits("/x"))
+        # A cookie that is still sent may be a user's.
+        self.assertIn("detail=cookie", self.state("/x", "Cookie: _ga=7; sid=1"))
+        self.assertEqual(self.sent()["Cookie"], "sid=1")
+        self.assertTrue(self.hits("/x"))
+        self.assertIn("detail=", self.state("/x", "Authorization: Basic YTpi"))
+
+    def test_cookies_of_the_key(self):
+        self.member_of = self.members[0]
+        self.member_of.fields = []
+        self.serve("[rule]", "key-cookie = lang", "default-lifetime = 1h")
+        for lang in ("de", "fr"):
+            self.get("/x", f"Cookie: a=1; lang={lang}; b=2")
+            self.assertEqual(self.sent()["Cookie"], f"lang={lang}")
+        self.assertTrue(self.hits("/x", "Cookie: lang=de"))
+        self.assertTrue(self.hits("/x", "Cookie: c=4; lang=fr"))
+        self.assertFalse(self.hits("/x", "Cookie: lang=it"))
+        self.assertFalse(self.hits("/x"))
+        self.assertTrue(self.hits("/x", "Cookie: other=1"))
+        self.assertIn("detail=", self.state("/x", "Cookie: lang=de", "Authorization: Basic YTpi"))
+
+    def test_fields_of_the_key(self):
+        self.serve("[rule]", "field = User-Agent: *mobile*", "set-field = X-Device: mobile",
+                   "[rule]", "key-field = X-Device")
+        agents = ("User-Agent: Mobile/1", "User-Agent: Desktop/1")
+        self.get("/x", agents[0])
+        self.assertEqual(self.sent()["X-Device"], "mobile")
+        self.get("/x", agents[1])
+        self.assertNotIn("X-Device", self.sent())
+        for agent in agents:
+            self.assertTrue(self.hits("/x", agent))
+        self.assertTrue(self.hits("/x", "User-Agent: another mobile"))
+        self.assertEqual(len(self.member_of.heads), 2)
+
+    def test_fields_that_do_not_count(self):
+        self.member_of = self.members[0]
+        self.member_of.fields = [("Cache-Control", "max-age=60"), ("Vary", "User-Agent")]
+        self.serve("[rule]", "remove-field = User-Agent", "remove-field = Cache-Control")
+        self.get("/x", "User-Agent: a")
+        self.assertNotIn("User-Agent", self.sent())
+        self.assertTrue(self.hits("/x", "User-Agent: b", "Cache-Control: no-cache"))
+
+    def test_pass(self):
+        self.serve("[rule]", "path = /admin/open/*", "pass = no",
+                   "[rule]", "path = /admin/*", "cookie = user", "pass = yes")
+        for _ in range(2):
+            self.assertEqual(self.state("/admin/x", "Cookie: user=1"), "fwd=bypass; detail=rule")
+        self.assertIn("stored", self.state("/admin/x"))
+        self.assertIn("stored", self.state("/admin/open/x", "Cookie: user=1"))
+
+    def test_denied(self):
+        self.serve("[rule]", "path = */xmlrpc.php", "deny = 403",
+                   "[rule]", "method = DELETE", "deny = 405")
+        self.assertEqual(self.get("/blog/xmlrpc.php?x").status, 403)
+        self.assertEqual(self.get("/x", method="DELETE").status, 405)
+        self.assertEqual(self.get("/x").status, 200)
+        self.assertEqual(len(self.member_of.heads), 1)
+
+    def test_redirects(self):
+        self.serve("[rule]", "path = /old/*", "redirect = 301 https://{host}/new{path}{query}",
+                   "[rule]", "path = /loop*", "redirect = /loop")
+        response = self.get("/old/x?y=1")
+        self.assertEqual((response.status, response.field("location")),
+                         (301, "https://site.test/new/old/x?y=1"))
+        self.assertEqual(self.get("/loop/2").field("location"), "/loop")
+        # A redirect does not apply to where it leads.
+        self.assertEqual(self.get("/loop").status, 200)
+
+    def test_a_rate(self):
+        self.serve("[rule]", "path = /search*", "rate = 1:3")
+        statuses = [self.get(f"/search?{n}").status for n in range(6)]
+        self.assertEqual(statuses.count(200), 3)
+        self.assertEqual(statuses.count(429), 3)
+        self.assertEqual(self.get("/x").status, 200)
+
+
+class ResponsesTest(RuleCase):
+    seconds = 10
+
+    def serve(self, *lines, fields=()):
+        self.members[0].fields = list(fields)
+        super().serve(*lines)
+
+    def test_lifetimes(self):
+        self.serve("[rule]", "path = /default/*", "default-lifetime = 1h",
+                   "[rule]", "path = /short/*", "lifetime = 0",
+                   "[rule]", "type = image/*", "lifetime = 1h")
+        self.get("/default/1")
+        self.assertTrue(self.hits("/default/1"))
+        self.member_of.fields = [("Cache-Control", "max-age=0")]
+        self.get("/default/2")
+        self.assertFalse(self.hits("/default/2"))
+        self.member_of.fields = [("Cache-Control", "max-age=60")]
+        self.get("/short/1")
+        self.assertFalse(self.hits("/short/1"))
+        self.member_of.fields = [("Content-Type", "image/png"), ("Cache-Control", "max-age=0")]
+        self.get("/x")
+        self.assertTrue(self.hits("/x"))
+
+    def test_errors_last_only_where_a_rule_names_them(self):
+        self.serve("[rule]", "path = /named/*", "status = 404", "lifetime = 1h",
+                   "[rule]", "path = *", "lifetime = 1h")
+        self.member_of.status = 404
+        for path, hits in (("/named/x", True), ("/x", False)):
+            self.get(path)
+            self.assertEqual(self.hits(path), hits, path)
+
+    def test_nothing_is_overridden_that_is_not_named(self):
+        self.serve("[rule]", "path = /some/*", "lifetime = 1h",
+                   "[rule]", "path = /all/*", "lifetime = 1h", "override = no-store",
+                   "override = private", "override = set-cookie", "override = no-cache")
+        for fields in ([("Cache-Control", "no-store")], [("Cache-Control", "private")],
+                       [("Cache-Control", "no-cache")], [("Set-Cookie", "a=1")]):
+            self.member_of.fields = fields
+            for path, hits in (("/some/", False), ("/all/", True)):
+                path += fields[0][1]
+                self.get(path)
+                self.assertEqual(self.hits(path), hits, path)
+
+    def test_fields(self):
+        self.serve("[rule]", "path = /x", "remove-response-field = X-Powered-By",
+                   "set-response-field = Cache-Control: no-cache; x, y", "lifetime = 1h",
+                   fields=[("X-Powered-By", "php"), ("Cache-Control", "max-age=5")])
+        for _ in range(2):
+            response = self.get("/x")
+            self.assertIsNone(response.field("x-powered-by"))
+            self.assertEqual(response.field("cache-control"), "no-cache; x, y")
+        self.assertTrue(self.hits("/x"))
+        self.assertEqual(self.get("/y").field("x-powered-by"), "php")
+
+    def test_fields_that_control_are_the_origins(self):
+        self.serve("[rule]", "path = *", "remove-response-field = Cache-Control",
+                   "default-lifetime = 1h", fields=[("Cache-Control", "private")])
+        self.assertIsNone(self.get("/x").field("cache-control"))
+        self.assertFalse(self.hits("/x"))
+
+    def test_cookies(self):
+        self.serve("[rule]", "path = *", "remove-response-cookie = lang*",
+                   fields=[("Cache-Control", "max-age=60"), ("Set-Cookie", "lang=de; Path=/")])
+        self.assertIsNone(self.get("/x").field("set-cookie"))
+        self.assertTrue(self.hits("/x"))
+        self.member_of.fields.append(("Set-Cookie", "sid=1"))
+        self.assertEqual(self.get("/y").field("set-cookie"), "sid=1")
+        self.assertFalse(self.hits("/y"))
+
+    def test_edits_outlast_a_validation(self):
+        self.serve("purge-net = 127.0.0.0/8", "[rule]", "path = *", "lifetime = 0",
+                   "remove-response-field = Cache-Tag", "remove-response-cookie = c",
+                   "set-response-field = A: b",
+                   fields=[("ETag", '"1"'), ("Cache-Tag", "t"), ("Set-Cookie", "c=1")])
+        self.get("/x")
+        self.member_of.status = 304
+        self.member_of.fields = [("ETag", '"1"'), ("Set-Cookie", "c=2"), ("A", "c")]
+        response = self.get("/x")
+        self.assertEqual(response.field("cache-status"),
+                         "sunproxy; fwd=stale; fwd-status=304; stored; ttl=0")
+        self.assertEqual((response.field("a"), response.field("set-cookie")), ("b", None))
+        self.assertIsNone(response.field("cache-tag"))
+        self.assertEqual(self.get("/x", "Cache-Tag: t", method="PURGE").status, 200)
+
+    def test_grace(self):
+        self.serve("[rule]", "path = *", "lifetime = 0", "grace = 1h",
+                   fields=[("Cache-Control", "max-age=60, must-revalidate")])
+        self.get("/x")
+        self.member_of.status = 503
+        response = self.get("/x")
+        self.assertEqual(response.status, 200)
+
+    def test_users_do_not_get_what_is_for_visitors(self):
+        """Nor the other way round, whatever is stored first."""
+        self.serve("[rule]", "path = *", "default-lifetime = 1h", "grace = 1h")
+        self.get("/x")
+        for _ in range(2):
+            self.assertFalse(self.hits("/x", "Cookie: sid=1"))
+        self.get("/y", "Cookie: sid=1")
+        self.assertFalse(self.hits("/y"))
+        self.assertTrue(self.hits("/y"))
+
+    def test_a_cookie_that_is_overridden(self):
+        self.serve("[rule]", "path = *", "default-lifetime = 1h", "override = cookie")
+        self.get("/x", "Cookie: sid=1")
+        self.assertTrue(self.hits("/x", "Cookie: sid=2"))
+        self.assertFalse(self.hits("/x", "Authorization: Basic YTpi"))
+
+
+class FileTest(RuleCase):
+    seconds = 5
+
+    def check(self, *lines):
+        self.write(*lines)
+        done = self.run_program([harness.SUNPROXYD, "--config", self.file, "--check-config"])
+        return done.returncode, done.stderr.decode()
+
+    def test_errors_have_their_lines(self):
+        status, said = self.check("[rule]", "path = /a", "pas = yes", "lifetime = long",
+                                  "[rule]", "path = /b", "[rule]", "status = 404", "pass = yes")
+        self.assertEqual(status, 78)
+        for text in (":3: pas is no key of [rule]; did you mean pass?",
+                     ':4: lifetime: "long" is not a time', ":5: rule: the rule has no action",
+                     ":7: rule: a condition on the response"):
+            self.assertIn(text, said)
+
+    def test_the_configuration_is_printed_and_read_back(self):
+        self.write("[rule]", 'set-response-field = A: b; \\c "d" # e', "path = /a,b")
+        printed = self.run_program([harness.SUNPROXYD, "--config", self.file, "--check-config"])
+        self.assertEqual(printed.returncode, 0, printed.stderr)
+        line = [text for text in printed.stdout.decode().splitlines() if text.startswith("rule")]
+        self.write(*line)
+        again = self.run_program([harness.SUNPROXYD, "--config", self.file, "--check-config"])
+        self.assertEqual(again.stdout, printed.stdout)
+
+    def test_a_rule_of_the_command_line(self):
+        self.members[0].fields = []
+        self.d = self.daemon("--http", "127.0.0.1:0", "--origin", f"/={self.members[0].url}",
+                             "--rule", "path=/x; deny=410")
+        self.address = harness.wait_until(lambda: http_address(self.d), what="the HTTP front")
+        self.c = Connection(self.address)
+        self.addCleanup(self.c.close)
+        self.assertEqual(self.get("/x").status, 410)
+
+
+del RuleCase, ReloadCase
