@@ -238,16 +238,16 @@ struct cache_change {
     uint64_t latest; /* of the others that have purged one of the names before; 0: none */
 };
 
-/* Which URLs a purge by tag concerns. */
+/* Which URLs a purge concerns. */
 struct cache_scope {
     bool (*concerns)(struct span url, const void *context);
     const void *context;
 };
 
 /*
- * A purge that is part of `change` (NULL: of none). By a tag it removes only objects for whose URLs
- * scope->concerns() is true (NULL: all), which is called under a lock of the cache and may not
- * block nor call the cache; busy ones of other URLs count as purged, too. To `tags`, unless NULL,
+ * A purge that is part of `change` (NULL: of none). By a tag or a prefix it removes only objects for
+ * whose URLs scope->concerns() is true (NULL: all), which is called under a lock of the cache and
+ * may not block nor call the cache; busy ones of other URLs count as purged, too. To `tags`, unless NULL,
  * it appends the tags of what it removes, and of the busy objects of a URL: words with one space
  * between two, some perhaps more than once. The buffer says if that failed.
  */
@@ -264,6 +264,9 @@ uint64_t cache_epoch(struct cache *cache);
  * Busy objects and marks are treated as by cache_purge().
  */
 uint64_t cache_expire(struct cache *cache, enum cache_by by, struct span name, int64_t now_us);
+
+/* The same for the URLs of the scope. Busy objects of all URLs are treated so. */
+uint64_t cache_expire_scope(struct cache *cache, const struct cache_scope *scope, int64_t now_us);
 
 /* The number of pages that cache_purge() would remove now. */
 uint64_t cache_count(struct cache *cache, enum cache_by by, struct span name);

@@ -69,6 +69,14 @@ purge_url(struct shard *shard, const struct purge *purge)
     return count;
 }
 
+static bool
+concerns(const struct purge *purge, const struct object *object)
+{
+    const struct cache_scope *scope = purge->scope;
+
+    return !scope || scope->concerns(object_url(object), scope->context);
+}
+
 static uint64_t
 purge_prefix(struct shard *shard, const struct purge *purge)
 {
@@ -77,7 +85,8 @@ purge_prefix(struct shard *shard, const struct purge *purge)
 
     for (entry = table_first(&shard->table); entry; entry = next) {
         next = table_next(&shard->table, entry);
-        if (span_starts_with(object_url(entry->object), purge->name))
+        if (span_starts_with(object_url(entry->object), purge->name) &&
+            concerns(purge, entry->object))
             count += purge_entry(shard, entry, purge);
     }
     return count;
@@ -98,14 +107,13 @@ static uint64_t
 purge_tag(struct shard *shard, const struct purge *purge)
 {
     struct tag *tag = tags_find(&shard->tags, purge->name);
-    const struct cache_scope *scope = purge->scope;
     struct tag_link *link, *next;
     uint64_t count = 0;
 
     /* With its last entry the tag is freed. */
     for (link = tag ? LIST_FIRST(&tag->entries) : NULL; link; link = next) {
         next = next_entry_of(link);
-        if (!scope || scope->concerns(object_url(link->entry->object), scope->context))
+        if (concerns(purge, link->entry->object))
             count += purge_entry(shard, link->entry, purge);
     }
     return count;

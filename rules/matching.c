@@ -380,3 +380,22 @@ rules_match_response(const struct rules *rules, const struct rules_response *res
     return find(rules, &url, &rules->responses, found) &&
            narrow(rules, found, &url, response_holds, response);
 }
+
+static bool
+url_alone_holds(const struct rule *rule, const void *message, const struct rules_url *url)
+{
+    (void)message;
+    return url_holds(rule, url, HTTP_GET);
+}
+
+bool
+rules_match_url(const struct rules *rules, struct span url, struct rules_set *found)
+{
+    struct rules_set all;
+    struct rules_url parts;
+
+    memset(&all, 0xff, sizeof(all));
+    rules_url_split(url, &parts);
+    return find(rules, &parts, &all, found) &&
+           narrow(rules, found, &parts, url_alone_holds, NULL);
+}

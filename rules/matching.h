@@ -54,6 +54,9 @@ bool rules_match_request(const struct rules *rules, const struct rules_request *
 bool rules_match_response(const struct rules *rules, const struct rules_response *response,
                           struct rules_set *found);
 
+/* The rules that concern any request for the URL, whatever else it has and the response is. */
+bool rules_match_url(const struct rules *rules, struct span url, struct rules_set *found);
+
 /* The next rule of the set, which is taken out of it; NULL: there is none. */
 struct rule *rules_next(const struct rules *rules, struct rules_set *set);
 

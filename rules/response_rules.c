@@ -120,3 +120,24 @@ rules_edit_response(const struct rules *rules, const struct rules_response *resp
         edit_lines(rule, purpose, out);
     return true;
 }
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+enum rules_concern
+rules_concern(const struct rules *rules, struct span url)
+{
+    enum rules_concern concern = RULES_CONCERN_NOT;
+    struct rules_set set;
+    const struct rule *rule;
+
+    if (!rules_match_url(rules, url, &set))
+        return concern;
+    while ((rule = rules_next(rules, &set))) {
+        if (rule_has_any(rule, RULE_SET_FIELD, RULE_REMOVE_FIELD) ||
+            rule_has_any(rule, RULE_REMOVE_COOKIE, RULE_KEY_COOKIE))
+            return RULES_CONCERN_CONTENT;
+        if (rule_has_any(rule, RULE_LIFETIME, RULE_KEYS - 1))
+            concern = RULES_CONCERN_STORING;
+    }
+    return concern;
+}

@@ -131,4 +131,15 @@ enum rules_edit {
 bool rules_edit_response(const struct rules *rules, const struct rules_response *response,
                          enum rules_edit purpose, struct span lines, struct buf *out);
 
+/* ---- changes --------------------------------------------------------------------------------- */
+
+/* What a response to this URL owes to the rules, if they were in force, or were not. */
+enum rules_concern {
+    RULES_CONCERN_NOT,
+    RULES_CONCERN_STORING, /* its fields, or how long it is used */
+    RULES_CONCERN_CONTENT, /* for which requests it is, or what the origin was sent */
+};
+
+enum rules_concern rules_concern(const struct rules *rules, struct span url);
+
 #endif

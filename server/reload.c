@@ -7,6 +7,7 @@
 #include "http/target.h"
 #include "net/server.h"
 #include "proxy/control.h"
+#include "rules/rules.h"
 
 enum { NAMES_MAX = 8192 }; /* bytes of names of options */
 
@@ -127,6 +128,89 @@ remove_changed(struct proxy *proxy, const struct http_origins *a, const struct h
         remove_pages(proxy, changed[i]);
 }
 
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+static bool
+add_rules(struct rules *rules, char *const *texts, size_t count, struct buf *why)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!rules_add(rules, texts[i], why))
+            return false;
+    return true;
+}
+
+static const char *
+no_place(void *context, size_t rule)
+{
+    (void)context;
+    (void)rule;
+    return "";
+}
+
+/*
+ * The rules between those that both lists begin and end with: what they decide may have changed.
+ * NULL: there are none, or, with *all, more than a table has, or no memory.
+ */
+static struct rules *
+changed_rules(const struct option_list *a, const struct option_list *b, bool *all)
+{
+    size_t least = a->count < b->count ? a->count : b->count, begin = 0, end = 0;
+    struct rules *rules;
+    struct buf why;
+
+    while (begin < least && strcmp(a->items[begin], b->items[begin]) == 0)
+        begin++;
+    while (end < least - begin &&
+           strcmp(a->items[a->count - 1 - end], b->items[b->count - 1 - end]) == 0)
+        end++;
+    *all = false;
+    if (a->count - end == begin && b->count - end == begin)
+        return NULL;
+    buf_init(&why, NAMES_MAX);
+    rules = rules_create();
+    *all = !rules || !add_rules(rules, a->items + begin, a->count - end - begin, &why) ||
+           !add_rules(rules, b->items + begin, b->count - end - begin, &why);
+    if (!*all)
+        (void)rules_finish(rules, no_place, NULL, &why); /* they need not agree */
+    buf_free(&why);
+    if (!*all)
+        return rules;
+    rules_free(rules);
+    return NULL;
+}
+
+static bool
+concerns_content(struct span url, const void *rules)
+{
+    return rules_concern(rules, url) == RULES_CONCERN_CONTENT;
+}
+
+static bool
+concerns_storing(struct span url, const void *rules)
+{
+    return rules_concern(rules, url) == RULES_CONCERN_STORING;
+}
+
+/* Pages that changed rules concern: removes those that may be others now, and expires the rest. */
+static void
+outdate(struct proxy *proxy, const struct option_list *from, const struct option_list *to)
+{
+    bool all;
+    struct rules *changed = changed_rules(from, to, &all);
+
+    if (all)
+        control_purge(proxy, CONTROL_PURGE_ALL, span_of(NULL, 0));
+    if (!changed)
+        return;
+    cache_purge_part(proxy->config.cache, CACHE_BY_PREFIX, span_of(NULL, 0),
+                     &(struct cache_scope){.concerns = concerns_content, .context = changed}, NULL,
+                     NULL);
+    cache_expire_scope(proxy->config.cache,
+                       &(struct cache_scope){.concerns = concerns_storing, .context = changed},
+                       proxy_now_us(proxy));
+    rules_free(changed);
+}
+
 /* ---- taking effect --------------------------------------------------------------------------- */
 
 /* Policy and capacity, where the options change them. False with a sentence in `why`. */
@@ -169,6 +253,7 @@ replace(struct service *service, struct config *next)
     /* A worker that has found the last one in this turn may begin a fetch with it. */
     net_server_await_turn(rpc_server_net(service->rpc));
     remove_changed(&service->proxy, &last->origins, &next->origins);
+    outdate(&service->proxy, &last->options->rule, &next->options->rule);
     config_release(last);
 }
 

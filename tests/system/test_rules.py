@@ -238,6 +238,48 @@ class ResponsesTest(RuleCase):
         self.assertFalse(self.hits("/x", "Authorization: Basic YTpi"))
 
 
+class ReloadTest(RuleCase):
+    """A reload outdates the pages that changed rules concern, and no others."""
+
+    seconds = 10
+
+    def again(self, *lines):
+        return self.reload(f"origin = /={self.member_of.url}", *lines)
+
+    def test_what_is_outdated(self):
+        first = ("[rule]", "path = /a/*", "lifetime = 1h")
+        self.members[0].fields = [("Cache-Control", "max-age=600"), ("ETag", '"1"')]
+        self.serve(*first)
+        for path in ("/a/1", "/b/1"):
+            self.get(path)
+            self.assertTrue(self.hits(path))
+        # A rule that passes requests changes no page.
+        self.again(*first, "[rule]", "path = /b/*", "cookie = user", "pass = yes")
+        for path in ("/a/1", "/b/1"):
+            self.assertTrue(self.hits(path))
+        # A page with other fields is fetched again, and can still be validated.
+        self.again("[rule]", "path = /a/*", "lifetime = 2h")
+        self.assertTrue(self.hits("/b/1"))
+        self.member_of.status = 304
+        self.assertIn("fwd-status=304", self.state("/a/1"))
+        self.member_of.status = 200
+        # One with another key is another page.
+        self.again("[rule]", "path = /a/*", "lifetime = 2h", "[rule]", "path = /b/*",
+                   "key-field = X-Device")
+        self.assertTrue(self.hits("/a/1"))
+        self.assertIn("fwd=uri-miss", self.state("/b/1", "X-Device: 1"))
+        self.assertFalse(self.hits("/b/1", "X-Device: 2"))
+        self.again()
+        self.assertFalse(self.hits("/a/1"))
+        self.assertFalse(self.hits("/b/1"))
+
+    def test_rules_that_are_refused_change_nothing(self):
+        self.serve("[rule]", "path = /a/*", "lifetime = 1h")
+        self.get("/a/1")
+        self.refused(f"origin = /={self.member_of.url}", "[rule]", "path = /a/*", "lifetime = x")
+        self.assertTrue(self.hits("/a/1"))
+
+
 class FileTest(RuleCase):
     seconds = 5
 
