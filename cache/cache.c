@@ -146,9 +146,9 @@ cache_purge(struct cache *cache, enum cache_by by, struct span name)
     return cache_purge_part(cache, by, name, NULL, NULL, NULL);
 }
 
-static uint64_t
-expire(struct cache *cache, enum cache_by by, struct span name, const struct cache_scope *scope,
-       int64_t now_us)
+uint64_t
+cache_expire(struct cache *cache, enum cache_by by, struct span name,
+             const struct cache_scope *scope, int64_t now_us)
 {
     leave_epoch(cache, by, name, NULL);
     return purge_slots(cache, &(struct purge){.by = by,
@@ -156,18 +156,6 @@ expire(struct cache *cache, enum cache_by by, struct span name, const struct cac
                                                .name = name,
                                                .scope = scope,
                                                .now_us = now_us});
-}
-
-uint64_t
-cache_expire(struct cache *cache, enum cache_by by, struct span name, int64_t now_us)
-{
-    return expire(cache, by, name, NULL, now_us);
-}
-
-uint64_t
-cache_expire_scope(struct cache *cache, const struct cache_scope *scope, int64_t now_us)
-{
-    return expire(cache, CACHE_BY_PREFIX, span_of(NULL, 0), scope, now_us);
 }
 
 uint64_t

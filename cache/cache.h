@@ -261,12 +261,10 @@ uint64_t cache_epoch(struct cache *cache);
 /*
  * Soft purging: ready objects stay and have expired, now or when they would have (object.h), also
  * for requests that arrived before. Returns the number of those that were not expired so before.
- * Busy objects and marks are treated as by cache_purge().
+ * The scope is as for cache_purge_part(). Busy objects and marks are treated as by cache_purge().
  */
-uint64_t cache_expire(struct cache *cache, enum cache_by by, struct span name, int64_t now_us);
-
-/* The same for the URLs of the scope. Busy objects of all URLs are treated so. */
-uint64_t cache_expire_scope(struct cache *cache, const struct cache_scope *scope, int64_t now_us);
+uint64_t cache_expire(struct cache *cache, enum cache_by by, struct span name,
+                      const struct cache_scope *scope, int64_t now_us);
 
 /* The number of pages that cache_purge() would remove now. */
 uint64_t cache_count(struct cache *cache, enum cache_by by, struct span name);

@@ -57,7 +57,7 @@ control_expire(struct proxy *proxy, enum control_purge kind, struct span url)
 
     if (kind == CONTROL_PURGE_ALL || !find_names(proxy, kind, url, &by, &name))
         return 0;
-    return cache_expire(proxy->config.cache, by, name, proxy_now_us(proxy));
+    return cache_expire(proxy->config.cache, by, name, NULL, proxy_now_us(proxy));
 }
 
 uint64_t

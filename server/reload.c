@@ -205,9 +205,9 @@ outdate(struct proxy *proxy, const struct option_list *from, const struct option
     cache_purge_part(proxy->config.cache, CACHE_BY_PREFIX, span_of(NULL, 0),
                      &(struct cache_scope){.concerns = concerns_content, .context = changed}, NULL,
                      NULL);
-    cache_expire_scope(proxy->config.cache,
-                       &(struct cache_scope){.concerns = concerns_storing, .context = changed},
-                       proxy_now_us(proxy));
+    cache_expire(proxy->config.cache, CACHE_BY_PREFIX, span_of(NULL, 0),
+                 &(struct cache_scope){.concerns = concerns_storing, .context = changed},
+                 proxy_now_us(proxy));
     rules_free(changed);
 }
 

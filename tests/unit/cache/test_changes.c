@@ -241,8 +241,8 @@ check_expire(enum state state, bool by_prefix)
 
     scene_set_up(&scene, state);
     pages = pages_stats(scene.cache).pages;
-    count = by_prefix ? cache_expire(scene.cache, CACHE_BY_PREFIX, span_str("http://a/"), NOW)
-                      : cache_expire(scene.cache, CACHE_BY_URL, span_str(URL), NOW);
+    count = by_prefix ? cache_expire(scene.cache, CACHE_BY_PREFIX, span_str("http://a/"), NULL, NOW)
+                      : cache_expire(scene.cache, CACHE_BY_URL, span_str(URL), NULL, NOW);
     ck_assert_msg(count == was_ready, "%s", state_names[state]);
     ck_assert_msg(cache_is_valid(scene.cache), "%s", state_names[state]);
     ck_assert_uint_eq(pages_stats(scene.cache).pages, pages);
