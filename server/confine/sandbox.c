@@ -68,7 +68,7 @@ allow_resolv_conf(struct landlock *landlock)
 }
 
 /*
- * A log file is made anew in its folder after a rotation; a FIFO may stand there as well, and is
+ * A log file is made anew in its folder after a rotation, and cut where a disk is full; a FIFO may stand there as well, and is
  * opened for reading too. Of a device, or of standard output by another name, there is only one.
  */
 static int
@@ -82,7 +82,8 @@ allow_access_log(struct landlock *landlock, const char *given)
         return landlock_allow(landlock, given, LANDLOCK_WRITE);
     if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
         return landlock_allow(landlock, path, LANDLOCK_WRITE);
-    error = allow_in_folder_of(landlock, path, LANDLOCK_WRITE | LANDLOCK_CREATE);
+    error =
+        allow_in_folder_of(landlock, path, LANDLOCK_WRITE | LANDLOCK_CREATE | LANDLOCK_TRUNCATE);
     if (error == 0 && S_ISFIFO(st.st_mode))
         error = landlock_allow(landlock, path, LANDLOCK_READ);
     return error;
@@ -187,6 +188,11 @@ restrict_files(const struct sandbox_files *files, struct buf *measures, struct b
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
+/* What SQLite calls to write a database, and the access log on a disk that is full. */
+static const char *const for_databases[] = {"fsync", "fdatasync", "ftruncate", NULL};
+static const char *const for_access_logs[] = {"ftruncate", NULL};
+static const char *const for_none[] = {NULL};
+
 bool
 sandbox_enter(const struct sandbox_files *files, struct buf *measures, struct buf *why)
 {
@@ -195,7 +201,9 @@ sandbox_enter(const struct sandbox_files *files, struct buf *measures, struct bu
     /* In this order: the filter has no place for the calls that restrict files. */
     if (!restrict_files(files, measures, why))
         return false;
-    error = syscall_filter_load(files->request_db != NULL);
+    error = syscall_filter_load(files->request_db   ? for_databases
+                                : files->access_log ? for_access_logs
+                                                    : for_none);
     if (error == EINVAL || error == ENOSYS) {
         buf_append_str(measures,
                        ", system calls are not filtered, this kernel has no seccomp filters");

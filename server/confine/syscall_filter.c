@@ -8,6 +8,7 @@
 #include <seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -90,8 +91,6 @@ static const char *const forbidden[] = {
     "settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "sethostname", "setdomainname",
     "vhangup", "listen"};
 
-static const char *const for_databases[] = {"fsync", "fdatasync", "ftruncate"};
-
 #if INSTRUMENTED
 /* The leak checker stops all threads from a process of its own; reports look at memory and files.
  */
@@ -114,24 +113,33 @@ allow_all(scmp_filter_ctx filter, const char *const *names, size_t count)
     return error;
 }
 
-static bool
-is_for_databases(const char *name)
+static size_t
+count(const char *const *names)
 {
-    for (size_t i = 0; i < COUNT(for_databases); i++)
-        if (strcmp(for_databases[i], name) == 0)
-            return true;
-    return false;
+    size_t n = 0;
+
+    while (names[n])
+        n++;
+    return n;
+}
+
+static bool
+is_one_of(const char *name, const char *const *names)
+{
+    while (*names && strcmp(*names, name) != 0)
+        names++;
+    return *names != NULL;
 }
 
 static int
-forbid_all(scmp_filter_ctx filter, bool has_database)
+forbid_all(scmp_filter_ctx filter, const char *const *more)
 {
     int error = 0;
 
     for (size_t i = 0; error == 0 && i < COUNT(forbidden); i++) {
         int number = seccomp_syscall_resolve_name(forbidden[i]);
 
-        if (number == __NR_SCMP_ERROR || (has_database && is_for_databases(forbidden[i])))
+        if (number == __NR_SCMP_ERROR || is_one_of(forbidden[i], more))
             continue;
         error = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), number, 0);
         if (INSTRUMENTED && error == -EEXIST) /* one that sanitizers need */
@@ -198,7 +206,7 @@ allow_conditionally(scmp_filter_ctx filter)
 }
 
 int
-syscall_filter_load(bool has_database)
+syscall_filter_load(const char *const *more)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
     int error;
@@ -208,8 +216,8 @@ syscall_filter_load(bool has_database)
     /* Looked up as in a tree, where the kernel does not know the answer beforehand. */
     seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
     error = allow_all(filter, allowed, COUNT(allowed));
-    if (error == 0 && has_database)
-        error = allow_all(filter, for_databases, COUNT(for_databases));
+    if (error == 0)
+        error = allow_all(filter, more, count(more));
 #if INSTRUMENTED
     if (error == 0)
         error = allow_all(filter, for_sanitizers, COUNT(for_sanitizers));
@@ -217,7 +225,7 @@ syscall_filter_load(bool has_database)
     if (error == 0)
         error = allow_conditionally(filter);
     if (error == 0)
-        error = forbid_all(filter, has_database);
+        error = forbid_all(filter, more);
     if (error == 0)
         error = seccomp_load(filter);
     seccomp_release(filter);

@@ -10,13 +10,11 @@
 #ifndef SUNPROXY_SERVER_CONFINE_SYSCALL_FILTER_H
 #define SUNPROXY_SERVER_CONFINE_SYSCALL_FILTER_H
 
-#include <stdbool.h>
-
 /*
  * Puts the calling thread and those that it starts under the filter, for good. Before any other
- * thread starts. 0, or an errno: EINVAL or ENOSYS where the kernel has no such filters. With
- * `has_database` it allows what SQLite calls to write a database, too.
+ * thread starts. 0, or an errno: EINVAL or ENOSYS where the kernel has no such filters. It
+ * allows the calls of `more` as well, a list that NULL ends.
  */
-int syscall_filter_load(bool has_database);
+int syscall_filter_load(const char *const *more);
 
 #endif

@@ -43,7 +43,8 @@ struct access_log {
     /* owned by the thread */
     int fd;
     bool is_fifo;    /* by name: a reader may come back */
-    struct buf rest; /* of a line of which the file has the beginning: the next bytes for it */
+    bool is_file;    /* likewise */
+    struct buf rest; /* of a line of which a pipe has the beginning: the next bytes for it */
     int64_t complained_us;
     uint64_t unheld_told;
     struct buf writing;
@@ -112,10 +113,14 @@ log_dropped(struct access_log *log)
 static void
 note_file(struct access_log *log, int fd)
 {
+    const bool named = strcmp(log->path, "-") != 0;
     struct stat st;
 
     log->fd = fd;
-    log->is_fifo = strcmp(log->path, "-") != 0 && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+    if (fstat(fd, &st) != 0)
+        st.st_mode = 0;
+    log->is_fifo = named && S_ISFIFO(st.st_mode);
+    log->is_file = named && S_ISREG(st.st_mode);
 }
 
 /*
@@ -167,13 +172,31 @@ write_some(struct access_log *log, struct span *text)
     return 0;
 }
 
-/* The file has the beginning of the line before `text`, of which the rest is kept. */
-static void
-keep_rest(struct access_log *log, struct span *text)
+/*
+ * Removes the last bytes that were written to the file, as long as they are its last ones: another
+ * process may append to it. False if they stay.
+ */
+static bool
+cut_back(const struct access_log *log, size_t len)
 {
+    const off_t end = log->is_file ? lseek(log->fd, 0, SEEK_CUR) : -1;
+    struct stat st;
+
+    return end >= (off_t)len && fstat(log->fd, &st) == 0 && st.st_size == end &&
+           ftruncate(log->fd, end - (off_t)len) == 0;
+}
+
+/* The file has the beginning of the line before `text`. That is removed, or else the rest of the
+ * line is kept. */
+static void
+mend_line(struct access_log *log, const char *begin, struct span *text)
+{
+    const char *line = memrchr(begin, '\n', (size_t)(text->ptr - begin));
     const char *end = memchr(text->ptr, '\n', text->len);
     size_t len = end ? (size_t)(end - text->ptr) + 1 : text->len;
 
+    if (cut_back(log, (size_t)(text->ptr - (line ? line + 1 : begin))))
+        return;
     buf_append(&log->rest, text->ptr, len);
     *text = span_of(text->ptr + len, text->len - len);
 }
@@ -193,7 +216,7 @@ write_out(struct access_log *log, struct span text)
         buf_reset(&log->rest);
         error = write_some(log, &text);
         if (error && text.ptr > begin && text.ptr[-1] != '\n')
-            keep_rest(log, &text);
+            mend_line(log, begin, &text);
     }
     if (error)
         lose(log, count_lines(text), error);

@@ -1,7 +1,8 @@
 /*
  * The access log: a line a request. A worker only appends to a buffer in memory; a thread of its
  * own writes the buffer out, so that a slow disk delays no request. When the disk is full, or
- * slower than the requests for long, lines are lost and counted, and serving goes on. Lines for a
+ * slower than the requests for long, lines are lost and counted, and serving goes on. A line of
+ * which a file has taken a part is removed from it, so that it has whole lines at any time. Lines for a
  * pipe that is full, or for a FIFO that no process reads, wait in memory, up to 16 MiB.
  *
  * A plain line has nine fields separated by tabs: time, client, URL, outcome, HTTP status, bytes

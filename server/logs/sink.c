@@ -5,6 +5,8 @@
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,25 +30,57 @@ open_without_reader(const char *path)
     return fd;
 }
 
+/* Has the file, which is open for writing, something at its end that is no whole line? */
+static bool
+ends_within_line(const char *path, int fd)
+{
+    struct stat st;
+    char last = '\n';
+    int reading;
+
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+        return false;
+    reading = open(path, O_RDONLY | O_CLOEXEC);
+    if (reading < 0)
+        return false;
+    if (pread(reading, &last, 1, st.st_size - 1) != 1)
+        last = '\n';
+    close(reading);
+    return last != '\n';
+}
+
 int
 sink_open(const char *path)
 {
     int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0640);
 
-    return fd < 0 && errno == ENXIO ? open_without_reader(path) : fd;
+    if (fd < 0)
+        return errno == ENXIO ? open_without_reader(path) : fd;
+    /* On a disk that is full it is not ended. */
+    if (ends_within_line(path, fd))
+        (void)!write(fd, "\n", 1);
+    return fd;
 }
 
-/* A pipe that is ready for writing has a free page, so PIPE_BUF bytes do not block. */
+/*
+ * A pipe that is ready for writing has a free page, so PIPE_BUF bytes do not block. Of several
+ * lines only whole ones are written, so that a pipe that is empty has whole lines taken out.
+ */
 static ssize_t
 write_piece(int fd, const char *bytes, size_t len)
 {
     struct pollfd ready = {.fd = fd, .events = POLLOUT};
+    const char *end;
 
     if (poll(&ready, 1, 0) < 1) {
         errno = EAGAIN;
         return -1;
     }
-    return write(fd, bytes, len < PIPE_BUF ? len : PIPE_BUF);
+    if (len > PIPE_BUF) {
+        end = memrchr(bytes, '\n', PIPE_BUF);
+        len = end ? (size_t)(end - bytes) + 1 : PIPE_BUF;
+    }
+    return write(fd, bytes, len);
 }
 
 ssize_t

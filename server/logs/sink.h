@@ -11,8 +11,8 @@
 
 /*
  * Opens a log for appending, made with mode 0640. A FIFO without a reader is opened as well:
- * writing to it fails with EPIPE until a process opens it for reading. -1 with errno set on
- * failure.
+ * writing to it fails with EPIPE until a process opens it for reading. A regular file that can be
+ * read, and does not end with a line feed, gets one. -1 with errno set on failure.
  */
 int sink_open(const char *path);
 

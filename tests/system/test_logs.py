@@ -292,6 +292,39 @@ class AccessLogTest(harness.SystemTest):
         harness.wait_until(lambda: self.c.stat().log_lines_lost > 0, what="lines counted as lost")
         self.assertIn("No space left", d.err)
 
+    def test_a_small_disk(self):
+        """Nothing torn on a file system that is full, in the sandbox, before and after the log is opened
+        again."""
+        disk = self.dir / "disk"
+        disk.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32k,mode=755", "tmpfs", disk],
+                          stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("only root mounts a small file system")
+        self.addCleanup(subprocess.run, ["umount", "-l", disk])
+        self.log = disk / "access.log"
+        d = self.start()
+        old = disk / "access.log.1"
+        for turn in range(2):
+            for n in range(600):
+                self.assertEqual(self.c.get(f"http://a.test/{n % 3}{'x' * 50}").status, "ok")
+            lost = self.c.stat().log_lines_lost
+            harness.wait_until(lambda: self.c.stat().log_lines_lost > 100 * (turn + 1), what="a full disk")
+            for line in self.lines_now():
+                self.assertEqual(line.count("\t"), 8, line)
+            self.assertIn("No space left", d.err)
+            os.rename(self.log, old)
+            d.signal(signal.SIGUSR1)
+            harness.wait_until(lambda: d.err.count("opened again") == turn + 1, what="another file")
+            old.unlink()
+        self.assertGreater(lost, 100)
+        self.assertEqual(d.stop(), 0)
+
+    def lines_now(self):
+        text = self.log.read_text()
+        self.assertEqual(text[-1:], "\n")
+        self.assertGreater(len(text), 10000)
+        return text.splitlines()
+
     def test_a_log_as_large_as_it_may_be(self):
         d = self.daemon("--access-log", self.log, origin=self.o,
                         preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)))

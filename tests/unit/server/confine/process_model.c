@@ -458,7 +458,7 @@ add_rule(const struct landlock_path_beneath_attr *rule)
     } rights[] = {
         {LANDLOCK_ACCESS_FS_READ_FILE, "read_file"},     {LANDLOCK_ACCESS_FS_READ_DIR, "read_dir"},
         {LANDLOCK_ACCESS_FS_WRITE_FILE, "write_file"},   {LANDLOCK_ACCESS_FS_MAKE_REG, "make_reg"},
-        {LANDLOCK_ACCESS_FS_REMOVE_FILE, "remove_file"},
+        {LANDLOCK_ACCESS_FS_REMOVE_FILE, "remove_file"}, {UINT64_C(1) << 14, "truncate"},
     };
     uint64_t others = rule->allowed_access;
 

@@ -172,9 +172,27 @@ sync_nothing(const char *unused)
     return fdatasync(-1) == 0 ? 0 : errno;
 }
 
+static int
+cut_file(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT, 0640);
+
+    return fd < 0 || write(fd, "text", 4) != 4 || ftruncate(fd, 2) != 0 ? errno : 0;
+}
+
+START_TEST(an_access_log_is_cut)
+{
+    ck_assert_int_eq(try(cut_file, in("log/access.log")), 0);
+    ck_assert_int_eq(try(cut_file, in("other")), EACCES);
+    ck_assert_int_eq(try(sync_nothing, NULL), ENOSYS);
+    free((char *)(uintptr_t)files.access_log);
+    files.access_log = NULL;
+    ck_assert_int_eq(try(truncate_nothing, NULL), EPERM);
+}
+END_TEST
+
 START_TEST(a_database_is_written_in_its_folder_and_nowhere_else)
 {
-    ck_assert_int_eq(try(truncate_nothing, NULL), EPERM);
     ck_assert_int_eq(try(sync_nothing, NULL), ENOSYS);
     ck_assert_int_eq(try(write_database, in("run/new")), EACCES);
     /* There is no such file yet. */
@@ -272,6 +290,7 @@ unit_suite(void)
         unit_skip("this kernel has no Landlock in force");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, an_access_log_is_cut);
     tcase_add_test(tc, a_database_is_written_in_its_folder_and_nowhere_else);
     tcase_add_test(tc, files_of_the_daemon);
     tcase_add_test(tc, no_other_files);

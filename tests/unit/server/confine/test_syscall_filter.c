@@ -47,7 +47,7 @@ try(attempt *call, bool filtered)
         return -1;
     if (child == 0) {
         if (filtered &&
-            (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || syscall_filter_load(false) != 0))
+            (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || syscall_filter_load((const char *const[]){NULL}) != 0))
             _exit(NO_FILTER);
         _exit(call());
     }

@@ -319,6 +319,64 @@ START_TEST(lines_stay_whole_where_a_disk_was_full)
 }
 END_TEST
 
+/* The file as it is, also when the log ends, in whole lines of nine fields. */
+static void
+expect_whole_lines(size_t least)
+{
+    struct buf text = read_file(path);
+    unsigned lines = 0;
+
+    ck_assert_uint_gt(text.len, 0);
+    ck_assert_int_eq(text.data[text.len - 1], '\n');
+    for (char *line = strtok(text.data, "\n"); line; line = strtok(NULL, "\n"), lines++)
+        ck_assert_msg(count(line, '\t') == 8, "%s", line);
+    ck_assert_uint_ge(lines, least);
+    buf_free(&text);
+}
+
+START_TEST(no_part_of_a_line_stays_on_a_full_disk)
+{
+    struct access_log *log = open_log(path, LOG_FORMAT_PLAIN);
+    struct rlimit before, limit;
+
+    signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = 4096 + 7;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    for (unsigned i = 0; i < 200; i++)
+        add(log, "http://a.test/before");
+    while (access_log_lost(log) == 0)
+        usleep(1000);
+    expect_whole_lines(40);
+    add(log, "http://a.test/after");
+    access_log_close(log);
+    expect_whole_lines(40);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+}
+END_TEST
+
+START_TEST(a_line_that_a_crash_has_torn_is_ended)
+{
+    FILE *file = fopen(path, "w");
+    struct access_log *log;
+    struct buf text;
+
+    ck_assert_ptr_nonnull(file);
+    fputs("torn", file);
+    fclose(file);
+    for (int i = 0; i < 2; i++) {
+        log = open_log(path, LOG_FORMAT_PLAIN);
+        add(log, "http://a.test/");
+        access_log_close(log);
+    }
+    text = read_file(path);
+    ck_assert_int_eq(strncmp(buf_str(&text), "torn\n2", 6), 0);
+    ck_assert_uint_eq(count_lines(buf_str(&text)), 3);
+    buf_free(&text);
+}
+END_TEST
+
 START_TEST(a_reader_that_does_not_read_costs_lines_which_is_reported)
 {
     struct access_log *log;
@@ -490,6 +548,8 @@ unit_suite(void)
     tcase_add_test(tc, reopening_begins_a_new_file);
     tcase_add_test(tc, a_full_disk_loses_lines_and_counts_them);
     tcase_add_test(tc, lines_stay_whole_where_a_disk_was_full);
+    tcase_add_test(tc, no_part_of_a_line_stays_on_a_full_disk);
+    tcase_add_test(tc, a_line_that_a_crash_has_torn_is_ended);
     tcase_add_test(tc, a_reader_that_does_not_read_costs_lines_which_is_reported);
     tcase_add_test(tc, lines_wait_for_the_reader_of_a_fifo);
     tcase_add_test(tc, closing_does_not_wait_for_a_reader);
