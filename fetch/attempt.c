@@ -14,6 +14,7 @@ enter_member(struct attempt *attempt, const struct request *request)
 {
     attempt->choice = attempt->next;
     origin_server_enter(request->route->members[attempt->choice.member].server);
+    attempt->choice.urgent = attempt->choice.unsent = false;
     attempt->counted = true;
     attempt->stage = ATTEMPT_OPEN;
     return true;
@@ -92,6 +93,11 @@ static bool
 leaves_member(struct attempt *attempt, const struct request *request, const struct attempt_end *end,
               int64_t now_us)
 {
+    if (end->error == FETCH_BUSY) {
+        attempt->choice.urgent = attempt->choice.unsent = true;
+        origin_route_give_back(request->route, &attempt->choice, now_us);
+        return true;
+    }
     if (blames_member(request, end)) {
         origin_route_failed(request->route, &attempt->choice, now_us, end->sentence);
         return may_go_on(attempt, request, end);

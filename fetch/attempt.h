@@ -2,7 +2,8 @@
  * The attempts of a fetch: the members of a row that a request is sent to, one after the other. A
  * request that was not sent goes on to the next member, whatever its method. One that may be
  * repeated, without a body, does so as well after 502, 503 or 504, after a connection that broke
- * before the head, and once after a timeout. Each member is tried once at most, and none that is
+ * before the head, and once after a timeout. One that has waited too long for a member with a limit
+ * goes on to another one that has a place. Each member is tried once at most, and none that is
  * down (origin_route.h). A request without a row has one attempt.
  *
  * On the thread of the fetch; pure but for the state of the members.

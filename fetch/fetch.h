@@ -44,6 +44,7 @@ enum fetch_error {
     FETCH_BODY_FAILED,       /* the request's body could not be supplied as it was stated */
     FETCH_CANCELLED,         /* by fetcher_cancel() */
     FETCH_CONNECT_TIMED_OUT, /* no connection: nothing was sent, or it may be sent again */
+    FETCH_BUSY,              /* the member had no place for it in time (origin_member.max) */
     FETCH_DOWN,              /* all members of the row are down (origin_route.h): none was asked */
 };
 

@@ -238,6 +238,22 @@ find_transfer_deadline(const struct fetch *f, const char **what)
     return f->transfer.last_byte_us + config->stall_timeout_us;
 }
 
+/* The server of the member that is asked. */
+static const struct origin_server *
+attempt_server(const struct fetch *f)
+{
+    return f->consumer.request->route->members[f->consumer.attempt.choice.member].server;
+}
+
+static const char busy[] = "waiting for a place at the origin";
+
+/* The member has a limit, so that others may serve the request sooner. */
+static bool
+waits_for_member(const struct fetch *f)
+{
+    return f->consumer.attempt.counted && origin_server_fetch_limit(attempt_server(f));
+}
+
 /*
  * The next time limit (struct fetch_config), INT64_MAX if there is none, and what will have taken
  * too long then (static). Received bytes move it later without a call.
@@ -264,6 +280,9 @@ find_deadline(const struct fetch *f, const char **what)
         *what = "resolving the name";
     } else if (f->stage == FETCH_TRANSFER) {
         due = find_transfer_deadline(f, what);
+    } else if (f->stage == FETCH_QUEUED && waits_for_member(f)) {
+        due = f->stage_since_us + f->consumer.request->route->queue_us;
+        *what = busy;
     }
     if (due < end)
         return due;
@@ -522,6 +541,9 @@ wait_for_turn(struct fetch *f)
         fetching_finish(f, FETCH_INTERNAL, "out of memory");
         return;
     }
+    if (f->consumer.attempt.counted)
+        queue_limit_origin(f->loop->queue, &f->item,
+                           origin_server_fetch_limit(attempt_server(f)));
     report_wait(f);
     enter_stage(f, FETCH_QUEUED, clock_monotonic_us());
 }
@@ -693,7 +715,10 @@ check_time(struct fetch *f)
     else if (due > f->loop->place.turn_us)
         arm_timer_at(f, due);
     else
-        finish_with(f, is_unconnected(f) ? FETCH_CONNECT_TIMED_OUT : FETCH_TIMED_OUT,
+        finish_with(f,
+                    what == busy        ? FETCH_BUSY
+                    : is_unconnected(f) ? FETCH_CONNECT_TIMED_OUT
+                                        : FETCH_TIMED_OUT,
                     "%s: %s took too long", f->target.host, what);
 }
 

@@ -37,7 +37,7 @@ struct queue_flow {
     struct queue_origin *origin;
     struct item_list queued;
     unsigned opening; /* changed by count_opening() only */
-    unsigned active;
+    unsigned active;  /* changed by count_active() only */
 };
 
 /* Exists while there is a flow to it. */
@@ -47,6 +47,8 @@ struct queue_origin {
     bool is_offering;
     struct parked_tree parked; /* by their opening items, then in order of arrival */
     unsigned opening;          /* changed by count_opening() only */
+    unsigned active;           /* changed by count_active() only */
+    unsigned limit;            /* of those; 0: none */
     size_t flows;
     char key[];
 };
@@ -77,6 +79,12 @@ has_shares(const struct queue *queue)
     return queue->limits.client_opening && queue->limits.client_opening < queue->limits.opening;
 }
 
+static bool
+is_full(const struct queue_origin *origin)
+{
+    return origin->limit && origin->active >= origin->limit;
+}
+
 /*
  * Is there a place at the origin for one more of the flow? A client may use half of those that the
  * others leave, so it has fewer than are free.
@@ -86,6 +94,8 @@ has_place(const struct queue *queue, const struct queue_flow *flow)
 {
     unsigned bound = queue->limits.per_origin, used = flow->origin->opening;
 
+    if (is_full(flow->origin))
+        return false;
     if (bound == 0)
         return true;
     return used < bound && (!has_shares(queue) || flow->opening < bound - used);
@@ -193,6 +203,15 @@ count_opening(struct queue *queue, struct queue_flow *flow, int change)
     if (flow->place == FLOW_PARKED)
         RB_INSERT(parked_tree, &origin->parked, flow);
     update_offer(queue, origin);
+}
+
+/* An item of the flow begins to be active (1), or ceases to be (-1). */
+static void
+count_active(struct queue *queue, struct queue_flow *flow, int change)
+{
+    flow->active += (unsigned)change;
+    flow->origin->active += (unsigned)change;
+    update_offer(queue, flow->origin);
 }
 
 /* Puts a flow, whose client is detached, at the end of the list where it belongs. */
@@ -385,6 +404,13 @@ queue_add(struct queue *queue, struct queue_item *item, struct client *of, const
     return flow != NULL;
 }
 
+void
+queue_limit_origin(struct queue *queue, struct queue_item *item, unsigned limit)
+{
+    item->flow->origin->limit = limit;
+    update_offer(queue, item->flow->origin);
+}
+
 static struct queue_item *
 start(struct queue *queue, struct client_turns *client, struct queue_flow *flow)
 {
@@ -395,7 +421,7 @@ start(struct queue *queue, struct client_turns *client, struct queue_flow *flow)
     client->served = ++queue->stamp;
     client->opening++;
     queue->opening++;
-    flow->active++;
+    count_active(queue, flow, 1);
     count_opening(queue, flow, 1);
     place_flow(queue, flow);
     return item;
@@ -439,6 +465,8 @@ queue_next(struct queue *queue)
 enum queue_wait
 queue_find_wait(const struct queue *queue, const struct queue_item *item)
 {
+    if (is_full(item->flow->origin))
+        return QUEUE_LIMIT;
     if (!has_place(queue, item->flow))
         return item->flow->origin->opening < queue->limits.per_origin ? QUEUE_CLIENT_AT_ORIGIN
                                                                       : QUEUE_ORIGIN;
@@ -506,7 +534,7 @@ stop(struct queue *queue, struct queue_item *item)
         flow->client->opening--;
         queue->opening--;
     }
-    flow->active--;
+    count_active(queue, flow, -1);
     if (item->state == ITEM_OPENING)
         count_opening(queue, flow, -1);
 }

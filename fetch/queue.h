@@ -15,6 +15,8 @@
  * that take all they get leave (1 - client_opening / opening)^N of the slots, so a client that has
  * none starts at once even when many others take all they can get.
  *
+ * An origin may have a limit of its own, of opening and streaming fetches together.
+ *
  * No fetch waits for a streaming slot: without one it keeps its opening slot while it streams, but
  * no place at its origin.
  *
@@ -67,6 +69,7 @@ enum queue_wait {
     QUEUE_CLIENT,           /* its client has used up its share of them (max_active_per_client) */
     QUEUE_ORIGIN,           /* the places at its origin are used up (max_active_per_origin) */
     QUEUE_CLIENT_AT_ORIGIN, /* its client has its half of those */
+    QUEUE_LIMIT,            /* the origin has as many active fetches as it takes */
 };
 
 /* NULL without memory. One queue at a time for each `which`. */
@@ -81,6 +84,12 @@ void queue_destroy(struct queue *queue);
  */
 bool queue_add(struct queue *queue, struct queue_item *item, struct client *client,
                const char *origin);
+
+/*
+ * The origin of a queued item takes this many active fetches, streaming ones included, from now on;
+ * 0: any number.
+ */
+void queue_limit_origin(struct queue *queue, struct queue_item *item, unsigned limit);
 
 /* The next item that may start, opening from then on; NULL if none may now. */
 struct queue_item *queue_next(struct queue *queue);

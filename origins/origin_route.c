@@ -59,6 +59,7 @@ origin_route_state(const struct origin_route *route, unsigned number, int64_t no
 /* What a request finds of the members that it has not tried. */
 struct candidates {
     unsigned in_use;
+    unsigned full;    /* of those, the ones that have reached their limits */
     unsigned due;     /* their time has ended */
     unsigned soonest; /* whose time ends first; ORIGIN_ROUTE_MEMBERS: none is left */
     int64_t soonest_us;
@@ -92,6 +93,8 @@ find_candidates(const struct origin_route *route, const struct origin_choice *ch
             found.in_use |= 1u << i;
         else if (until_us <= now_us)
             found.due |= 1u << i;
+        if (!until_us && origin_server_is_full(member->server))
+            found.full |= 1u << i;
         if (until_us && until_us < found.soonest_us) {
             found.soonest_us = until_us;
             found.soonest = i;
@@ -123,7 +126,7 @@ static bool
 choose_among(struct origin_route *route, struct origin_choice *choice,
              const struct candidates *found, int64_t now_us)
 {
-    unsigned due = found->due;
+    unsigned due = found->due, in_use;
 
     /* In order, what comes behind one in use is not needed. */
     if (route->balance == ORIGIN_BALANCE_FIRST && found->in_use)
@@ -131,8 +134,9 @@ choose_among(struct origin_route *route, struct origin_choice *choice,
     for (unsigned i = 0; i < route->count; i++)
         if (due >> i & 1 && begin_due_trial(route->members[i].server, now_us))
             return choose(choice, i, true);
-    return found->in_use &&
-           choose(choice, origin_balance_pick(route, found->in_use, choice, now_us), false);
+    in_use = found->in_use & ~found->full ? found->in_use & ~found->full : found->in_use;
+    return in_use && !(choice->urgent && found->full == found->in_use) &&
+           choose(choice, origin_balance_pick(route, in_use, choice, now_us), false);
 }
 
 /* Is a member in use, other than this one? */
@@ -180,7 +184,7 @@ origin_route_next(struct origin_route *route, struct origin_choice *choice, int6
         origin_budget_add(&route->budget, now_us);
     if (!choose_next(route, &next, now_us))
         return false;
-    if (choice->tried && !origin_budget_take(&route->budget, now_us)) {
+    if (choice->tried && !choice->unsent && !origin_budget_take(&route->budget, now_us)) {
         origin_route_give_back(route, &next, now_us);
         choice->refused = true;
         return false;

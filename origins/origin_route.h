@@ -9,6 +9,9 @@
  * response, few at first. The last member in use is left only after several failures one behind the
  * other, so that one URL that fails does not take the row down.
  *
+ * A member may have a limit of what is in flight there. Requests go to others while it is reached,
+ * or wait.
+ *
  * A member is down for a row while it is left, has failed its probes, or is drained. While all are,
  * requests get no member, but for one in ORIGIN_ROUTE_TRIAL_US that tries the one whose time ends
  * first. nginx and HAProxy respond at once, too, when they have no server. The only member of a row
@@ -45,6 +48,8 @@
 /* How often a request tries a member where all are left. */
 #define ORIGIN_ROUTE_TRIAL_US ((int64_t)1000000)
 
+#define ORIGIN_ROUTE_QUEUE_US ((int64_t)1000000)
+
 /* For how long a member that is used again gets fewer requests than its weight says. */
 #define ORIGIN_ROUTE_WARM_US ((int64_t)20 * 1000000)
 
@@ -74,6 +79,7 @@ struct origin_member {
     struct span url; /* as fetch_normal_url() spells it, without a slash at its end */
     unsigned weight; /* 0 counts as 1 */
     bool backup;     /* it is used where no member that is none can be */
+    unsigned max;    /* what the row lets it have in flight; 0: any number */
     struct origin_server *server; /* a reference of the configuration */
     _Atomic int64_t account;       /* of its turns */
 };
@@ -86,6 +92,7 @@ struct origin_route {
     enum origin_balance balance;
     struct origin_probes probes;
     struct origin_budget budget;
+    int64_t queue_us; /* how long a request waits for a member that has a limit */
     _Atomic int64_t trial_due_us; /* while all members are left */
     void (*changed)(const struct origin_change *change); /* NULL: not wanted. [any thread] */
     unsigned count; /* of members: at least 1 */
@@ -98,6 +105,8 @@ struct origin_choice {
     unsigned member; /* the last one */
     bool trial;      /* that was left, and is tried by this request alone */
     bool refused;    /* another one would have been tried but for the budget */
+    bool urgent;     /* it cannot wait: the next one has a place for it */
+    bool unsent;     /* it has waited for the last one only: no budget is needed */
     uint64_t key;    /* hash of the request's URL, where the balance is by that */
 };
 
@@ -109,7 +118,8 @@ void origin_route_set_key(const struct origin_route *route, struct origin_choice
 
 /*
  * Chooses the next member for a request. False: all that it has not tried are down, or the budget
- * of retries is used up (origin_budget.h).
+ * of retries is used up (origin_budget.h). One that has as much in flight as it takes is chosen
+ * where no other can be, to wait for it, and not for a request that is urgent.
  */
 bool origin_route_next(struct origin_route *route, struct origin_choice *choice, int64_t now_us);
 

@@ -24,6 +24,23 @@ origin_server_exit(struct origin_server *server)
     atomic_fetch_sub(&server->in_flight, 1);
 }
 
+bool
+origin_server_is_full(const struct origin_server *server)
+{
+    unsigned limit = atomic_load_explicit(&server->limit, memory_order_relaxed);
+
+    return limit && atomic_load(&server->in_flight) >= limit;
+}
+
+unsigned
+origin_server_fetch_limit(const struct origin_server *server)
+{
+    unsigned limit = atomic_load_explicit(&server->limit, memory_order_relaxed);
+    unsigned tunnels = atomic_load_explicit(&server->tunnels, memory_order_relaxed);
+
+    return limit && tunnels >= limit ? 1 : limit - (limit ? tunnels : 0);
+}
+
 static void
 destroy(struct shared *shared)
 {
@@ -171,6 +188,7 @@ origin_servers_inherit(struct origin_servers *to, const struct origin_servers *f
 
         if (!before)
             continue;
+        atomic_store(&before->limit, atomic_load(&to->slots[i]->limit));
         origin_server_release(&to->slots[i]);
         to->slots[i] = origin_server_retain(before);
     }

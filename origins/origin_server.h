@@ -43,13 +43,21 @@ struct origin_server {
     _Atomic unsigned streak;       /* failures one behind the other, while it is in use */
     _Atomic int64_t used_again_us; /* when it was used again after that; 0: never */
     _Atomic bool drained;          /* by an administrator: it gets no requests */
-    _Atomic unsigned in_flight;    /* attempts of fetches, and tunnels */
+    _Atomic unsigned limit;        /* of what is in flight; 0: none */
+    _Atomic unsigned in_flight;    /* attempts of fetches, also those that wait, and tunnels */
+    _Atomic unsigned tunnels;      /* of those */
     _Atomic uint64_t requests;     /* all of them, */
     _Atomic uint64_t failed;       /* and those that have failed */
     struct origin_reason reason;   /* why it was left or down last */
     _Atomic int64_t probe_due_us;  /* INT64_MAX: a probe is under way */
     _Atomic int probed;            /* probes passed one behind the other, or below 0 failed */
 };
+
+/* Has it as much in flight as it takes? */
+bool origin_server_is_full(const struct origin_server *server);
+
+/* The limit of fetches, beside the tunnels: at least 1; 0: none. */
+unsigned origin_server_fetch_limit(const struct origin_server *server);
 
 /* Something is sent to it, or has ended. */
 void origin_server_enter(struct origin_server *server);
@@ -82,8 +90,8 @@ struct origin_server *origin_servers_find(const struct origin_servers *servers,
                                           const struct origin_server *like);
 
 /*
- * Puts the servers of `from` in the place of those of `to` with the same key. One that has other
- * probes is drained where that of the same authority is.
+ * Puts the servers of `from` in the place of those of `to` with the same key, with the limits of
+ * those. One that has other probes is drained where that of the same authority is.
  */
 void origin_servers_inherit(struct origin_servers *to, const struct origin_servers *from);
 

@@ -134,6 +134,7 @@ failure_of_fetch(enum fetch_error error)
         [FETCH_DISPLACED] = FAILURE_OVERLOADED,
         [FETCH_STOPPING] = FAILURE_STOPPING,
         [FETCH_INTERNAL] = FAILURE_INTERNAL,
+        [FETCH_BUSY] = FAILURE_OVERLOADED,
         [FETCH_DOWN] = FAILURE_DOWN,
         /* A body fails when its client has left, and a fetch that the proxy cancels has failed for
          * its waiters before. */

@@ -47,7 +47,7 @@ static bool apply_rule(const struct sections *sections, const struct section *se
                        struct options *options, struct buf *why);
 
 static const struct section_key origin_keys[] = {
-    {"member", "URL [weight=N] [backup]", "a member; may be repeated", true, SECTION_WORDS},
+    {"member", "URL [weight=N] [max=N] [backup]", "a member; may be repeated", true, SECTION_WORDS},
     {"balance", "first|round-robin|least|hash", "without it, first", false, SECTION_WORD},
     {"probe", "/PATH", "what members are asked for, to know whether they serve", false,
      SECTION_WORD},
@@ -55,6 +55,7 @@ static const struct section_key origin_keys[] = {
     {"probe-status", "N", "without it, any from 200 to 299", false, SECTION_WORD},
     {"probe-fall", "N", "failures before a member is down; without it, 3", false, SECTION_WORD},
     {"probe-rise", "N", "successes before it is used again; without it, 2", false, SECTION_WORD},
+    {"queue", "TIME", "longest wait for a member with max=; without it, 1s", false, SECTION_WORD},
     {.name = NULL},
 };
 
@@ -455,16 +456,17 @@ find_balance(const struct sections *sections, const struct section *row)
     return text_of(row, "balance", origin ? text_of(origin, "balance", NULL) : NULL);
 }
 
-/* Appends what says how the members of the origin are probed. NULL: there is no such section. */
+/* Appends the keys of the origin that rows have from it. NULL: there is no such section. */
 static void
-add_probes(struct buf *text, const struct section *origin)
+add_common(struct buf *text, const struct section *origin)
 {
     const struct value *value;
 
     if (!origin)
         return;
     TAILQ_FOREACH(value, &origin->values, link)
-    if (strncmp(value->key->name, "probe", strlen("probe")) == 0)
+    if (strncmp(value->key->name, "probe", strlen("probe")) == 0 ||
+        strcmp(value->key->name, "queue") == 0)
         buf_printf(text, " %s=%s", value->key->name, value->text);
 }
 
@@ -504,7 +506,7 @@ apply_row(const struct sections *sections, const struct section *section, struct
         buf_printf(&text, " host=%s", text_of(section, "send-host", ""));
     if (find_balance(sections, section))
         buf_printf(&text, " balance=%s", find_balance(sections, section));
-    add_probes(&text, find_named(sections, "origin", text_of(section, "origin", "")));
+    add_common(&text, find_named(sections, "origin", text_of(section, "origin", "")));
     ok = ok && set_option(options, "origin", section, &text, why);
     buf_free(&text);
     return ok;
@@ -577,7 +579,7 @@ check_origin(const struct section *section, struct buf *why)
     add_members(&text, &count, section);
     if (find_value(section, "balance"))
         buf_printf(&text, " balance=%s", text_of(section, "balance", ""));
-    add_probes(&text, section);
+    add_common(&text, section);
     items[0] = text.data;
     list.items = items;
     list.places = places;

@@ -13,7 +13,9 @@
 
 #define BLANKS " \t"
 #define MOST_WEIGHT 1000u
+#define MOST_IN_FLIGHT 65536u
 #define LEAST_INTERVAL_US ((int64_t)1000000)
+#define LONGEST_QUEUE_US ((int64_t)3600 * 1000000)
 #define LONGEST_INTERVAL_US ((int64_t)86400 * 1000000)
 
 /* ---- reading rows ---------------------------------------------------------------------------- */
@@ -66,25 +68,44 @@ take_part(struct span *text)
     return part;
 }
 
-/* "backup" or "weight=N". */
+/* A copy of the value, which ends with a zero byte; false if it is too long. */
+static bool
+copy_value(struct span value, char text[32])
+{
+    if (value.len >= 32)
+        return false;
+    snprintf(text, 32, "%.*s", (int)value.len, value.ptr);
+    return true;
+}
+
+static bool
+read_count(struct span value, uint64_t low, uint64_t high, unsigned *count)
+{
+    uint64_t number;
+    char text[32];
+
+    if (!copy_value(value, text) || !units_parse_uint(text, low, high, &number))
+        return false;
+    *count = (unsigned)number;
+    return true;
+}
+
+/* "backup", "weight=N" or "max=N". */
 static bool
 read_attribute(struct span text, struct origin_member *member)
 {
-    static const struct span weight = {.ptr = "weight=", .len = 7};
-    char number[8];
-    uint64_t value;
+    static const struct span weight = {.ptr = "weight=", .len = 7}, max = {.ptr = "max=", .len = 4};
 
     if (span_equal(text, span_str("backup"))) {
         member->backup = true;
         return true;
     }
-    if (!span_starts_with(text, weight) || text.len - weight.len >= sizeof(number))
-        return false;
-    snprintf(number, sizeof(number), "%.*s", (int)(text.len - weight.len), text.ptr + weight.len);
-    if (!units_parse_uint(number, 1, MOST_WEIGHT, &value))
-        return false;
-    member->weight = (unsigned)value;
-    return true;
+    if (span_starts_with(text, max))
+        return read_count(span_of(text.ptr + max.len, text.len - max.len), 1, MOST_IN_FLIGHT,
+                          &member->max);
+    return span_starts_with(text, weight) &&
+           read_count(span_of(text.ptr + weight.len, text.len - weight.len), 1, MOST_WEIGHT,
+                      &member->weight);
 }
 
 /* A URL with its attributes: "http://a|weight=2|backup". */
@@ -98,8 +119,8 @@ read_member(struct span text, const char *dashes, struct origin_member *member, 
 
         if (read_attribute(part, member))
             continue;
-        buf_printf(why, "%sorigin: \"%.*s\" is not backup, or weight=N up to %u", dashes,
-                   (int)part.len, part.ptr, MOST_WEIGHT);
+        buf_printf(why, "%sorigin: \"%.*s\" is not backup, weight=N up to %u, or max=N up to %u",
+                   dashes, (int)part.len, part.ptr, MOST_WEIGHT, MOST_IN_FLIGHT);
         return false;
     }
     return true;
@@ -167,16 +188,6 @@ read_probe(struct span value, struct origin_route *route)
     return value.len && value.ptr[0] == '/';
 }
 
-/* A copy of the value, which ends with a zero byte; false if it is too long. */
-static bool
-copy_value(struct span value, char text[32])
-{
-    if (value.len >= 32)
-        return false;
-    snprintf(text, 32, "%.*s", (int)value.len, value.ptr);
-    return true;
-}
-
 static bool
 read_probe_interval(struct span value, struct origin_route *route)
 {
@@ -185,18 +196,6 @@ read_probe_interval(struct span value, struct origin_route *route)
     return copy_value(value, text) && units_parse_duration(text, &route->probes.interval_us) &&
            route->probes.interval_us >= LEAST_INTERVAL_US &&
            route->probes.interval_us <= LONGEST_INTERVAL_US;
-}
-
-static bool
-read_count(struct span value, uint64_t low, uint64_t high, unsigned *count)
-{
-    uint64_t number;
-    char text[32];
-
-    if (!copy_value(value, text) || !units_parse_uint(text, low, high, &number))
-        return false;
-    *count = (unsigned)number;
-    return true;
 }
 
 static bool
@@ -217,6 +216,15 @@ read_probe_rise(struct span value, struct origin_route *route)
     return read_count(value, 1, 100, &route->probes.rise);
 }
 
+static bool
+read_queue(struct span value, struct origin_route *route)
+{
+    char text[32];
+
+    return copy_value(value, text) && units_parse_duration(text, &route->queue_us) &&
+           route->queue_us <= LONGEST_QUEUE_US;
+}
+
 static const struct {
     struct span name;
     bool (*read)(struct span value, struct origin_route *route);
@@ -233,6 +241,7 @@ static const struct {
     {{.ptr = "probe-status=", .len = 13}, read_probe_status, "probe-status=N from 200 to 599"},
     {{.ptr = "probe-fall=", .len = 11}, read_probe_fall, "probe-fall=N from 1 to 100"},
     {{.ptr = "probe-rise=", .len = 11}, read_probe_rise, "probe-rise=N from 1 to 100"},
+    {{.ptr = "queue=", .len = 6}, read_queue, "queue=TIME, up to an hour"},
 };
 
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
@@ -315,8 +324,19 @@ read_row(const char *text, const char *dashes, struct http_origin *row, struct b
     row->route.probes = (struct origin_probes){.interval_us = ORIGIN_PROBE_INTERVAL_US,
                                                .fall = ORIGIN_PROBE_FALL,
                                                .rise = ORIGIN_PROBE_RISE};
+    row->route.queue_us = ORIGIN_ROUTE_QUEUE_US;
     return read_members(&text, dashes, &row->route, why) &&
            read_keys(text, dashes, &row->route, why);
+}
+
+/* The lowest limit of all rows holds. */
+static void
+limit_server(struct origin_server *server, unsigned max)
+{
+    unsigned limit = atomic_load(&server->limit);
+
+    if (max && (!limit || max < limit))
+        atomic_store(&server->limit, max);
 }
 
 /* The servers of its members. */
@@ -331,6 +351,7 @@ find_servers(struct origin_servers *servers, struct origin_route *route, struct 
             buf_append_str(why, strerror(ENOMEM));
             return false;
         }
+        limit_server(route->members[i].server, route->members[i].max);
     }
     return true;
 }

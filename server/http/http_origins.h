@@ -1,9 +1,8 @@
 /*
  * The rows of --origin: which requests a reverse proxy serves, and from where. A row is
- * "[HOST]/PREFIX=MEMBER[,MEMBER...] [host=client|origin|NAME[:PORT]]
- * [balance=first|round-robin|least|hash] [probe=/PATH ...]", and a member "URL[|weight=N][|backup]". It matches
- * requests of that host
- * (of any host, if it is empty) whose path has the prefix, up to the end of a path segment. The
+ * "[HOST]/PREFIX=MEMBER[,MEMBER...] [KEY=VALUE ...]", and a member
+ * "URL[|weight=N][|max=N][|backup]". It matches requests of that host (of any host, if it is empty)
+ * whose path has the prefix, up to the end of a path segment. The
  * URLs are the members of its origin (origin_route.h): one takes the place of host and
  * prefix.
  *

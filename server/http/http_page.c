@@ -48,6 +48,8 @@ write_lines(struct http_writer *lines, const struct http_exchange *x, const stru
         http_write_text(lines, "Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n");
     if (x->failure == FAILURE_DOWN && x->origin)
         write_retry_after(lines, origin_route_retry_after_s(&x->origin->route));
+    else if (x->failure == FAILURE_OVERLOADED)
+        write_retry_after(lines, 1);
     http_write(lines, page->lines);
     if (page->detail)
         http_write_cache_status(lines, &(struct http_cache_status){

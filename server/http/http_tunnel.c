@@ -129,8 +129,10 @@ free_tunnel(struct http_tunnel *tunnel)
     free_handshake(tunnel);
     client_share_give_back(&http->tunnels, tunnel->client, 1);
     client_release(&tunnel->client);
-    if (tunnel->server)
+    if (tunnel->server) {
+        atomic_fetch_sub(&tunnel->server->tunnels, 1);
         origin_server_exit(tunnel->server);
+    }
     origin_server_release(&tunnel->server);
     memory_uncharge(&http->service->memory, MEMORY_REQUESTS, tunnel->charged);
     free(tunnel);
@@ -399,9 +401,10 @@ start(struct http_exchange *x, struct span url, bool *bounded)
 
     if (asked.route)
         origin_route_set_key(asked.route, &x->choice, url);
+    x->choice.urgent = true;
     if (asked.route &&
         !origin_route_next(asked.route, &x->choice, proxy_now_us(&http->service->proxy)))
-        return "every other member of the origin is down";
+        return "no other member of the origin has a place";
     attempt = (struct attempt){.choice = x->choice};
     url = attempt_url(&attempt, &asked, &text);
     if (x->request.method_id != HTTP_CONNECT && !span_starts_with(url, span_str("http://")))
@@ -423,6 +426,7 @@ start(struct http_exchange *x, struct span url, bool *bounded)
     if (asked.route) {
         tunnel->server = origin_server_retain(asked.route->members[x->choice.member].server);
         origin_server_enter(tunnel->server);
+        atomic_fetch_add(&tunnel->server->tunnels, 1);
     }
     c->tunnel = tunnel;
     net_connection_begin_request(&c->net);

@@ -223,6 +223,11 @@ log_queued(struct origin_report *report, const struct fetch_queued *queued)
                         queued->origin, client_text(queued->client, client),
                         say_withheld(withheld, more, sizeof(more)));
         break;
+    case QUEUE_LIMIT:
+        if (may_log(report, SUBJECT_ORIGIN, span_str(queued->origin), &withheld))
+            log_warning("fetches from %s wait: it has as many as its max= allows%s",
+                        queued->origin, say_withheld(withheld, more, sizeof(more)));
+        break;
     case QUEUE_CLIENT:
         if (may_log(report, SUBJECT_CLIENT, client_span(queued->client), &withheld))
             log_warning("fetches for client %s wait: it has its share of them, by "

@@ -270,6 +270,26 @@ class BalanceTest(RowTest):
         for other in others:
             self.assertEqual(other.receive().status, 200)
 
+    def test_limits(self):
+        self.start_with("balance=round-robin queue=200ms", "|max=2", "|max=1", "|backup|max=1")
+        self.first.silence = self.second.silence = self.third.silence = threading.Event()
+        others = [Connection(http_address(self.d)) for _ in range(4)]
+        for n, other in enumerate(others):
+            self.addCleanup(other.close)
+            other.send(f"GET /busy{n} HTTP/1.1\r\nHost: site.test\r\n\r\n")
+            harness.wait_until(lambda: sum(self.counts()) == n + 1, what="the request")
+        # The backup has got one that could not wait longer.
+        self.assertEqual(self.counts(), [2, 1, 1])
+        refused = self.ask("/none")
+        self.assertEqual((refused.status, refused.field("Retry-After")), (503, "1"))
+        self.assertIn("detail=overloaded", refused.field("Cache-Status"))
+        self.assertEqual(self.counts(), [2, 1, 1])
+        self.first.silence.set()
+        for other in others:
+            self.assertEqual(other.receive().status, 200)
+        self.assertEqual(self.ask("/none").status, 200)
+        self.assertIn("it has as many as its max= allows", str(self.d.err))
+
     def test_the_hash_of_the_url(self):
         self.start_with("balance=hash", "", "", "")
         first = {}

@@ -1,6 +1,7 @@
 /* Attempts of a fetch: the members of a row, one after the other, and a request that is repeated.
  */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "tests/unit/fetch/fixture.h"
@@ -11,12 +12,14 @@ static const struct line bad[] = {
     {.path = "/a/x", .bytes = PAGE("503 No", "busy")},
     {.path = "/a/closed", .bytes = "", .then = CLOSE},
     {.path = "/a/hangs", .bytes = "", .then = HANG},
+    {.path = "/a/stays", .bytes = "", .then = HANG},
     {.path = NULL},
 };
 static const struct line good[] = {
     {.path = "/b/x", .bytes = PAGE("200 OK", "page")},
     {.path = "/b/closed", .bytes = PAGE("200 OK", "page")},
     {.path = "/b/hangs", .bytes = PAGE("200 OK", "page")},
+    {.path = "/b/stays", .bytes = "", .then = HANG},
     {.path = NULL},
 };
 
@@ -264,6 +267,45 @@ START_TEST(retries_have_a_budget)
 }
 END_TEST
 
+/* The third request finds no place in time, and the fourth one a place that has become free. */
+START_TEST(members_have_limits)
+{
+    struct seen seen[4] = {{.attempts = 0}};
+    struct fetcher *fetcher;
+    uint64_t ids[2];
+
+    begin();
+    route.queue_us = 100000;
+    for (unsigned i = 0; i < 2; i++)
+        atomic_store(&servers[i].limit, 1);
+    fetcher = start_fetcher(&config);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct request request = {.client = OUTCOME_CLIENT,
+                                        .url = span_str("http://site.test/stays"),
+                                        .route = &route};
+
+        outcome_init(&seen[i].outcome);
+        ck_assert(submit_request(fetcher, &request, &sink, &seen[i], &ids[i]));
+        while (!origin_requests(origins[i]))
+            usleep(1000);
+    }
+    run(fetcher, &seen[2], "http://site.test/x", "POST");
+    ck_assert_int_eq(seen[2].outcome.error, FETCH_BUSY);
+    ck_assert_uint_eq(seen[2].attempts, 1);
+    ck_assert_uint_eq(origin_requests(origins[0]) + origin_requests(origins[1]), 2);
+    ck_assert_uint_eq(atomic_load(&servers[0].failed) + atomic_load(&servers[1].failed), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        fetcher_cancel(fetcher, ids[i]);
+        outcome_wait(&seen[i].outcome);
+    }
+    run(fetcher, &seen[3], "http://site.test/x", "POST");
+    ck_assert_int_eq(seen[3].outcome.error, FETCH_OK);
+    for (unsigned i = 0; i < 4; i++)
+        outcome_free(&seen[i].outcome);
+    end(fetcher);
+}
+END_TEST
+
 /* No member is asked. */
 START_TEST(all_members_are_down)
 {
@@ -294,6 +336,7 @@ unit_suite(void)
     tcase_add_test(tc, a_response_of_no_use_is_asked_for_again);
     tcase_add_test(tc, all_members_fail);
     tcase_add_test(tc, retries_have_a_budget);
+    tcase_add_test(tc, members_have_limits);
     tcase_add_test(tc, all_members_are_down);
     return suite;
 }

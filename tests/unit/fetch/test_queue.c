@@ -172,6 +172,39 @@ START_TEST(what_a_queued_one_waits_for)
 }
 END_TEST
 
+START_TEST(an_origin_has_a_limit_of_its_own)
+{
+    struct queue *queue = create(10, 10, 8, 0);
+    struct queue_item a[4] = {0}, b = {0};
+
+    for (unsigned i = 0; i < 4; i++) {
+        enter(queue, &a[i], i, "http://a:80");
+        queue_limit_origin(queue, &a[i], 2);
+    }
+    enter(queue, &b, 1, "http://b:80");
+    ck_assert_uint_eq(start_all(queue), 3);
+    ck_assert_int_eq(queue_find_wait(queue, &a[2]), QUEUE_LIMIT);
+    /* One that streams still counts. */
+    queue_stream(queue, &a[0]);
+    ck_assert_uint_eq(start_all(queue), 0);
+    queue_remove(queue, &a[0]);
+    ck_assert_ptr_eq(queue_next(queue), &a[2]);
+    ck_assert_uint_eq(start_all(queue), 0);
+    queue_limit_origin(queue, &a[3], 3);
+    ck_assert_ptr_eq(queue_next(queue), &a[3]);
+    queue_stream(queue, &a[1]);
+    queue_remove(queue, &a[1]);
+    enter(queue, &a[0], 0, "http://a:80");
+    queue_limit_origin(queue, &a[0], 1);
+    ck_assert_uint_eq(start_all(queue), 0);
+    queue_limit_origin(queue, &a[0], 0);
+    ck_assert_ptr_eq(queue_next(queue), &a[0]);
+    leave_all(queue, a, 4);
+    queue_remove(queue, &b);
+    queue_destroy(queue);
+}
+END_TEST
+
 START_TEST(origins_take_turns)
 {
     struct queue *queue = create(1, 0, 1, 0);
@@ -452,6 +485,7 @@ unit_suite(void)
     tcase_add_test(tc, streaming_ones_leave_their_origin);
     tcase_add_test(tc, a_share_of_an_origin);
     tcase_add_test(tc, what_a_queued_one_waits_for);
+    tcase_add_test(tc, an_origin_has_a_limit_of_its_own);
     tcase_add_test(tc, origins_take_turns);
     tcase_add_test(tc, clients_take_turns);
     tcase_add_test(tc, a_client_that_returns_waits_again);

@@ -223,6 +223,58 @@ START_TEST(a_drained_member_gets_no_requests)
 }
 END_TEST
 
+START_TEST(members_have_limits)
+{
+    static const int weights[] = {1, 1, -1};
+    static const enum origin_balance balances[] = {ORIGIN_BALANCE_FIRST, ORIGIN_BALANCE_ROUND_ROBIN,
+                                                   ORIGIN_BALANCE_LEAST, ORIGIN_BALANCE_HASH};
+    struct origin_choice choice = {.urgent = true};
+
+    make(balances[_i], 3, weights);
+    atomic_store(&servers[0].limit, 2);
+    atomic_store(&servers[1].limit, 1);
+    origin_server_enter(&servers[0]);
+    ck_assert(!origin_server_is_full(&servers[0]));
+    origin_server_enter(&servers[0]);
+    ck_assert(origin_server_is_full(&servers[0]));
+    for (unsigned i = 0; i < 4; i++)
+        ck_assert_uint_eq(next_member(), 1);
+    /* Where all are full, it waits for one, and a backup is for failures only. */
+    origin_server_enter(&servers[1]);
+    ck_assert_uint_lt(next_member(), 2);
+    /* Unless it cannot wait. */
+    ck_assert(origin_route_next(&route, &choice, now_us));
+    ck_assert_uint_eq(choice.member, 2);
+    atomic_store(&servers[2].limit, 1);
+    origin_server_enter(&servers[2]);
+    choice = (struct origin_choice){.urgent = true};
+    ck_assert(!origin_route_next(&route, &choice, now_us));
+    origin_server_exit(&servers[0]);
+    ck_assert(origin_route_next(&route, &choice, now_us));
+    ck_assert_uint_eq(choice.member, 0);
+    /* It was not sent. */
+    while (origin_budget_take(&route.budget, now_us))
+        continue;
+    choice = (struct origin_choice){.tried = 2, .urgent = true, .unsent = true};
+    ck_assert(origin_route_next(&route, &choice, now_us));
+    ck_assert_uint_eq(choice.member, 0);
+}
+END_TEST
+
+START_TEST(limits_of_fetches)
+{
+    struct origin_server server = {.limit = 0};
+
+    ck_assert_uint_eq(origin_server_fetch_limit(&server), 0);
+    atomic_store(&server.limit, 3);
+    ck_assert_uint_eq(origin_server_fetch_limit(&server), 3);
+    atomic_store(&server.tunnels, 2);
+    ck_assert_uint_eq(origin_server_fetch_limit(&server), 1);
+    atomic_store(&server.tunnels, 4);
+    ck_assert_uint_eq(origin_server_fetch_limit(&server), 1);
+}
+END_TEST
+
 START_TEST(retries_have_a_budget)
 {
     static const int weights[] = {1, 1, 1};
@@ -311,6 +363,8 @@ unit_suite(void)
     tcase_add_test(tests, a_url_stays_with_its_member);
     tcase_add_loop_test(tests, a_backup_serves_where_no_other_can, 0, 4);
     tcase_add_test(tests, a_drained_member_gets_no_requests);
+    tcase_add_loop_test(tests, members_have_limits, 0, 4);
+    tcase_add_test(tests, limits_of_fetches);
     tcase_add_test(tests, retries_have_a_budget);
     tcase_add_test(tests, reasons_are_kept);
     tcase_add_test(tests, a_member_that_is_used_again_begins_slowly);

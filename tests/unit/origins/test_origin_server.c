@@ -66,12 +66,14 @@ START_TEST(the_state_is_inherited)
     struct origin_server *before = add(&from, "http://a.test", &none), *other, *held, *now;
 
     atomic_store(&before->left_until_us, 7);
+    atomic_store(&before->limit, 9);
     origin_server_enter(before);
     (void)add(&from, "http://gone.test", &none);
     atomic_store(&add(&from, "http://b.test", &none)->drained, true);
     now = add(&to, "http://a.test", &none);
     ck_assert_ptr_eq(origin_servers_find(&from, now), before);
     ck_assert_ptr_null(origin_servers_find(&empty, now));
+    atomic_store(&now->limit, 5);
     other = add(&to, "http://b.test", &probes);
     (void)add(&to, "http://new.test", &none);
     origin_servers_inherit(&to, &from);
@@ -79,6 +81,7 @@ START_TEST(the_state_is_inherited)
     origin_servers_free(&from);
     ck_assert_ptr_eq(origin_servers_find(&to, held), held);
     ck_assert_int_eq(atomic_load(&held->left_until_us), 7);
+    ck_assert_uint_eq(atomic_load(&held->limit), 5);
     ck_assert_uint_eq(atomic_load(&held->in_flight), 1);
     ck_assert(atomic_load(&other->drained)); /* that it is probed in another way changes nothing */
     origin_servers_inherit(&to, &empty);

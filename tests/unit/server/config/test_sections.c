@@ -88,9 +88,9 @@ static const struct {
      "member = http://b\n[row]\norigin = b\npath = /3\n",
      {"/1=http://a", "/2=http://b,http://c", "/3=http://b"}},
     {"[origin unused]\nmember = http://a\n", {NULL}},
-    {"[origin o]\nmember = http://a\nprobe = /up?x\nprobe-interval = 2s\nprobe-fall = 1\n"
-     "[row]\norigin = o\n",
-     {"/=http://a probe=/up?x probe-interval=2s probe-fall=1"}},
+    {"[origin o]\nmember = http://a max=9\nprobe = /up?x\nprobe-interval = 2s\nprobe-fall = 1\n"
+     "queue = 3s\n[row]\norigin = o\n",
+     {"/=http://a|max=9 probe=/up?x probe-interval=2s probe-fall=1 queue=3s"}},
     {"[origin o]\nmember = http://a weight=3\nmember = http://b  backup weight=2\nbalance = least\n"
      "[row]\norigin = o\nsend-host = x\n[row]\npath = /h\norigin = o\nbalance = hash\n",
      {"/=http://a|weight=3,http://b|backup|weight=2 host=x balance=least",
@@ -165,7 +165,7 @@ static const struct {
      "main.conf:1: origin: \"balance=best\" is not balance=first, balance=round-robin, "
      "balance=least or balance=hash"},
     {"[origin unused]\nmember = http://a weight=0\n",
-     "main.conf:1: origin: \"weight=0\" is not backup, or weight=N up to 1000"},
+     "main.conf:1: origin: \"weight=0\" is not backup, weight=N up to 1000, or max=N up to 65536"},
     {"[listener]\naddress = :80\nprotocol = htpp\n",
      "main.conf:3: protocol: \"htpp\" is not one of http, http-proxied and metrics; did you mean "
      "http?"},
