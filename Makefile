@@ -539,6 +539,8 @@ PLOT_FILES = $(notdir $(wildcard $(PLOT_DIR)/d3.min.js $(PLOT_DIR)/plot.umd.min.
 	$(PLOT_DIR)/LICENSE.d3 $(PLOT_DIR)/LICENSE.plot))
 # The pages of the documentation, in a folder of the same name, so that the README's links work.
 PAGES = $(notdir $(wildcard docs/*.md))
+# Configurations that docs/RULES.md describes.
+RECIPES = $(notdir $(wildcard packaging/recipes/*.conf))
 # MODE:FILE:PLACE of each installed file.
 INSTALLED = 755:$(B)/sunproxy:$(BINDIR)/sunproxy \
 	755:$(B)/sunproxyd:$(SBINDIR)/sunproxyd \
@@ -549,6 +551,7 @@ INSTALLED = 755:$(B)/sunproxy:$(BINDIR)/sunproxy \
 	644:README.md:$(DOCDIR)/README.md \
 	644:SECURITY.md:$(DOCDIR)/SECURITY.md \
 	$(foreach f,$(PAGES),644:docs/$(f):$(DOCDIR)/docs/$(f)) \
+	$(foreach f,$(RECIPES),644:packaging/recipes/$(f):$(DOCDIR)/packaging/recipes/$(f)) \
 	644:LICENSE:$(DOCDIR)/LICENSE \
 	644:NEWS:$(DOCDIR)/NEWS \
 	644:proxy.x:$(DOCDIR)/proxy.x \
@@ -604,7 +607,7 @@ uninstall:
 	$(Q)for row in $(INSTALLED) $(FROM_TEMPLATES); do rm -f "$(DESTDIR)$${row##*:}"; done
 	$(Q)cd "$(DESTDIR)$(DATADIR)" 2>/dev/null && \
 		rm -f d3.min.js plot.umd.min.js LICENSE.d3 LICENSE.plot || true
-	$(Q)for folder in $(DOCDIR)/docs $(DOCDIR) $(DATADIR) $(LIBEXECDIR) $(SYSCONFDIR)/sunproxy; do \
+	$(Q)for folder in $(DOCDIR)/docs $(DOCDIR)/packaging/recipes $(DOCDIR)/packaging $(DOCDIR) $(DATADIR) $(LIBEXECDIR) $(SYSCONFDIR)/sunproxy; do \
 		rmdir "$(DESTDIR)$$folder" 2>/dev/null || true; \
 	done
 

@@ -6,6 +6,7 @@ defaults otherwise; nginx has a cache, since it has none by default.
 """
 
 import os
+import re
 import shutil
 
 from driver import HERE, ROOT, Program
@@ -42,9 +43,15 @@ server {
 def start_sunproxyd(run, folder, site, rules):
     argv = [run.build / "sunproxyd", "--listen", "none", "--socket", "none", "--no-rpcbind",
             "--http", f"127.0.0.1:{run.proxy_port}", "--purge-net", "127.0.0.1",
-            "--access-log", folder / "access.log", "--origin", f"/=http://127.0.0.1:{run.backend_port}"]
+            "--access-log", folder / "access.log"]
     if rules:
-        argv += ["--config", RECIPES / f"{site.recipe}.conf"]
+        recipe = (RECIPES / f"{site.recipe}.conf").read_text()
+        config = folder / "recipe.conf"
+        config.write_text(re.sub(r"(?m)^origin = .*", f"origin = http://127.0.0.1:{run.backend_port}",
+                                 recipe))
+        argv += ["--config", config]
+    else:
+        argv += ["--origin", f"/=http://127.0.0.1:{run.backend_port}"]
     return Program(run, "sunproxyd", argv, folder=folder)
 
 
@@ -93,8 +100,6 @@ def start(name, run, site):
 
 
 def installed(name):
-    starter, rules = CONTESTANTS[name]
-    if starter is start_sunproxyd:
-        return RECIPES.is_dir() or not rules
-    return (starter is start_varnish and os.path.exists("/usr/sbin/varnishd")
+    starter = CONTESTANTS[name][0]
+    return (starter is start_sunproxyd or starter is start_varnish and os.path.exists("/usr/sbin/varnishd")
             or starter is start_nginx and nginx() is not None)

@@ -87,8 +87,12 @@ class InstallTest(InstalledTest):
         "usr/share/doc/sunproxy/docs/POLICIES.md",
         "usr/share/doc/sunproxy/docs/REPRODUCTION.md",
         "usr/share/doc/sunproxy/docs/RPC.md",
+        "usr/share/doc/sunproxy/docs/RULES.md",
         "usr/share/doc/sunproxy/docs/TESTING.md",
         "usr/share/doc/sunproxy/logrotate.conf.example",
+        *(f"usr/share/doc/sunproxy/packaging/recipes/{name}.conf" for name in (
+            "api-keys", "apt", "django", "dokuwiki", "images", "mediawiki", "npm", "pip", "registry",
+            "rest", "static", "wordpress")),
         "usr/share/doc/sunproxy/proxy.x",
         "usr/share/doc/sunproxy/sunproxyd.conf.example",
         "usr/share/fish/vendor_completions.d/sunproxy.fish",
