@@ -11,6 +11,7 @@
 #include "server/logs/log.h"
 #include "server/rpc/admin_caller.h"
 #include "server/rpc/cursor.h"
+#include "server/rpc/front_rules.h"
 #include "server/service.h"
 
 char admin_refusal[] =
@@ -62,6 +63,8 @@ purge(struct svc_req *call, const proxy_purge_args *args, proxy_purge_result *re
         result->proxy_purge_result_u.sentence = unknown;
     } else {
         result->status = PROXY_OK;
+        if (kind == CONTROL_PURGE_URL)
+            url = front_rules_key(service, url);
         result->proxy_purge_result_u.purged = remove(&service->proxy, kind, url);
     }
     return TRUE;

@@ -6,6 +6,7 @@
 #include "http/request_head.h"
 #include "http/target.h"
 #include "proxy.h"
+#include "server/rpc/front_rules.h"
 #include "server/rpc/front_way.h"
 
 /* ---- fields ---------------------------------------------------------------------------------- */
@@ -38,7 +39,7 @@ front_target_fields(struct exchange *exchange)
     end = put_field(end, own, "Accept-Encoding", span_str("identity"));
     if (own.len <= (size_t)(text + sizeof(text) - end))
         end = span_put(end, own);
-    front->request.fields = span_of(text, (size_t)(end - text));
+    front->request.fields = front_rules_edit(front, text, (size_t)(end - text), sizeof(text));
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -147,6 +148,8 @@ front_target_set(struct front_exchange *front, const char **why)
         failure = 0;
     if (!failure && !request->route)
         request->url = proxy_normal_url(proxy, request->url);
+    if (!failure)
+        failure = front_rules_apply(front, why);
     if (way && !proxy->config.follows_http) {
         request->target = request->url;
         request->url = front_url(front);

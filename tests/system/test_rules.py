@@ -1,5 +1,7 @@
 """Sections [rule]: what they make of requests and responses, as clients and members of a row see it."""
 
+import json
+
 import harness
 from http_front import Connection, http_address
 from reload_case import ReloadCase
@@ -278,6 +280,41 @@ class ReloadTest(RuleCase):
         self.get("/a/1")
         self.refused(f"origin = /={self.member_of.url}", "[rule]", "path = /a/*", "lifetime = x")
         self.assertTrue(self.hits("/a/1"))
+
+
+class RpcTest(RuleCase):
+    """Requests over RPC have the same rules."""
+
+    seconds = 10
+
+    def fetch(self, path, expect=0):
+        done = self.sunproxy("get", "--json", f"http://site.test{path}", daemon=self.d, expect=None)
+        self.assertEqual(done.returncode != 0, bool(expect), done.stderr)
+        return json.loads(done.stdout)
+
+    def test_rules(self):
+        self.members[0].fields = [("Cache-Control", "max-age=600"), ("X-Powered-By", "php")]
+        self.serve("[rule]", "remove-parameter = utm_*", "set-field = X-Via: rule",
+                   "remove-field = Accept", "remove-response-field = X-Powered-By",
+                   "[rule]", "path = /pass", "pass = yes",
+                   "[rule]", "path = /deny", "deny = 403",
+                   "[rule]", "path = /old", "redirect = /new",
+                   "[rule]", "path = /rate", "rate = 1:1")
+        self.assertEqual(self.fetch("/x?utm_source=1&a=1")["source"], "miss")
+        self.assertEqual(self.member_of.heads[-1][1], "/x?a=1")
+        self.assertEqual(self.sent()["X-Via"], "rule")
+        self.assertNotIn("Accept", self.sent())
+        # One key, whatever the protocol.
+        self.assertTrue(self.hits("/x?a=1&utm_medium=2"))
+        self.assertIsNone(self.get("/x?a=1").field("x-powered-by"))
+        self.assertEqual(self.fetch("/pass")["source"], "bypass")
+        self.assertEqual(self.fetch("/x")["source"], "miss")
+        for path, error in (("/deny", "this server refuses such requests"),
+                            ("/old", "the resource is at another URL: /new"), ("/rate", None),
+                            ("/rate?2", "there are too many such requests; try again")):
+            self.assertEqual(self.fetch(path, error).get("error"), error, path)
+        self.sunproxy("purge", "http://site.test/x?utm_source=3&a=1", daemon=self.d)
+        self.assertFalse(self.hits("/x?a=1"))
 
 
 class FileTest(RuleCase):

@@ -1,0 +1,104 @@
+#include "server/rpc/front_rules.h"
+
+#include <stdio.h>
+
+#include "proxy.h"
+#include "rules/rules.h"
+
+static const struct rules *
+table_of(struct front_exchange *front)
+{
+    return service_config(service_of(front_request(front)))->table;
+}
+
+static struct rules_request
+to_rules(const struct front_exchange *front, uint32_t has)
+{
+    return (struct rules_request){
+        .method = front->request.method,
+        .url = front->request.url,
+        .lines = front->own_fields,
+        .has = has,
+        .now_us = front->request.arrived_us,
+    };
+}
+
+/* A URL that rules have rewritten, until the next one of this thread. */
+static _Thread_local char ruled_url[PROXY_MAX_URL + RULES_LOCATION_MAX];
+
+static enum failure
+explain(const struct rules_answer *answer, const char **why)
+{
+    static _Thread_local char sentence[256];
+
+    *why = sentence;
+    switch (answer->verdict) {
+    case RULES_GO_ON:
+        return 0;
+    case RULES_DENY:
+        *why = "this server refuses such requests";
+        return FAILURE_DENIED;
+    case RULES_LIMIT:
+        *why = "there are too many such requests; try again";
+        return FAILURE_OVERLOADED;
+    case RULES_REDIRECT:
+        break;
+    }
+    snprintf(sentence, sizeof(sentence), "the resource is at another URL: %.*s",
+             (int)(answer->location.len < 200 ? answer->location.len : 200),
+             answer->location.ptr);
+    return FAILURE_REDIRECT;
+}
+
+enum failure
+front_rules_apply(struct front_exchange *front, const char **why)
+{
+    const struct rules *rules = table_of(front);
+    struct rules_request request = to_rules(front, ~front->request.lacks);
+    struct rules_answer answer;
+
+    /* That of the URL before a redirect. */
+    if (front->request.passes == HTTP_REASON_RULE)
+        front->request.passes = HTTP_REASON_NONE;
+    if (!rules)
+        return 0;
+    rules_apply(rules, &request, ruled_url, sizeof(ruled_url), &answer);
+    if (answer.verdict != RULES_GO_ON)
+        return explain(&answer, why);
+    front->request.url = answer.url;
+    front->request.lacks = ~answer.has;
+    if (answer.passes && !front->request.passes)
+        front->request.passes = HTTP_REASON_RULE;
+    return 0;
+}
+
+struct span
+front_rules_edit(struct front_exchange *front, char *fields, size_t len, size_t size)
+{
+    const struct rules *rules = table_of(front);
+    const struct rules_request request = to_rules(front, UINT32_MAX);
+    struct buf lines;
+
+    if (!rules)
+        return span_of(fields, len);
+    buf_init(&lines, size);
+    buf_append(&lines, fields, len);
+    rules_edit_fields(rules, &request, &lines);
+    if (!buf_failed(&lines)) {
+        len = lines.len;
+        span_put(fields, buf_span(&lines));
+    }
+    buf_free(&lines);
+    return span_of(fields, len);
+}
+
+struct span
+front_rules_key(const struct service *service, struct span url)
+{
+    const struct rules *rules = service_config(service)->table;
+    const struct rules_request request = {.url = proxy_normal_url(&service->proxy, url)};
+
+    return rules && request.url.len
+               ? rules_edit_url(rules, &request, ruled_url, sizeof(ruled_url))
+               : url;
+}
