@@ -22,7 +22,8 @@ struct components {
     struct address_policy *addresses;
     struct listening listening;
     struct restart restart;
-    int log_file; /* -1: none, or owned by the access log */
+    int log_file;     /* -1: none, or owned by the access log */
+    pid_t log_keeper; /* of its command; 0: none */
     struct registration *registration;
     struct descriptor_plan descriptors;
     struct service_user user; /* of --user */

@@ -39,7 +39,7 @@ open_access_log(struct components *parts)
 
     if (!path)
         return EX_OK;
-    parts->log_file = confinement_open_log(parts->options, &parts->user);
+    parts->log_file = confinement_open_log(parts->options, &parts->user, &parts->log_keeper);
     return parts->log_file < 0 ? refuse_access_log(path) : EX_OK;
 }
 

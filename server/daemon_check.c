@@ -11,6 +11,7 @@
 #include "server/daemon.h"
 #include "server/logs/access_log.h"
 #include "server/logs/log.h"
+#include "server/logs/log_target.h"
 
 /* The folder of a path; owned. NULL without memory. */
 static char *
@@ -83,6 +84,21 @@ check_file(const struct options *options, const char *name, const char *path)
     return EX_CANTCREAT;
 }
 
+/* Neither a command nor a service has a file; a service need not be there yet. */
+static int
+check_access_log(const struct options *options)
+{
+    const char *text = options->access_log;
+    struct log_target target;
+    struct buf why;
+    bool is_file;
+
+    buf_init(&why, 1024);
+    is_file = text && log_target_parse(&target, text, &why) && target.kind == LOG_TARGET_FILE;
+    buf_free(&why);
+    return is_file ? check_file(options, "access-log", text) : EX_OK;
+}
+
 static int
 check_listening(const struct options *options)
 {
@@ -103,7 +119,7 @@ daemon_check(const struct options *options)
     int status = components_make_settings(&parts), made = status;
     int checked[] = {
         check_listening(options),
-        check_file(options, "access-log", options->access_log),
+        check_access_log(options),
         check_file(options, "request-db", options->request_db),
     };
 

@@ -225,8 +225,9 @@ const struct option_row option_rows[] = {
      "time limit for requests in flight when the daemon stops"},
 
     {.help = "Logs"},
-    {"access-log", 'a', OPTION_FIXED, OPTION_STRING, AT(access_log), "FILE", NULL, 0, 0,
-     "one line per request; reopened on SIGHUP and SIGUSR1; \"-\" is standard output"},
+    {"access-log", 'a', OPTION_FIXED, OPTION_LOG_TARGET, AT(access_log), "FILE", NULL, 0, 0,
+     "one line per request; reopened on SIGHUP and SIGUSR1; \"-\" is standard output, |COMMAND a "
+     "command's input, syslog:[FACILITY][@PLACE] the system's log, journal: systemd's"},
     {"request-db", 0, OPTION_FIXED, OPTION_STRING, AT(request_db), "FILE", NULL, 0, 0,
      "SQLite database with one row per request; opened again on SIGHUP and SIGUSR1"},
     {"request-db-max", 0, OPTION_FIXED, OPTION_BYTES, AT(request_db_max), "SIZE", "1G", 0, 0,

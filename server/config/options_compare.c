@@ -42,6 +42,7 @@ same_value(const struct option_row *row, const void *a, const void *b)
     case OPTION_STRING:
     case OPTION_POLICY:
     case OPTION_LOG_FORMAT:
+    case OPTION_LOG_TARGET:
         return same_text(*(char *const *)a, *(char *const *)b);
     case OPTION_LIST:
         return same_list(a, b);

@@ -212,6 +212,7 @@ options_print_config(const struct options *options, FILE *out)
         case OPTION_STRING:
         case OPTION_POLICY:
         case OPTION_LOG_FORMAT:
+        case OPTION_LOG_TARGET:
             print_text(out, *(char *const *)field);
             break;
         case OPTION_LIST:

@@ -6,12 +6,13 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/log_pattern.h"
 #include "base/nearest.h"
 #include "base/units.h"
 #include "proxy/control.h"
 #include "server/config/options_table.h"
 #include "server/limits/rate.h"
+#include "server/logs/access_line.h"
+#include "server/logs/log_target.h"
 
 #define LONGEST_US (365 * 86400 * (int64_t)1000000) /* short enough to be added to a clock */
 
@@ -113,16 +114,46 @@ check_log_format(const struct option_row *row, const char *place, const char *te
                  struct buf *why)
 {
     const size_t before = why->len;
-    struct log_pattern *pattern;
+    struct access_format format;
+    bool ok;
 
-    if (strcmp(text, "plain") == 0 || strcmp(text, "json") == 0)
-        return true;
     buf_printf(why, "%s%s: ", place, row->name);
-    pattern = log_pattern_compile(text, why);
-    if (pattern)
+    ok = access_format_init(&format, text, why);
+    if (ok)
         buf_truncate(why, before);
-    log_pattern_free(pattern);
-    return pattern != NULL;
+    access_format_free(&format);
+    return ok;
+}
+
+static bool
+check_log_target(const struct option_row *row, const char *place, const char *text,
+                 struct buf *why)
+{
+    const size_t before = why->len;
+    struct log_target target;
+    bool ok;
+
+    buf_printf(why, "%s%s: ", place, row->name);
+    ok = log_target_parse(&target, text, why);
+    if (ok)
+        buf_truncate(why, before);
+    return ok;
+}
+
+/* Is a text of this type one that it may be? */
+static bool
+check_text(const struct option_row *row, const char *place, const char *text, struct buf *why)
+{
+    switch (row->type) {
+    case OPTION_POLICY:
+        return check_policy(row, place, text, why);
+    case OPTION_LOG_FORMAT:
+        return check_log_format(row, place, text, why);
+    case OPTION_LOG_TARGET:
+        return check_log_target(row, place, text, why);
+    default:
+        return true;
+    }
 }
 
 bool
@@ -203,8 +234,8 @@ option_set(struct options *options, const struct option_row *row, const char *pl
     case OPTION_POLICY:
     case OPTION_STRING:
     case OPTION_LOG_FORMAT:
-        if ((row->type == OPTION_POLICY && !check_policy(row, place, text, why)) ||
-            (row->type == OPTION_LOG_FORMAT && !check_log_format(row, place, text, why)))
+    case OPTION_LOG_TARGET:
+        if (!check_text(row, place, text, why))
             return false;
         copy = strdup(text);
         if (!copy)

@@ -19,6 +19,7 @@ enum option_type {
     OPTION_STRING,     /* char *, owned */
     OPTION_POLICY,     /* likewise: a policy that a daemon can run, or "help" */
     OPTION_LOG_FORMAT, /* likewise: plain, json or what log_pattern_compile() takes */
+    OPTION_LOG_TARGET, /* likewise: what log_target_parse() takes */
     OPTION_LIST,       /* struct option_list; may be given several times */
     OPTION_CHOICE,     /* uint64_t: which of the words in `argument` separated by '|' */
     OPTION_RATE,       /* struct token_rate, "RATE[:BURST]" a second, or 0 */
@@ -29,7 +30,8 @@ enum option_type {
 static inline bool
 option_is_text(enum option_type type)
 {
-    return type == OPTION_STRING || type == OPTION_POLICY || type == OPTION_LOG_FORMAT;
+    return type == OPTION_STRING || type == OPTION_POLICY || type == OPTION_LOG_FORMAT ||
+           type == OPTION_LOG_TARGET;
 }
 
 /* Where an option may be given, and when it takes effect. */

@@ -10,6 +10,8 @@
 
 #include "server/logs/access_log.h"
 #include "server/logs/log.h"
+#include "server/logs/log_command.h"
+#include "server/logs/log_target.h"
 #include "server/rpc/registration.h"
 #include "server/confine/sandbox.h"
 
@@ -29,13 +31,67 @@ confinement_find_user(const struct options *options, struct service_user *user)
     return ok ? EX_OK : EX_CONFIG;
 }
 
-int
-confinement_open_log(const struct options *options, const struct service_user *user)
+/* Of the process that runs a command. */
+static bool
+become(const void *context)
 {
-    const char *path = options->access_log;
+    const struct service_user *user = context;
+    struct buf why;
+    bool ok;
 
-    return options->user && strcmp(path, "-") != 0 ? privileges_open_log(user, path)
-                                                   : access_log_open_file(path);
+    buf_init(&why, 1024);
+    ok = !user || privileges_become(user, &why);
+    if (!ok)
+        log_error("access log: %s", buf_str(&why));
+    buf_free(&why);
+    return ok;
+}
+
+static bool
+find_target(const struct options *options, struct log_target *target)
+{
+    struct buf why;
+    bool ok;
+
+    buf_init(&why, 1024);
+    ok = log_target_parse(target, options->access_log, &why);
+    buf_free(&why);
+    return ok;
+}
+
+int
+confinement_open_log(const struct options *options, const struct service_user *user,
+                     pid_t *keeper)
+{
+    struct log_target target;
+
+    *keeper = 0;
+    if (!find_target(options, &target)) {
+        errno = EINVAL; /* the option has been checked */
+        return -1;
+    }
+    switch (target.kind) {
+    case LOG_TARGET_FILE:
+        break;
+    case LOG_TARGET_COMMAND:
+        return log_command_start(target.path, become, options->user ? user : NULL, keeper);
+    default:
+        return log_target_connect(&target);
+    }
+    return options->user && strcmp(target.path, "-") != 0 ? privileges_open_log(user, target.path)
+                                                          : access_log_open_file(target.path);
+}
+
+/* The file that is opened again; NULL: there is none. */
+static const char *
+log_file(const struct options *options)
+{
+    struct log_target target;
+
+    return options->access_log && strcmp(options->access_log, "-") != 0 &&
+                   find_target(options, &target) && target.kind == LOG_TARGET_FILE
+               ? options->access_log
+               : NULL;
 }
 
 /* ---- the socket ------------------------------------------------------------------------------ */
@@ -127,9 +183,8 @@ change_user(const struct options *options, const struct listening *listening,
 static bool
 enter_sandbox(const struct options *options, const struct listening *listening, struct buf *why)
 {
-    const char *log = options->access_log;
     struct sandbox_files files = {
-        .access_log = log && strcmp(log, "-") != 0 ? log : NULL,
+        .access_log = log_file(options),
         .request_db = options->request_db,
         .cacert = options->cacert,
     };

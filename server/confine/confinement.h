@@ -17,9 +17,11 @@ int confinement_find_user(const struct options *options, struct service_user *us
 
 /*
  * Opens the access log that the options name, so that it can be opened again after the user has
- * changed. -1 with errno set on failure.
+ * changed. Of a command *keeper is the process that runs it as that user, for log_command_wait();
+ * otherwise 0. -1 with errno set on failure.
  */
-int confinement_open_log(const struct options *options, const struct service_user *user);
+int confinement_open_log(const struct options *options, const struct service_user *user,
+                         pid_t *keeper);
 
 /*
  * With sockets and log open: gives the socket and its lock to the user, has rpcbind forget entries

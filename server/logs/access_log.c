@@ -14,6 +14,8 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "server/logs/access_pattern.h"
+#include "server/logs/log_target.h"
 #include "server/logs/sink.h"
 
 #define MOST_WAITING ((size_t)8 << 20) /* bytes in memory; beyond, lines are lost */
@@ -26,8 +28,10 @@
 #define LAST_LINES_US ((int64_t)2 * 1000000) /* for a pipe to take the last lines */
 
 struct access_log {
-    char *path;
+    char *path; /* as --access-log has it */
+    struct log_target target;
     struct access_format format;
+    struct log_pattern *fields; /* of a record of the journal; or NULL */
     pthread_t thread;
     _Atomic uint64_t unwritten; /* lines lost because of the file, */
     _Atomic uint64_t unheld;    /* and for lack of memory */
@@ -42,8 +46,8 @@ struct access_log {
 
     /* owned by the thread */
     int fd;
-    bool is_fifo;    /* by name: a reader may come back */
-    bool is_file;    /* likewise */
+    bool is_file;    /* by name */
+    bool may_return; /* its reader: that of a FIFO by name, a command, a service */
     struct buf rest; /* of a line of which a pipe has the beginning: the next bytes for it */
     int64_t complained_us;
     uint64_t unheld_told;
@@ -113,14 +117,14 @@ log_dropped(struct access_log *log)
 static void
 note_file(struct access_log *log, int fd)
 {
-    const bool named = strcmp(log->path, "-") != 0;
+    const bool named = log->target.kind == LOG_TARGET_FILE && strcmp(log->path, "-") != 0;
     struct stat st;
 
     log->fd = fd;
     if (fstat(fd, &st) != 0)
         st.st_mode = 0;
-    log->is_fifo = named && S_ISFIFO(st.st_mode);
     log->is_file = named && S_ISREG(st.st_mode);
+    log->may_return = log->target.kind != LOG_TARGET_FILE || (named && S_ISFIFO(st.st_mode));
 }
 
 /*
@@ -128,14 +132,14 @@ note_file(struct access_log *log, int fd)
  * or the daemon stops and the time for the last lines is up.
  */
 static bool
-wait_for_reader(struct access_log *log)
+wait_for_reader(struct access_log *log, bool has_reader)
 {
     const struct timespec moment = {.tv_nsec = LOOK_EVERY_MS * 1000000L};
     struct pollfd ready = {.fd = log->fd, .events = POLLOUT};
     bool go_on;
 
     /* Without a reader there is an error to poll for at once. */
-    if (poll(&ready, 1, LOOK_EVERY_MS) == 1 && (ready.revents & POLLERR))
+    if (!has_reader || (poll(&ready, 1, LOOK_EVERY_MS) == 1 && (ready.revents & POLLERR)))
         nanosleep(&moment, NULL);
     pthread_mutex_lock(&log->lock);
     go_on = log->reopens_wanted == log->reopens_done &&
@@ -148,12 +152,23 @@ wait_for_reader(struct access_log *log)
 static bool
 is_worth_waiting(struct access_log *log, int error)
 {
-    if (error == EPIPE && log->is_fifo)
+    if (error == EPIPE && log->may_return)
         complain(log, no_reader);
     else if (error != EAGAIN)
         return error == EINTR;
     log_dropped(log);
-    return wait_for_reader(log);
+    return wait_for_reader(log, error != EPIPE);
+}
+
+/* Drops the first line, which no datagram takes. */
+static void
+drop_line(struct access_log *log, struct span *text)
+{
+    const char *end = memchr(text->ptr, '\n', text->len);
+    const size_t len = end ? (size_t)(end - text->ptr) + 1 : text->len;
+
+    lose(log, 1, EMSGSIZE);
+    *text = span_of(text->ptr + len, text->len - len);
 }
 
 /* Takes from *text what has been written; 0, or the errno of what has not. */
@@ -161,11 +176,13 @@ static int
 write_some(struct access_log *log, struct span *text)
 {
     while (text->len) {
-        ssize_t n = sink_write(log->fd, text->ptr, text->len);
+        ssize_t n = log_target_write(&log->target, log->fd, *text);
         int error = n < 0 ? errno : ENOSPC;
 
         if (n > 0)
             *text = span_of(text->ptr + n, text->len - (size_t)n);
+        else if (error == EMSGSIZE)
+            drop_line(log, text);
         else if (!is_worth_waiting(log, error))
             return error;
     }
@@ -234,8 +251,12 @@ drop_rest(struct access_log *log)
 static void
 open_again(struct access_log *log)
 {
-    int fd = access_log_open_file(log->path);
+    int fd;
 
+    /* Neither a command nor a service has another file. */
+    if (log->target.kind != LOG_TARGET_FILE)
+        return;
+    fd = access_log_open_file(log->path);
     if (fd < 0) {
         log_error("access log %s cannot be opened again: %s; the old file stays in use", log->path,
                   strerror(errno));
@@ -291,40 +312,74 @@ run(void *argument)
     return NULL;
 }
 
-struct access_log *
-access_log_start(int fd, const char *path, struct access_format *format)
+static void
+free_log(struct access_log *log)
 {
-    struct access_log *log = calloc(1, sizeof(*log));
+    access_format_free(&log->format);
+    log_pattern_free(log->fields);
+    free(log->path);
+    free(log);
+}
+
+/* What the path says, which the option has checked: only memory can lack. */
+static bool
+set_target(struct access_log *log, const char *path)
+{
+    struct buf why;
+    bool ok;
+
+    buf_init(&why, 1024);
+    log->path = strdup(path);
+    ok = log->path && log_target_parse(&log->target, log->path, &why);
+    if (ok && log->target.kind == LOG_TARGET_JOURNAL) {
+        log->fields = log_pattern_compile(log_target_fields, &why);
+        ok = log->fields != NULL;
+    }
+    buf_free(&why);
+    return ok;
+}
+
+static int
+start_thread(struct access_log *log)
+{
     int error;
 
-    if (!log || !(log->path = strdup(path))) {
-        access_format_free(format);
-        free(log);
-        close(fd);
-        errno = ENOMEM;
-        return NULL;
-    }
-    log->format = *format;
-    note_file(log, fd);
-    buf_init(&log->waiting, MOST_WAITING);
-    buf_init(&log->writing, MOST_WAITING);
-    buf_init(&log->rest, LONGEST_LINE);
     pthread_mutex_init(&log->lock, NULL);
     thread_cond_init(&log->wake);
     thread_cond_init(&log->reopened);
     error = thread_start(&log->thread, run, log);
     if (error) {
-        close(fd);
         pthread_cond_destroy(&log->wake);
         pthread_cond_destroy(&log->reopened);
         pthread_mutex_destroy(&log->lock);
-        access_format_free(&log->format);
-        free(log->path);
-        free(log);
-        errno = error;
-        return NULL;
     }
-    return log;
+    return error;
+}
+
+struct access_log *
+access_log_start(int fd, const char *path, struct access_format *format)
+{
+    struct access_log *log = calloc(1, sizeof(*log));
+    int error = ENOMEM;
+
+    if (log)
+        log->format = *format;
+    else
+        access_format_free(format);
+    if (log && set_target(log, path)) {
+        note_file(log, fd);
+        buf_init(&log->waiting, MOST_WAITING);
+        buf_init(&log->writing, MOST_WAITING);
+        buf_init(&log->rest, LONGEST_LINE);
+        error = start_thread(log);
+    }
+    if (error == 0)
+        return log;
+    if (log)
+        free_log(log);
+    close(fd);
+    errno = error;
+    return NULL;
 }
 
 void
@@ -345,19 +400,22 @@ access_log_close(struct access_log *log)
     buf_free(&log->waiting);
     buf_free(&log->writing);
     buf_free(&log->rest);
-    access_format_free(&log->format);
-    free(log->path);
-    free(log);
+    free_log(log);
 }
 
 void
 access_log_add(struct access_log *log, const struct access_entry *entry)
 {
+    const int64_t now_us = clock_wall_us();
     struct buf line;
     bool full;
 
     buf_init(&line, LONGEST_LINE);
-    access_line_append(&line, entry, &log->format, clock_wall_us());
+    if (log->fields) {
+        access_pattern_append(&line, entry, log->fields, now_us);
+        buf_truncate(&line, line.len - (line.len > 0)); /* the line follows */
+    }
+    access_line_append(&line, entry, &log->format, now_us);
     pthread_mutex_lock(&log->lock);
     full = buf_failed(&line) || !buf_append(&log->waiting, line.data, line.len);
     if (log->waiting.len >= WAKE_AT)

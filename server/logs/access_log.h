@@ -3,7 +3,8 @@
  * own writes the buffer out, so that a slow disk delays no request. When the disk is full, or
  * slower than the requests for long, lines are lost and counted, and serving goes on. A line of
  * which a file has taken a part is removed from it, so that it has whole lines at any time. Lines for a
- * pipe that is full, or for a FIFO that no process reads, wait in memory, up to 16 MiB.
+ * pipe that is full, or for a FIFO, a command or a service (log_target.h) that does not take them,
+ * wait in memory, up to 16 MiB.
  *
  * A plain line has nine fields separated by tabs: time, client, URL, outcome, HTTP status, bytes
  * of the body, microseconds, the URLs of the pages that were evicted for it, separated by spaces,
@@ -28,8 +29,8 @@ struct access_log;
 int access_log_open_file(const char *path);
 
 /*
- * Starts the thread on a file that access_log_open_file() has opened by that path; takes the
- * descriptor and the format in any case. NULL with errno set on failure.
+ * Starts the thread on the descriptor of a file that access_log_open_file() has opened by that
+ * path, or of a command or a service, as the path says (log_target.h); takes the descriptor and the format in any case. NULL with errno set on failure.
  */
 struct access_log *access_log_start(int fd, const char *path, struct access_format *format);
 

@@ -163,16 +163,18 @@ END_TEST
 
 /* ---- the access log -------------------------------------------------------------------------- */
 
+static pid_t keeper;
+
 START_TEST(a_log_is_opened_for_its_user)
 {
-    int fd = confinement_open_log(&confined.options, &confined.user);
+    int fd = confinement_open_log(&confined.options, &confined.user, &keeper);
 
     ck_assert_int_ge(fd, 0);
     close(fd);
     ck_assert_str_eq(process_model_calls(),
                      "setgroups 300 301\nsetfsgid 300\nsetfsuid 4000\nsetfsuid 0\nsetfsgid 0\n");
     process_model_begin(false);
-    fd = confinement_open_log(&confined.options, &confined.user);
+    fd = confinement_open_log(&confined.options, &confined.user, &keeper);
     ck_assert_int_ge(fd, 0);
     close(fd);
     ck_assert_str_eq(process_model_calls(), "");
@@ -188,7 +190,7 @@ START_TEST(a_log_is_opened_by_root)
     int fd;
 
     faults_fail_at(OPENING, EACCES);
-    fd = confinement_open_log(&confined.options, &confined.user);
+    fd = confinement_open_log(&confined.options, &confined.user, &keeper);
     ck_assert_int_ge(fd, 0);
     close(fd);
     ck_assert(process_model_called(confined_in("chown @/log/access.log 4000 300")) ==
@@ -197,7 +199,7 @@ START_TEST(a_log_is_opened_by_root)
     process_model_begin(true);
     process_model.chown_error = EROFS;
     faults_fail_at(OPENING, EACCES);
-    fd = confinement_open_log(&confined.options, &confined.user);
+    fd = confinement_open_log(&confined.options, &confined.user, &keeper);
     if (getuid() == 0) {
         ck_assert_int_eq(errno, EROFS);
         ck_assert_int_eq(fd, -1);
@@ -208,7 +210,7 @@ START_TEST(a_log_is_opened_by_root)
     process_model_begin(true);
     ck_assert_int_eq(link(confined.options.access_log, confined_in("@/log/second")), 0);
     faults_fail_at(OPENING, EACCES);
-    fd = confinement_open_log(&confined.options, &confined.user);
+    fd = confinement_open_log(&confined.options, &confined.user, &keeper);
     ck_assert_int_ge(fd, 0);
     close(fd);
     ck_assert_ptr_null(strstr(process_model_calls(), "chown"));
@@ -222,11 +224,11 @@ START_TEST(a_log_that_root_cannot_open_either)
     ck_assert_int_eq(unlink(confined.options.access_log), 0);
     ck_assert_int_eq(symlink("/dev/null", confined.options.access_log), 0);
     faults_fail_at(OPENING, EACCES);
-    fd = confinement_open_log(&confined.options, &confined.user);
+    fd = confinement_open_log(&confined.options, &confined.user, &keeper);
     ck_assert_int_eq(errno, ELOOP);
     ck_assert_int_eq(fd, -1);
     faults_fail_at(OPENING, EIO);
-    fd = confinement_open_log(&confined.options, &confined.user);
+    fd = confinement_open_log(&confined.options, &confined.user, &keeper);
     ck_assert_int_eq(errno, EIO);
     ck_assert_int_eq(fd, -1);
 }
