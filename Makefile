@@ -26,7 +26,7 @@
 #                        proxies of BESIDE (nginx, squid); SUITES is the folder of their checkouts, in
 #                        which `npm install` has been run
 #   make app-test        run real applications behind the daemon as a reverse proxy (APP=wordpress,
-#                        django or mediawiki; without it those that are installed)
+#                        django, mediawiki, streams or mirrors; without it those that are installed)
 #   make app-hits        count the hits of anonymous visitors of real applications behind the daemon, Varnish
 #                        and nginx, while others are logged in (APP; FETCH=FOLDER of npm packages)
 #   make soak            send a daemon 10 million mixed requests (or REQUESTS=N) over RPC, and requests

@@ -40,16 +40,20 @@ server {
 """
 
 
+def write_recipe(folder, name, port):
+    """The path of a copy in the folder, before an origin at this port in place of its own."""
+    copy = folder / f"{name}.conf"
+    copy.write_text(re.sub(r"http://[a-z0-9.]+(:\d+)?", f"http://127.0.0.1:{port}",
+                           (RECIPES / copy.name).read_text()))
+    return copy
+
+
 def start_sunproxyd(run, folder, site, rules):
     argv = [run.build / "sunproxyd", "--listen", "none", "--socket", "none", "--no-rpcbind",
             "--http", f"127.0.0.1:{run.proxy_port}", "--purge-net", "127.0.0.1",
             "--access-log", folder / "access.log"]
     if rules:
-        recipe = (RECIPES / f"{site.recipe}.conf").read_text()
-        config = folder / "recipe.conf"
-        config.write_text(re.sub(r"(?m)^origin = .*", f"origin = http://127.0.0.1:{run.backend_port}",
-                                 recipe))
-        argv += ["--config", config]
+        argv += ["--config", write_recipe(folder, site.recipe, run.backend_port)]
     else:
         argv += ["--origin", f"/=http://127.0.0.1:{run.backend_port}"]
     return Program(run, "sunproxyd", argv, folder=folder)

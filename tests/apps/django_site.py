@@ -222,6 +222,9 @@ class Visits:
     def tokens(self, text):
         return set(re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', text))
 
+    def check_private(self, run, alice, bob, stranger):
+        check_private(run, alice, bob, stranger)
+
     def write(self, visitor):
         words = f"note {random.randrange(10**9)}"
         visitor.post("/notes/", {"csrfmiddlewaretoken": token(visitor.get("/notes/").text), "note": words})

@@ -114,6 +114,12 @@ class Visits:
     def tokens(self, text):
         return set(re.findall(r'sectok(?:=|" value=")(\w{32})', text))
 
+    def check_private(self, run, alice, bob, stranger):
+        names = {alice: {"Reader alice"}, bob: {"Reader bob"}, stranger: set()}
+        run.check_secrets("page with the reader's name", "/doku.php?id=start&n={}", names)
+        run.check_secrets("diary of alice", "/doku.php?id=diary:alice&n={}",
+                          {alice: {"secret-of-alice"}, bob: set(), stranger: set()})
+
     def write(self, visitor):
         words = f"words {random.randrange(10**9)}"
         page = visitor.get("/doku.php?id=page1&do=edit").text

@@ -15,7 +15,8 @@ users log in, and visit all pages between the visits of three strangers; every v
 of a web analysis (_ga). The last stranger's hits are counted, and once more with the parameters of a
 campaign in the URL. A page is wrong if it has the name, a form token or a session of another visitor,
 or not the visitor's own name where the application itself shows it. Then a user writes something and
-must see it at once, logs out, and logs in again.
+must see it at once, logs out, and logs in again. With rules private pages are requested in all orders
+and in parallel besides.
 
 Prints a table. The exit status is 1 if a page through sunproxyd is wrong, or if with the rules fewer
 pages are hits than the application allows; 69 if an application that was named is not installed.
@@ -126,7 +127,14 @@ def leave(watch, user):
         watch.wrongs.append(f"{name} has logged in again, and is not named: {target}")
 
 
-def measure(run, site, verbose):
+def check_private(run, watch, users, stranger):
+    """Private pages in every order of their visitors, and by all at once (driver.Run)."""
+    run.checks.clear()
+    watch.site.check_private(run, users["alice"], users["bob"], stranger)
+    watch.wrongs += [f"{name}: {wrong}" for name, wrong in run.checks if wrong]
+
+
+def measure(run, site, verbose, thorough):
     """One proxy: (hits, hits with a campaign's parameters or None, what is wrong, when strangers see a
     change)."""
     watch = Watch(site)
@@ -150,6 +158,8 @@ def measure(run, site, verbose):
         visit(watch, users["bob"], linked)
     seen = write(watch, users["bob"], strangers[0], strangers[2])
     leave(watch, users["alice"])
+    if thorough:
+        check_private(run, watch, users, strangers[2])
     if verbose:
         print(f"    no hits: {' '.join(misses[:20])}{' ...' if len(misses) > 20 else ''}")
     return hits, visited, watch.wrongs, seen
@@ -166,7 +176,8 @@ def run_application(name, folder, build, proxies, arguments):
         site = module.Visits(run)
         for proxy in proxies:
             program = contestants.start(proxy, run, site)
-            hits, visited, wrongs, seen = measure(run, site, arguments.verbose)
+            hits, visited, wrongs, seen = measure(run, site, arguments.verbose,
+                                                  proxy == contestants.WITH_RULES)
             program.stop()
             bad = wrongs and proxy.startswith(contestants.ALONE)
             bad = bad or proxy == contestants.WITH_RULES and hits < site.permitted

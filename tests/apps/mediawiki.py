@@ -255,6 +255,9 @@ class Visits:
     def tokens(self, text):
         return set(re.findall(r'(?:"csrfToken":|name="wp(?:Edit|Login)Token"[^>]*value=)"(\w{32,})', text))
 
+    def check_private(self, run, alice, bob, stranger):
+        check_private(run, alice, bob, stranger)
+
     def write(self, visitor):
         words = f"words {random.randrange(10**9)}"
         edit(visitor, "Page 1", words)

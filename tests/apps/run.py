@@ -6,7 +6,9 @@
 Applications: wordpress (Debian's packages wordpress, php-cli, php-mysql and mariadb-server), django
 (python3-django, or Django of the Python that runs this script) and mediawiki (Debian's packages
 mediawiki and php-sqlite3). `streams` is none: curl and python3-websockets ask a small backend for
-ranges, uploads, event streams and WebSockets, in reverse and forward mode. Without APP all that are installed run.
+ranges, uploads, event streams and WebSockets, in reverse and forward mode. `mirrors` are pip, npm, apt
+and skopeo with servers of packages, as far as they are installed. Without APP all that are installed
+run.
 
 Each application is set up in a folder of its own, which is removed at the end unless --keep names it.
 Its checks run twice: by visitors that connect to the application itself, and through sunproxyd. A check
@@ -26,7 +28,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import driver  # noqa: E402
 
 APPLICATIONS = {"wordpress": "wordpress", "django": "django_site", "mediawiki": "mediawiki",
-                "streams": "streams"}
+                "streams": "streams", "mirrors": "mirrors"}
 EX_UNAVAILABLE = 69
 
 

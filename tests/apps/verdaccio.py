@@ -83,6 +83,15 @@ def archive(name, version, words):
     return packed.getvalue()
 
 
+def make_user(visitor, name):
+    """Makes a user whom the visitor is from then on. Returns the token."""
+    answer = visitor.request("PUT", f"/-/user/org.couchdb.user:{name}", json.dumps(
+        {"name": name, "password": f"{name}-password"}).encode(), {"Content-Type": "application/json"})
+    token = json.loads(answer.text)["token"]
+    visitor.fields["Authorization"] = f"Bearer {token}"
+    return token
+
+
 def publish(visitor, name, version, words="public"):
     """PUTs one version, as npm publish does. Returns the response."""
     packed = archive(name, version, words)
@@ -110,10 +119,7 @@ class Visits:
         self.tokens_of = {}
         for name in PEOPLE:
             visitor = run.visitor(name)
-            answer = visitor.request("PUT", f"/-/user/org.couchdb.user:{name}", json.dumps(
-                {"name": name, "password": f"{name}-password"}).encode(), {"Content-Type": "application/json"})
-            self.tokens_of[name] = json.loads(answer.text)["token"]
-            self.log_in(visitor, name)
+            self.tokens_of[name] = make_user(visitor, name)
             publish(visitor, f"@{name}/diary", "1.0.0", f"secret-of-{name}")
         for number in range(PACKAGES):
             for version in VERSIONS:
@@ -136,6 +142,14 @@ class Visits:
 
     def tokens(self, text):
         return set()
+
+    def check_private(self, run, alice, bob, stranger):
+        for name in PEOPLE:
+            sees = {visitor: {f"secret-of-{name}"} if visitor.name == name else set()
+                    for visitor in (alice, bob, stranger)}
+            run.check_secrets(f"package of {name}", f"/@{name}/diary/-/diary-1.0.0.tgz?n={{}}", sees)
+        run.check_secrets("name of the token's owner", "/-/whoami?n={}", {
+            alice: {'"username":"alice"'}, bob: {'"username":"bob"'}, stranger: set()})
 
     def write(self, visitor):
         self.published += 1

@@ -312,6 +312,9 @@ class Visits:
     def tokens(self, text):
         return set(re.findall(r"nonce[\w\"'-]*[=:] ?\"?([0-9a-f]{10})\b", text))
 
+    def check_private(self, run, alice, bob, stranger):
+        check_private(run, alice, bob, stranger)
+
     def write(self, visitor):
         title = f"Post {random.randrange(10**9)}"
         publish(visitor, title, "text")

@@ -50,6 +50,7 @@ class SitesTest(RecipeCase):
         self.recipe("wordpress")
         self.check_hit("/", GA[:1], GA[1:])
         self.assertTrue(self.hits("/?utm_source=a&fbclid=b"))
+        self.assertTrue(self.hits("/", "Cache-Control: no-cache", "Pragma: no-cache"))
         self.check_hit("/?s=words", GA[:1], GA[1:])
         for cookie in ("wordpress_logged_in_1=a", "wp-postpass_1=a", "comment_author_1=a"):
             self.check_miss("/", f"Cookie: {cookie}; _ga=1")
@@ -153,7 +154,7 @@ class MirrorsTest(RecipeCase):
         self.recipe("pip")
         html, json = "Accept: text/html", "Accept: application/vnd.pypi.simple.v1+json"
         self.check_hit("/root/pypi/+f/1/a-1-py3-none-any.whl")
-        self.check_hit("/simple/a/", [html], [html], [html])
+        self.check_hit("/simple/a/", [html], [html], [html, "Cache-Control: max-age=0"])
         self.check_hit("/simple/a/", [json], [json], [json])
         self.check_miss("/simple/b/", html, TOKEN[0])
 
@@ -170,7 +171,8 @@ class MirrorsTest(RecipeCase):
     def test_apt(self):
         self.recipe("apt", [("Cache-Control", "max-age=120"), ("ETag", '"a"')])
         self.check_hit("/debian/pool/main/a/a_1_all.deb")
-        self.check_hit("/debian/dists/stable/main/binary-amd64/by-hash/SHA256/abc")
+        self.check_hit("/debian/dists/stable/main/binary-amd64/by-hash/SHA256/abc", [],
+                       ["Cache-Control: max-age=0"])
         self.assertEqual(self.sent()[0], "/debian/dists/stable/main/binary-amd64/by-hash/SHA256/abc")
         self.check_miss("/debian/dists/stable/InRelease")
 
