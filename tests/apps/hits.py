@@ -55,6 +55,8 @@ class Watch:
             alone = visitor.clone()
             self.named[name] = {target for target in self.site.targets + self.site.others
                                 if self.site.shows(name, alone.get(target).text)}
+            if not self.named[name]:
+                self.wrongs.append(f"{name} could not log in")
         run.port = front
 
     def look(self, visitor, target, answer):

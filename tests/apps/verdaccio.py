@@ -137,7 +137,7 @@ class Visits:
         visitor.fields.pop("Authorization", None)
 
     def shows(self, name, text):
-        return any(words in text for words in (f'"username":"{name}"', f'"name":"@{name}/diary"',
+        return any(words in text for words in (f'"username": "{name}"', f'"name": "@{name}/diary"',
                                                f"secret-of-{name}"))
 
     def tokens(self, text):
@@ -149,7 +149,7 @@ class Visits:
                     for visitor in (alice, bob, stranger)}
             run.check_secrets(f"package of {name}", f"/@{name}/diary/-/diary-1.0.0.tgz?n={{}}", sees)
         run.check_secrets("name of the token's owner", "/-/whoami?n={}", {
-            alice: {'"username":"alice"'}, bob: {'"username":"bob"'}, stranger: set()})
+            alice: {'"username": "alice"'}, bob: {'"username": "bob"'}, stranger: set()})
 
     def write(self, visitor):
         self.published += 1
