@@ -358,6 +358,7 @@ fill_response(void *context, const struct fetch_response *response)
 
     metrics_observe(config->metrics, metrics_fetcher_slot(config->metrics),
                     HISTOGRAM_ORIGIN_FIRST_BYTE, response->waited_us);
+    fill->status = response->status;
     if (response->passed_over)
         return;
     origin_response_arrived(fill, response);
@@ -622,6 +623,7 @@ report(const struct origin_fill *fill, enum failure failure, const char *sentenc
                             .failure = failure,
                             .sentence = sentence,
                             .repeated = repeated,
+                            .status = fill->status,
                             .reason = fill->reason,
                         });
 }
@@ -633,6 +635,7 @@ fill_again(void *context, enum fetch_error error, const char *sentence, int64_t 
     const struct origin *origin = &fill->proxy->config.origin;
 
     report(fill, failure_of_fetch(error), sentence, total_us, true);
+    fill->status = 0;
     if (check_wanted(fill) != 0)
         origin->ops->cancel(origin->context, fill->fetch);
 }

@@ -102,7 +102,8 @@ struct proxy_fetched {
     int64_t total_us;
     enum failure failure; /* 0: none */
     const char *sentence; /* about the failure */
-    bool repeated;        /* another member of the row is tried: origin_route.changed() says why */
+    bool repeated;        /* another member of the row is tried */
+    unsigned status;      /* of the response; 0: none has come */
     enum http_reason reason; /* why the response is not stored, or an expired one is used */
 };
 

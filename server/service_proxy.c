@@ -14,9 +14,7 @@ report_fetched(void *context, const struct proxy_fetched *fetched)
 {
     struct origin_report *report = context;
 
-    if (fetched->failure)
-        origin_report_failed(report, fetched->member.len ? fetched->member : fetched->url,
-                             fetched->failure, fetched->repeated ? NULL : fetched->sentence);
+    origin_report_fetched(report, fetched);
     log_debug("fetched %.*s in %lld us: %s%s%s%s%s", (int)fetched->url.len, fetched->url.ptr,
               (long long)fetched->total_us,
               fetched->failure ? failure_word(fetched->failure) : "ok",

@@ -69,10 +69,12 @@ done(void *context, enum fetch_error error, const char *sentence, int64_t total_
     (void)total_us;
     tunnel->error = error;
     if (error)
-        origin_report_failed(service_of_tunnel(tunnel)->service->report,
-                             tunnel->member.len ? tunnel->member
-                                                : span_of(tunnel->target, tunnel->target_len),
-                             failure_of_fetch(error), sentence);
+        origin_report_fetched(
+            service_of_tunnel(tunnel)->service->report,
+            &(struct proxy_fetched){.url = span_of(tunnel->target, tunnel->target_len),
+                                    .member = tunnel->member,
+                                    .failure = failure_of_fetch(error),
+                                    .sentence = sentence});
     snprintf(tunnel->sentence, sizeof(tunnel->sentence), "%s", sentence);
     net_worker_post(tunnel->connection->net.set->worker, &tunnel->task);
 }

@@ -17,7 +17,8 @@
 enum {
     ORIGINS = METRICS_SNAPSHOT_BYTES / sizeof(uint64_t), /* with the one for all others */
     ORIGIN_MAX = 62,                                     /* bytes of one with counters */
-    KEY_MAX = 512,                                       /* bytes of any origin that is logged */
+    KEY_MAX = 512,                                       /* bytes of any origin that is logged, */
+    URL_SHOWN = 200,                                     /* and of a URL */
 };
 
 #define LABEL_MAX (sizeof("origin=\"\"") + ORIGIN_MAX)
@@ -284,27 +285,55 @@ is_by_origin(enum failure failure)
     }
 }
 
-void
-origin_report_failed(struct origin_report *report, struct span url, enum failure failure,
-                     const char *sentence)
+/* What is logged, in front of the URL; false: nothing. A response after which another member is
+ * tried is logged by its status. */
+static bool
+describe(const struct proxy_fetched *fetched, struct buf *text)
 {
-    const char *word = failure_word(failure);
+    const bool failed = fetched->failure && !(fetched->repeated && fetched->status >= 500);
+
+    if (failed && !is_by_origin(fetched->failure) && fetched->failure != FAILURE_DENIED)
+        return false;
+    if (failed)
+        return buf_append_str(text, failure_word(fetched->failure));
+    return fetched->status >= 500 && buf_printf(text, "status %u", fetched->status);
+}
+
+static void
+log_fetched(struct origin_report *report, const struct proxy_fetched *fetched, struct buf *what,
+            struct span from)
+{
+    const size_t most = fetched->url.len < URL_SHOWN ? fetched->url.len : URL_SHOWN;
+    const bool failed = strncmp(buf_str(what), "status ", 7) != 0;
+    const size_t word_len = what->len;
     uint64_t withheld;
-    struct buf key, subject;
     char more[64];
 
-    if (!is_by_origin(failure) && failure != FAILURE_DENIED)
+    /* The subject is the kind of failure and the member. */
+    buf_append(what, from.ptr, from.len);
+    if (!may_log(report, SUBJECT_FAILURE, buf_span(what), &withheld))
         return;
+    (fetched->failure == FAILURE_DENIED ? log_info : log_warning)(
+        "fetch from %.*s: %.*s%s%s, for %.*s%s%s%s", (int)from.len, from.ptr, (int)word_len,
+        buf_str(what), failed ? ": " : "", failed ? fetched->sentence : "", (int)most,
+        fetched->url.ptr, most < fetched->url.len ? "..." : "",
+        fetched->repeated ? "; another member is tried" : "",
+        say_withheld(withheld, more, sizeof(more)));
+}
+
+void
+origin_report_fetched(struct origin_report *report, const struct proxy_fetched *fetched)
+{
+    struct buf key, what;
+
     buf_init(&key, KEY_MAX);
-    buf_init(&subject, KEY_MAX + 32);
-    write_origin(&key, url);
-    buf_printf(&subject, "%s %s", word, buf_str(&key));
-    if (is_by_origin(failure))
-        count(&report->failures, find(report, buf_str(&key)));
-    if (sentence && may_log(report, SUBJECT_FAILURE, buf_span(&subject), &withheld))
-        (failure == FAILURE_DENIED ? log_info : log_warning)(
-            "fetch from %s: %s: %s%s", buf_str(&key), word, sentence,
-            say_withheld(withheld, more, sizeof(more)));
+    buf_init(&what, KEY_MAX + 64);
+    if (describe(fetched, &what)) {
+        write_origin(&key, fetched->member.len ? fetched->member : fetched->url);
+        if (is_by_origin(fetched->failure))
+            count(&report->failures, find(report, buf_str(&key)));
+        log_fetched(report, fetched, &what, fetched->member.len ? fetched->member : buf_span(&key));
+    }
     buf_free(&key);
-    buf_free(&subject);
+    buf_free(&what);
 }

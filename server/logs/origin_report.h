@@ -39,11 +39,11 @@ void origin_report_queued(struct origin_report *report, const struct fetch_queue
 void origin_report_tunnel_refused(struct origin_report *report, const struct client *client);
 
 /*
- * A fetch of the URL has ended with a failure, about which the fetcher said `sentence`; NULL: it
- * is reported elsewhere, and counted here. Failures that are not the origin's are not counted, and
- * only those are logged that a client is told without their reason.
+ * A fetch has ended, or is repeated. What is the origin's fault is logged at once, with the row's
+ * member or the origin, the URL and what came of it: failures, which are counted, too, and
+ * responses with a status of 5xx. Fetches that are denied are logged as well. One line in a minute
+ * is about the same member and the same kind of failure.
  */
-void origin_report_failed(struct origin_report *report, struct span url, enum failure failure,
-                          const char *sentence);
+void origin_report_fetched(struct origin_report *report, const struct proxy_fetched *fetched);
 
 #endif

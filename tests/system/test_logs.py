@@ -8,6 +8,7 @@ import signal
 import subprocess
 
 import harness
+import ports
 import rpc
 import http_front as http
 
@@ -386,6 +387,50 @@ class AccessLogTest(harness.SystemTest):
             self.c.get(f"http://a.test/{n % 3}")
         self.assertEqual(d.stop(), 0)
         self.lines(500)
+
+
+class OriginErrorsTest(harness.SystemTest):
+    """Errors of origins as they happen, with the member, at most one in a minute for each kind."""
+
+    def start(self, row):
+        self.d = self.daemon("--http", "127.0.0.1:0", "--origin", row, origin=self.origin())
+        self.proxy = http.Connection(
+            harness.wait_until(lambda: http.http_address(self.d), what="the HTTP front"))
+        self.addCleanup(self.proxy.close)
+
+    def lines(self):
+        return [line.split(" sunproxyd: ")[1] for line in self.d.err.splitlines() if "fetch from " in line]
+
+    def test_a_member_that_refuses(self):
+        port = ports.free_port()
+        self.start(f"/=http://127.0.0.1:{port}/app,http://a.test/app")
+        for n in range(12):
+            self.assertEqual(self.proxy.get(f"/page{n}?secret=1").status, 200)
+        lines = self.lines()
+        self.assertEqual(len(lines), 1, lines)
+        self.assertRegex(lines[0], rf"^warning: fetch from http://127\.0\.0\.1:{port}/app: connect_failed: .*, "
+                                   r"for http://ignored\.test/page0\?secret=1; another member is tried$")
+
+    def test_a_member_that_answers_503(self):
+        self.start("/=http://a.test,http://b.test/sound")
+        self.assertEqual(self.proxy.get("/page?fault=status:503").status, 503)
+        lines = harness.wait_until(lambda: len(self.lines()) == 2 and self.lines(), what="two lines")
+        self.assertEqual(lines, [
+            "warning: fetch from http://a.test: status 503, for http://ignored.test/page?fault=status:503; "
+            "another member is tried",
+            "warning: fetch from http://b.test/sound: status 503, for "
+            "http://ignored.test/page?fault=status:503"])
+
+    def test_statuses(self):
+        self.start("/=http://a.test")
+        for n in range(3):
+            self.assertEqual(self.proxy.get(f"/x{n}?fault=status:500").status, 500)
+            self.assertEqual(self.proxy.get(f"/x{n}?fault=status:404").status, 404)
+        self.assertEqual(self.proxy.get(f"/{'long' * 100}?fault=status:501").status, 501)
+        lines = harness.wait_until(lambda: len(self.lines()) == 2 and self.lines(), what="two lines")
+        self.assertEqual(lines[0], "warning: fetch from http://a.test: status 500, for "
+                                   "http://ignored.test/x0?fault=status:500")
+        self.assertRegex(lines[1], r"status 501, for http://ignored\.test/(long){45}\.\.\.$")
 
 
 class WordsTest(harness.SystemTest):
