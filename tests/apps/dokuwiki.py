@@ -85,7 +85,7 @@ class Visits:
 
     recipe = "dokuwiki"
     has_campaigns = True
-    permitted = 6  # scripts, styles and pictures; pages state no-store and set a cookie
+    permitted = 7  # scripts, styles, pictures and media; pages state no-store and set a cookie
 
     def __init__(self, run):
         page = run.visitor("a reader").get("/doku.php?id=start").text

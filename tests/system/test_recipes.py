@@ -88,6 +88,12 @@ class SitesTest(RecipeCase):
         self.check_hit("/lib/exe/css.php?t=a", ["Cookie: DokuWiki=a; DW1=b"], GA[1:])
         self.check_hit("/lib/exe/fetch.php?media=a", GA[:1], GA[1:])
         self.assertFalse(self.hits("/lib/exe/fetch.php?media=a", "Cookie: DokuWiki=a; DW1=b"))
+        self.origin.fields += [("Set-Cookie", "DokuWiki=new"), ("Set-Cookie", "DW1=deleted")]
+        self.check_hit("/lib/exe/fetch.php?media=b", GA[:1], GA[1:], ["Cookie: DokuWiki=a"])
+        self.ask("/doku.php?id=start", "Cookie: DokuWiki=a; _ga=1")
+        self.assertEqual(self.sent()[1]["Cookie"], "DokuWiki=a")
+        self.ask("/lib/exe/fetch.php?media=c", "Cookie: DokuWiki=a; _ga=1; DW1=b")
+        self.assertEqual(self.sent()[1]["Cookie"], "DokuWiki=a; DW1=b")
         self.origin.fields = [("Cache-Control", "no-store, no-cache"), ("Set-Cookie", "DW1=deleted")]
         self.check_miss("/doku.php?id=start")
 
