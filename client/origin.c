@@ -31,7 +31,8 @@ static const struct option_group own = {.rows = rows};
 
 static const struct column columns[] = {
     {"row", -24, false}, {"member", -32, false},    {"weight", 6, false},    {"in flight", 9, false},
-    {"requests", 9, false}, {"failed", 7, false}, {"state", -1, false},
+    {"requests", 9, false}, {"failed", 7, false},   {"p50 ms", 7, false},
+    {"p90 ms", 7, false},   {"p99 ms", 7, false},   {"state", -1, false},
 };
 
 static void
@@ -45,15 +46,29 @@ put_text(struct columns *line, const char *text)
     free(shown);
 }
 
+/* "up (its status is 503, 12 s ago)". */
 static void
 put_state(struct columns *line, const proxy_member *member)
 {
-    char state[2 * PROXY_MAX_NAME + 32];
+    char state[2 * PROXY_MAX_NAME + 64], ago[32] = "";
 
-    snprintf(state, sizeof(state), "%s%s%s%s%s", member->backup ? "backup, " : "",
+    if (member->failed_us >= 0)
+        snprintf(ago, sizeof(ago), "; failed %" PRId64 " s ago",
+                 (int64_t)(member->failed_us / 1000000));
+    snprintf(state, sizeof(state), "%s%s%s%s%s%s", member->backup ? "backup, " : "",
              *member->state ? member->state : "up", *member->reason ? " (" : "", member->reason,
-             *member->reason ? ")" : "");
+             *member->reason ? ago : "", *member->reason ? ")" : "");
     put_text(line, state);
+}
+
+/* In milliseconds; nothing if there was no response. */
+static void
+put_time(struct columns *line, uint64_t us)
+{
+    if (us)
+        columns_cell(line, "%.1f", (double)us / 1000);
+    else
+        columns_cell(line, "-");
 }
 
 static void
@@ -67,9 +82,13 @@ print_table(const proxy_member *members, size_t count)
         put_text(&line, members[i].row);
         put_text(&line, members[i].url);
         columns_cell(&line, "%u", members[i].weight);
-        columns_cell(&line, "%u", members[i].in_flight);
+        columns_cell(&line, members[i].max ? "%u/%u" : "%u", members[i].in_flight,
+                     members[i].max);
         columns_cell(&line, "%" PRIu64, members[i].requests);
         columns_cell(&line, "%" PRIu64, members[i].failed);
+        put_time(&line, members[i].p50_us);
+        put_time(&line, members[i].p90_us);
+        put_time(&line, members[i].p99_us);
         put_state(&line, &members[i]);
         columns_end(&line);
     }
@@ -92,9 +111,16 @@ print_json(const proxy_member *members, size_t count)
         json_bool(&json, "backup", members[i].backup);
         json_cstring(&json, "state", *members[i].state ? members[i].state : "up");
         json_cstring(&json, "reason", members[i].reason);
+        if (members[i].max)
+            json_uint(&json, "max", members[i].max);
         json_uint(&json, "in_flight", members[i].in_flight);
         json_uint(&json, "requests", members[i].requests);
         json_uint(&json, "failed", members[i].failed);
+        if (members[i].failed_us >= 0)
+            json_uint(&json, "failed_us_ago", (uint64_t)members[i].failed_us);
+        json_uint(&json, "p50_us", members[i].p50_us);
+        json_uint(&json, "p90_us", members[i].p90_us);
+        json_uint(&json, "p99_us", members[i].p99_us);
         json_close_object(&json);
     }
     json_close_array(&json);

@@ -46,15 +46,18 @@ is_failure(unsigned status)
 
 bool
 attempt_counts(struct attempt *attempt, const struct request *request, unsigned status,
-               int64_t now_us)
+               int64_t took_us, int64_t now_us)
 {
+    struct origin_server *server;
     char reason[32];
 
     if (!request->route)
         return true;
     attempt->stage = ATTEMPT_COUNTS;
+    server = request->route->members[attempt->choice.member].server;
+    origin_latency_add(&server->latency, took_us, now_us);
     if (!is_failure(status)) {
-        origin_route_succeeded(request->route, &attempt->choice, now_us);
+        origin_route_responded(request->route, &attempt->choice, took_us, now_us);
         return true;
     }
     snprintf(reason, sizeof(reason), "its status is %u", status);

@@ -38,9 +38,9 @@ struct attempt {
 /* Chooses the first member. False: all of them are down. */
 bool attempt_begin(struct attempt *attempt, const struct request *request, int64_t now_us);
 
-/* The response has this status. False: it is passed over. */
+/* The response has this status, and its head took this long. False: it is passed over. */
 bool attempt_counts(struct attempt *attempt, const struct request *request, unsigned status,
-                    int64_t now_us);
+                    int64_t took_us, int64_t now_us);
 
 /* How an attempt has ended. */
 struct attempt_end {

@@ -185,7 +185,8 @@ pass_response(struct transfer *t)
 
     if (consumer_is_cancelled(c))
         return;
-    response.passed_over = !attempt_counts(&c->attempt, t->request, response.status, now_us);
+    response.passed_over =
+        !attempt_counts(&c->attempt, t->request, response.status, response.waited_us, now_us);
     if (c->sink.response)
         c->sink.response(c->context, &response);
 }

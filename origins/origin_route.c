@@ -265,6 +265,7 @@ origin_route_failed(struct origin_route *route, const struct origin_choice *choi
     int64_t left_us = leave(route, server, choice->trial, now_us);
 
     atomic_fetch_add_explicit(&server->failed, 1, memory_order_relaxed);
+    atomic_store_explicit(&server->failed_us, now_us, memory_order_relaxed);
     if (left_us || !atomic_load(&server->left_until_us))
         origin_reason_set(&server->reason, reason);
     if (left_us)
@@ -286,6 +287,43 @@ origin_route_succeeded(struct origin_route *route, const struct origin_choice *c
     atomic_store(&server->used_again_us, now_us);
     if (atomic_compare_exchange_strong(&server->left_until_us, &until_us, 0))
         report(route, choice->member, 0, "");
+}
+
+/* A slow response: is the member left for it? */
+static bool
+leave_slow(struct origin_route *route, const struct origin_choice *choice, int64_t now_us)
+{
+    struct origin_server *server = route->members[choice->member].server;
+    int64_t left_us;
+    char reason[64];
+
+    if ((atomic_fetch_add(&server->slow, 1) + 1 < ORIGIN_ROUTE_SLOW && !choice->trial) ||
+        !has_other(route, server))
+        return false;
+    left_us = leave(route, server, choice->trial, now_us);
+    if (!left_us)
+        return false;
+    atomic_store(&server->slow, 0);
+    snprintf(reason, sizeof(reason), "its responses take more than %lld ms",
+             (long long)(route->slow_us / 1000));
+    origin_reason_set(&server->reason, reason);
+    report(route, choice->member, left_us, reason);
+    return true;
+}
+
+void
+origin_route_responded(struct origin_route *route, const struct origin_choice *choice,
+                       int64_t took_us, int64_t now_us)
+{
+    struct origin_server *server = route->members[choice->member].server;
+
+    if (route->slow_us && took_us > route->slow_us) {
+        if (leave_slow(route, choice, now_us))
+            return;
+    } else if (atomic_load_explicit(&server->slow, memory_order_relaxed)) {
+        atomic_store(&server->slow, 0);
+    }
+    origin_route_succeeded(route, choice, now_us);
 }
 
 void

@@ -48,6 +48,9 @@
 /* How often a request tries a member where all are left. */
 #define ORIGIN_ROUTE_TRIAL_US ((int64_t)1000000)
 
+/* How many slow responses one behind the other a member is left after. */
+#define ORIGIN_ROUTE_SLOW 5u
+
 #define ORIGIN_ROUTE_QUEUE_US ((int64_t)1000000)
 
 /* For how long a member that is used again gets fewer requests than its weight says. */
@@ -92,6 +95,7 @@ struct origin_route {
     enum origin_balance balance;
     struct origin_probes probes;
     struct origin_budget budget;
+    int64_t slow_us;  /* a response that takes longer is slow; 0: none is */
     int64_t queue_us; /* how long a request waits for a member that has a limit */
     _Atomic int64_t trial_due_us; /* while all members are left */
     void (*changed)(const struct origin_change *change); /* NULL: not wanted. [any thread] */
@@ -138,9 +142,16 @@ unsigned origin_route_retry_after_s(const struct origin_route *route);
 void origin_route_failed(struct origin_route *route, const struct origin_choice *choice,
                          int64_t now_us, const char *reason);
 
-/* It has sent a response: it is used again if it was left. */
+/* It serves: it is used again if it was left. */
 void origin_route_succeeded(struct origin_route *route, const struct origin_choice *choice,
                             int64_t now_us);
+
+/*
+ * It has sent a response, after this time. It has succeeded, unless this was one slow response too
+ * many, or a trial that was slow: then it is left, if another one is in use.
+ */
+void origin_route_responded(struct origin_route *route, const struct origin_choice *choice,
+                            int64_t took_us, int64_t now_us);
 
 /*
  * The request has ended before it could reach the member, and not by the member's fault: if it was

@@ -16,6 +16,7 @@
 
 #include "base/shared.h"
 #include "base/span.h"
+#include "origins/origin_latency.h"
 
 /* A server's left_until_us while it is down, by its probes (origin_probe.h). */
 #define ORIGIN_SERVER_DOWN (INT64_MAX - 1)
@@ -47,8 +48,11 @@ struct origin_server {
     _Atomic unsigned in_flight;    /* attempts of fetches, also those that wait, and tunnels */
     _Atomic unsigned tunnels;      /* of those */
     _Atomic uint64_t requests;     /* all of them, */
-    _Atomic uint64_t failed;       /* and those that have failed */
-    struct origin_reason reason;   /* why it was left or down last */
+    _Atomic uint64_t failed;       /* and those that have failed, */
+    _Atomic int64_t failed_us;     /* the last one at this time; 0: never */
+    _Atomic unsigned slow;         /* responses one behind the other that took too long */
+    struct origin_latency latency; /* of heads of responses */
+    struct origin_reason reason;   /* why it failed, was left or down last */
     _Atomic int64_t probe_due_us;  /* INT64_MAX: a probe is under way */
     _Atomic int probed;            /* probes passed one behind the other, or below 0 failed */
 };
@@ -68,7 +72,7 @@ struct origin_server *origin_server_retain(struct origin_server *server);
 /* Releases and clears *server, which may be NULL. */
 void origin_server_release(struct origin_server **server);
 
-/* Why it was left or down last; "" if it never was. */
+/* Why it failed, was left or down last; "" if it never did. */
 void origin_reason_set(struct origin_reason *reason, const char *sentence);
 void origin_reason_get(const struct origin_reason *reason, char *text, size_t size);
 

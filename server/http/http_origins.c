@@ -15,7 +15,7 @@
 #define MOST_WEIGHT 1000u
 #define MOST_IN_FLIGHT 65536u
 #define LEAST_INTERVAL_US ((int64_t)1000000)
-#define LONGEST_QUEUE_US ((int64_t)3600 * 1000000)
+#define LONGEST_TIME_US ((int64_t)3600 * 1000000)
 #define LONGEST_INTERVAL_US ((int64_t)86400 * 1000000)
 
 /* ---- reading rows ---------------------------------------------------------------------------- */
@@ -217,12 +217,23 @@ read_probe_rise(struct span value, struct origin_route *route)
 }
 
 static bool
-read_queue(struct span value, struct origin_route *route)
+read_time(struct span value, int64_t *us)
 {
     char text[32];
 
-    return copy_value(value, text) && units_parse_duration(text, &route->queue_us) &&
-           route->queue_us <= LONGEST_QUEUE_US;
+    return copy_value(value, text) && units_parse_duration(text, us) && *us <= LONGEST_TIME_US;
+}
+
+static bool
+read_queue(struct span value, struct origin_route *route)
+{
+    return read_time(value, &route->queue_us);
+}
+
+static bool
+read_slow(struct span value, struct origin_route *route)
+{
+    return read_time(value, &route->slow_us);
 }
 
 static const struct {
@@ -242,6 +253,7 @@ static const struct {
     {{.ptr = "probe-fall=", .len = 11}, read_probe_fall, "probe-fall=N from 1 to 100"},
     {{.ptr = "probe-rise=", .len = 11}, read_probe_rise, "probe-rise=N from 1 to 100"},
     {{.ptr = "queue=", .len = 6}, read_queue, "queue=TIME, up to an hour"},
+    {{.ptr = "slow=", .len = 5}, read_slow, "slow=TIME, up to an hour"},
 };
 
 #define KEYS (sizeof(keys) / sizeof(keys[0]))

@@ -59,14 +59,17 @@ copy_pattern(struct listing *listing, const struct http_origin *row)
 static void
 add(struct listing *listing, struct http_origin *row, unsigned number)
 {
-    struct origin_member *member = &row->route.members[number];
-    char state[32], reason[sizeof(member->server->reason.text)];
+    const struct origin_member *member = &row->route.members[number];
+    const struct origin_server *server = member->server;
+    const int64_t now_us = clock_monotonic_us();
+    const int64_t failed_us = atomic_load(&server->failed_us);
+    char state[32], reason[sizeof(server->reason.text)];
     proxy_member *listed;
 
     if (listing->count == listing->most || listing->failed)
         return;
-    origin_reason_get(&member->server->reason, reason, sizeof(reason));
-    origin_route_state(&row->route, number, clock_monotonic_us(), state, sizeof(state));
+    origin_reason_get(&server->reason, reason, sizeof(reason));
+    origin_route_state(&row->route, number, now_us, state, sizeof(state));
     listed = &listing->members[listing->count++];
     *listed = (proxy_member){
         .row = copy_pattern(listing, row),
@@ -75,9 +78,14 @@ add(struct listing *listing, struct http_origin *row, unsigned number)
         .backup = member->backup,
         .state = copy(listing, span_str(state)),
         .reason = copy(listing, span_str(reason)),
-        .in_flight = atomic_load(&member->server->in_flight),
-        .requests = atomic_load(&member->server->requests),
-        .failed = atomic_load(&member->server->failed),
+        .max = atomic_load(&server->limit),
+        .in_flight = atomic_load(&server->in_flight),
+        .requests = atomic_load(&server->requests),
+        .failed = atomic_load(&server->failed),
+        .failed_us = failed_us ? now_us - failed_us : -1,
+        .p50_us = origin_latency_percentile(&server->latency, 0.5, now_us),
+        .p90_us = origin_latency_percentile(&server->latency, 0.9, now_us),
+        .p99_us = origin_latency_percentile(&server->latency, 0.99, now_us),
     };
 }
 

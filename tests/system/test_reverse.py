@@ -4,6 +4,7 @@ import http.server
 import json
 import re
 import threading
+import time
 
 import harness
 import rpc
@@ -17,6 +18,7 @@ class Member(harness.PythonOrigin):
         self.status = 200
         self.fields = []
         self.silence = None  # an event that ends it
+        self.delay = 0
         self.health = 200  # the status of /probe
         self.hangs = None  # an event that ends that
         self.probes = []
@@ -43,6 +45,7 @@ class MemberHandler(http.server.BaseHTTPRequestHandler):
         request = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
         if self.server.silence:
             self.server.silence.wait(60)
+        time.sleep(self.server.delay)
         body = f"{self.command} {self.headers['Host']}{self.path} {request}".encode()
         self.send_response(self.server.status)
         for field in self.server.fields:
@@ -291,6 +294,14 @@ class BalanceTest(RowTest):
         self.assertEqual(self.ask("/none").status, 200)
         self.assertIn("it has as many as its max= allows", str(self.d.err))
 
+    def test_a_slow_member(self):
+        self.start_with("balance=round-robin slow=10ms", "", "", "")
+        self.second.delay = 0.05
+        for n in range(30):
+            self.assertEqual(self.ask(f"/{n}").status, 200)
+        self.assertEqual(len(self.second.heads), 5)
+        self.assertIn("and is left for 10 s: its responses take more than 10 ms", str(self.d.err))
+
     def test_the_hash_of_the_url(self):
         self.start_with("balance=hash", "", "", "")
         first = {}
@@ -338,8 +349,9 @@ class CommandTest(RowTest):
         self.start("--origin", self.both())
         self.assertEqual(self.ask("/1").status, 200)
         text = self.command().stdout.decode()
-        self.assertRegex(text, self.first.url + r" +1 +0 +1 +1 +left for \d+ s \(its status is 503\)")
-        self.assertRegex(text, self.second.url + r"/v2 +1 +0 +1 +0 +up\n")
+        self.assertRegex(text, self.first.url + r" +1 +0 +1 +1( +\d+\.\d){3} left for \d+ s "
+                         r"\(its status is 503; failed \d+ s ago\)")
+        self.assertRegex(text, self.second.url + r"/v2 +1 +0 +1 +0( +\d+\.\d){3} up\n")
 
     def test_rows_share_their_members(self):
         self.first.status = 503

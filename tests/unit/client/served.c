@@ -109,7 +109,7 @@ put_results(XDR *x, const struct call *call, bool refused)
     };
     proxy_purge_result purged = {.status = refused ? PROXY_DENIED : PROXY_OK};
     proxy_set_result set = {.status = refused ? PROXY_DENIED : PROXY_OK};
-    proxy_member member = {row, url, 2, TRUE, state, why, 3, 40, 5};
+    proxy_member member = {row, url, 2, TRUE, state, why, 9, 3, 40, 5, 6000000, 700, 8000, 90000};
     proxy_origin_result origins = {
         .status = refused ? PROXY_DENIED : PROXY_OK,
         .proxy_origin_result_u.members.members_val = &member,

@@ -47,9 +47,10 @@ static const struct row rows[] = {
      "",
      "version 1: "},
     {&command_reload, {SERVER}, SERVED_WELL, 0, 0, EX_OK, "changed: origin\n", ""},
-    {&command_origin, {SERVER}, SERVED_WELL, 0, 0, EX_OK, "backup, drained (refused)", ""},
+    {&command_origin, {SERVER}, SERVED_WELL, 0, 0, EX_OK, "   0.7     8.0    90.0 backup, drained (refused; failed 6 s ago)", ""},
     {&command_origin, {SERVER, "--json", "drain", "http://m.test"}, SERVED_WELL, 0, 0, EX_OK,
-     "\"in_flight\":3,\"requests\":40", ""},
+     "\"max\":9,\"in_flight\":3,\"requests\":40,\"failed\":5,\"failed_us_ago\":6000000,"
+     "\"p50_us\":700,", ""},
     {&command_origin, {SERVER, "drain"}, SERVED_WELL, 0, 0, EX_USAGE, "", "drain URL"},
     {&command_origin, {SERVER, "stop", "x"}, SERVED_WELL, 0, 0, EX_USAGE, "", "drain URL"},
     {&command_reload, {SERVER}, SERVED_HANGS_UP, 0, 0, EX_UNAVAILABLE, "", "connection broke"},

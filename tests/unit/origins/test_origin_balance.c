@@ -275,6 +275,48 @@ START_TEST(limits_of_fetches)
 }
 END_TEST
 
+/* A response of a member after this time. Is the member left then? */
+static bool
+respond_after(const struct origin_choice *choice, int64_t took_us)
+{
+    origin_route_responded(&route, choice, took_us, now_us);
+    return atomic_load(&servers[choice->member].left_until_us) != 0;
+}
+
+START_TEST(a_slow_member_is_left)
+{
+    static const int weights[] = {1, 1};
+    const struct origin_choice first = {.member = 0}, second = {.member = 1};
+    struct origin_choice trial;
+    char text[96];
+
+    make(ORIGIN_BALANCE_ROUND_ROBIN, 2, weights);
+    /* Only where the row says what is slow. */
+    for (unsigned i = 0; i < 2 * ORIGIN_ROUTE_SLOW; i++)
+        ck_assert(!respond_after(&first, 100 * SECOND));
+    route.slow_us = SECOND;
+    for (unsigned i = 1; i < ORIGIN_ROUTE_SLOW; i++)
+        ck_assert(!respond_after(&first, SECOND + 1));
+    /* A fast one ends the series. */
+    ck_assert(!respond_after(&first, SECOND));
+    for (unsigned i = 1; i < ORIGIN_ROUTE_SLOW; i++)
+        ck_assert(!respond_after(&first, SECOND + 1));
+    ck_assert(respond_after(&first, SECOND + 1));
+    origin_reason_get(&servers[0].reason, text, sizeof(text));
+    ck_assert_str_eq(text, "its responses take more than 1000 ms");
+    ck_assert_uint_eq(atomic_load(&servers[0].failed), 0);
+    /* The last one in use is better than none. */
+    for (unsigned i = 0; i < 2 * ORIGIN_ROUTE_SLOW; i++)
+        ck_assert(!respond_after(&second, SECOND + 1));
+    now_us += ORIGIN_ROUTE_LEFT_US;
+    trial = choose_for("http://h/");
+    ck_assert(trial.trial && respond_after(&trial, 2 * SECOND));
+    now_us += 2 * ORIGIN_ROUTE_LEFT_US;
+    trial = choose_for("http://h/");
+    ck_assert(trial.trial && !respond_after(&trial, SECOND / 2));
+}
+END_TEST
+
 START_TEST(retries_have_a_budget)
 {
     static const int weights[] = {1, 1, 1};
@@ -365,6 +407,7 @@ unit_suite(void)
     tcase_add_test(tests, a_drained_member_gets_no_requests);
     tcase_add_loop_test(tests, members_have_limits, 0, 4);
     tcase_add_test(tests, limits_of_fetches);
+    tcase_add_test(tests, a_slow_member_is_left);
     tcase_add_test(tests, retries_have_a_budget);
     tcase_add_test(tests, reasons_are_kept);
     tcase_add_test(tests, a_member_that_is_used_again_begins_slowly);

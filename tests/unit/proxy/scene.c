@@ -70,7 +70,8 @@ on_response(void *context, const struct fetch_response *response)
     struct fetch_response passed = *response;
 
     passed.passed_over =
-        !attempt_counts(&fetch->attempt, fetch->request, response->status, scene.now_us);
+        !attempt_counts(&fetch->attempt, fetch->request, response->status, 1000,
+                        scene.now_us);
     if (fetch->given->response)
         fetch->given->response(fetch->given_context, &passed);
 }
