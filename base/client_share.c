@@ -21,6 +21,13 @@ client_share_init_slots(struct client_share *share, enum client_shared what, siz
     *share = (struct client_share){.what = what, .slots = slots, .parted = parted};
 }
 
+void
+client_share_set_slots(struct client_share *share, size_t slots, bool parted)
+{
+    atomic_store(&share->parted, parted);
+    atomic_store(&share->slots, slots);
+}
+
 /*
  * May a client that has `own` have `amount` more, which is in the total already? What the others
  * leave is what is free, and what the client has.
@@ -35,7 +42,8 @@ may_have(const struct client_share *share, size_t own, size_t amount)
         /* own + amount <= (left + own) / PARTS */
         return amount <= left / PARTS && own <= (left - PARTS * amount) / (PARTS - 1);
     }
-    left = share->slots + own + amount - client_share_total(share);
+    left = atomic_load(&share->slots) + own + amount;
+    left = left > client_share_total(share) ? left - client_share_total(share) : 0;
     /* Rounded up: a single slot is for any client. */
     return !share->parted || own + amount <= (left + PARTS - 1) / PARTS;
 }
@@ -44,10 +52,11 @@ bool
 client_share_take(struct client_share *share, struct client *client, size_t amount)
 {
     _Atomic size_t *has = &client->has[share->what];
+    const size_t slots = atomic_load(&share->slots);
     size_t total = atomic_load(&share->total), own;
 
     do {
-        if (amount > share->slots - total) {
+        if (total > slots || amount > slots - total) {
             errno = ENOBUFS;
             return false;
         }

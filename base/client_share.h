@@ -20,10 +20,11 @@ struct client_share {
     enum client_shared what;
     struct memory_account *account; /* NULL: slots */
     enum memory_kind kind;          /* of the account */
-    size_t slots;
-    bool parted; /* among clients; otherwise one may have all slots */
 
-    _Atomic size_t total; /* what all clients have; shared */
+    /* shared */
+    _Atomic size_t slots;
+    atomic_bool parted; /* among clients; otherwise one may have all slots */
+    _Atomic size_t total; /* what all clients have */
 };
 
 /* The share that `kind` belongs to, of an account that stays. */
@@ -32,6 +33,9 @@ void client_share_init_memory(struct client_share *share, enum client_shared wha
 
 void client_share_init_slots(struct client_share *share, enum client_shared what, size_t slots,
                              bool parted);
+
+/* Other slots: those that are taken stay. */
+void client_share_set_slots(struct client_share *share, size_t slots, bool parted);
 
 /*
  * Counts `amount` for a client; bytes before the account is charged. False, and nothing is counted,

@@ -17,9 +17,9 @@ RB_HEAD(key_tree, client);
 RB_HEAD(full_tree, client);
 
 struct clients {
-    struct clients_config config; /* constant */
+    struct clients_config config; /* constant, but for max_connections and rates */
 
-    /* protected by lock */
+    /* protected by lock, and so are config.rates */
     pthread_mutex_t lock; /* before a client's */
     struct key_tree keys;
     struct full_tree idle;
@@ -29,7 +29,9 @@ struct clients {
     bool destroyed; /* the last client frees the table */
 
     /* shared */
-    _Atomic uint64_t connected; /* clients with a connection */
+    _Atomic uint32_t max_connections;
+    atomic_bool bounds_bytes, bounds_fetches; /* there is such a rate */
+    _Atomic uint64_t connected;               /* clients with a connection */
     _Atomic uint64_t calls_delayed;
     _Atomic uint64_t fetches_refused;
 };
@@ -51,6 +53,15 @@ compare_full(const struct client *a, const struct client *b)
 TREE_GENERATE(key_tree, client, by_key, compare_keys)
 TREE_GENERATE(full_tree, client, by_full, compare_full)
 
+static void
+set_shared_bounds(struct clients *table, uint32_t max_connections,
+                  const struct client_rates *rates)
+{
+    atomic_store(&table->max_connections, max_connections);
+    atomic_store(&table->bounds_bytes, rates->bytes.per_second != 0);
+    atomic_store(&table->bounds_fetches, rates->fetches.per_second != 0);
+}
+
 struct clients *
 clients_create(const struct clients_config *config)
 {
@@ -59,6 +70,7 @@ clients_create(const struct clients_config *config)
     if (!table)
         return NULL;
     table->config = *config;
+    set_shared_bounds(table, config->max_connections, &config->rates);
     pthread_mutex_init(&table->lock, NULL);
     RB_INIT(&table->keys);
     RB_INIT(&table->idle);
@@ -93,6 +105,7 @@ add(struct clients *table, const struct client_key *key, int64_t now_us)
     client->key = *key;
     client->table = table;
     client->mean = FIRST_MEAN;
+    client->rates = *rates;
     pthread_mutex_init(&client->lock, NULL);
     token_bucket_init(&client->calls, &rates->calls, now_us);
     token_bucket_init(&client->fetches, &rates->fetches, now_us);
@@ -153,7 +166,7 @@ full_at_us(struct token_bucket *bucket, const struct token_rate *rate)
 static void
 retire(struct clients *table, struct client *client)
 {
-    const struct client_rates *rates = &table->config.rates;
+    const struct client_rates *rates = &client->rates;
 
     client->full_us = longest(full_at_us(&client->calls, &rates->calls),
                               longest(full_at_us(&client->fetches, &rates->fetches),
@@ -165,6 +178,26 @@ retire(struct clients *table, struct client *client)
         table->idle_count++;
         forget_idle(table);
     }
+}
+
+/* Without a reference it may be full at another time, or by now. */
+static void
+change_rates(struct clients *table, struct client *client, int64_t now_us)
+{
+    const struct client_rates *to = &table->config.rates;
+    struct client_rates *from = &client->rates;
+    bool is_idle = atomic_load(&client->references) == 0;
+
+    if (is_idle)
+        leave_idle(table, client);
+    pthread_mutex_lock(&client->lock);
+    token_bucket_change(&client->calls, &from->calls, &to->calls, now_us);
+    token_bucket_change(&client->fetches, &from->fetches, &to->fetches, now_us);
+    token_bucket_change(&client->bytes, &from->bytes, &to->bytes, now_us);
+    *from = *to;
+    pthread_mutex_unlock(&client->lock);
+    if (is_idle)
+        retire(table, client);
 }
 
 /* Unlocks the table, and frees it if it has been destroyed and this was the last client. */
@@ -194,6 +227,21 @@ clients_destroy(struct clients *table)
     }
     table->destroyed = true;
     unlock(table);
+}
+
+void
+clients_set_bounds(struct clients *table, uint32_t max_connections,
+                   const struct client_rates *rates, int64_t now_us)
+{
+    struct client *client, *next;
+
+    pthread_mutex_lock(&table->lock);
+    table->config.rates = *rates;
+    set_shared_bounds(table, max_connections, rates);
+    table->now_us = longest(table->now_us, now_us);
+    RB_FOREACH_SAFE(client, key_tree, &table->keys, next)
+    change_rates(table, client, now_us);
+    pthread_mutex_unlock(&table->lock);
 }
 
 void
@@ -315,7 +363,7 @@ client_release(struct client **client)
 bool
 client_connect(struct client *client)
 {
-    uint32_t most = client->table->config.max_connections;
+    uint32_t most = atomic_load(&client->table->max_connections);
     uint32_t before = atomic_fetch_add(&client->connections, 1);
 
     if (before == 0)
@@ -338,7 +386,7 @@ client_disconnect(struct client *client)
 int64_t
 client_book_call(struct client *client, struct client_booking *booking, int64_t now_us)
 {
-    const struct client_rates *rates = &client->table->config.rates;
+    const struct client_rates *rates = &client->rates;
     int64_t wait_us = 0;
 
     pthread_mutex_lock(&client->lock);
@@ -363,7 +411,7 @@ client_book_call(struct client *client, struct client_booking *booking, int64_t 
 static void
 end_booking(struct client *client, struct client_booking *booking, bool used, int64_t now_us)
 {
-    const struct client_rates *rates = &client->table->config.rates;
+    const struct client_rates *rates = &client->rates;
 
     if (!booking->waiting)
         return;
@@ -391,27 +439,35 @@ client_cancel(struct client *client, struct client_booking *booking, int64_t now
 void
 client_charge(struct client *client, uint64_t bytes, int64_t now_us)
 {
-    const struct token_rate *rate = &client->table->config.rates.bytes;
+    const struct token_rate *rate = &client->rates.bytes;
 
-    if (!rate->per_second)
+    if (!atomic_load_explicit(&client->table->bounds_bytes, memory_order_relaxed))
         return;
     pthread_mutex_lock(&client->lock);
-    token_bucket_spend(&client->bytes, rate, bytes, now_us);
+    if (rate->per_second)
+        token_bucket_spend(&client->bytes, rate, bytes, now_us);
     client->mean = client->mean - (client->mean >> MEAN_SHIFT) + (bytes >> MEAN_SHIFT);
     pthread_mutex_unlock(&client->lock);
+}
+
+static bool
+bounds_fetches(const struct client *client)
+{
+    return atomic_load_explicit(&client->table->bounds_fetches, memory_order_relaxed);
 }
 
 int64_t
 client_take_fetch(struct client *client, int64_t now_us)
 {
-    const struct token_rate *rate = &client->table->config.rates.fetches;
-    int64_t wait_us;
+    const struct token_rate *rate = &client->rates.fetches;
+    int64_t wait_us = 0;
 
-    if (!rate->per_second)
+    if (!bounds_fetches(client))
         return 0;
     pthread_mutex_lock(&client->lock);
-    wait_us = token_bucket_wait_us(&client->fetches, rate, 1, now_us);
-    if (wait_us == 0)
+    if (rate->per_second)
+        wait_us = token_bucket_wait_us(&client->fetches, rate, 1, now_us);
+    if (rate->per_second && wait_us == 0)
         token_bucket_spend(&client->fetches, rate, 1, now_us);
     pthread_mutex_unlock(&client->lock);
     if (wait_us)
@@ -422,11 +478,12 @@ client_take_fetch(struct client *client, int64_t now_us)
 void
 client_charge_fetch(struct client *client, int64_t now_us)
 {
-    const struct token_rate *rate = &client->table->config.rates.fetches;
+    const struct token_rate *rate = &client->rates.fetches;
 
-    if (!rate->per_second)
+    if (!bounds_fetches(client))
         return;
     pthread_mutex_lock(&client->lock);
-    token_bucket_spend(&client->fetches, rate, 1, now_us);
+    if (rate->per_second)
+        token_bucket_spend(&client->fetches, rate, 1, now_us);
     pthread_mutex_unlock(&client->lock);
 }

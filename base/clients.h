@@ -83,6 +83,13 @@ struct client_turns {
     uint64_t queued_at; /* queue->stamp when an item was queued last */
 };
 
+/* How fast one client may go; per_second 0 is no bound. */
+struct client_rates {
+    struct token_rate calls;
+    struct token_rate fetches;
+    struct token_rate bytes; /* of answers */
+};
+
 struct client {
     /* constant */
     struct clients *table;
@@ -100,6 +107,7 @@ struct client {
 
     /* protected by its own lock */
     pthread_mutex_t lock;
+    struct client_rates rates;
     struct token_bucket calls;
     struct token_bucket fetches;
     struct token_bucket bytes;
@@ -111,13 +119,6 @@ struct client {
     LIST_ENTRY(client) with_bodies;
     unsigned bodies;
     size_t body_bytes;
-};
-
-/* How fast one client may go; per_second 0 is no bound. */
-struct client_rates {
-    struct token_rate calls;
-    struct token_rate fetches;
-    struct token_rate bytes; /* of answers */
 };
 
 /* Bits of an address that identify a client, by default. */
@@ -143,6 +144,10 @@ struct clients *clients_create(const struct clients_config *config);
 
 /* Clients to which there is a reference stay until it is released. NULL is harmless. */
 void clients_destroy(struct clients *table);
+
+/* Bounds connections that begin from now on, and changes the rates of all clients. */
+void clients_set_bounds(struct clients *table, uint32_t max_connections,
+                        const struct client_rates *rates, int64_t now_us);
 
 void clients_get_stats(struct clients *table, struct clients_stats *stats);
 

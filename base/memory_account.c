@@ -14,20 +14,26 @@ static const enum memory_group group_of[MEMORY_KINDS] = {
 };
 
 void
-memory_account_init(struct memory_account *account, uint64_t limit,
-                    const struct memory_hooks *hooks)
+memory_account_set_limit(struct memory_account *account, uint64_t limit)
 {
     int64_t eighth;
 
     if (limit > INT64_MAX)
         limit = INT64_MAX;
     eighth = (int64_t)(limit / EIGHTHS);
+    atomic_store(&account->limit, limit);
+    atomic_store(&account->groups[MEMORY_GROUP_FETCHING].share, (int64_t)limit - 3 * eighth);
+    atomic_store(&account->groups[MEMORY_GROUP_CALLS].share, eighth);
+    atomic_store(&account->groups[MEMORY_GROUP_WAITING].share, eighth);
+    atomic_store(&account->groups[MEMORY_GROUP_FAILED].share, eighth);
+}
+
+void
+memory_account_init(struct memory_account *account, uint64_t limit,
+                    const struct memory_hooks *hooks)
+{
     account->hooks = hooks ? *hooks : (struct memory_hooks){0};
-    account->limit = limit;
-    account->groups[MEMORY_GROUP_FETCHING].share = (int64_t)limit - 3 * eighth;
-    account->groups[MEMORY_GROUP_CALLS].share = eighth;
-    account->groups[MEMORY_GROUP_WAITING].share = eighth;
-    account->groups[MEMORY_GROUP_FAILED].share = eighth;
+    memory_account_set_limit(account, limit);
     for (unsigned group = 0; group < MEMORY_GROUPS; group++)
         atomic_init(&account->groups[group].used, 0);
     for (unsigned kind = 0; kind < MEMORY_KINDS; kind++)

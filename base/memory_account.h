@@ -53,10 +53,10 @@ struct memory_hooks {
 /* The numbers are read by memory_account's functions; each group has a cache line of its own. */
 struct memory_account {
     struct memory_hooks hooks; /* constant */
-    uint64_t limit;            /* constant */
+    _Atomic uint64_t limit;
     struct {
         _Alignas(64) _Atomic int64_t used;
-        int64_t share; /* constant */
+        _Atomic int64_t share;
     } groups[MEMORY_GROUPS];
     /* Below zero for a moment where a page is counted by two caches while one replaces another. */
     _Alignas(64) _Atomic int64_t kinds[MEMORY_KINDS];
@@ -66,6 +66,9 @@ struct memory_account {
 /* An account at zero with `limit` bytes. `hooks` is copied; NULL: none. */
 void memory_account_init(struct memory_account *account, uint64_t limit,
                          const struct memory_hooks *hooks);
+
+/* Another limit: what is charged stays charged, also beyond it. */
+void memory_account_set_limit(struct memory_account *account, uint64_t limit);
 
 /* Charges `bytes` if the group's share allows; false, and nothing is charged, otherwise. */
 bool memory_charge(struct memory_account *account, enum memory_kind kind, size_t bytes);

@@ -41,6 +41,19 @@ token_bucket_init(struct token_bucket *bucket, const struct token_rate *rate, in
     *bucket = (struct token_bucket){.level = top_of(rate), .at_us = now_us};
 }
 
+void
+token_bucket_change(struct token_bucket *bucket, const struct token_rate *from,
+                    const struct token_rate *to, int64_t now_us)
+{
+    if (!from->per_second) {
+        token_bucket_init(bucket, to, now_us);
+        return;
+    }
+    refill(bucket, from, now_us);
+    if (bucket->level > top_of(to))
+        bucket->level = top_of(to);
+}
+
 int64_t
 token_bucket_wait_us(struct token_bucket *bucket, const struct token_rate *rate, uint64_t count,
                      int64_t now_us)

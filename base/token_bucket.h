@@ -39,6 +39,11 @@ int64_t token_bucket_wait_us(struct token_bucket *bucket, const struct token_rat
 void token_bucket_spend(struct token_bucket *bucket, const struct token_rate *rate, uint64_t count,
                         int64_t now_us);
 
+/* The rate changes: a level or debt stays, as far as the new burst has room; without a rate before,
+ * the bucket is full. */
+void token_bucket_change(struct token_bucket *bucket, const struct token_rate *from,
+                         const struct token_rate *to, int64_t now_us);
+
 /* Gives tokens back that were not used after all; what is over the burst is lost. */
 void token_bucket_give_back(struct token_bucket *bucket, const struct token_rate *rate,
                             uint64_t count, int64_t now_us);

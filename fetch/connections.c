@@ -234,8 +234,15 @@ connections_on_close(void *context, curl_socket_t fd)
 void
 connections_init(struct connections *connections, unsigned most, unsigned kept)
 {
-    *connections = (struct connections){.kept = kept};
+    *connections = (struct connections){.count = 0};
     RB_INIT(&connections->origins);
+    connections_set_most(connections, most, kept);
+}
+
+void
+connections_set_most(struct connections *connections, unsigned most, unsigned kept)
+{
+    connections->kept = kept;
     connections->most = (most - 1) / POOL_CONNECTIONS + 1;
     connections->size = (most - 1) / connections->most + 1;
 }

@@ -91,6 +91,9 @@ struct connections {
  */
 void connections_init(struct connections *connections, unsigned most, unsigned kept);
 
+/* Other bounds, of those that are made from now on; connections_set_bounds() follows. */
+void connections_set_most(struct connections *connections, unsigned most, unsigned kept);
+
 /* Has the multi handle bound the connections of each pool. */
 CURLMcode connections_set_bounds(const struct connections *connections, CURLM *multi);
 

@@ -87,7 +87,8 @@ struct fetch_queued {
  */
 struct fetch_config {
     struct memory_account *memory;          /* charged for transfers; not owned, or NULL */
-    const struct address_policy *addresses; /* not owned; outlives the fetcher */
+    const struct address_policy *addresses; /* outlives the fetcher, */
+    bool owns_addresses;                    /* or is the fetcher's, unless it is refused */
     unsigned max_active;                    /* fetches at once */
     /*
      * Of those, the ones that wait for a name, a connection or the first byte; at most max_active.
@@ -119,6 +120,7 @@ struct fetch_config {
     int64_t pause_timeout_us;      /* one pause by the consumer; 0: not bounded */
     int64_t dns_ttl_us;            /* how long a resolved name is remembered */
     const char *cacert;            /* file of authorities beside the system's own; NULL: none */
+    struct span authorities;       /* its content, copied; empty: it is read from there */
     /*
      * http or https URL; NULL: none. Excludes connect_to. Its own address needs no permission, and
      * names are its to resolve. The environment's proxies are never used.
@@ -283,11 +285,24 @@ struct fetch_stats {
 bool fetch_check_connect_to(const char *rule, char *why, size_t why_size);
 bool fetch_check_port(const char *port, char *why, size_t why_size);
 bool fetch_check_proxy(const char *url, char *why, size_t why_size);
-bool fetch_check_authorities(const char *path, char *why, size_t why_size);
+
+/* Appends the content of a file of authorities, of at most that size. False with a sentence in
+ * `why`. */
+#define FETCH_AUTHORITIES_MAX ((size_t)16 << 20)
+bool fetch_read_authorities(const char *path, struct buf *content, char *why, size_t why_size);
 
 /* Starts the threads. NULL, with a sentence in `why`, on failure (bad cacert, proxy,
  * connect_to...). */
 struct fetcher *fetcher_create(const struct fetch_config *config, char *why, size_t why_size);
+
+/*
+ * Replaces the configuration for fetches that begin from now on; the bounds of the queue and of
+ * kept connections hold for those that are under way, too. `memory`, resolver_threads, and the functions stay
+ * as they were. Returns at once; after a later one an earlier one may never have been in force.
+ * False with a sentence in `why`. [any thread]
+ */
+bool fetcher_configure(struct fetcher *fetcher, const struct fetch_config *config, char *why,
+                       size_t why_size);
 
 /*
  * Ends everything under way with FETCH_STOPPING (call-backs run before this returns) and stops the

@@ -24,6 +24,48 @@ static const char stopping_sentence[] = "the server is shutting down";
 /* ---- the loop ------------------------------------------------------------------------ */
 
 /*
+ * A client may use the same part of the resolver's threads as of the fetches that wait, two at
+ * least; 0 if there is no bound.
+ */
+static unsigned
+share_of_threads(const struct fetch_config *config)
+{
+    uint64_t share = (uint64_t)config->resolver_threads * config->max_active_per_client;
+    unsigned waiting = settings_max_waiting(config);
+
+    if (config->max_active_per_client == 0 || waiting == 0)
+        return 0;
+    share = (share + waiting - 1) / waiting;
+    return share < 2 ? 2 : (unsigned)share;
+}
+
+/* The bounds of what is shared by all fetches. */
+static void
+set_bounds(struct fetch_loop *loop, const struct fetch_config *config)
+{
+    const struct queue_limits limits = settings_queue_limits(config);
+
+    queue_set_limits(loop->queue, &limits);
+    connections_set_most(&loop->place.connections, config->max_active,
+                         config->max_idle_per_origin);
+    (void)connections_set_bounds(&loop->place.connections, loop->place.multi);
+    resolver_configure(loop->resolver, share_of_threads(config), config->dns_ttl_us);
+}
+
+static void
+take_settings(struct fetch_loop *loop, struct settings *next)
+{
+    struct transfer_place *place = &loop->place;
+
+    if (!next)
+        return;
+    settings_release(&place->settings);
+    place->settings = next;
+    handles_free(&place->handles);
+    set_bounds(loop, &next->config);
+}
+
+/*
  * Begins what has been submitted by now. What comes meanwhile waits, so that endless submissions do
  * not keep the transfers from going on. False once the fetcher is to stop.
  */
@@ -31,13 +73,17 @@ static bool
 read_inbox(struct fetcher *fetcher)
 {
     struct fetch_list taken = TAILQ_HEAD_INITIALIZER(taken);
+    struct settings *next;
     struct fetch *r;
     bool stopping;
 
     pthread_mutex_lock(&fetcher->loop.lock);
     stopping = fetcher->loop.stopping;
     TAILQ_CONCAT(&taken, &fetcher->loop.inbox, link);
+    next = fetcher->loop.next_settings;
+    fetcher->loop.next_settings = NULL;
     pthread_mutex_unlock(&fetcher->loop.lock);
+    take_settings(&fetcher->loop, next);
     while ((r = TAILQ_FIRST(&taken))) {
         TAILQ_REMOVE(&taken, r, link);
         TAILQ_INSERT_TAIL(&fetcher->loop.all, r, link);
@@ -135,15 +181,15 @@ static void
 begin_turn(struct fetcher *fetcher)
 {
     fetcher->loop.place.turn_us = clock_monotonic_us();
-    if (fetcher->loop.place.settings.config.turn_begins)
-        fetcher->loop.place.settings.config.turn_begins();
+    if (fetcher->loop.place.settings->config.turn_begins)
+        fetcher->loop.place.settings->config.turn_begins();
 }
 
 static void
 end_turn(const struct fetcher *fetcher)
 {
-    if (fetcher->loop.place.settings.config.turn_ends)
-        fetcher->loop.place.settings.config.turn_ends();
+    if (fetcher->loop.place.settings->config.turn_ends)
+        fetcher->loop.place.settings->config.turn_ends();
 }
 
 static void *
@@ -197,22 +243,6 @@ prepare_curl(void)
     curl_ready = curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-/*
- * A client may use the same part of the resolver's threads as of the fetches that wait, two at
- * least; 0 if there is no bound.
- */
-static unsigned
-share_of_threads(const struct fetch_config *config)
-{
-    uint64_t share = (uint64_t)config->resolver_threads * config->max_active_per_client;
-    unsigned waiting = settings_max_waiting(config);
-
-    if (config->max_active_per_client == 0 || waiting == 0)
-        return 0;
-    share = (share + waiting - 1) / waiting;
-    return share < 2 ? 2 : (unsigned)share;
-}
-
 static void
 dismantle(struct fetcher *fetcher)
 {
@@ -222,7 +252,8 @@ dismantle(struct fetcher *fetcher)
     connections_free(&fetcher->loop.place.connections);
     poller_free(&fetcher->loop.place.poller);
     queue_destroy(fetcher->loop.queue);
-    settings_free(&fetcher->loop.place.settings);
+    settings_release(&fetcher->loop.place.settings);
+    settings_release(&fetcher->loop.next_settings);
     pthread_mutex_destroy(&fetcher->loop.lock);
     free(fetcher);
 }
@@ -252,13 +283,15 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
     TAILQ_INIT(&fetcher->loop.all);
     TAILQ_INIT(&fetcher->loop.paused);
     fetcher->loop.place.poller.epoll = fetcher->loop.place.poller.wakeup = -1;
-    if (!settings_init(&fetcher->loop.place.settings, config, why, why_size))
+    fetcher->loop.memory = config->memory;
+    fetcher->loop.place.settings = settings_create(config, why, why_size);
+    if (!fetcher->loop.place.settings)
         goto failed;
     connections_init(&fetcher->loop.place.connections, config->max_active,
                      config->max_idle_per_origin);
     snprintf(why, why_size, "cannot start, for lack of memory, descriptors or threads");
-    names.getaddrinfo = fetcher->loop.place.settings.config.getaddrinfo;
-    names.freeaddrinfo = fetcher->loop.place.settings.config.freeaddrinfo;
+    names.getaddrinfo = fetcher->loop.place.settings->config.getaddrinfo;
+    names.freeaddrinfo = fetcher->loop.place.settings->config.freeaddrinfo;
     fetcher->loop.queue = queue_create(&limits, CLIENT_FETCHES);
     fetcher->loop.place.multi = curl_multi_init();
     if (!fetcher->loop.queue || !fetcher->loop.place.multi ||
@@ -275,8 +308,27 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
     return fetcher;
 
 failed:
+    if (fetcher->loop.place.settings) /* what is refused stays the caller's */
+        fetcher->loop.place.settings->config.owns_addresses = false;
     dismantle(fetcher);
     return NULL;
+}
+
+bool
+fetcher_configure(struct fetcher *fetcher, const struct fetch_config *config, char *why,
+                  size_t why_size)
+{
+    struct settings *next = settings_create(config, why, why_size), *unread;
+
+    if (!next)
+        return false;
+    pthread_mutex_lock(&fetcher->loop.lock);
+    unread = fetcher->loop.next_settings;
+    fetcher->loop.next_settings = next;
+    pthread_mutex_unlock(&fetcher->loop.lock);
+    settings_release(&unread);
+    wake(fetcher);
+    return true;
 }
 
 void
@@ -306,7 +358,7 @@ bool
 fetcher_submit(struct fetcher *fetcher, const struct request *request,
                const struct fetch_sink *sink, void *context, uint64_t *id)
 {
-    struct fetch *r = memory_calloc(fetcher->loop.place.settings.config.memory, sizeof(*r));
+    struct fetch *r = memory_calloc(fetcher->loop.memory, sizeof(*r));
     bool first, closed;
 
     if (!r)

@@ -78,7 +78,7 @@ end_hold(struct fetch *f)
         return;
     f->held_us += clock_monotonic_us() - f->held_since_us;
     f->held_since_us = 0;
-    memory_uncharge(f->loop->place.settings.config.memory, MEMORY_FETCHES, FETCH_BUFFER_BYTES);
+    memory_uncharge(f->loop->memory, MEMORY_FETCHES, FETCH_BUFFER_BYTES);
 }
 
 /* What is sent of the request's fields. */
@@ -100,7 +100,7 @@ end_attempt(struct fetch *f)
     target_free(&f->target);
     end_hold(f);
     if (f->charged)
-        memory_uncharge(loop->place.settings.config.memory, MEMORY_FETCHES, f->charged);
+        memory_uncharge(loop->memory, MEMORY_FETCHES, f->charged);
     f->charged = 0;
     f->held_us = 0;
 }
@@ -172,6 +172,7 @@ fetching_finish(struct fetch *f, enum fetch_error error, const char *sentence)
                           clock_monotonic_us() - f->submitted_us);
     end_attempt(f);
     request_release(&f->consumer.request);
+    settings_release(&f->settings);
     free(f);
 }
 
@@ -206,14 +207,14 @@ find_end(const struct fetch *f)
     if (f->consumer.request->flags & REQUEST_STREAMS && f->stage == FETCH_TRANSFER &&
         f->transfer.stage == TRANSFER_BODY)
         return INT64_MAX;
-    return f->submitted_us + f->loop->place.settings.config.total_timeout_us + f->held_us;
+    return f->submitted_us + f->settings->config.total_timeout_us + f->held_us;
 }
 
 /* The limit of the phase that a transfer is in. */
 static int64_t
 find_transfer_deadline(const struct fetch *f, const char **what)
 {
-    const struct fetch_config *config = &f->loop->place.settings.config;
+    const struct fetch_config *config = &f->settings->config;
 
     switch (f->transfer.stage) {
     case TRANSFER_CONNECTING:
@@ -261,7 +262,7 @@ waits_for_member(const struct fetch *f)
 static int64_t
 find_deadline(const struct fetch *f, const char **what)
 {
-    const struct fetch_config *config = &f->loop->place.settings.config;
+    const struct fetch_config *config = &f->settings->config;
     int64_t end = find_end(f);
     int64_t due = end;
 
@@ -324,7 +325,7 @@ begin_hold(struct fetch *f)
     if (f->held_since_us)
         return;
     f->held_since_us = clock_monotonic_us();
-    memory_charge_anyway(f->loop->place.settings.config.memory, MEMORY_FETCHES, FETCH_BUFFER_BYTES);
+    memory_charge_anyway(f->loop->memory, MEMORY_FETCHES, FETCH_BUFFER_BYTES);
     arm_timer(f);
 }
 
@@ -360,7 +361,7 @@ charge(struct fetch *f)
     bool supplied = f->consumer.request->body.kind == REQUEST_BODY_SUPPLIED;
     size_t bytes = FETCH_BYTES + (supplied ? FETCH_BUFFER_BYTES : 0);
 
-    if (!memory_charge(f->loop->place.settings.config.memory, MEMORY_FETCHES, bytes))
+    if (!memory_charge(f->loop->memory, MEMORY_FETCHES, bytes))
         return false;
     f->charged = bytes;
     return true;
@@ -370,6 +371,7 @@ static bool
 start_transfer(struct fetch *f, struct resolved *addresses)
 {
     struct transfer_order order = {
+        .settings = f->settings,
         .target = &f->target,
         .route = &f->route,
         .addresses = addresses,
@@ -386,7 +388,7 @@ start_transfer(struct fetch *f, struct resolved *addresses)
 static void
 connect_to(struct fetch *f, struct resolved *addresses)
 {
-    struct memory_account *memory = f->loop->place.settings.config.memory;
+    struct memory_account *memory = f->loop->memory;
 
     if (f->consumer.sink.begin)
         f->consumer.sink.begin(f->consumer.context);
@@ -423,7 +425,7 @@ refuse_address(struct fetch *f, const char *host, const union address *address)
 
     fetching_finish(f, FETCH_DENIED,
                     sentence_refuse(sentence, sizeof(sentence),
-                                    f->loop->place.settings.config.addresses, host, address));
+                                    f->settings->config.addresses, host, address));
 }
 
 /* The name stands for these addresses. The reference is dropped. */
@@ -437,7 +439,7 @@ connect_to_permitted(struct fetch *f, struct resolved *addresses)
         resolved_release(&addresses);
         return;
     }
-    kept = keep_permitted(f->loop->place.settings.config.addresses, addresses);
+    kept = keep_permitted(f->settings->config.addresses, addresses);
     if (!kept) {
         fetching_finish(f, FETCH_INTERNAL, "out of memory");
     } else if (kept->count == 0) {
@@ -473,7 +475,7 @@ static void
 start_attempt(struct fetch *f)
 {
     struct fetch_loop *loop = f->loop;
-    const struct settings *settings = &loop->place.settings;
+    const struct settings *settings = f->settings;
     struct resolved *one;
     union address literal;
 
@@ -523,7 +525,7 @@ start_attempt(struct fetch *f)
 static void
 report_wait(const struct fetch *f)
 {
-    const struct fetch_config *config = &f->loop->place.settings.config;
+    const struct fetch_config *config = &f->settings->config;
     enum queue_wait wait = queue_find_wait(f->loop->queue, &f->item);
 
     if (wait != QUEUE_TURN && config->queued)
@@ -653,7 +655,7 @@ fetching_start_next(struct fetch_loop *loop)
         atomic_fetch_add_explicit(&loop->started, 1, memory_order_relaxed);
         start_attempt(f);
     }
-    while (queue_queued(loop->queue) > loop->place.settings.config.max_queued)
+    while (queue_queued(loop->queue) > loop->place.settings->config.max_queued)
         displace(loop);
 }
 
@@ -682,6 +684,7 @@ fetching_begin(struct fetch *f)
 {
     struct fetch_loop *loop = f->loop;
 
+    f->settings = settings_retain(loop->place.settings);
     if (consumer_is_cancelled(&f->consumer)) {
         fetching_finish(f, FETCH_CANCELLED, cancelled_sentence);
         return;

@@ -48,6 +48,7 @@ struct fetch {
     TAILQ_ENTRY(fetch) paused_link; /* in loop->paused while the transfer is WAITING */
     int64_t held_since_us;          /* since when the consumer pauses it; 0: it does not */
     int64_t held_us;                /* in earlier pauses */
+    struct settings *settings;      /* with which it has begun; a reference; NULL: it has not */
     struct target target;           /* of this attempt */
     struct route route;
     size_t charged; /* to config.memory, for its transfer */
@@ -60,8 +61,10 @@ RB_HEAD(deadline_tree, fetch);
 /* What all requests of a fetcher work with. */
 struct fetch_loop {
     struct transfer_place place;
+    struct memory_account *memory; /* of all settings; constant */
     pthread_mutex_t lock;
     /* protected by lock */
+    struct settings *next_settings; /* to be in force from the next turn on; owned; NULL: none */
     struct fetch_list inbox;
     struct fetch_list signals; /* resumed or cancelled */
     size_t signal_count;

@@ -346,6 +346,23 @@ may_open(const struct queue *queue, const struct client_turns *client)
                         queue->limits.client_opening, client->opening);
 }
 
+/* Puts clients and origins where the new limits have them. */
+void
+queue_set_limits(struct queue *queue, const struct queue_limits *limits)
+{
+    struct client_turns *client, *next;
+    struct queue_origin *origin;
+
+    queue->limits = *limits;
+    RB_FOREACH_SAFE(client, length_tree, &queue->lengths, next)
+    {
+        detach_client(queue, client);
+        attach_client(queue, client);
+    }
+    RB_FOREACH(origin, origin_tree, &queue->origins)
+    update_offer(queue, origin);
+}
+
 /* ---- items ------------------------------------------------------------------------- */
 
 struct queue *

@@ -75,6 +75,9 @@ enum queue_wait {
 /* NULL without memory. One queue at a time for each `which`. */
 struct queue *queue_create(const struct queue_limits *limits, enum client_queue which);
 
+/* Items that are over a bound stay. */
+void queue_set_limits(struct queue *queue, const struct queue_limits *limits);
+
 /* No item may be inside. NULL is harmless. */
 void queue_destroy(struct queue *queue);
 

@@ -41,7 +41,7 @@ struct worker {
 /* It stays as long as a thread is stuck: one reference is the owner's, one each thread's. */
 struct resolver {
     _Atomic unsigned references;
-    struct resolver_config config; /* constant */
+    struct resolver_config config; /* constant, but for ttl_us, which the lock protects */
     pthread_mutex_t lock;
     pthread_cond_t work;
     /* protected by lock */
@@ -262,6 +262,20 @@ start_worker(struct resolver *resolver)
     }
     atomic_fetch_sub(&resolver->references, 1);
     return false;
+}
+
+void
+resolver_configure(struct resolver *resolver, unsigned per_client, int64_t ttl_us)
+{
+    const struct queue_limits limits = {
+        .opening = resolver->config.threads,
+        .client_opening = per_client,
+    };
+
+    pthread_mutex_lock(&resolver->lock);
+    resolver->config.ttl_us = ttl_us;
+    queue_set_limits(resolver->queue, &limits);
+    pthread_mutex_unlock(&resolver->lock);
 }
 
 struct resolver *

@@ -73,6 +73,9 @@ enum resolver_answer { RESOLVER_ANSWERED, RESOLVER_PENDING, RESOLVER_NO_MEMORY }
 /* Starts a thread, and more when names find none idle. NULL if that fails. */
 struct resolver *resolver_create(const struct resolver_config *config);
 
+/* Changes what the configuration has under these names. [the thread that asks] */
+void resolver_configure(struct resolver *resolver, unsigned per_client, int64_t ttl_us);
+
 /*
  * No query may be pending. Threads that are idle are joined; those that are inside getaddrinfo()
  * are given up, and free what they share when they come back. NULL is harmless.

@@ -9,7 +9,6 @@
 #include "base/units.h"
 #include "fetch/address.h"
 
-#define AUTHORITIES_MAX (16u << 20)
 #define LONGEST_US (7 * 86400 * (int64_t)1000000)
 
 void
@@ -335,8 +334,8 @@ take_proxy(struct settings *settings, const char *url, char *why, size_t why_siz
 }
 
 /* Reads the file once: later changes of it have no effect. */
-static bool
-read_authorities(struct buf *authorities, const char *path, char *why, size_t why_size)
+bool
+fetch_read_authorities(const char *path, struct buf *authorities, char *why, size_t why_size)
 {
     int error = load_file(path, authorities);
 
@@ -353,24 +352,14 @@ read_authorities(struct buf *authorities, const char *path, char *why, size_t wh
 }
 
 bool
-fetch_check_authorities(const char *path, char *why, size_t why_size)
-{
-    struct buf authorities;
-    bool ok;
-
-    buf_init(&authorities, AUTHORITIES_MAX);
-    ok = read_authorities(&authorities, path, why, why_size);
-    buf_free(&authorities);
-    return ok;
-}
-
-bool
 settings_init(struct settings *settings, const struct fetch_config *config, char *why,
               size_t why_size)
 {
     *settings = (struct settings){.config = *config};
-    buf_init(&settings->authorities, AUTHORITIES_MAX);
+    settings->config.owns_addresses = false;
+    buf_init(&settings->authorities, FETCH_AUTHORITIES_MAX);
     settings->config.cacert = NULL;
+    settings->config.authorities = span_of(NULL, 0);
     settings->config.upstream_proxy = NULL;
     settings->config.connect_to = NULL;
     settings->config.allow_ports = NULL;
@@ -388,8 +377,12 @@ settings_init(struct settings *settings, const struct fetch_config *config, char
         return false;
     if (config->upstream_proxy && !take_proxy(settings, config->upstream_proxy, why, why_size))
         return false;
+    if (config->authorities.len)
+        return buf_append(&settings->authorities, config->authorities.ptr,
+                          config->authorities.len) ||
+               refuse(why, why_size, "out of memory");
     return !config->cacert ||
-           read_authorities(&settings->authorities, config->cacert, why, why_size);
+           fetch_read_authorities(config->cacert, &settings->authorities, why, why_size);
 }
 
 void
@@ -401,8 +394,48 @@ settings_free(struct settings *settings)
     free(settings->ports);
     free(settings->proxy_host);
     free((char *)settings->config.upstream_proxy);
+    if (settings->config.owns_addresses)
+        address_policy_destroy((struct address_policy *)(uintptr_t)settings->config.addresses);
     buf_free(&settings->authorities);
     *settings = (struct settings){0};
+}
+
+struct settings *
+settings_create(const struct fetch_config *config, char *why, size_t why_size)
+{
+    struct settings *settings = malloc(sizeof(*settings));
+
+    if (!settings) {
+        (void)refuse(why, why_size, "out of memory");
+        return NULL;
+    }
+    if (settings_init(settings, config, why, why_size)) {
+        settings->references = 1;
+        settings->config.owns_addresses = config->owns_addresses;
+        return settings;
+    }
+    settings_free(settings);
+    free(settings);
+    return NULL;
+}
+
+struct settings *
+settings_retain(struct settings *settings)
+{
+    settings->references++;
+    return settings;
+}
+
+void
+settings_release(struct settings **settings)
+{
+    struct settings *gone = *settings;
+
+    *settings = NULL;
+    if (!gone || --gone->references)
+        return;
+    settings_free(gone);
+    free(gone);
 }
 
 struct route

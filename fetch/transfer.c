@@ -75,7 +75,7 @@ advance(struct transfer *t, enum answer_part part)
 static uint64_t
 max_body(const struct transfer *t)
 {
-    return t->request->flags & REQUEST_STREAMS ? UINT64_MAX : t->place->settings.config.max_body;
+    return t->request->flags & REQUEST_STREAMS ? UINT64_MAX : t->settings->config.max_body;
 }
 
 static enum fetch_flow
@@ -117,7 +117,7 @@ static void
 prepare_body(struct transfer *t)
 {
     body_init(&t->body, t->head.chunked && answer_has_body(t->answer),
-              t->place->settings.config.max_headers - (uint32_t)t->line_bytes,
+              t->settings->config.max_headers - (uint32_t)t->line_bytes,
               MAX_LINES - t->line_count);
 }
 
@@ -125,7 +125,7 @@ prepare_body(struct transfer *t)
 static bool
 read_lines(struct transfer *t)
 {
-    const struct fetch_config *config = &t->place->settings.config;
+    const struct fetch_config *config = &t->settings->config;
     const char *malformed;
     bool no_memory;
 
@@ -272,7 +272,7 @@ end_head(struct transfer *t)
 static bool
 count_line(struct transfer *t, size_t len)
 {
-    size_t max = t->place->settings.config.max_headers;
+    size_t max = t->settings->config.max_headers;
 
     if (len <= max - t->line_bytes && t->line_count < MAX_LINES) {
         t->line_bytes += len;
@@ -422,7 +422,7 @@ transfer_on_body(char *bytes, size_t size, size_t count, void *context)
     case BODY_TOO_LARGE:
         transfer_fail(t, FETCH_TOO_LARGE,
                       "the headers and trailers of %s are over %u bytes or %u lines",
-                      t->target->host, (unsigned)t->place->settings.config.max_headers, MAX_LINES);
+                      t->target->host, (unsigned)t->settings->config.max_headers, MAX_LINES);
         break;
     case BODY_BROKEN:
         transfer_fail(t, FETCH_ORIGIN_BROKE, "the answer of %s is broken: %s", t->target->host,
@@ -718,7 +718,7 @@ release_handle(struct transfer *t)
 
     curl_multi_remove_handle(t->place->multi, t->easy); /* harmless before it was added */
     if (t->stage == TRANSFER_ENDED && transfer_is_plain(t) && t->line_bytes <= HANDLES_LINES &&
-        handles->count < HANDLES_MAX && let_go(t->easy))
+        t->settings == t->place->settings && handles->count < HANDLES_MAX && let_go(t->easy))
         handles->kept[handles->count++] = t->easy;
     else
         curl_easy_cleanup(t->easy);

@@ -99,7 +99,7 @@ void handles_free(struct handles *handles);
 
 /* What the transfers of a fetcher share. */
 struct transfer_place {
-    struct settings settings; /* constant */
+    struct settings *settings; /* in force: a reference */
     CURLM *multi;
     struct connections connections;
     struct handles handles;
@@ -111,6 +111,7 @@ struct transfer_place {
 
 /* Where a transfer leads, and with what. All but `host` outlive it. */
 struct transfer_order {
+    const struct settings *settings;
     const struct target *target;
     const struct route *route;  /* its host stands for ... */
     struct resolved *addresses; /* ... these, to which a reference is taken */
@@ -131,6 +132,7 @@ struct transfer {
     struct transfer_place *place;
     struct consumer *consumer;
     const struct request *request; /* the consumer's */
+    const struct settings *settings; /* with which it has begun */
     const struct target *target;
     const struct route *route;
     struct span fields; /* of the request, as they are sent */

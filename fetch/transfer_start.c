@@ -81,14 +81,14 @@ open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
         transfer_enter(t, TRANSFER_CONNECTING);
     memcpy(&address, &to->addr, to->addrlen);
     if (address.any.sa_family == AF_INET || address.any.sa_family == AF_INET6)
-        permitted = address_policy_permits(t->place->settings.config.addresses, &address.any) ||
+        permitted = address_policy_permits(t->settings->config.addresses, &address.any) ||
                     (t->route->by_operator && is_chosen(t, &address));
     if (!permitted)
         return give_none(t, FETCH_DENIED, "%s",
-                         sentence_refuse(why, sizeof(why), t->place->settings.config.addresses,
+                         sentence_refuse(why, sizeof(why), t->settings->config.addresses,
                                          t->target->host, &address));
     fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
-    if (fd >= 0 && descriptors_is_reserved(fd, t->place->settings.config.reserved_descriptors)) {
+    if (fd >= 0 && descriptors_is_reserved(fd, t->settings->config.reserved_descriptors)) {
         close(fd);
         fd = -1;
         errno = EMFILE;
@@ -156,7 +156,7 @@ transfer_take_socket(struct transfer *t)
     poller_remove(&t->place->poller, fd);
     /* libcurl closes its own descriptor, and the connection stays. */
     own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (own >= 0 && descriptors_is_reserved(own, t->place->settings.config.reserved_descriptors)) {
+    if (own >= 0 && descriptors_is_reserved(own, t->settings->config.reserved_descriptors)) {
         close(own);
         errno = EMFILE;
         return -1;
@@ -270,9 +270,9 @@ choose_pool(struct transfer *t)
 
 /* What is the same for all transfers of a fetcher. */
 static CURLcode
-set_constants(CURL *easy, struct transfer_place *place)
+set_constants(CURL *easy, struct transfer_place *place, const struct settings *settings)
 {
-    const struct fetch_config *config = &place->settings.config;
+    const struct fetch_config *config = &settings->config;
     long connect_ms = (long)(config->connect_timeout_us / 1000);
 
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
@@ -299,15 +299,15 @@ set_constants(CURL *easy, struct transfer_place *place)
     SET(CURLOPT_HEADERFUNCTION, transfer_on_header);
     SET(CURLOPT_WRITEFUNCTION, transfer_on_body);
     SET(CURLOPT_DEBUGFUNCTION, transfer_on_debug);
-    return set_authorities(easy, &place->settings);
+    return set_authorities(easy, settings);
 }
 
 static CURL *
-make_handle(struct transfer_place *place)
+make_handle(struct transfer_place *place, const struct settings *settings)
 {
     CURL *easy = curl_easy_init();
 
-    if (!easy || set_constants(easy, place) == CURLE_OK)
+    if (!easy || set_constants(easy, place, settings) == CURLE_OK)
         return easy;
     curl_easy_cleanup(easy);
     return NULL;
@@ -319,7 +319,7 @@ set_connection(struct transfer *t, CURL *easy)
     SET(CURLOPT_HTTP_VERSION,
         t->wish == POOL_SHARED ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
     /* Empty is off; unset would be the environment's. */
-    SET(CURLOPT_PROXY, t->route->proxied ? t->place->settings.config.upstream_proxy : "");
+    SET(CURLOPT_PROXY, t->route->proxied ? t->settings->config.upstream_proxy : "");
     SET(CURLOPT_RESOLVE, t->pins);
     SET(CURLOPT_CONNECT_TO, t->connect_to);
     SET(CURLOPT_SHARE, pool_share(t->lease.pool));
@@ -434,6 +434,7 @@ transfer_start(struct transfer *t, struct transfer_place *place, struct consumer
         .place = place,
         .consumer = consumer,
         .request = request,
+        .settings = order->settings,
         .target = order->target,
         .route = order->route,
         .fields = order->fields,
@@ -443,9 +444,11 @@ transfer_start(struct transfer *t, struct transfer_place *place, struct consumer
     };
     t->wish = wish_of(t);
     upload_init(&t->upload, &request->body, supply, consumer);
-    buf_init(&t->lines, place->settings.config.max_headers);
-    t->easy = transfer_is_plain(t) && handles->count ? handles->kept[--handles->count]
-                                                     : make_handle(place);
+    buf_init(&t->lines, t->settings->config.max_headers);
+    /* Those that are kept are set as the current settings say. */
+    t->easy = transfer_is_plain(t) && handles->count && t->settings == place->settings
+                  ? handles->kept[--handles->count]
+                  : make_handle(place, t->settings);
     if (!t->easy || !choose_pool(t) ||
         !headers_to_list(request, order->fields, order->host, &t->headers) ||
         (!is_literal(t->route) && !pin(t)) ||

@@ -11,7 +11,7 @@
 #define MAX_IDLE_CLIENTS 16384u
 
 struct net_admission {
-    const struct net_limits *limits;
+    _Atomic(const struct net_limits *) limits;
     struct clients *clients;
     net_counter refusals[NET_REFUSALS]; /* worker 0's */
     atomic_uint privileged;             /* connections open; shared */
@@ -24,7 +24,7 @@ net_admission_create(const struct net_limits *limits)
 
     if (!admission)
         return NULL;
-    admission->limits = limits;
+    atomic_init(&admission->limits, limits);
     admission->clients = clients_create(&(struct clients_config){
         .max_connections = limits->max_connections_per_client,
         .max_idle = MAX_IDLE_CLIENTS,
@@ -37,6 +37,14 @@ net_admission_create(const struct net_limits *limits)
         return NULL;
     }
     return admission;
+}
+
+void
+net_admission_set_limits(struct net_admission *admission, const struct net_limits *limits)
+{
+    atomic_store(&admission->limits, limits);
+    clients_set_bounds(admission->clients, limits->max_connections_per_client, &limits->rates,
+                       clock_monotonic_us());
 }
 
 void

@@ -14,6 +14,10 @@ struct net_admission;
 /* `limits` must stay. NULL without memory. */
 struct net_admission *net_admission_create(const struct net_limits *limits);
 
+/* Other limits, which must stay, and the earlier ones until worker 0 has ended the callback that it
+ * is in. [any] */
+void net_admission_set_limits(struct net_admission *admission, const struct net_limits *limits);
+
 /* All connections must have been closed. NULL is harmless. */
 void net_admission_destroy(struct net_admission *admission);
 

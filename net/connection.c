@@ -606,6 +606,14 @@ look_at(struct net_connection *c)
 
 /* ---- the set --------------------------------------------------------------------------------- */
 
+static void
+set_list_us(struct net_connections *set)
+{
+    const int64_t idle_us = set->limits->idle_timeout_us;
+
+    set->list_us = idle_us && idle_us / 8 < LIST_US ? idle_us / 8 : LIST_US;
+}
+
 bool
 net_connections_init(struct net_connections *set, struct net_worker *worker,
                      const struct net_limits *limits, struct net_admission *admission,
@@ -621,10 +629,26 @@ net_connections_init(struct net_connections *set, struct net_worker *worker,
     TAILQ_INIT(&set->partial);
     TAILQ_INIT(&set->lingering);
     STAILQ_INIT(&set->marked);
-    set->list_us = LIST_US;
-    if (limits->idle_timeout_us && limits->idle_timeout_us / 8 < set->list_us)
-        set->list_us = limits->idle_timeout_us / 8;
+    set_list_us(set);
     return net_poller_begin(&set->poller, worker->base, on_ready, settle_group);
+}
+
+/* A connection that waits for a bound is looked at. Without memory for a throttle the rates do not
+ * hold for a connection that has begun without. */
+void
+net_connections_set_limits(struct net_connections *set, const struct net_limits *limits)
+{
+    struct net_connection *c;
+
+    set->limits = limits;
+    set_list_us(set);
+    TAILQ_FOREACH(c, &set->open, link)
+    {
+        if (!c->throttle)
+            (void)attach_throttle(c);
+        if (c->paused)
+            net_connection_mark(c);
+    }
 }
 
 void

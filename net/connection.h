@@ -235,6 +235,9 @@ bool net_connections_init(struct net_connections *set, struct net_worker *worker
                           const struct net_limits *limits, struct net_admission *admission,
                           const struct net_connections_hooks *hooks, void *owner);
 
+/* Other limits, which must stay; memory and prefixes are the same. */
+void net_connections_set_limits(struct net_connections *set, const struct net_limits *limits);
+
 /* Looks at every marked connection; the end of every callback of the loop. */
 void net_connections_settle(struct net_connections *set);
 

@@ -29,7 +29,8 @@ struct station {
 };
 
 struct net_server {
-    struct net_limits limits;
+    struct net_limits kept_limits[2];
+    struct net_limits *limits; /* those in force, of these two */
     struct station **stations;
     struct net_connections **sets; /* the stations', by the same numbers */
     unsigned worker_count;
@@ -107,7 +108,12 @@ static void
 note_turn(struct net_task *task)
 {
     struct station *station = container_of(task, struct station, turn_task);
+    const struct net_limits *limits = station->server->limits;
 
+    if (station->connections.limits != limits) {
+        net_connections_set_limits(&station->connections, limits);
+        net_timeouts_set(&station->timeouts);
+    }
     atomic_store(&station->turned, true);
     report_change(station->server);
 }
@@ -169,8 +175,7 @@ create_station(struct net_server *server, unsigned number)
     station->turn_task.run = note_turn;
     station->worker = net_worker_create(number, settle, station);
     if (station->worker &&
-        net_connections_init(&station->connections, station->worker, &server->limits,
-                             server->admission, &hooks, station)) {
+        net_connections_init(&station->connections, station->worker, server->limits, server->admission, &hooks, station)) {
         net_relief_init(&station->relief, &station->connections);
         if (net_timeouts_begin(&station->timeouts, &station->connections))
             return station;
@@ -227,10 +232,11 @@ net_server_create(const struct net_limits *limits, unsigned workers)
     server = calloc(1, sizeof(*server));
     if (!server)
         return NULL;
-    server->limits = *limits;
     server->acceptor.spare_fd = -1;
     set_up_waiting(server);
-    server->admission = net_admission_create(&server->limits);
+    server->limits = &server->kept_limits[0];
+    *server->limits = *limits;
+    server->admission = net_admission_create(server->limits);
     if (!server->admission || !set_up_stations(server, workers)) {
         int error = errno;
 
@@ -295,6 +301,17 @@ net_server_leave(struct net_server *server)
 {
     for (unsigned i = 0; i < server->worker_count; i++)
         net_worker_post(server->stations[i]->worker, &server->stations[i]->leave_task);
+}
+
+void
+net_server_set_limits(struct net_server *server, const struct net_limits *limits)
+{
+    struct net_limits *next = &server->kept_limits[server->limits == &server->kept_limits[0]];
+
+    *next = *limits;
+    server->limits = next;
+    net_admission_set_limits(server->admission, next);
+    net_server_await_turn(server);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

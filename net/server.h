@@ -59,6 +59,13 @@ void net_server_leave(struct net_server *server);
  */
 void net_server_await_turn(struct net_server *server);
 
+/*
+ * Replaces the limits, of which `memory`, the functions, `reserved` and the prefixes stay as they
+ * are. Connections in excess of a bound stay. Between net_server_start() and net_server_stop();
+ * when it returns, all workers have the new ones.
+ */
+void net_server_set_limits(struct net_server *server, const struct net_limits *limits);
+
 /* After net_server_stop(), or without a start. Connections with requests in work are freed here.
  * NULL is harmless. */
 void net_server_destroy(struct net_server *server);

@@ -121,6 +121,13 @@ net_timeouts_begin(struct net_timeouts *timeouts, struct net_connections *set)
 }
 
 void
+net_timeouts_set(struct net_timeouts *timeouts)
+{
+    /* If it fails, the times are looked at as often as before. */
+    (void)set_timer(timeouts->timer, interval_for(timeouts->set->limits));
+}
+
+void
 net_timeouts_hurry(struct net_timeouts *timeouts)
 {
     /* If it fails, lingering connections stay until the server is stopped; nothing else depends on

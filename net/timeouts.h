@@ -19,6 +19,9 @@ struct net_timeouts {
 /* Starts the timer for an initialised set; false without memory. */
 bool net_timeouts_begin(struct net_timeouts *timeouts, struct net_connections *set);
 
+/* The set has other limits. [worker] */
+void net_timeouts_set(struct net_timeouts *timeouts);
+
 /* From now on as often as is allowed, for connections that linger. [worker] */
 void net_timeouts_hurry(struct net_timeouts *timeouts);
 

@@ -88,6 +88,15 @@ rpc_server_stop_accepting(struct rpc_server *server)
 }
 
 void
+rpc_server_set_limits(struct rpc_server *server, const struct net_limits *limits)
+{
+    struct net_limits with_context = *limits;
+
+    with_context.context = server->service.context;
+    net_server_set_limits(server->net, &with_context);
+}
+
+void
 rpc_server_leave(struct rpc_server *server)
 {
     net_server_leave(server->net);

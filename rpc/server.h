@@ -60,6 +60,9 @@ int rpc_server_start(struct rpc_server *server);
 void rpc_server_stop_accepting(struct rpc_server *server);
 unsigned rpc_server_stop(struct rpc_server *server, int64_t timeout_us);
 
+/* As net_server_set_limits(), with the context of the server's. */
+void rpc_server_set_limits(struct rpc_server *server, const struct net_limits *limits);
+
 /* As net_server_leave(): other processes accept from the same listening sockets. */
 void rpc_server_leave(struct rpc_server *server);
 

@@ -1,7 +1,6 @@
 #include "server/components.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -39,36 +38,38 @@ worker_count(const struct options *options)
     return cores < 1 ? 1 : cores > (long)MOST_WORKERS ? MOST_WORKERS : (unsigned)cores;
 }
 
-static int
-make_addresses(struct components *parts)
+/* The addresses that the options allow; NULL, which is logged. *status is that of the failure. */
+static struct address_policy *
+make_addresses(const struct options *options, int *status)
 {
-    const struct option_list *allowed = &parts->options->allow_net;
-    int status = EX_OK;
+    const struct option_list *allowed = &options->allow_net;
+    struct address_policy *addresses = address_policy_create();
     char why[256];
 
-    parts->addresses = address_policy_create();
-    if (!parts->addresses) {
+    *status = addresses ? EX_OK : EX_OSERR;
+    if (!addresses)
         log_error("%s", strerror(ENOMEM));
-        return EX_OSERR;
-    }
-    for (size_t i = 0; i < allowed->count; i++)
-        if (!address_policy_allow(parts->addresses, allowed->items[i], why, sizeof(why))) {
+    for (size_t i = 0; addresses && i < allowed->count; i++)
+        if (!address_policy_allow(addresses, allowed->items[i], why, sizeof(why))) {
             log_error("%sallow-net: %s", option_place(allowed, i), why);
-            status = EX_CONFIG;
+            *status = EX_CONFIG;
         }
     /* Opens a socket of the family AF_NETLINK, protocol NETLINK_ROUTE. */
-    if (!address_policy_refuse_own(parts->addresses, why, sizeof(why))) {
+    if (addresses && !address_policy_refuse_own(addresses, why, sizeof(why))) {
         log_error("%s", why);
-        return EX_OSERR;
+        *status = EX_OSERR;
     }
-    return status;
+    if (*status == EX_OK)
+        return addresses;
+    address_policy_destroy(addresses);
+    return NULL;
 }
 
 /* A bound that is part of --max-fetches, lowered in proportion; 0 and 1 stay. */
 static unsigned
-lower(uint64_t bound, const struct components *parts)
+lower(uint64_t bound, const struct options *options, const struct descriptor_plan *plan)
 {
-    uint64_t lowered = bound * parts->descriptors.fetches / parts->options->max_fetches;
+    uint64_t lowered = bound * plan->fetches / options->max_fetches;
 
     return (unsigned)(bound && !lowered ? 1 : lowered);
 }
@@ -134,16 +135,32 @@ check_connect_ports(const struct options *options)
     return ok;
 }
 
+/* Into the configuration, which may be NULL: then they are checked. */
+static bool
+read_authorities(const struct options *options, struct config *config)
+{
+    struct buf none, *content = config ? &config->authorities : &none;
+    char why[512];
+    bool ok;
+
+    buf_init(&none, FETCH_AUTHORITIES_MAX);
+    ok = !options->cacert || fetch_read_authorities(options->cacert, content, why, sizeof(why));
+    if (!ok)
+        log_error("%scacert: %s", options_place(options, "cacert"), why);
+    buf_free(&none);
+    return ok;
+}
+
 /* What fetcher_create() would refuse without the name of the option. */
 static int
-check_fetcher_settings(const struct options *options)
+check_fetcher_settings(const struct options *options, struct config *config)
 {
     bool ok = check_list(&options->connect_to, "connect-to", fetch_check_connect_to);
 
     ok = check_list(&options->allow_port, "allow-port", fetch_check_port) && ok;
     ok = check_one(options, "upstream-proxy", options->upstream_proxy, fetch_check_proxy) && ok;
     ok = check_connect_ports(options) && ok;
-    ok = check_one(options, "cacert", options->cacert, fetch_check_authorities) && ok;
+    ok = read_authorities(options, config) && ok;
     return ok ? EX_OK : EX_CONFIG;
 }
 
@@ -153,24 +170,24 @@ report_queued(void *context, const struct fetch_queued *queued)
     origin_report_queued(context, queued);
 }
 
-static int
-make_fetcher(struct components *parts)
+static struct fetch_config
+fetch_config_of(const struct components *parts, const struct options *options,
+                const struct descriptor_plan *plan, const struct address_policy *addresses)
 {
-    const struct options *options = parts->options;
     struct fetch_config config;
-    char why[512] = "";
 
     fetch_config_default(&config);
-    config.memory = &parts->service.memory;
+    config.memory = (struct memory_account *)(uintptr_t)&parts->service.memory;
     config.turn_begins = net_worker_hold_wakes;
     config.turn_ends = net_worker_wake_held;
     config.queued = report_queued;
     config.context = parts->service.report;
-    config.addresses = parts->addresses;
-    config.max_active = parts->descriptors.fetches;
-    config.max_waiting = lower(options->max_fetches_waiting, parts);
-    config.max_active_per_client = lower(options->max_fetches_per_client, parts);
-    config.max_active_per_origin = lower(options->max_fetches_per_origin, parts);
+    config.addresses = addresses;
+    config.owns_addresses = true;
+    config.max_active = plan->fetches;
+    config.max_waiting = lower(options->max_fetches_waiting, options, plan);
+    config.max_active_per_client = lower(options->max_fetches_per_client, options, plan);
+    config.max_active_per_origin = lower(options->max_fetches_per_origin, options, plan);
     config.max_idle_per_origin = (unsigned)options->max_idle_per_origin;
     config.max_queued = (unsigned)options->max_fetches_queued;
     config.resolver_threads = (unsigned)options->resolver_threads;
@@ -187,42 +204,24 @@ make_fetcher(struct components *parts)
     config.upstream_proxy = options->upstream_proxy;
     config.allow_ports = (const char *const *)options->allow_port.items;
     config.connect_to = (const char *const *)options->connect_to.items;
+    return config;
+}
+
+static int
+make_fetcher(struct components *parts)
+{
+    struct fetch_config config =
+        fetch_config_of(parts, parts->options, &parts->descriptors, parts->addresses);
+    char why[512] = "";
+
+    config.authorities = buf_span(&service_config(&parts->service)->authorities);
     parts->service.fetcher = fetcher_create(&config, why, sizeof(why));
     if (!parts->service.fetcher) {
         log_error("%s", why);
         return EX_CONFIG;
     }
+    parts->addresses = NULL;
     return EX_OK;
-}
-
-static int
-make_admins(struct service *service, const struct option_list *named)
-{
-    int status = EX_OK;
-
-    service->admins = calloc(named->count + 1, sizeof(*service->admins));
-    if (!service->admins) {
-        log_error("%s", strerror(ENOMEM));
-        return EX_OSERR;
-    }
-    for (size_t i = 0; i < named->count; i++) {
-        const struct passwd *user;
-        uint64_t uid;
-
-        if (units_parse_uint(named->items[i], 0, UINT32_MAX - 1, &uid)) {
-            service->admins[service->admin_count++] = (uid_t)uid;
-            continue;
-        }
-        user = getpwnam(named->items[i]);
-        if (!user) {
-            log_error("%sadmin-uid: \"%s\" is not a number or a user of this machine",
-                      option_place(named, i), named->items[i]);
-            status = EX_CONFIG;
-            continue;
-        }
-        service->admins[service->admin_count++] = user->pw_uid;
-    }
-    return status;
 }
 
 static int
@@ -303,30 +302,39 @@ may_call(void *context, const struct net_peer *peer)
     return service_is_client(context, peer);
 }
 
-static int
-make_rpc(struct service *service, const struct descriptor_plan *descriptors)
+static struct net_limits
+net_limits_of(struct service *service, const struct options *options,
+              const struct descriptor_plan *plan)
 {
-    const struct options *options = service->options;
-    struct rpc_limits limits = RPC_LIMITS_DEFAULT;
+    struct net_limits limits = NET_LIMITS_DEFAULT;
 
-    limits.request_data = FRONT_REQUEST_DATA;
-    limits.may_call = may_call;
-    limits.net.memory = &service->memory;
-    limits.net.max_requests = (uint32_t)options->max_requests;
-    limits.net.max_queued_bytes = (uint32_t)options->max_queued_bytes;
-    limits.net.max_connections = descriptors->connections;
-    limits.net.max_connections_per_client = descriptors->connections_per_client;
-    limits.net.is_privileged = is_privileged;
-    limits.net.reserved = DESCRIPTOR_PLAN_RESERVE;
-    limits.net.inet_prefix = (uint8_t)options->client_prefix_ipv4;
-    limits.net.inet6_prefix = (uint8_t)options->client_prefix_ipv6;
-    limits.net.rates = (struct client_rates){
+    limits.memory = &service->memory;
+    limits.max_requests = (uint32_t)options->max_requests;
+    limits.max_queued_bytes = (uint32_t)options->max_queued_bytes;
+    limits.max_connections = plan->connections;
+    limits.max_connections_per_client = plan->connections_per_client;
+    limits.is_privileged = is_privileged;
+    limits.reserved = DESCRIPTOR_PLAN_RESERVE;
+    limits.inet_prefix = (uint8_t)options->client_prefix_ipv4;
+    limits.inet6_prefix = (uint8_t)options->client_prefix_ipv6;
+    limits.rates = (struct client_rates){
         .calls = options->rate_calls,
         .fetches = options->rate_fetches,
         .bytes = options->rate_bytes,
     };
-    limits.net.idle_timeout_us = options->idle_timeout;
-    limits.net.message_timeout_us = options->record_timeout;
+    limits.idle_timeout_us = options->idle_timeout;
+    limits.message_timeout_us = options->record_timeout;
+    return limits;
+}
+
+static int
+make_rpc(struct service *service, const struct descriptor_plan *plan)
+{
+    struct rpc_limits limits = RPC_LIMITS_DEFAULT;
+
+    limits.request_data = FRONT_REQUEST_DATA;
+    limits.may_call = may_call;
+    limits.net = net_limits_of(service, service->options, plan);
     service->rpc = rpc_server_create(&limits, service->workers, programs,
                                      sizeof(programs) / sizeof(programs[0]), service);
     if (!service->rpc) {
@@ -345,17 +353,22 @@ wanted_tunnels(const struct options *options)
                : 0;
 }
 
+static struct descriptor_plan
+plan_descriptors(const struct options *options, unsigned workers, uint64_t limit)
+{
+    return descriptor_plan_make((uint32_t)options->max_connections,
+                                (uint32_t)options->max_connections_per_client,
+                                (uint32_t)options->max_fetches, wanted_tunnels(options), workers,
+                                limit);
+}
+
 static int
 make_http(struct components *parts)
 {
-    struct buf why;
-    bool made;
-
-    buf_init(&why, 65536);
-    made = http_service_init(&parts->http, &parts->service, parts->descriptors.tunnels, &why);
-    log_errors(buf_str(&why));
-    buf_free(&why);
-    return made ? EX_OK : EX_CONFIG;
+    if (http_service_init(&parts->http, &parts->service, parts->descriptors.tunnels))
+        return EX_OK;
+    log_error("%s", strerror(ENOMEM));
+    return EX_OSERR;
 }
 
 /* The first one that is not EX_OK. */
@@ -370,7 +383,7 @@ components_make_settings(struct components *parts)
 {
     struct service *service = &parts->service;
     struct memory_hooks hooks;
-    int status;
+    int status, made;
 
     service->magic = SERVICE_MAGIC;
     service->options = parts->options;
@@ -379,17 +392,15 @@ components_make_settings(struct components *parts)
     hooks = memory_hooks_of(service);
     memory_account_init(&service->memory, parts->options->max_transit, &hooks);
     reload_desk_init(&service->desk);
-    parts->descriptors = descriptor_plan_make(
-        (uint32_t)parts->options->max_connections,
-        (uint32_t)parts->options->max_connections_per_client, (uint32_t)parts->options->max_fetches,
-        wanted_tunnels(parts->options), service->workers, descriptor_plan_raise_limit());
+    parts->descriptors =
+        plan_descriptors(parts->options, service->workers, descriptor_plan_raise_limit());
     /* Each one whatever the others are, so that every error is logged. */
     status = confinement_find_user(parts->options, &parts->user);
-    status = first_error(status, make_addresses(parts));
-    status = first_error(status, make_admins(service, &parts->options->admin_uid));
+    parts->addresses = make_addresses(parts->options, &made);
+    status = first_error(status, made);
     status = first_error(status, make_config(service));
     status = first_error(status, make_cache(service));
-    status = first_error(status, check_fetcher_settings(parts->options));
+    status = first_error(status, check_fetcher_settings(parts->options, service_config(service)));
     status = first_error(status, make_report(service));
     return first_error(status, make_http(parts));
 }
@@ -421,6 +432,35 @@ components_make_threads(struct components *parts)
     return status;
 }
 
+bool
+components_change(struct components *parts, const struct options *options,
+                  const struct span authorities, struct buf *why)
+{
+    struct service *service = &parts->service;
+    const struct descriptor_plan plan =
+        plan_descriptors(options, service->workers, parts->descriptors.limit);
+    const struct net_limits limits = net_limits_of(service, options, &plan);
+    int status;
+    struct address_policy *addresses = make_addresses(options, &status);
+    struct fetch_config config = fetch_config_of(parts, options, &plan, addresses);
+    char sentence[512] = "the addresses of --allow-net cannot be read";
+
+    config.authorities = authorities;
+    if (!addresses || !fetcher_configure(service->fetcher, &config, sentence, sizeof(sentence))) {
+        buf_append_str(why, sentence);
+        address_policy_destroy(addresses);
+        return false;
+    }
+    rpc_server_set_limits(service->rpc, &limits);
+    parts->descriptors = plan;
+    memory_account_set_limit(&service->memory, options->max_transit);
+    client_share_set_slots(&parts->http.tunnels, plan.tunnels,
+                           options->max_fetches_per_client != 0);
+    cursors_set_bounds(service->cursors, options->max_cursors, options->cursor_timeout);
+    log_set_level((enum log_level)options->log_level);
+    return true;
+}
+
 void
 components_free(struct components *parts)
 {
@@ -443,7 +483,6 @@ components_free(struct components *parts)
     origin_report_destroy(service->report);
     address_policy_destroy(parts->addresses);
     config_release(service_config(service));
-    free(service->admins);
     free(service->request_db_path);
     privileges_free_user(&parts->user);
 }

@@ -19,7 +19,7 @@
 struct components {
     const struct options *options;
     struct opener opener; /* the daemon's */
-    struct address_policy *addresses;
+    struct address_policy *addresses; /* NULL: the fetcher has them */
     struct listening listening;
     struct restart restart;
     int log_file;     /* -1: none, or owned by the access log */
@@ -42,6 +42,13 @@ int components_make_settings(struct components *parts);
 
 /* Makes the parts that start threads, which inherit the privileges of the process. */
 int components_make_threads(struct components *parts);
+
+/*
+ * Has the parts that run work with the limits, rates, addresses and authorities (PEM) of these
+ * options. False with a sentence in `why`, and nothing has changed.
+ */
+bool components_change(struct components *parts, const struct options *options,
+                       struct span authorities, struct buf *why);
 
 /* All but the sockets and the registration. */
 void components_free(struct components *parts);

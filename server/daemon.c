@@ -239,7 +239,7 @@ reload_config(struct components *parts)
     else if (restart_is_going_on(&parts->restart))
         buf_append_str(&answer, "another process is about to replace this one");
     else
-        done = reload(&parts->service, &parts->opener, &answer);
+        done = reload(parts, &answer);
     if (done) {
         log_info("SIGHUP: the configuration was read again: %s", buf_str(&answer));
     } else if (!parts->options->config) {
@@ -269,7 +269,7 @@ reopen_logs(struct components *parts)
 static void
 serve_in_delay(struct components *parts, const sigset_t *signals)
 {
-    int64_t until = clock_monotonic_us() + parts->options->stop_delay, left;
+    int64_t until = clock_monotonic_us() + service_config(&parts->service)->options->stop_delay, left;
 
     atomic_store(&parts->monitoring.stopping, true);
     while ((left = until - clock_monotonic_us()) > 0) {
@@ -288,7 +288,7 @@ static void
 await_connections(struct components *parts, const sigset_t *signals)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
-    int64_t until = clock_monotonic_us() + parts->options->stop_timeout;
+    int64_t until = clock_monotonic_us() + service_config(&parts->service)->options->stop_timeout;
 
     for (;;) {
         struct rpc_stats stats;

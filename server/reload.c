@@ -31,13 +31,13 @@ parse(struct span text, struct buf *why)
 }
 
 static struct options *
-read_options(struct opener *opener, struct buf *why)
+read_options(struct opener *opener, struct buf *authorities, struct buf *why)
 {
     struct options *options = NULL;
     struct buf text;
 
     buf_init(&text, SIZE_MAX / 2);
-    if (opener_read(opener, &text, why))
+    if (opener_read(opener, &text, authorities, why))
         options = parse(buf_span(&text), why);
     buf_free(&text);
     return options;
@@ -257,40 +257,64 @@ replace(struct service *service, struct config *next)
     config_release(last);
 }
 
-/* With these options, which are the configuration's from then on. */
+/* Both as in struct config; the options are its own from then on, if this succeeds. */
 static bool
-take_effect(struct service *service, struct options *options, struct buf *why)
+take_effect(struct components *parts, struct options *options, struct span authorities,
+            struct buf *why)
 {
+    struct service *service = &parts->service;
+    const struct config *last = service_config(service);
     struct config *next = config_create(options, why);
 
     if (!next)
         return false;
-    if (!change_cache(service, service_config(service)->options, options, why)) {
-        config_release(next);
-        return false;
+    if (!buf_append(&next->authorities, authorities.ptr, authorities.len)) {
+        buf_append_str(why, strerror(ENOMEM));
+    } else if (components_change(parts, options, buf_span(&next->authorities), why)) {
+        if (change_cache(service, last->options, options, why)) {
+            next->owned = options;
+            replace(service, next);
+            return true;
+        }
+        (void)components_change(parts, last->options, buf_span(&last->authorities), why);
     }
-    next->owned = options;
-    replace(service, next);
-    return true;
+    config_release(next);
+    return false;
+}
+
+/* Names the option of a file whose content has changed, unless it has another name, too. */
+static void
+compare_authorities(const struct config *last, const struct options *options,
+                    struct span authorities, struct buf *live)
+{
+    const char *before = last->options->cacert;
+
+    if (before && options->cacert && strcmp(before, options->cacert) == 0 &&
+        !span_equal(buf_span(&last->authorities), authorities))
+        buf_printf(live, "%scacert", live->len ? ", " : "");
 }
 
 /* Compares the options with those in force, and lets them take effect. */
 static bool
-apply(struct service *service, struct options *options, struct buf *answer)
+apply(struct components *parts, struct options *options, struct span authorities,
+      struct buf *answer)
 {
+    const struct config *last = service_config(&parts->service);
     struct buf live, fixed;
     bool done = false;
 
     buf_init(&live, NAMES_MAX);
     buf_init(&fixed, NAMES_MAX);
-    if (!options_compare(service_config(service)->options, options, &live, &fixed)) {
+    if (options_compare(last->options, options, &live, &fixed))
+        compare_authorities(last, options, authorities, &live);
+    if (buf_failed(&live) || buf_failed(&fixed)) {
         buf_append_str(answer, strerror(ENOMEM));
     } else if (fixed.len) {
         buf_printf(answer, "these options are changed by a restart only: %s", buf_str(&fixed));
     } else if (!live.len) {
         buf_append_str(answer, "nothing has changed");
         done = true;
-    } else if (take_effect(service, options, answer)) {
+    } else if (take_effect(parts, options, authorities, answer)) {
         buf_printf(answer, "changed: %s", buf_str(&live));
         done = true;
     }
@@ -300,14 +324,19 @@ apply(struct service *service, struct options *options, struct buf *answer)
 }
 
 bool
-reload(struct service *service, struct opener *opener, struct buf *answer)
+reload(struct components *parts, struct buf *answer)
 {
-    struct options *options = read_options(opener, answer);
-    bool done = options && apply(service, options, answer);
+    struct buf authorities;
+    struct options *options;
+    bool done;
 
-    if (options && service_config(service)->options != options) {
+    buf_init(&authorities, FETCH_AUTHORITIES_MAX);
+    options = read_options(&parts->opener, &authorities, answer);
+    done = options && apply(parts, options, buf_span(&authorities), answer);
+    if (options && service_config(&parts->service)->options != options) {
         options_free(options);
         free(options);
     }
+    buf_free(&authorities);
     return done;
 }

@@ -16,6 +16,6 @@
  * Between the start of the workers and their end, on the thread of both. True: `answer` names what
  * was changed, in a sentence. False: nothing has changed, and `answer` has a line for each reason.
  */
-bool reload(struct service *service, struct opener *opener, struct buf *answer);
+bool reload(struct components *parts, struct buf *answer);
 
 #endif

@@ -32,12 +32,15 @@ service_log(const struct service *service, const struct access_entry *entry)
 bool
 service_is_admin(const struct service *service, const struct net_peer *peer)
 {
+    const struct config *config;
+
     if (!peer->has_uid)
         return false;
     if (peer->uid == 0 || peer->uid == geteuid())
         return true;
-    for (size_t i = 0; i < service->admin_count; i++)
-        if (service->admins[i] == peer->uid)
+    config = service_config(service);
+    for (size_t i = 0; i < config->admin_count; i++)
+        if (config->admins[i] == peer->uid)
             return true;
     return false;
 }

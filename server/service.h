@@ -36,8 +36,6 @@ struct service {
     bool logs;                     /* there is one of them: service_log() is called */
     struct http_service *http;     /* not owned; NULL: none */
     struct cursors *cursors;       /* owned; what clients of version 2 read on (rpc/cursor.h) */
-    uid_t *admins;                 /* besides root and our own; owned */
-    size_t admin_count;
     unsigned workers;
     int64_t started_us;
 

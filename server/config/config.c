@@ -1,8 +1,11 @@
 #include "server/config/config.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/units.h"
 #include "http/field.h"
 #include "rules/rules.h"
 #include "server/logs/log.h"
@@ -151,6 +154,94 @@ log_member(const struct origin_change *member)
         log_info("%.*s responds and is used again", (int)member->url.len, member->url.ptr);
 }
 
+/* ---- peers ----------------------------------------------------------------------------------- */
+
+/* "unix" stands for the peers over AF_UNIX. */
+static bool
+read_trust(struct config *config, struct buf *why)
+{
+    const struct options *options = config->options;
+    const struct option_list *list = &options->trust_forwarded;
+    bool named = options->forwarded_field != HTTP_WAY_NONE, ok = named || !list->count;
+    char sentence[256];
+
+    config->forwarded_field = (enum http_way_field)options->forwarded_field;
+    if (!ok) {
+        buf_end_line(why);
+        buf_printf(why,
+                   "%strust-forwarded: --forwarded-field has to name the field that is believed",
+                   option_place(list, 0));
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        if (strcmp(list->items[i], "unix") == 0) {
+            config->trusts_local = true;
+        } else if (!networks_add(&config->trusted, list->items[i], sentence, sizeof(sentence))) {
+            buf_end_line(why);
+            buf_printf(why, "%strust-forwarded: %s", option_place(list, i), sentence);
+            ok = false;
+        }
+    }
+    return ok;
+}
+
+static bool
+find_uid(const char *text, uid_t *uid)
+{
+    const struct passwd *user;
+    uint64_t number;
+
+    if (units_parse_uint(text, 0, UINT32_MAX - 1, &number)) {
+        *uid = (uid_t)number;
+        return true;
+    }
+    user = getpwnam(text);
+    if (user)
+        *uid = user->pw_uid;
+    return user != NULL;
+}
+
+static bool
+read_admins(struct config *config, struct buf *why)
+{
+    const struct option_list *named = &config->options->admin_uid;
+    bool ok = true;
+
+    config->admins = calloc(named->count + 1, sizeof(*config->admins));
+    if (!config->admins) {
+        buf_end_line(why);
+        buf_append_str(why, strerror(ENOMEM));
+        return false;
+    }
+    for (size_t i = 0; i < named->count; i++) {
+        if (find_uid(named->items[i], &config->admins[config->admin_count])) {
+            config->admin_count++;
+            continue;
+        }
+        buf_end_line(why);
+        buf_printf(why, "%sadmin-uid: \"%s\" is not a number or a user of this machine",
+                   option_place(named, i), named->items[i]);
+        ok = false;
+    }
+    return ok;
+}
+
+static bool
+read_peers(struct config *config, struct buf *why)
+{
+    const struct options *options = config->options;
+    const struct option_list *clients = &options->client_net;
+    const struct option_list *balancers = &options->proxy_protocol_net;
+    bool ok = config_add_networks(&config->clients, clients->count ? clients : &config_loopback,
+                                  "client-net", why);
+
+    ok = config_add_networks(&config->purgers, &options->purge_net, "purge-net", why) && ok;
+    ok = config_add_networks(&config->balancers, balancers->count ? balancers : &config_loopback,
+                             "proxy-protocol-net", why) &&
+         ok;
+    ok = read_trust(config, why) && ok;
+    return read_admins(config, why) && ok;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 static void
@@ -163,6 +254,10 @@ destroy(struct shared *shared)
     tag_rules_free(&config->write_rules);
     networks_free(&config->clients);
     networks_free(&config->purgers);
+    networks_free(&config->balancers);
+    networks_free(&config->trusted);
+    free(config->admins);
+    buf_free(&config->authorities);
     http_origins_free(&config->origins);
     if (config->owned)
         options_free(config->owned);
@@ -175,11 +270,8 @@ static bool
 read_options(struct config *config, struct buf *why)
 {
     const struct options *options = config->options;
-    const struct option_list *clients = &options->client_net;
-    bool ok = config_add_networks(&config->clients, clients->count ? clients : &config_loopback,
-                                  "client-net", why);
+    bool ok = read_peers(config, why);
 
-    ok = config_add_networks(&config->purgers, &options->purge_net, "purge-net", why) && ok;
     buf_end_line(why);
     ok = http_origins_init(&config->origins, &options->origin, why) && ok;
     buf_end_line(why);
@@ -210,6 +302,7 @@ config_create(const struct options *options, struct buf *why)
         return NULL;
     }
     shared_init(&config->rules.shared, destroy);
+    buf_init(&config->authorities, FETCH_AUTHORITIES_MAX);
     config->options = options;
     if (!read_options(config, why)) {
         config_release(config);

@@ -7,7 +7,10 @@
 #ifndef SUNPROXY_SERVER_CONFIG_H
 #define SUNPROXY_SERVER_CONFIG_H
 
+#include <sys/types.h>
+
 #include "base/networks.h"
+#include "http/forwarded.h"
 #include "http/storing.h"
 #include "proxy/proxy_rules.h"
 #include "rules/tag_rules.h"
@@ -25,6 +28,13 @@ struct config {
     struct tag_rules write_rules;
     struct networks clients;         /* that may use the proxy over TCP (--client-net) */
     struct networks purgers;         /* that may use PURGE (--purge-net) */
+    struct networks balancers;       /* that may send headers of the PROXY protocol */
+    struct networks trusted;         /* that may state a request's client, */
+    bool trusts_local;               /* and so may peers over AF_UNIX, */
+    enum http_way_field forwarded_field; /* in this field */
+    struct buf authorities;          /* PEM of --cacert, from outside; empty: none */
+    uid_t *admins;                   /* besides root and our own */
+    size_t admin_count;
     struct http_ports connect_ports; /* of tunnels */
     struct http_origins origins;     /* the rows of --origin: none, unless a reverse proxy */
 };

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/passing.h"
+#include "fetch/fetch.h"
 #include "server/listen/take_over.h"
 #include "server/logs/log.h"
 
@@ -38,6 +39,7 @@ struct answer {
     uint32_t number; /* of the wish */
     uint32_t failed; /* 0: the text is the configuration; 1: it says what is wrong */
     uint64_t len;
+    uint64_t authorities; /* bytes behind the text */
 };
 
 static bool
@@ -89,10 +91,22 @@ shorten(struct buf *errors)
     buf_append_str(errors, "\nand further errors");
 }
 
+static bool
+read_authorities(const struct options *options, struct buf *authorities, struct buf *text)
+{
+    char why[512];
+
+    if (!options->cacert ||
+        fetch_read_authorities(options->cacert, authorities, why, sizeof(why)))
+        return true;
+    buf_append_str(text, why);
+    return false;
+}
+
 /* Appends the configuration, or what is wrong with it, and then returns false. */
 static bool
 read_again(const struct options *given, int (*check)(const struct options *options),
-           struct buf *text)
+           struct buf *text, struct buf *authorities)
 {
     struct options options;
     bool ok = false;
@@ -102,7 +116,7 @@ read_again(const struct options *given, int (*check)(const struct options *optio
         buf_append_str(text, strerror(ENOMEM));
     else
         ok = options_parse(&options, given->argc, given->argv, text) == EX_OK &&
-             check(&options) == EX_OK;
+             check(&options) == EX_OK && read_authorities(&options, authorities, text);
     if (ok) {
         buf_reset(text);
         ok = print(&options, text);
@@ -211,16 +225,20 @@ static bool
 answer_read(int fd, struct answer *answer, const struct options *given,
             int (*check)(const struct options *options))
 {
-    struct buf text;
+    struct buf text, authorities;
     bool sent;
 
     buf_init(&text, MOST_TEXT);
+    buf_init(&authorities, FETCH_AUTHORITIES_MAX);
     watch_daemon(true);
-    answer->failed = !read_again(given, check, &text);
+    answer->failed = !read_again(given, check, &text, &authorities);
     watch_daemon(false);
     answer->len = text.len;
-    sent = send_all(fd, answer, sizeof(*answer)) && send_all(fd, text.data, text.len);
+    answer->authorities = answer->failed ? 0 : authorities.len;
+    sent = send_all(fd, answer, sizeof(*answer)) && send_all(fd, text.data, text.len) &&
+           send_all(fd, authorities.data, answer->authorities);
     buf_free(&text);
+    buf_free(&authorities);
     return sent;
 }
 
@@ -353,35 +371,50 @@ receive_answer(struct opener *opener, struct answer *answer, int *connection, in
             return receipt;
         if (*connection >= 0)
             close(*connection);
-        receipt = receive(opener->fd, NULL, answer->len, INT64_MAX);
+        receipt = receive(opener->fd, NULL, answer->len + answer->authorities, INT64_MAX);
         if (receipt != RECEIVED)
             return receipt;
     }
 }
 
-/* Sends a wish; *text or *why gets the text of the answer. */
+/* Appends that many bytes of an answer; without memory they are dropped, and *why says so. */
+static enum receipt
+receive_text(int fd, struct buf *into, uint64_t len, struct buf *why)
+{
+    enum receipt receipt;
+
+    if (!buf_reserve(into, len + 1)) {
+        buf_append_str(why, strerror(ENOMEM));
+        return receive(fd, NULL, len, INT64_MAX);
+    }
+    receipt = receive(fd, into->data + into->len, len, INT64_MAX);
+    into->len += receipt == RECEIVED ? len : 0;
+    into->data[into->len] = '\0';
+    return receipt;
+}
+
+/* Where an answer goes; *why gets what is wrong. */
+struct answer_parts {
+    struct buf *text, *authorities;
+    int connection; /* -1: none */
+};
+
 static bool
-ask(struct opener *opener, enum kind kind, int *connection, struct buf *text, struct buf *why)
+ask(struct opener *opener, enum kind kind, struct answer_parts *parts, struct buf *why)
 {
     const int64_t until_us = clock_monotonic_us() + (int64_t)READ_MS * 1000;
     const struct wish wish = {.number = ++opener->number, .kind = kind};
     enum receipt receipt = RECEIVED_NOTHING;
     struct answer answer = {0};
-    struct buf *into;
+    size_t before = why->len;
 
-    *connection = -1;
+    parts->connection = -1;
     if (opener->fd >= 0 && send_all(opener->fd, &wish, sizeof(wish)))
-        receipt = receive_answer(opener, &answer, connection, until_us);
-    into = answer.failed ? why : text;
-    if (receipt == RECEIVED && buf_reserve(into, answer.len + 1)) {
-        receipt = receive(opener->fd, into->data + into->len, answer.len, INT64_MAX);
-        into->len += receipt == RECEIVED ? answer.len : 0;
-        into->data[into->len] = '\0';
-    } else if (receipt == RECEIVED) {
-        (void)receive(opener->fd, NULL, answer.len, INT64_MAX);
-        buf_append_str(why, strerror(ENOMEM));
-        return false;
-    }
+        receipt = receive_answer(opener, &answer, &parts->connection, until_us);
+    if (receipt == RECEIVED)
+        receipt = receive_text(opener->fd, answer.failed ? why : parts->text, answer.len, why);
+    if (receipt == RECEIVED)
+        receipt = receive_text(opener->fd, parts->authorities, answer.authorities, why);
     if (receipt == RECEIVED_LATE)
         buf_printf(why, "the configuration could not be read within %d s", READ_MS / 1000);
     if (receipt == RECEIVED_NOTHING) {
@@ -389,30 +422,30 @@ ask(struct opener *opener, enum kind kind, int *connection, struct buf *text, st
                             "the daemon starts it again");
         opener_stop(opener);
     }
-    return receipt == RECEIVED && !answer.failed;
+    return receipt == RECEIVED && !answer.failed && why->len == before;
 }
 
 bool
-opener_read(struct opener *opener, struct buf *text, struct buf *why)
+opener_read(struct opener *opener, struct buf *text, struct buf *authorities, struct buf *why)
 {
-    int connection;
+    struct answer_parts parts = {.text = text, .authorities = authorities};
 
-    return ask(opener, KIND_READ, &connection, text, why);
+    return ask(opener, KIND_READ, &parts, why);
 }
 
 int
 opener_launch(struct opener *opener, struct buf *why)
 {
     struct buf none;
-    int connection;
+    struct answer_parts parts = {.text = &none, .authorities = &none};
     bool done;
 
     buf_init(&none, 1024);
-    done = ask(opener, KIND_LAUNCH, &connection, &none, why);
+    done = ask(opener, KIND_LAUNCH, &parts, why);
     buf_free(&none);
-    if (done && connection >= 0)
-        fcntl(connection, F_SETFL, O_NONBLOCK);
-    return done ? connection : -1;
+    if (done && parts.connection >= 0)
+        fcntl(parts.connection, F_SETFL, O_NONBLOCK);
+    return done ? parts.connection : -1;
 }
 
 /* One that hangs ends by itself when the daemon has ended. */

@@ -34,11 +34,12 @@ bool opener_start(struct opener *opener, const struct options *options,
 
 /*
  * Has the configuration read and checked. *text gets each option with its value, as
- * options_print_config() writes it; or *why a line for each error, and this returns false. Waits
+ * options_print_config() writes it, and *authorities the content of --cacert; or *why a line for each error, and this returns false. Waits
  * for the process for 30 s at most, and no longer once SIGTERM or SIGINT is pending. Without a
  * process, *why says so.
  */
-bool opener_read(struct opener *opener, struct buf *text, struct buf *why);
+bool opener_read(struct opener *opener, struct buf *text, struct buf *authorities,
+                 struct buf *why);
 
 /*
  * Has the daemon's program started anew, with the command line of the options and --take-over.

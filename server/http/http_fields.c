@@ -26,15 +26,15 @@ http_fields_make(struct http_exchange *x, struct span url)
         return;
     if (x->origin) {
         if (http_forwarded_are_read(x))
-            forwarding.chain = http->forwarded_field;
+            forwarding.chain = x->config->forwarded_field;
         /* It was well formed in http_forwarded_take(). */
         if (forwarding.chain == HTTP_WAY_FORWARDED &&
-            http_forwarded_read(x->request.fields, forwarding.chain, &http->trusted, &way))
+            http_forwarded_read(x->request.fields, forwarding.chain, &x->config->trusted, &way))
             forwarding.way = &way;
         /* X-Forwarded-For goes on with the sender's address behind those that it has. */
         forwarding.for_ = forwarding.chain == HTTP_WAY_X ? http_stream_sender_name(&x->stream)
                                                          : http_client_name(x, client);
-        if (http->forwarded_field == HTTP_WAY_FORWARDED)
+        if (x->config->forwarded_field == HTTP_WAY_FORWARDED)
             forwarding.sender = http_stream_sender_name(&x->stream);
         forwarding.proto =
             span_starts_with(url, span_str("https:")) ? span_str("https") : span_str("http");

@@ -6,22 +6,32 @@
 #include "server/http/http_service.h"
 #include "server/http/http_stream.h"
 
+static bool
+is_trusted(const struct config *config, const struct net_peer *sender)
+{
+    if (!config->forwarded_field)
+        return false;
+    return sender->has_uid
+               ? config->trusts_local
+               : networks_have_address(&config->trusted, (const struct sockaddr *)&sender->address);
+}
+
 bool
 http_forwarded_is_trusted(void *context, const struct net_peer *sender)
 {
     const struct http_service *http = context;
 
-    if (!http->forwarded_field)
-        return false;
-    return sender->has_uid
-               ? http->trusts_local
-               : networks_have_address(&http->trusted, (const struct sockaddr *)&sender->address);
+    return is_trusted(service_config(http->service), sender);
 }
 
+/* By the request's configuration, and by that with which its connection has begun: whether a
+ * connection is its client's is known then. */
 bool
 http_forwarded_are_read(const struct http_exchange *x)
 {
-    return http_forwarded_is_trusted(x->stream.worker->http, http_stream_sender(&x->stream));
+    const struct net_peer *sender = http_stream_sender(&x->stream);
+
+    return sender->for_others && is_trusted(x->config, sender);
 }
 
 static bool
@@ -41,7 +51,7 @@ set_stated(struct http_exchange *x, const struct sockaddr_storage *address)
 unsigned
 http_forwarded_take(struct http_exchange *x, const char **reason)
 {
-    const struct http_service *http = http_service_of(x);
+    const struct config *config = x->config;
     struct http_request *request = &x->request;
     struct http_way forwarded;
     /* A target in absolute form states scheme and host itself. */
@@ -51,7 +61,8 @@ http_forwarded_take(struct http_exchange *x, const char **reason)
         request->https = true;
     if (!http_forwarded_are_read(x))
         return 0;
-    if (!http_forwarded_read(request->fields, http->forwarded_field, &http->trusted, &forwarded)) {
+    if (!http_forwarded_read(request->fields, config->forwarded_field, &config->trusted,
+                             &forwarded)) {
         *reason = "what a proxy in front states in the field of --forwarded-field is malformed";
         return 400;
     }

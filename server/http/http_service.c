@@ -1,6 +1,5 @@
 #include "server/http/http_service.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,43 +10,6 @@
 #include "server/http/http_ports.h"
 #include "server/http/http_worker.h"
 #include "server/logs/origin_report.h"
-
-/* "unix" stands for the peers over AF_UNIX. */
-static bool
-read_trust(struct http_service *http, const struct options *options, struct buf *why)
-{
-    const struct option_list *list = &options->trust_forwarded;
-    bool named = options->forwarded_field != HTTP_WAY_NONE, ok = named || !list->count;
-    char sentence[256];
-
-    http->forwarded_field = (enum http_way_field)options->forwarded_field;
-    if (!ok) {
-        buf_end_line(why);
-        buf_printf(why,
-                   "%strust-forwarded: --forwarded-field has to name the field that is believed",
-                   option_place(list, 0));
-    }
-    for (size_t i = 0; i < list->count; i++) {
-        if (strcmp(list->items[i], "unix") == 0) {
-            http->trusts_local = true;
-        } else if (!networks_add(&http->trusted, list->items[i], sentence, sizeof(sentence))) {
-            buf_end_line(why);
-            buf_printf(why, "%strust-forwarded: %s", option_place(list, i), sentence);
-            ok = false;
-        }
-    }
-    return ok;
-}
-
-static bool
-read_options(struct http_service *http, const struct options *options, struct buf *why)
-{
-    const struct option_list *balancers = &options->proxy_protocol_net;
-    bool ok = config_add_networks(&http->balancers, balancers->count ? balancers : &config_loopback,
-                                  "proxy-protocol-net", why);
-
-    return read_trust(http, options, why) && ok;
-}
 
 static bool
 make_workers(struct http_service *http, unsigned count)
@@ -81,20 +43,16 @@ name_in_via(struct http_service *http)
 }
 
 bool
-http_service_init(struct http_service *http, struct service *service, uint32_t tunnels,
-                  struct buf *why)
+http_service_init(struct http_service *http, struct service *service, uint32_t tunnels)
 {
     *http = (struct http_service){.service = service};
     http_head_limits_default(&http->limits);
     service->http = http;
     name_in_via(http);
-    if (read_options(http, service->options, why)) {
-        client_share_init_slots(&http->tunnels, CLIENT_TUNNELS, tunnels,
-                                service->options->max_fetches_per_client != 0);
-        if (make_workers(http, service->workers))
-            return true;
-        buf_append_str(why, strerror(ENOMEM));
-    }
+    client_share_init_slots(&http->tunnels, CLIENT_TUNNELS, tunnels,
+                            service->options->max_fetches_per_client != 0);
+    if (make_workers(http, service->workers))
+        return true;
     http_service_free(http);
     return false;
 }
@@ -120,7 +78,5 @@ http_service_free(struct http_service *http)
         buf_free(&http->workers[i].fields);
     }
     free(http->workers);
-    networks_free(&http->balancers);
-    networks_free(&http->trusted);
     *http = (struct http_service){0};
 }

@@ -1,6 +1,6 @@
 /*
- * The HTTP front as a part of the daemon: what --trust-forwarded, --proxy-protocol-net and
- * --max-tunnels say, and the protocol of its listeners, which share the workers of the RPC server.
+ * The HTTP front as a part of the daemon: what --max-tunnels says, and the protocol of its
+ * listeners, which share the workers of the RPC server.
  *
  * One per process. It is made before the workers start, and freed after they have ended.
  */
@@ -10,8 +10,6 @@
 #include <stdatomic.h>
 
 #include "base/client_share.h"
-#include "base/networks.h"
-#include "http/forwarded.h"
 #include "http/request_head.h"
 #include "net/server.h"
 #include "server/service.h"
@@ -25,10 +23,6 @@ struct http_service {
     struct service *service; /* not owned */
 
     /* read-only while workers run */
-    struct networks balancers;           /* that may send headers of the PROXY protocol */
-    struct networks trusted;             /* that may state a request's client, */
-    bool trusts_local;                   /* and so may peers over AF_UNIX, */
-    enum http_way_field forwarded_field; /* in this field */
     struct http_head_limits limits;
     char pseudonym[32];    /* in Via (RFC 9110, section 7.6.3): another one for each daemon */
     char via[2][40];       /* the members of Via for messages that came in HTTP/1.0 and HTTP/1.1 */
@@ -39,9 +33,8 @@ struct http_service {
     struct http_worker *workers; /* owned; by the numbers of the net's */
 };
 
-/* `tunnels` bounds those that are open. False with a sentence in `why`. The options must stay. */
-bool http_service_init(struct http_service *http, struct service *service, uint32_t tunnels,
-                       struct buf *why);
+/* `tunnels` bounds those that are open. False without memory. */
+bool http_service_init(struct http_service *http, struct service *service, uint32_t tunnels);
 
 /*
  * The protocols of listeners, whose context is the http_service (http_connection.c). The

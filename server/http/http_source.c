@@ -13,7 +13,8 @@ http_source_is_stated_by(void *context, const struct net_peer *peer)
     const struct http_service *http = context;
 
     return peer->has_uid ||
-           networks_have_address(&http->balancers, (const struct sockaddr *)&peer->address);
+           networks_have_address(&service_config(http->service)->balancers,
+                                 (const struct sockaddr *)&peer->address);
 }
 
 enum proxy_header_result

@@ -278,7 +278,7 @@ try_next_member(struct http_tunnel *tunnel)
 static void
 shake_hands(struct http_tunnel *tunnel)
 {
-    const struct options *options = service_of_tunnel(tunnel)->service->options;
+    const struct options *options = service_config(service_of_tunnel(tunnel)->service)->options;
     int fd = tunnel->fd;
 
     tunnel->fd = -1;

@@ -20,6 +20,9 @@ enum log_format log_format_of(const char *text);
 
 void log_setup(enum log_level most, enum log_format format);
 
+/* While threads run, too. */
+void log_set_level(enum log_level most);
+
 void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -15,6 +15,13 @@ cursors_init(struct cursors *cursors, uint64_t most, int64_t timeout_us)
 }
 
 void
+cursors_set_bounds(struct cursors *cursors, uint64_t most, int64_t timeout_us)
+{
+    client_share_set_slots(&cursors->places, most, true);
+    atomic_store(&cursors->timeout_us, timeout_us);
+}
+
+void
 cursors_note_shortage(struct cursors *cursors)
 {
     atomic_store_explicit(&cursors->short_us, clock_monotonic_us(), memory_order_relaxed);

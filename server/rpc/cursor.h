@@ -61,7 +61,7 @@ enum cursor_end {
 struct cursors {
     struct client_share places;
     uint64_t begun_us; /* wall clock: with `opened` it makes names that no earlier daemon gave */
-    int64_t timeout_us;
+    _Atomic int64_t timeout_us;
     int64_t wait_us;          /* CURSOR_WAIT_US, but in tests */
     _Atomic int64_t short_us; /* monotonic: memory was short last; 0: never */
     _Atomic uint64_t opened, refused;
@@ -70,6 +70,9 @@ struct cursors {
 
 /* At most `most` at a time, of which a client has at most a quarter of what others leave. */
 void cursors_init(struct cursors *cursors, uint64_t most, int64_t timeout_us);
+
+/* Other bounds: cursors in excess of them stay. */
+void cursors_set_bounds(struct cursors *cursors, uint64_t most, int64_t timeout_us);
 
 /* There is no memory for a fetch: for a while cursors that are not read end. */
 void cursors_note_shortage(struct cursors *cursors);

@@ -85,6 +85,96 @@ class ReloadTest(ReloadCase):
         self.ask("/3")
         self.assertTrue(self.is_hit("/3"))
 
+    def test_limits(self):
+        self.start(self.row(0), "max-connections = 9")
+        self.assertEqual(self.member("/1"), "0")
+        self.reload(self.row(0), "max-connections = 1")
+        other = Connection(self.address)
+        self.addCleanup(other.close)
+        self.assertTrue(other.is_closed(), "it is one too many")
+        self.reload(self.row(0), "max-connections = 9", "idle-timeout = 100ms")
+        self.assertIsNone(self.c.receive(), "it was idle")
+        self.reload(self.row(0), "max-connections = 9", "rate-fetches = 1:2", "idle-timeout = 5m",
+                    "max-transit = 64M", "max-holds = 7", "max-tunnels = 9", "stop-timeout = 5s",
+                    "max-requests = 9", "rate-calls = 1000", "rate-bytes = 9M", "max-queued-bytes = 4M")
+        self.c = Connection(self.address)
+        self.addCleanup(self.c.close)
+        statuses = [self.ask(f"/rate-{n}").status for n in range(4)]
+        self.assertEqual((statuses[0], statuses[-1]), (200, 503))
+        self.assertEqual(self.stat(self.d)["memory_limit"], 64 << 20)
+        self.reload(self.row(0), "max-connections = 9")
+        self.assertEqual([self.ask(f"/rate-{n}").status for n in range(4)], [200] * 4)
+
+    def test_times_and_bounds_of_fetches(self):
+        self.start(self.row(0))
+        self.members[0].silence = threading.Event()
+        self.addCleanup(self.members[0].silence.set)
+        other = Connection(self.address)
+        self.addCleanup(other.close)
+        other.send("GET /early HTTP/1.1\r\nHost: site.test\r\n\r\n")
+        harness.wait_until(lambda: self.members[0].heads, what="the request")
+        self.reload(self.row(0), "first-byte-timeout = 200ms", "max-fetches = 7",
+                    "max-fetches-queued = 3", "resolve-timeout = 3s", "connect-timeout = 3s",
+                    "stall-timeout = 9s", "fetch-timeout = 9s", "dns-ttl = 5s",
+                    "max-idle-per-origin = 1")
+        self.assertEqual(self.ask("/late").status, 504)
+        # The fetch that had begun has the time that it began with.
+        self.members[0].silence.set()
+        self.assertEqual(other.receive().status, 200)
+
+    def test_where_fetches_may_go(self):
+        self.start("allow-port = any")
+        url = f"{self.members[0].url}/"
+        self.assertEqual(self.ask(f"{url}1").status, 403)
+        self.reload("allow-port = any", "allow-net = 127.0.0.0/8")
+        self.assertEqual(self.ask(f"{url}2").status, 200)
+        port = self.members[1].server_address[1]
+        self.reload("allow-port = any", f"connect-to = ::127.0.0.1:{port}")
+        self.assertEqual(self.ask("http://else.test/3").field("member"), "1")
+        self.reload("allow-port = any", f"upstream-proxy = {self.members[1].url}")
+        self.assertEqual(self.ask("http://else.test/4").field("member"), "1")
+        self.reload("allow-port = any")
+        self.assertEqual(self.ask(f"{url}5").status, 403)
+
+    def test_authorities(self):
+        """The file is read by the process that the sandbox does not hold, by its name of then."""
+        origins = [self.origin(name=f"origin{n}") for n in range(2)]
+        authority = self.dir / "authority.pem"
+        authority.write_bytes(origins[0].cacert.read_bytes())
+        lines = (f"cacert = {authority}", "allow-net = 127.0.0.0/8",
+                 f"connect-to = :443:127.0.0.1:{origins[1].https_port}")
+        self.start(*lines)
+        url = "https://secure.test/?size=100"
+        self.c.send(f"GET {url} HTTP/1.1\r\nHost: secure.test\r\n\r\n")
+        self.assertEqual(self.c.receive().status, 502)
+        other = self.dir / "other.pem"
+        other.write_bytes(origins[1].cacert.read_bytes())
+        other.rename(authority)
+        self.assertIn("changed: cacert", self.reload(*lines))
+        self.assertIn("nothing has changed", self.hang_up())
+        self.assertEqual(self.ask(url, "secure.test").status, 200)
+        authority.write_text("junk")
+        self.assertIn("contains no certificate", self.refused(*lines))
+        self.assertEqual(self.ask(f"{url}1", "secure.test").status, 200)
+
+    def test_peers(self):
+        self.start(self.row(0), "log-level = info")
+        stated = "X-Forwarded-For: 192.0.2.7\r\n"
+        self.ask("/1", lines=stated)
+        self.reload(self.row(0), "log-level = debug", "trust-forwarded = 127.0.0.1",
+                    "forwarded-field = x-forwarded-for", "admin-uid = 4321",
+                    "proxy-protocol-net = 10.0.0.0/8", "stop-delay = 10ms")
+        c = Connection(self.address)
+        self.addCleanup(c.close)
+        self.ask("/2", connection=c, lines=stated)
+        before, after = (head[2].get("X-Forwarded-For") for head in self.members[0].heads)
+        self.assertNotIn("192.0.2.7", before)
+        self.assertEqual(after, "192.0.2.7, 127.0.0.1")
+        harness.wait_until(lambda: "fetched http" in self.d.err, what="a line of --log-level debug")
+        # A connection from before is that of a client.
+        self.ask("/3", lines=stated)
+        self.assertNotIn("192.0.2.7", self.members[0].heads[-1][2]["X-Forwarded-For"])
+
     def test_policy_and_capacity(self):
         self.start(self.row(0), "capacity-urls = 10", "shards = 1")
         for n in range(5):
@@ -104,7 +194,7 @@ class ReloadTest(ReloadCase):
                             ("access-log = /no/folder/log", "access-log"),
                             ("policy = lur", "lru"),
                             ("capacity-urls", "is not of the form key = value"),
-                            ("max-fetches = 99", "by a restart only: max-fetches"),
+                            ("seed = 63", "by a restart only: seed"),
                             ("policy = belady", "policy")):
             with self.subTest(line):
                 self.assertIn(words, self.refused(self.row(0), line))

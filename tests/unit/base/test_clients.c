@@ -211,6 +211,32 @@ START_TEST(a_client_that_reconnects_has_no_full_bucket)
 }
 END_TEST
 
+START_TEST(bounds_may_change)
+{
+    const struct client_rates rates = {.fetches = {.per_second = 1, .burst = 2}}, none = {0};
+    struct clients *table = create((struct clients_config){.max_connections = 1, .max_idle = 10});
+    struct client *a = come(table, 1, 0), *b = come(table, 2, 0);
+
+    ck_assert(!client_connect(a));
+    ck_assert_int_eq(client_take_fetch(a, 0), 0);
+    clients_set_bounds(table, 2, &rates, 0);
+    ck_assert(client_connect(a));
+    client_disconnect(a);
+    ck_assert_int_eq(client_take_fetch(a, 0), 0);
+    ck_assert_int_eq(client_take_fetch(a, 0), 0);
+    ck_assert_int_eq(client_take_fetch(a, 0), SECOND);
+    ck_assert_int_eq(client_take_fetch(b, 0), 0);
+    /* One that has gone is remembered while there are rates. */
+    go(b);
+    ck_assert_uint_eq(tracked(table), 2);
+    clients_set_bounds(table, 2, &none, 0);
+    ck_assert_uint_eq(tracked(table), 1);
+    ck_assert_int_eq(client_take_fetch(a, 0), 0);
+    go(a);
+    clients_destroy(table);
+}
+END_TEST
+
 START_TEST(of_too_many_those_nearest_to_full_are_forgotten)
 {
     enum { CLIENTS = 300, IDLE = 50 };
@@ -412,6 +438,7 @@ unit_suite(void)
     tcase_add_test(tcase, fetches_are_refused_with_a_time);
     tcase_add_test(tcase, fetches_that_have_been_made_are_charged);
     tcase_add_test(tcase, a_client_that_reconnects_has_no_full_bucket);
+    tcase_add_test(tcase, bounds_may_change);
     tcase_add_test(tcase, of_too_many_those_nearest_to_full_are_forgotten);
     tcase_add_test(tcase, threads_share_a_clients_tokens);
     tcase_add_test(tcase, threads_find_and_release_a_client);

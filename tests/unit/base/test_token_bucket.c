@@ -53,6 +53,25 @@ START_TEST(debt_is_paid_before_anything_else)
 }
 END_TEST
 
+START_TEST(a_level_and_a_debt_survive_a_change_of_the_rate)
+{
+    const struct token_rate none = {0}, slow = {.per_second = 1, .burst = 10},
+                            fast = {.per_second = 10, .burst = 5};
+    struct token_bucket bucket;
+
+    token_bucket_init(&bucket, &slow, 0);
+    token_bucket_spend(&bucket, &slow, 2, 0);
+    token_bucket_change(&bucket, &slow, &fast, 0);
+    ck_assert_int_eq(token_bucket_wait_us(&bucket, &fast, 5, 0), 0);
+    token_bucket_spend(&bucket, &fast, 25, 0);
+    token_bucket_change(&bucket, &fast, &slow, 1000000);
+    ck_assert_int_eq(token_bucket_wait_us(&bucket, &slow, 0, 1000000), 10000000);
+    token_bucket_change(&bucket, &slow, &none, 1000000);
+    token_bucket_change(&bucket, &none, &fast, 2000000);
+    ck_assert_int_eq(token_bucket_wait_us(&bucket, &fast, 5, 2000000), 0);
+}
+END_TEST
+
 START_TEST(time_that_runs_backwards_gives_nothing)
 {
     struct token_rate rate = {.per_second = 1, .burst = 1};
@@ -176,6 +195,7 @@ unit_suite(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, a_burst_and_then_the_rate);
     tcase_add_test(tcase, debt_is_paid_before_anything_else);
+    tcase_add_test(tcase, a_level_and_a_debt_survive_a_change_of_the_rate);
     tcase_add_test(tcase, time_that_runs_backwards_gives_nothing);
     tcase_add_test(tcase, nothing_overflows);
     tcase_add_test(tcase, any_sequence_is_as_the_model_says);

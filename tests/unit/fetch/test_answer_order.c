@@ -150,7 +150,7 @@ make_calls(unsigned number, const struct transfer *begun, struct taken *taken)
     bool goes_on = true;
 
     *taken = (struct taken){0};
-    buf_init(&t.lines, t.place->settings.config.max_headers);
+    buf_init(&t.lines, t.settings->config.max_headers);
     for (unsigned i = 0; i < CALLS; i++, rest /= LENGTH(calls)) {
         bool before = goes_on;
 
@@ -173,8 +173,9 @@ START_TEST(any_order_of_calls)
 {
     struct request request = {0};
     struct target target = {.host = (char[]){"example.test"}};
+    static struct settings settings = {.config = {.max_headers = 4096, .max_body = 4096}};
     static struct transfer_place place = {
-        .settings = {.config = {.max_headers = 4096, .max_body = 4096}},
+        .settings = &settings,
         .turn_us = 1,
         .changed = take_change,
     };
@@ -191,6 +192,7 @@ START_TEST(any_order_of_calls)
     struct transfer t = {
         .easy = curl_easy_init(),
         .place = &place,
+        .settings = &settings,
         .consumer = &consumer,
         .target = &target,
         .request = &request,
@@ -216,11 +218,13 @@ START_TEST(a_paused_piece_that_shrinks)
 {
     struct request request = {.flags = REQUEST_STREAMS};
     struct target target = {.host = (char[]){"example.test"}};
+    static struct settings settings = {.config = {.max_headers = 4096, .max_body = 4096}};
     static struct transfer_place place = {
-        .settings = {.config = {.max_headers = 4096, .max_body = 4096}},
+        .settings = &settings,
     };
     struct transfer t = {
         .place = &place,
+        .settings = &settings,
         .target = &target,
         .request = &request,
         .answer = ANSWER_BODY,

@@ -214,6 +214,76 @@ START_TEST(waiting_keeps_slots_for_answers)
 }
 END_TEST
 
+/* Bounds of the queue also for fetches that are under way, time limits for new ones. */
+START_TEST(a_configuration_takes_the_place_of_another)
+{
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher;
+    char url[64], why[256];
+
+    config.max_active = 2;
+    config.max_waiting = 2;
+    config.max_active_per_client = 0;
+    config.first_byte_timeout_us = config.total_timeout_us = 600000000;
+    fetcher = start_fetcher(&config);
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u/silent", origin->port);
+    for (unsigned i = 0; i < 6; i++)
+        submit_for(fetcher, 0, &outcomes[i], url);
+    wait_for_stats(fetcher, 2, 2, 4);
+    config.max_active = config.max_waiting = 5;
+    ck_assert(fetcher_configure(fetcher, &config, why, sizeof(why)));
+    wait_for_stats(fetcher, 5, 5, 1);
+    config.max_active = 0;
+    ck_assert(!fetcher_configure(fetcher, &config, why, sizeof(why)));
+    config.max_active = config.max_waiting = 6;
+    config.first_byte_timeout_us = 50000;
+    ck_assert(fetcher_configure(fetcher, &config, why, sizeof(why)));
+    wait_for_stats(fetcher, 6, 6, 0);
+    config.max_active = config.max_waiting = 7;
+    ck_assert(fetcher_configure(fetcher, &config, why, sizeof(why)));
+    submit_for(fetcher, 0, &outcomes[6], url);
+    outcome_wait(&outcomes[6]);
+    ck_assert_int_eq(outcomes[6].error, FETCH_TIMED_OUT);
+    ck_assert_uint_eq(count_over(outcomes, 6), 0);
+    outcome_free(&outcomes[6]);
+    config.max_active = config.max_waiting = 1;
+    ck_assert(fetcher_configure(fetcher, &config, why, sizeof(why)));
+    submit_for(fetcher, 0, &outcomes[6], url);
+    wait_for_stats(fetcher, 6, 6, 1);
+    fetcher_destroy(fetcher);
+    free_outcomes(outcomes, 7);
+    origin_stop(origin);
+}
+END_TEST
+
+/* An attempt keeps the addresses with which it has begun; they are the fetcher's. */
+START_TEST(addresses_take_the_place_of_others)
+{
+    struct origin *origin = origin_start(script);
+    struct fetcher *fetcher = start_fetcher(&config);
+    struct fetch_config other = config;
+    char url[64], why[256];
+
+    for (unsigned i = 0; i < 20; i++) {
+        other.addresses = address_policy_create();
+        other.owns_addresses = true;
+        if (i % 2)
+            ck_assert(address_policy_allow((struct address_policy *)(uintptr_t)other.addresses,
+                                           "127.0.0.1", why, sizeof(why)));
+        ck_assert(fetcher_configure(fetcher, &other, why, sizeof(why)));
+        snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", origin->port, i % 4 == 3 ? "/body" : "/");
+        submit_for(fetcher, 0, &outcomes[i], url);
+        if (i % 4 != 3) {
+            outcome_wait(&outcomes[i]);
+            ck_assert_int_eq(outcomes[i].error, i % 2 ? FETCH_OK : FETCH_DENIED);
+        }
+    }
+    fetcher_destroy(fetcher);
+    free_outcomes(outcomes, 20);
+    origin_stop(origin);
+}
+END_TEST
+
 START_TEST(a_full_queue_displaces_the_greedy)
 {
     static struct outcome modest[2];
@@ -263,5 +333,7 @@ unit_suite(void)
     tcase_add_test(tc, the_bound_of_a_client_holds);
     tcase_add_test(tc, waiting_keeps_slots_for_answers);
     tcase_add_test(tc, a_full_queue_displaces_the_greedy);
+    tcase_add_test(tc, a_configuration_takes_the_place_of_another);
+    tcase_add_test(tc, addresses_take_the_place_of_others);
     return suite;
 }

@@ -61,7 +61,8 @@ static void
 trial_transfer(struct trial *trial)
 {
     ck_assert(transfer_start(&trial->transfer, &trial->place, &trial->consumer,
-                             &(struct transfer_order){.target = &trial->target,
+                             &(struct transfer_order){.settings = trial->place.settings,
+                                                      .target = &trial->target,
                                                       .route = &trial->route,
                                                       .addresses = trial->resolved}));
 }
@@ -87,7 +88,8 @@ trial_start(struct trial *trial, const char *address, uint16_t port,
     connections_init(&trial->place.connections, 1, 1);
     fetch_config_default(&config);
     config.addresses = addresses;
-    ck_assert(settings_init(&trial->place.settings, &config, why, sizeof(why)));
+    trial->place.settings = settings_create(&config, why, sizeof(why));
+    ck_assert_ptr_nonnull(trial->place.settings);
     snprintf(trial->url, sizeof(trial->url), "http://pinned.test:%u/", port);
     ck_assert_int_eq(target_parse(&trial->target, span_str(trial->url), why, sizeof(why)),
                      FETCH_OK);
@@ -128,7 +130,7 @@ trial_end(struct trial *trial, CURLcode code)
     curl_multi_cleanup(trial->place.multi);
     connections_free(&trial->place.connections);
     target_free(&trial->target);
-    settings_free(&trial->place.settings);
+    settings_release(&trial->place.settings);
     resolved_release(&trial->resolved);
     return error;
 }

@@ -223,7 +223,8 @@ walk_transfer(void *context)
     const struct request asked = {0};
     struct consumer consumer = {.request = &asked,
                                 .sink = {.head = never_head, .body = never_body}};
-    const struct transfer_order order = {.target = &parts->target,
+    const struct transfer_order order = {.settings = place->settings,
+                                         .target = &parts->target,
                                          .route = &parts->route,
                                          .addresses = parts->resolved,
                                          .fields = span_str("A: b\r\n")};
@@ -258,14 +259,15 @@ START_TEST(torture)
 
     fetch_config_default(&config);
     config.addresses = addresses;
-    ck_assert(settings_init(&parts.place.settings, &config, why, sizeof(why)));
+    parts.place.settings = settings_create(&config, why, sizeof(why));
+    ck_assert_ptr_nonnull(parts.place.settings);
     ck_assert_int_eq(target_parse(&parts.target, span_str("http://h.test/"), why, sizeof(why)), 0);
     ck_assert(address_parse("192.0.2.1", 80, &parts.resolved->list[0]));
     parts.route = (struct route){.host = "other.test", .port = 80, .redirected = true};
     ck_assert_uint_ge(torture_walk(walk_transfer, &parts), 5);
     resolved_release(&parts.resolved);
     target_free(&parts.target);
-    settings_free(&parts.place.settings);
+    settings_release(&parts.place.settings);
     curl_multi_cleanup(parts.place.multi);
     address_policy_destroy(addresses);
 }

@@ -118,6 +118,37 @@ START_TEST(a_peer_that_has_ended_its_side_need_not_have_read)
 }
 END_TEST
 
+START_TEST(limits_take_the_place_of_others)
+{
+    struct net_limits limits = NET_LIMITS_DEFAULT;
+    int idle, fd, late;
+
+    echo_start(&limits, 2);
+    idle = echo_connect();
+    echo_expect_alive(idle);
+    limits.max_connections = 1;
+    net_server_set_limits(echo.server, &limits);
+    echo_expect_alive(idle);
+    fd = echo_connect();
+    ck_assert_msg(peer_is_cut(fd), "it is one too many");
+    close(fd);
+    limits.max_connections = 10;
+    limits.idle_timeout_us = 50000;
+    limits.rates.calls = (struct token_rate){.per_second = 1000, .burst = 1};
+    net_server_set_limits(echo.server, &limits);
+    ck_assert_msg(peer_is_cut(idle), "its time is up");
+    limits.idle_timeout_us = 0;
+    net_server_set_limits(echo.server, &limits);
+    late = echo_connect();
+    for (unsigned i = 0; i < 5; i++)
+        echo_expect_alive(late);
+    ck_assert_uint_gt(echo_stats().clients.calls_delayed, 0);
+    close(idle);
+    close(late);
+    stop();
+}
+END_TEST
+
 /* What waits to be accepted is another process's, which has the same socket; here there is none. */
 START_TEST(a_server_that_leaves_serves_its_connections_on)
 {
@@ -457,6 +488,7 @@ unit_suite(void)
     tcase_add_test(tcase, input_that_ends_is_answered_first);
     tcase_add_test(tcase, input_of_several_reads_is_read_to_its_end);
     tcase_add_test(tcase, a_peer_that_has_ended_its_side_need_not_have_read);
+    tcase_add_test(tcase, limits_take_the_place_of_others);
     tcase_add_test(tcase, a_server_that_leaves_serves_its_connections_on);
     tcase_add_test(tcase, protocols_share_the_workers);
     tcase_add_test(tcase, a_slow_reader_is_not_read);

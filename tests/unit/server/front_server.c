@@ -43,12 +43,8 @@ static void
 start_http(void)
 {
     struct net_server *net = rpc_server_net(front_service.rpc);
-    struct buf why;
 
-    buf_init(&why, 1024);
-    ck_assert_msg(
-        http_service_init(&http, &front_service, (uint32_t)front_options.max_tunnels, &why), "%s",
-        buf_str(&why));
+    ck_assert(http_service_init(&http, &front_service, (uint32_t)front_options.max_tunnels));
     snprintf(http_path, sizeof(http_path), "/tmp/sunproxy-test-http-%d", (int)getpid());
     ck_assert_int_eq(net_server_listen(net, listen_unix(http_path), &http_protocol, &http), 0);
     ck_assert_int_eq(net_server_listen(net, listen_tcp(&http_port), &http_protocol, &http), 0);

@@ -11,7 +11,8 @@
 START_TEST(administrators)
 {
     uid_t named[] = {4000, 4001};
-    const struct service service = {.magic = SERVICE_MAGIC, .admins = named, .admin_count = 2};
+    struct config config = {.admins = named, .admin_count = 2};
+    const struct service service = {.magic = SERVICE_MAGIC, .config = &config};
     const struct {
         struct net_peer peer;
         bool is_admin;

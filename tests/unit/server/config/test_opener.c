@@ -18,7 +18,7 @@
 static char path[] = "/tmp/sunproxy-opener-XXXXXX";
 static struct options options;
 static struct opener opener;
-static struct buf text, why;
+static struct buf text, authorities, why;
 
 static void
 write_file(const char *content)
@@ -46,7 +46,7 @@ read_now(void)
 {
     buf_reset(&text);
     buf_reset(&why);
-    return opener_read(&opener, &text, &why);
+    return opener_read(&opener, &text, &authorities, &why);
 }
 
 static void
@@ -59,6 +59,7 @@ set_up(void)
     close(mkstemp(path));
     write_file("workers = 3\n");
     buf_init(&text, 1 << 20);
+    buf_init(&authorities, 1 << 20);
     buf_init(&why, 1 << 20);
     ck_assert(options_init(&options));
     ck_assert_int_eq(options_parse(&options, 4, argv, &why), EX_OK);
@@ -72,6 +73,7 @@ tear_down(void)
     ck_assert_int_eq(kill(opener.pid, 0), -1);
     options_free(&options);
     buf_free(&text);
+    buf_free(&authorities);
     buf_free(&why);
     unlink(path);
 }

@@ -540,7 +540,7 @@ START_TEST(what_differs_is_named)
         {"--store-cookies", "store-cookies", ""},
         {"--user-agent=x", "user-agent", ""},
         {"--show-victims=all", "show-victims", ""},
-        {"--rate-calls=7", "", "rate-calls"},
+        {"--rate-calls=7", "rate-calls", ""},
         {"--workers=7", "", "workers"},
         {"--shards=7", "", "shards"},
         {"--socket-mode=0600", "", "socket-mode"},
