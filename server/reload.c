@@ -45,15 +45,6 @@ read_options(struct opener *opener, struct buf *authorities, struct buf *why)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static struct http_origin *
-find_same(const struct http_origins *origins, const struct http_origin *row)
-{
-    for (size_t i = 0; i < origins->count; i++)
-        if (http_origin_is_for_same(&origins->rows[i], row))
-            return &origins->rows[i];
-    return NULL;
-}
-
 static struct origin_member *
 find_member(struct origin_route *route, struct span url)
 {
@@ -97,7 +88,7 @@ remove_pages(struct proxy *proxy, const struct http_origin *row)
 static bool
 is_changed(const struct http_origin *row, const struct http_origins *b)
 {
-    struct http_origin *same = find_same(b, row);
+    struct http_origin *same = http_origins_find_same(b, row);
 
     return !same || !have_same_pages(row, same);
 }

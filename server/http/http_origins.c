@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/units.h"
 #include "fetch/fetch.h"
@@ -368,54 +369,122 @@ find_servers(struct origin_servers *servers, struct origin_route *route, struct 
     return true;
 }
 
-/* Below 0: `a` is the more specific one. */
+/* ---- their order ----------------------------------------------------------------------------- */
+
+static int
+compare_lengths(size_t a, size_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* Rows for any host come last. */
+static int
+compare_hosts(struct span a, struct span b)
+{
+    int order;
+
+    if (!a.len || !b.len)
+        return compare_lengths(!a.len, !b.len);
+    order = strncasecmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
+    return order ? order : compare_lengths(a.len, b.len);
+}
+
+/* By bytes, so that what begins with a prefix follows it, up to the first that does not. */
+static int
+compare_paths(struct span a, struct span b)
+{
+    size_t len = a.len < b.len ? a.len : b.len;
+    int order = len ? memcmp(a.ptr, b.ptr, len) : 0;
+
+    return order ? order : compare_lengths(a.len, b.len);
+}
+
+static int
+compare_places(const struct http_origin *a, const struct http_origin *b)
+{
+    int order = compare_hosts(a->host, b->host);
+
+    if (!order)
+        order = compare_paths(a->route.prefix, b->route.prefix);
+    return order ? order : a->route.below - b->route.below;
+}
+
+/* Equal ones stay in the order in which they were given. */
 static int
 compare_rows(const void *a, const void *b)
 {
     const struct http_origin *first = a, *second = b;
+    int order = compare_places(first, second);
 
-    if (!first->host.len != !second->host.len)
-        return first->host.len ? -1 : 1;
-    if (first->route.prefix.len != second->route.prefix.len)
-        return first->route.prefix.len > second->route.prefix.len ? -1 : 1;
-    return second->route.below - first->route.below;
+    return order ? order : compare_lengths(first->number, second->number);
 }
 
-bool
-http_origin_is_for_same(const struct http_origin *a, const struct http_origin *b)
-{
-    return http_same_name(a->host, b->host) && span_equal(a->route.prefix, b->route.prefix) &&
-           a->route.below == b->route.below;
-}
-
-/* Is there a row for the same requests before the last one? */
+/* Does every path that the row matches begin with the other one's prefix? */
 static bool
-is_duplicate(const struct http_origins *origins)
+lies_below(const struct http_origin *row, const struct http_origin *other)
 {
-    const struct http_origin *last = &origins->rows[origins->count - 1];
+    return compare_hosts(row->host, other->host) == 0 &&
+           span_starts_with(row->route.prefix, other->route.prefix);
+}
 
-    for (const struct http_origin *row = origins->rows; row < last; row++)
-        if (http_origin_is_for_same(row, last))
-            return true;
-    return false;
+/* Finds for each row the next one above it. */
+static void
+nest(struct http_origins *origins)
+{
+    for (size_t i = 0; i < origins->count; i++) {
+        struct http_origin *row = &origins->rows[i], *above = i ? row - 1 : NULL;
+
+        while (above && !lies_below(row, above))
+            above = above->above;
+        row->above = above;
+    }
+}
+
+/* False with a line in `why` for each row whose host and prefix an earlier one has. */
+static bool
+check_duplicates(const struct http_origins *origins, const struct option_list *rows,
+                 struct buf *why)
+{
+    bool ok = true;
+
+    for (size_t i = 1; i < origins->count; i++) {
+        size_t number = origins->rows[i].number;
+
+        if (compare_places(&origins->rows[i - 1], &origins->rows[i]) != 0)
+            continue;
+        buf_end_line(why);
+        buf_printf(why,
+                   "%sorigin: \"%s\": an earlier row has that host and prefix (URLs of one row are "
+                   "separated by commas)",
+                   option_place(rows, number), rows->items[number]);
+        ok = false;
+    }
+    return ok;
+}
+
+static void
+free_members(struct origin_route *route)
+{
+    for (unsigned i = 0; i < route->count; i++)
+        free((char *)(uintptr_t)route->members[i].url.ptr);
 }
 
 /* Adds a row. */
 static bool
-add_row(struct http_origins *origins, const char *text, const char *dashes, struct buf *why)
+add_row(struct http_origins *origins, const struct option_list *rows, size_t number,
+        struct buf *why)
 {
-    struct http_origin *row = &origins->rows[origins->count++];
+    struct http_origin *row = &origins->rows[origins->count];
 
-    if (!read_row(text, dashes, row, why) ||
-        !find_servers(&origins->servers, &row->route, why))
+    row->number = number;
+    if (!read_row(rows->items[number], option_place(rows, number), row, why) ||
+        !find_servers(&origins->servers, &row->route, why)) {
+        free_members(&row->route);
+        *row = (struct http_origin){.number = 0};
         return false;
-    if (!is_duplicate(origins))
-        return true;
-    buf_printf(why,
-               "%sorigin: \"%s\": an earlier row has that host and prefix (URLs of one row are "
-               "separated by commas)",
-               dashes, text);
-    return false;
+    }
+    origins->count++;
+    return true;
 }
 
 bool
@@ -433,13 +502,15 @@ http_origins_init(struct http_origins *origins, const struct option_list *rows, 
     }
     for (size_t i = 0; i < rows->count; i++) {
         buf_end_line(why);
-        ok = add_row(origins, rows->items[i], option_place(rows, i), why) && ok;
+        ok = add_row(origins, rows, i, why) && ok;
     }
+    qsort(origins->rows, origins->count, sizeof(*origins->rows), compare_rows);
+    ok = check_duplicates(origins, rows, why) && ok;
     if (!ok) {
         http_origins_free(origins);
         return false;
     }
-    qsort(origins->rows, origins->count, sizeof(*origins->rows), compare_rows);
+    nest(origins);
     return true;
 }
 
@@ -447,20 +518,24 @@ void
 http_origins_free(struct http_origins *origins)
 {
     for (size_t i = 0; i < origins->count; i++)
-        for (unsigned n = 0; n < origins->rows[i].route.count; n++)
-            free((char *)(uintptr_t)origins->rows[i].route.members[n].url.ptr);
+        free_members(&origins->rows[i].route);
     free(origins->rows);
     origin_servers_free(&origins->servers);
     *origins = (struct http_origins){0};
 }
 
-static struct http_origin *
-find_same(const struct http_origins *origins, const struct http_origin *row)
+static int
+compare_for_same(const void *a, const void *b)
 {
-    for (size_t i = 0; i < origins->count; i++)
-        if (http_origin_is_for_same(&origins->rows[i], row))
-            return &origins->rows[i];
-    return NULL;
+    return compare_places(a, b);
+}
+
+struct http_origin *
+http_origins_find_same(const struct http_origins *origins, const struct http_origin *row)
+{
+    return origins->count ? bsearch(row, origins->rows, origins->count, sizeof(*origins->rows),
+                                    compare_for_same)
+                          : NULL;
 }
 
 void
@@ -468,7 +543,8 @@ http_origins_inherit(struct http_origins *origins, const struct http_origins *fr
 {
     for (size_t i = 0; i < origins->count; i++) {
         struct origin_route *route = &origins->rows[i].route;
-        const struct http_origin *before = find_same(from, &origins->rows[i]);
+        const struct http_origin *before =
+            http_origins_find_same(from, &origins->rows[i]);
 
         if (before)
             origin_budget_inherit(&route->budget, &before->route.budget);
@@ -638,17 +714,41 @@ http_origins_path_leads_up(struct span path)
     return false;
 }
 
+/* The row for exactly this host. */
+static struct http_origin *
+find_for_host(const struct http_origins *origins, struct span host, struct span path)
+{
+    const char *query = path.len ? memchr(path.ptr, '?', path.len) : NULL;
+    const struct span only = span_of(path.ptr, query ? (size_t)(query - path.ptr) : path.len);
+    size_t low = 0, high = origins->count;
+    struct http_origin *row;
+
+    /* The last one whose place is not behind that of the path: it, or one above it, matches. */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = compare_hosts(origins->rows[middle].host, host);
+
+        if (!order)
+            order = compare_paths(origins->rows[middle].route.prefix, only);
+        if (order <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    row = low ? &origins->rows[low - 1] : NULL;
+    if (row && compare_hosts(row->host, host) != 0)
+        return NULL;
+    while (row && !has_prefix(&row->route, path))
+        row = row->above;
+    return row;
+}
+
 struct http_origin *
 http_origins_find(const struct http_origins *origins, struct span host, struct span path)
 {
-    for (size_t i = 0; i < origins->count; i++) {
-        struct http_origin *row = &origins->rows[i];
+    struct http_origin *row = host.len ? find_for_host(origins, host, path) : NULL;
 
-        if ((row->host.len == 0 || http_same_name(row->host, host)) &&
-            has_prefix(&row->route, path))
-            return row;
-    }
-    return NULL;
+    return row ? row : find_for_host(origins, span_of(NULL, 0), path);
 }
 
 /* Host and port of a request that names none. */

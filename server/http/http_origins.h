@@ -20,12 +20,14 @@
 
 struct http_origin {
     struct span host;          /* empty: any */
+    struct http_origin *above; /* the row with the next shorter prefix of this one's; or NULL */
+    size_t number;             /* of its value */
     struct origin_route route; /* the URLs of its members are owned */
 };
 
 struct http_origins {
     struct http_origin
-        *rows; /* owned, the most specific first; other spans point into the options */
+        *rows; /* owned, by host and prefix; other spans point into the options */
     size_t count;
     struct origin_servers servers; /* of all members */
 };
@@ -39,8 +41,9 @@ void http_origins_free(struct http_origins *origins);
  * Before the rows are used. */
 void http_origins_inherit(struct http_origins *origins, const struct http_origins *from);
 
-/* Have both the same host and prefix? */
-bool http_origin_is_for_same(const struct http_origin *a, const struct http_origin *b);
+/* The row with the same host and prefix as a row of another configuration, or NULL. */
+struct http_origin *http_origins_find_same(const struct http_origins *origins,
+                                           const struct http_origin *row);
 
 /*
  * The path of a request as rows are matched with it, responses are keyed and origins are asked:
@@ -60,7 +63,8 @@ bool http_origins_path_leads_up(struct span path);
 
 /*
  * The row for a request: one with its host before one for any host, then the one with the longest
- * prefix. NULL if none matches. `path` as in struct http_request.
+ * prefix, and of "/a/" and "/a" the first one. So the order in which rows are given has no meaning.
+ * Takes the logarithm of their number. NULL if none matches. `path` as in struct http_request.
  */
 struct http_origin *http_origins_find(const struct http_origins *origins, struct span host,
                                       struct span path);
