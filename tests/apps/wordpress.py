@@ -106,9 +106,9 @@ def log_in(visitor, name):
         "redirect_to": f"http://{visitor.host}/wp-admin/"})
 
 
-def publish(visitor, title, text):
+def publish(visitor, title, text, status="publish"):
     nonce = visitor.get("/wp-admin/admin-ajax.php?action=rest-nonce").text
-    post = json.dumps({"title": title, "content": text, "status": "publish"}).encode()
+    post = json.dumps({"title": title, "content": text, "status": status}).encode()
     return visitor.request("POST", "/wp-json/wp/v2/posts", post,
                            {"Content-Type": "application/json", "X-WP-Nonce": nonce})
 
@@ -313,6 +313,8 @@ class Visits:
         return set(re.findall(r"nonce[\w\"'-]*[=:] ?\"?([0-9a-f]{10})\b", text))
 
     def check_private(self, run, alice, bob, stranger):
+        for visitor in (alice, bob):  # among the newest, which the home page and the feeds have
+            publish(visitor, "Diary", f"secret-of-{visitor.name}", "private")
         check_private(run, alice, bob, stranger)
 
     def write(self, visitor):
