@@ -25,6 +25,7 @@
 #   make suites          run the suites of Express, koa, send and node-fetch through the daemon, beside the
 #                        proxies of BESIDE (nginx, squid); SUITES is the folder of their checkouts, in
 #                        which `npm install` has been run
+#   make app-setup       install the applications and servers of the next two, as root
 #   make app-test        run real applications behind the daemon as a reverse proxy (APP=wordpress,
 #                        django, mediawiki, streams or mirrors; without it those that are installed)
 #   make app-hits        count the hits of anonymous visitors of real applications behind the daemon, Varnish
@@ -171,7 +172,7 @@ endif
 DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"'
 
 # Probes run once, and only for targets that compile: before setup there may be nothing to ask.
-ifneq ($(filter-out help clean distclean setup setup-test demo reproduce reproduction test test-debian check check-policy fuzz structure coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-test app-hits soak format \
+ifneq ($(filter-out help clean distclean setup setup-test demo reproduce reproduction test test-debian check check-policy fuzz structure coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-setup app-test app-hits soak format \
 	uninstall,$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(pkg_cflags)
 PKG_LIBS := $(pkg_libs)
@@ -222,7 +223,7 @@ FUZZ := $(patsubst %.c,$(B)/%,$(filter-out $(FUZZ_SHARED),$(wildcard tests/fuzz/
 SOAK := $(B)/tests/soak/soak
 PEERS := $(patsubst %.c,$(B)/%,$(wildcard tests/system/peers/*.c))
 
-.PHONY: all help clean distclean install test test-debian check check-policy demo reproduce reproduction fuzz structure coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-test app-hits setup \
+.PHONY: all help clean distclean install test test-debian check check-policy demo reproduce reproduction fuzz structure coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-setup app-test app-hits setup \
 	setup-test unit programs origin peers bench-programs fuzz-programs soak soak-programs format uninstall
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -508,6 +509,9 @@ suites:
 	$(Q)$(MAKE) VARIANT=$(VARIANT) programs
 	$(Q)tests/conformance/node_suites.py --suites $(or $(SUITES),$(error SUITES=FOLDER is missing)) \
 		--build build/$(VARIANT) $(BESIDE:%=--peer %)
+
+app-setup:
+	$(Q)scripts/setup.sh apps
 
 # Checks by tests/apps/run.py, which names what has to be installed
 APP ?=

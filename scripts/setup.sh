@@ -7,6 +7,7 @@
 #   scripts/setup.sh fuzz         what `make fuzz` needs beside `build`
 #   scripts/setup.sh reproduce    what `make reproduce` uses beside `build`, where it can be had
 #   scripts/setup.sh coverage     what `make coverage` needs beside `test`
+#   scripts/setup.sh apps         the applications and servers of `make app-test` and `make app-hits`
 #
 # As root it installs with apt-get. Any other user gets the list of missing packages and the command
 # that installs them. Exit status 69: without what is missing nothing can be built.
@@ -69,6 +70,27 @@ gcovr:command:gcovr'
 reproduce_needs='
 curl:command:curl
 /usr/lib/python3/dist-packages/aiohttp/__init__.py:file:python3-aiohttp'
+# Debian starts the services among them.
+info=/var/lib/dpkg/info
+apps_needs="
+$info/wordpress.list:file:wordpress
+$info/wordpress-theme-twentytwentythree.list:file:wordpress-theme-twentytwentythree
+$info/mediawiki.list:file:mediawiki
+$info/dokuwiki.list:file:dokuwiki
+php:command:php-cli
+$info/php-mysql.list:file:php-mysql
+$info/php-sqlite3.list:file:php-sqlite3
+$info/php-xml.list:file:php-xml
+mariadbd:command:mariadb-server
+/usr/lib/python3/dist-packages/django/__init__.py:file:python3-django
+/usr/lib/python3/dist-packages/websockets/__init__.py:file:python3-websockets
+curl:command:curl
+npm:command:npm
+pip:python:python3-pip
+skopeo:command:skopeo
+docker-registry:command:docker-registry
+varnishd:command:varnish
+nginx:command:nginx-light"
 
 say() {
     printf '%s\n' "$*" >&2
@@ -117,8 +139,9 @@ for group in "$@"; do
     reproduce) other_wanted="$other_wanted $reproduce_needs" ;;
     fuzz) other_wanted="$other_wanted $fuzz_needs" ;;
     coverage) other_wanted="$other_wanted $coverage_needs" ;;
+    apps) other_wanted="$other_wanted $apps_needs" ;;
     *)
-        say "usage: scripts/setup.sh [build] [test] [reproduce] [fuzz] [coverage]"
+        say "usage: scripts/setup.sh [build] [test] [reproduce] [fuzz] [coverage] [apps]"
         exit 64
         ;;
     esac
