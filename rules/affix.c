@@ -73,11 +73,47 @@ has(const struct affix_table *table, struct span text, struct span literal)
     return text.len >= literal.len && common(table, text, literal) == literal.len;
 }
 
+/* The bit of a text, which is not shorter than `least`: by Fibonacci hashing. */
+static unsigned
+bit_of(const struct affix_table *table, struct span text)
+{
+    uint64_t bytes = 0;
+
+    memcpy(&bytes, text.ptr + (table->at_end ? text.len - table->least : 0), table->least);
+    return (unsigned)(bytes * UINT64_C(0x9e3779b97f4a7c15) >> 54);
+}
+
+static void
+make_filter(struct affix_table *table)
+{
+    table->least = sizeof(uint64_t);
+    for (size_t i = 0; i < table->count; i++)
+        if (table->affixes[i].literal.len < table->least)
+            table->least = table->affixes[i].literal.len;
+    for (size_t i = 0; i < table->count; i++) {
+        unsigned bit = bit_of(table, table->affixes[i].literal);
+
+        table->filter[bit / 64] |= UINT64_C(1) << (bit % 64);
+    }
+}
+
+static bool
+passes_filter(const struct affix_table *table, struct span text)
+{
+    unsigned bit;
+
+    if (!table->count || text.len < table->least)
+        return false;
+    bit = bit_of(table, text);
+    return table->filter[bit / 64] >> (bit % 64) & 1;
+}
+
 void
 affix_sort(struct affix_table *table)
 {
     if (!table->count)
         return;
+    make_filter(table);
     qsort(table->affixes, table->count, sizeof(*table->affixes),
           table->at_end ? compare_from_end : compare_from_begin);
     for (size_t i = 1; i < table->count; i++) {
@@ -95,6 +131,8 @@ affix_find(const struct affix_table *table, struct span text, uint64_t *users)
 {
     size_t low = 0, high = table->count, at;
 
+    if (!passes_filter(table, text))
+        return;
     /* What a text contains comes before it: so do all literals that it has. */
     while (low < high) {
         size_t middle = low + (high - low) / 2;

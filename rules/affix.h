@@ -11,6 +11,8 @@
 
 #include "base/span.h"
 
+#define AFFIX_FILTER 1024u /* bits */
+
 struct affix; /* a literal, and for whom it was added */
 
 /* All zero but for `at_end`: none. */
@@ -19,6 +21,12 @@ struct affix_table {
     struct affix *affixes;
     size_t count;
     size_t capacity;
+    /*
+     * A filter, since most texts have none: for each literal a bit by the hash of its `least` bytes
+     * at the begin or the end, which is the length of the shortest one, but at most 8.
+     */
+    size_t least;
+    uint64_t filter[AFFIX_FILTER / 64];
 };
 
 /* Adds a literal for the user of that number, which is found by it; its bytes stay. False without

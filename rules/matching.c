@@ -8,12 +8,13 @@
 
 /* ---- parts of requests ----------------------------------------------------------------------- */
 
+/* What is before the first of two characters. */
 static struct span
-until(struct span text, const char *ends)
+until(struct span text, char a, char b)
 {
     size_t n = 0;
 
-    while (n < text.len && !strchr(ends, text.ptr[n]))
+    while (n < text.len && text.ptr[n] != a && text.ptr[n] != b)
         n++;
     return span_of(text.ptr, n);
 }
@@ -27,19 +28,22 @@ behind(struct span text, size_t n)
 void
 rules_url_split(struct span url, struct rules_url *parts)
 {
-    *parts = (struct rules_url){.scheme = until(url, ":")};
+    const char *question;
+
+    *parts = (struct rules_url){.scheme = until(url, ':', ':')};
     if (url.len < parts->scheme.len + 3)
         return;
     url = behind(url, parts->scheme.len + 3);
-    parts->authority = until(url, "/?");
-    parts->host = until(parts->authority, ":");
+    parts->authority = until(url, '/', '?');
+    parts->host = until(parts->authority, ':', ':');
     if (parts->authority.len && parts->authority.ptr[0] == '[') {
-        parts->host = until(parts->authority, "]");
+        parts->host = until(parts->authority, ']', ']');
         parts->host.len += parts->host.len < parts->authority.len;
     }
     url = behind(url, parts->authority.len);
-    parts->path = until(url, "?");
-    if (parts->path.len < url.len)
+    question = memchr(url.ptr, '?', url.len);
+    parts->path = span_of(url.ptr, question ? (size_t)(question - url.ptr) : url.len);
+    if (question)
         parts->query = behind(url, parts->path.len + 1);
 }
 
@@ -53,7 +57,7 @@ next_pair(struct span *rest, char separator, struct span *pair, struct span *nam
     end = memchr(rest->ptr, separator, rest->len);
     *pair = span_of(rest->ptr, end ? (size_t)(end - rest->ptr) : rest->len);
     *rest = end ? behind(*rest, pair->len + 1) : span_of(NULL, 0);
-    *name = until(*pair, "=");
+    *name = until(*pair, '=', '=');
     return true;
 }
 
@@ -68,7 +72,7 @@ rules_next_cookie(struct span *cookies, struct span *cookie, struct span *name)
 {
     while (next_pair(cookies, ';', cookie, name)) {
         *cookie = http_trim(*cookie);
-        *name = http_trim(until(*cookie, "="));
+        *name = http_trim(until(*cookie, '=', '='));
         if (cookie->len)
             return true;
     }
@@ -163,19 +167,18 @@ find(const struct rules *rules, const struct rules_url *url, const struct rules_
 }
 
 struct rule *
-rules_next(const struct rules *rules, struct rules_set *set)
+rules_next(const struct rules *rules, const struct rules_set *set, struct rules_cursor *cursor)
 {
-    size_t words = (rules->count + 63) / 64;
+    size_t words = (rules->count + 63) / 64, bit;
 
-    for (size_t i = 0; i < words; i++) {
-        if (set->words[i]) {
-            size_t bit = (size_t)__builtin_ctzll(set->words[i]);
-
-            set->words[i] &= set->words[i] - 1;
-            return &rules->rules[i * 64 + bit];
-        }
+    while (!cursor->rest) {
+        if (cursor->words == words)
+            return NULL;
+        cursor->rest = set->words[cursor->words++];
     }
-    return NULL;
+    bit = (size_t)__builtin_ctzll(cursor->rest);
+    cursor->rest &= cursor->rest - 1;
+    return &rules->rules[(cursor->words - 1) * 64 + bit];
 }
 
 static bool
@@ -191,11 +194,11 @@ bool
 rules_name_stays(const struct rules *rules, const struct rules_set *set, enum rule_key remove,
                  const enum rule_key *keep, size_t keep_count, struct span name)
 {
-    struct rules_set rest = *set;
+    struct rules_cursor cursor = {0};
     bool kept = false, others = false;
     const struct rule *rule;
 
-    while ((rule = rules_next(rules, &rest))) {
+    while ((rule = rules_next(rules, set, &cursor))) {
         if (is_among(rule_values(rule, remove), name))
             return false;
         for (size_t i = 0; i < keep_count; i++) {
@@ -324,7 +327,7 @@ status_holds(const struct rule *rule, unsigned status)
 static bool
 type_holds(const struct rule_value *value, struct span type)
 {
-    return glob_matches_any_case(value->name, http_trim(until(type, ";")));
+    return glob_matches_any_case(value->name, http_trim(until(type, ';', ';')));
 }
 
 static bool

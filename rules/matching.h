@@ -57,8 +57,15 @@ bool rules_match_response(const struct rules *rules, const struct rules_response
 /* The rules that concern any request for the URL, whatever else it has and the response is. */
 bool rules_match_url(const struct rules *rules, struct span url, struct rules_set *found);
 
-/* The next rule of the set, which is taken out of it; NULL: there is none. */
-struct rule *rules_next(const struct rules *rules, struct rules_set *set);
+/* How far a walk through a set is; all zero: at its begin. */
+struct rules_cursor {
+    size_t words; /* that have been read */
+    uint64_t rest; /* of the last one, the rules that are to come */
+};
+
+/* The next rule of the set; NULL: there is none. */
+struct rule *rules_next(const struct rules *rules, const struct rules_set *set,
+                        struct rules_cursor *cursor);
 
 /*
  * Does a name stay, unless rules of the set have it, or a pattern for it, at the key `remove`, or

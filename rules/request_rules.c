@@ -117,33 +117,29 @@ parameter_stays(const struct rules *rules, const struct rules_set *set, struct s
     return rules_name_stays(rules, set, RULE_REMOVE_PARAMETER, keep, 1, name);
 }
 
-static bool
-any_has(const struct rules *rules, struct rules_set set, enum rule_key first, enum rule_key last)
-{
-    const struct rule *rule;
-
-    while ((rule = rules_next(rules, &set)))
-        if (rule_has_any(rule, first, last))
-            return true;
-    return false;
-}
-
-static bool
-edits_cookies(const struct rules *rules, const struct rules_set *set)
-{
-    return any_has(rules, *set, RULE_REMOVE_COOKIE, RULE_KEEP_COOKIE) ||
-           any_has(rules, *set, RULE_KEY_COOKIE, RULE_KEY_COOKIE);
-}
-
 /* ---- the URL and the fields ------------------------------------------------------------------ */
+
+/* What the rules of the set do. */
+static unsigned
+edits_of(const struct rules *rules, const struct rules_set *set)
+{
+    struct rules_cursor cursor = {0};
+    const struct rule *rule;
+    unsigned edits = 0;
+
+    while ((rule = rules_next(rules, set, &cursor)))
+        edits |= rule->edits;
+    return edits;
+}
 
 /* Are the parameters sorted by the first rule that says so? */
 static bool
-sorts(const struct rules *rules, struct rules_set set)
+sorts(const struct rules *rules, const struct rules_set *set)
 {
+    struct rules_cursor cursor = {0};
     const struct rule *rule;
 
-    while ((rule = rules_next(rules, &set)))
+    while ((rule = rules_next(rules, set, &cursor)))
         if (rule_has(rule, RULE_SORT_PARAMETERS))
             return rule_values(rule, RULE_SORT_PARAMETERS).of[0].number;
     return false;
@@ -179,7 +175,7 @@ edit_url(const struct rules *rules, const struct rules_set *set, struct span url
 {
     struct span sorted[SORTED_MAX], query = parts->query, parameter, name;
     size_t begin = w->len, count = 0;
-    bool sorting = sorts(rules, *set);
+    bool sorting = sorts(rules, set);
     const char *between = "?";
 
     write(w, span_of(url.ptr, (size_t)(parts->path.ptr + parts->path.len - url.ptr)));
@@ -202,13 +198,6 @@ edit_url(const struct rules *rules, const struct rules_set *set, struct span url
     return w->full ? url : span_of(w->bytes + begin, w->len - begin);
 }
 
-static bool
-edits_url(const struct rules *rules, const struct rules_set *set, const struct rules_url *parts)
-{
-    return parts->query.ptr &&
-           any_has(rules, *set, RULE_REMOVE_PARAMETER, RULE_SORT_PARAMETERS);
-}
-
 /* Does a cookie of the request stay? */
 static bool
 has_cookie_left(const struct rules *rules, const struct rules_set *set, struct span lines)
@@ -226,17 +215,17 @@ has_cookie_left(const struct rules *rules, const struct rules_set *set, struct s
 
 /* The fields that the request has, as far as that is known by a bit, once it has been edited. */
 static uint32_t
-fields_left(const struct rules *rules, const struct rules_set *set,
+fields_left(const struct rules *rules, const struct rules_set *set, unsigned edits,
             const struct rules_request *request)
 {
-    struct rules_set rest = *set;
+    struct rules_cursor cursor = {0};
     uint32_t has = request->has;
     const struct rule *rule;
 
-    if ((has & HTTP_HAS_COOKIE) && edits_cookies(rules, set) &&
+    if ((has & HTTP_HAS_COOKIE) && edits & RULE_EDITS_COOKIES &&
         !has_cookie_left(rules, set, request->lines))
         has &= ~(uint32_t)HTTP_HAS_COOKIE;
-    while ((rule = rules_next(rules, &rest))) {
+    while (edits & RULE_EDITS_FIELDS && (rule = rules_next(rules, set, &cursor))) {
         struct rule_values removed = rule_values(rule, RULE_REMOVE_FIELD),
                            added = rule_values(rule, RULE_SET_FIELD);
 
@@ -253,9 +242,11 @@ rules_apply(const struct rules *rules, const struct rules_request *request, char
             size_t size, struct rules_answer *answer)
 {
     struct writer w = {.bytes = bytes, .size = size};
-    struct rules_set set, rest;
+    struct rules_cursor cursor = {0};
+    struct rules_set set;
     struct rules_url url;
     struct rule *rule;
+    unsigned edits = 0;
     bool decided = false;
 
     *answer = (struct rules_answer){.url = request->url, .has = request->has};
@@ -264,23 +255,23 @@ rules_apply(const struct rules *rules, const struct rules_request *request, char
     rules_url_split(request->url, &url);
     if (!rules_match_request(rules, request, &url, &set))
         return;
-    for (rest = set; !answer->by && (rule = rules_next(rules, &rest));) {
+    while (!answer->by && (rule = rules_next(rules, &set, &cursor))) {
         struct rule_values pass = rule_values(rule, RULE_PASS);
 
         if (pass.count && !decided) {
             answer->passes = pass.of[0].number;
             decided = true;
         }
+        edits |= rule->edits;
         judge(rule, request, &url, &w, answer);
         if (!answer->by)
             limit(rule, request->now_us, answer);
     }
     if (answer->by)
         return;
-    answer->edits = any_has(rules, set, RULE_SET_FIELD, RULE_REMOVE_FIELD) ||
-                    edits_cookies(rules, &set);
-    answer->has = answer->edits ? fields_left(rules, &set, request) : request->has;
-    if (edits_url(rules, &set, &url))
+    answer->edits = edits & (RULE_EDITS_FIELDS | RULE_EDITS_COOKIES);
+    answer->has = answer->edits ? fields_left(rules, &set, edits, request) : request->has;
+    if (edits & RULE_EDITS_URL && url.query.ptr)
         answer->url = edit_url(rules, &set, request->url, &url, &w);
 }
 
@@ -293,8 +284,9 @@ rules_edit_url(const struct rules *rules, const struct rules_request *request, c
     struct rules_set set;
 
     rules_url_split(request->url, &parts);
-    if (!rules->act_on_requests || !rules_match_request(rules, request, &parts, &set) ||
-        !edits_url(rules, &set, &parts))
+    if (!parts.query.ptr || !rules->act_on_requests ||
+        !rules_match_request(rules, request, &parts, &set) ||
+        !(edits_of(rules, &set) & RULE_EDITS_URL))
         return request->url;
     return edit_url(rules, &set, request->url, &parts, &w);
 }
@@ -332,6 +324,7 @@ void
 rules_edit_fields(const struct rules *rules, const struct rules_request *request,
                   struct buf *lines)
 {
+    struct rules_cursor cursor = {0};
     struct rules_set set;
     struct rules_url url;
     const struct rule *rule;
@@ -339,9 +332,9 @@ rules_edit_fields(const struct rules *rules, const struct rules_request *request
     rules_url_split(request->url, &url);
     if (!rules_match_request(rules, request, &url, &set))
         return;
-    if (edits_cookies(rules, &set))
+    if (edits_of(rules, &set) & RULE_EDITS_COOKIES)
         edit_cookies(rules, &set, lines);
-    while ((rule = rules_next(rules, &set))) {
+    while ((rule = rules_next(rules, &set, &cursor))) {
         struct rule_values removed = rule_values(rule, RULE_REMOVE_FIELD),
                            added = rule_values(rule, RULE_SET_FIELD);
 

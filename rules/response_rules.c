@@ -36,12 +36,13 @@ void
 rules_set_storing(const struct rules *rules, const struct rules_response *response,
                   struct http_storing_rules *storing)
 {
+    struct rules_cursor cursor = {0};
     struct rules_set set;
     const struct rule *rule;
 
     if (!rules_match_response(rules, response, &set))
         return;
-    while ((rule = rules_next(rules, &set))) {
+    while ((rule = rules_next(rules, &set, &cursor))) {
         struct rule_values overrides = rule_values(rule, RULE_OVERRIDE),
                            names = rule_values(rule, RULE_KEY_FIELD);
 
@@ -104,19 +105,20 @@ bool
 rules_edit_response(const struct rules *rules, const struct rules_response *response,
                     enum rules_edit purpose, struct span lines, struct buf *out)
 {
-    struct rules_set set, rest;
+    struct rules_cursor cursor = {0}, again = {0};
+    struct rules_set set;
     const struct rule *rule;
     bool edits = false;
 
     if (!rules_match_response(rules, response, &set))
         return false;
-    for (rest = set; !edits && (rule = rules_next(rules, &rest));)
+    while (!edits && (rule = rules_next(rules, &set, &cursor)))
         edits = rule_has_any(rule, RULE_SET_RESPONSE_FIELD, RULE_REMOVE_RESPONSE_COOKIE);
     if (!edits)
         return false;
     buf_append(out, lines.ptr, lines.len);
     lines_remove(out, is_removed_cookie, &(struct edit){.rules = rules, .set = &set});
-    while ((rule = rules_next(rules, &set)))
+    while ((rule = rules_next(rules, &set, &again)))
         edit_lines(rule, purpose, out);
     return true;
 }
@@ -127,12 +129,13 @@ enum rules_concern
 rules_concern(const struct rules *rules, struct span url)
 {
     enum rules_concern concern = RULES_CONCERN_NOT;
+    struct rules_cursor cursor = {0};
     struct rules_set set;
     const struct rule *rule;
 
     if (!rules_match_url(rules, url, &set))
         return concern;
-    while ((rule = rules_next(rules, &set))) {
+    while ((rule = rules_next(rules, &set, &cursor))) {
         if (rule_has_any(rule, RULE_SET_FIELD, RULE_REMOVE_FIELD) ||
             rule_has_any(rule, RULE_REMOVE_COOKIE, RULE_KEY_COOKIE))
             return RULES_CONCERN_CONTENT;

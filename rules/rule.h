@@ -61,10 +61,18 @@ struct rule_values {
     size_t count;
 };
 
+/* What a rule does with requests beside a verdict. */
+enum rule_edits {
+    RULE_EDITS_FIELDS = 1,
+    RULE_EDITS_COOKIES = 2,
+    RULE_EDITS_URL = 4,
+};
+
 struct rule {
     char *text;                 /* owned, with what the spans point to */
     struct rule_value *values;  /* owned, by their keys */
     uint16_t first[RULE_KEYS + 1]; /* of the values of a key; those of the last one end at the end */
+    unsigned edits; /* of enum rule_edits */
     _Atomic int64_t even_ns;    /* of RULE_RATE: rate.h */
 };
 

@@ -522,6 +522,17 @@ arrange(struct rule *rule, const struct reading *r)
     return true;
 }
 
+static unsigned
+edits_of(const struct rule *rule)
+{
+    bool cookies = rule_has_any(rule, RULE_REMOVE_COOKIE, RULE_KEEP_COOKIE) ||
+                   rule_has(rule, RULE_KEY_COOKIE);
+
+    return (rule_has_any(rule, RULE_SET_FIELD, RULE_REMOVE_FIELD) ? RULE_EDITS_FIELDS : 0u) |
+           (cookies ? RULE_EDITS_COOKIES : 0u) |
+           (rule_has_any(rule, RULE_REMOVE_PARAMETER, RULE_SORT_PARAMETERS) ? RULE_EDITS_URL : 0u);
+}
+
 bool
 rule_read(struct rule *rule, const char *text, struct buf *why)
 {
@@ -535,6 +546,7 @@ rule_read(struct rule *rule, const char *text, struct buf *why)
         reading.ok = false;
     } else {
         check(&reading, rule);
+        rule->edits = edits_of(rule);
     }
     if (!reading.ok)
         rule_free(rule);

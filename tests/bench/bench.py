@@ -103,14 +103,17 @@ class Bench:
                 "--size-min", str(size), "--size-max", str(size)]
         self.origins[size] = self.start("origin", argv, port, None).wait_until_listening()
 
-    def start_sunproxyd(self, capacity):
+    def start_sunproxyd(self, capacity, *options, protocol="rpc2"):
         port = free_port()
         path = os.path.join(self.folder, f"admin.{port}")
         argv = [self.program("sunproxyd"), "--no-rpcbind", "--port", str(port), "--socket", path,
                 "--workers", THREADS, "--shards", THREADS, "--policy", "lru",
                 "--capacity-bytes", str(capacity), "--allow-net", "127.0.0.0/8",
-                "--max-connections-per-client", "0"]
-        return self.start("sunproxyd", argv, port, "rpc2").wait_until_listening()
+                "--max-connections-per-client", "0", *options]
+        if protocol == "http":
+            port = free_port()
+            argv += ["--http", f"127.0.0.1:{port}"]
+        return self.start("sunproxyd", argv, port, protocol).wait_until_listening()
 
     def start_memcached(self, capacity):
         """None where it is not installed."""

@@ -8,6 +8,9 @@ medians. A miss is a URL that has not been requested before, fetched from an ori
 Memory is measured twice: divided by all pages, with what a daemon allocates once as their number
 grows, and by the pages of the second half, which is what a further page takes.
 
+With --rules the daemon of the new build has rules of many kinds, all but one of which are for other
+URLs than those that are requested.
+
 The simulators are the programs tests/bench/trial of both builds. They run one policy over a trace of
 4 million requests by Zipf's law that is made here; reading the trace is a row of its own.
 
@@ -33,6 +36,18 @@ CAPACITY = 40000
 URLS = 1000000
 
 
+RULES = ("path=/application{0}/*; cookie=session; pass=yes",
+         "path=*.type{0}; remove-parameter=utm_*; sort-parameters=yes",
+         "host=host{0}.example.com; remove-cookie=_ga*; grace=1h",
+         "path=/folder{0}/*; field=User-Agent: *bot*; deny=403")
+
+
+def rule_options(count):
+    """The first one concerns each request."""
+    rules = ["remove-cookie=_ga*", *(RULES[i % len(RULES)].format(i) for i in range(1, count))]
+    return [word for rule in rules[:count] for word in ("--rule", rule)]
+
+
 class Comparison(bench.Bench):
     def __init__(self, builds, plan, folder):
         super().__init__(builds["new"], plan, folder)
@@ -41,7 +56,9 @@ class Comparison(bench.Bench):
     def start_build(self, name, capacity):
         self.build = self.builds[name]
         try:
-            server = self.start_sunproxyd(capacity)
+            rules = self.plan.rules if name == "new" else 0
+            server = self.start_sunproxyd(capacity, *rule_options(rules),
+                                          protocol=self.plan.protocol)
         finally:
             self.build = self.builds["new"]
         server.name = name
@@ -178,6 +195,9 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=5, help="turns of each build (5)")
     parser.add_argument("--simulations", type=int, default=15,
                         help="turns of each simulation, which is short (15)")
+    parser.add_argument("--http", action="store_true", help="requests over HTTP, instead of RPC")
+    parser.add_argument("--rules", type=int, default=0, metavar="N",
+                        help="rules of the new build's daemon (0)")
     parser.add_argument("--quick", action="store_true", help="fewer requests")
     args = parser.parse_args()
     args.only = args.only.split(",")
@@ -192,6 +212,8 @@ def main():
     plan.misses = 5000 if args.quick else 15000
     plan.trace_requests = 1000000 if args.quick else 4000000
     plan.simulations = args.simulations
+    plan.rules = args.rules
+    plan.protocol = "http" if args.http else "rpc2"
     with tempfile.TemporaryDirectory() as folder:
         builds = {"old": os.path.abspath(args.old), "new": os.path.abspath(args.new)}
         run = Comparison(builds, plan, folder)
