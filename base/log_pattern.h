@@ -37,6 +37,7 @@ enum log_value {
     LOG_VALUE_FIELD,  /* of the request; part->argument names it */
     LOG_VALUE_COOKIE, /* likewise */
     LOG_VALUE_URL,
+    LOG_VALUE_MEMBER,
     LOG_VALUE_OUTCOME,
     LOG_VALUE_REASON,
     LOG_VALUE_ERROR,

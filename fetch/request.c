@@ -5,9 +5,11 @@
 #include <stdlib.h>
 
 #include "base/container_of.h"
+#include "origins/origin_route.h"
 
 struct kept {
     _Atomic unsigned references;
+    _Atomic unsigned member; /* request_note_member(), from 1; 0: none */
     struct memory_account *account;
     size_t charged;
     struct request request; /* its spans are in text */
@@ -53,6 +55,7 @@ request_keep(const struct request *request, struct span url, struct client *clie
     }
     end = kept->text;
     atomic_init(&kept->references, 1);
+    atomic_init(&kept->member, 0);
     kept->account = account;
     kept->charged = size;
     kept->request = *request;
@@ -76,6 +79,22 @@ request_retain(const struct request *kept)
 {
     atomic_fetch_add_explicit(&kept_of(kept)->references, 1, memory_order_relaxed);
     return kept;
+}
+
+void
+request_note_member(const struct request *request, unsigned member)
+{
+    atomic_store_explicit(&kept_of(request)->member, member + 1, memory_order_relaxed);
+}
+
+struct span
+request_member(const struct request *request)
+{
+    unsigned member = request->route ? atomic_load_explicit(&kept_of(request)->member,
+                                                            memory_order_relaxed)
+                                     : 0;
+
+    return member ? request->route->members[member - 1].url : span_of("", 0);
 }
 
 void

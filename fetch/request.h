@@ -168,6 +168,11 @@ size_t request_size(const struct request *request, struct span url);
 /* Of what request_keep() has returned. */
 const struct request *request_retain(const struct request *kept);
 
+/* The member of its route that the request, which is kept, is sent to last; and its URL, empty
+ * before that or without a route. [any thread] */
+void request_note_member(const struct request *kept, unsigned member);
+struct span request_member(const struct request *kept);
+
 /* Releases and clears *kept, which may be NULL. */
 void request_release(const struct request **kept);
 

@@ -1145,6 +1145,12 @@ exchange_fetch_us(const struct exchange *x, int64_t since_us)
     return x->object->fetch_us;
 }
 
+struct span
+exchange_member(const struct exchange *x)
+{
+    return x->led && x->kept ? request_member(x->kept) : span_of("", 0);
+}
+
 void
 exchange_end(struct exchange *x)
 {

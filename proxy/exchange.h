@@ -230,6 +230,10 @@ bool exchange_cancel(struct exchange *exchange);
  */
 int64_t exchange_fetch_us(const struct exchange *exchange, int64_t since_us);
 
+/* The URL of the row's member that this exchange was sent to last; empty: of none. Before
+ * exchange_end(). */
+struct span exchange_member(const struct exchange *exchange);
+
 /*
  * Why the request was not a hit: why the response is not stored, or a stale one is used; else why
  * the request was forwarded. HTTP_REASON_NONE for a hit. Of a response that is not complete, as far

@@ -334,6 +334,7 @@ fill_member(void *context, unsigned member)
     struct origin_fill *fill = context;
 
     fill->member = member;
+    request_note_member(fill->request, member);
 }
 
 static struct span

@@ -64,6 +64,7 @@ http_log_add(struct http_exchange *x)
                     .peer = http_peer(x),
                     .protocol = "http",
                     .worker = http_stream_worker_number(&x->stream),
+                    .member = exchange_member(exchange),
                     .url = url_of(exchange, http.target),
                     .outcome = outcome(x),
                     .reason = x->failure ? NULL : http_reason_word(exchange_reason(exchange)),

@@ -102,6 +102,7 @@ log_tunnel(const struct http_tunnel *tunnel)
                         .fetch_us = -1,
                         .url = span_of(tunnel->target, tunnel->target_len),
                         .outcome = "tunnel",
+                        .member = tunnel->member,
                         .error = span_str(tunnel->sentence),
                         .status = tunnel->status ? tunnel->status : HTTP_CLIENT_CLOSED,
                         .bytes = tunnel->relay ? net_relay_received_bytes(tunnel->relay) : 0,

@@ -76,6 +76,8 @@ append_json(struct buf *line, const struct access_entry *entry, const char *when
         json_null(&json, "reason");
     if (entry->error.len)
         json_string(&json, "error", entry->error);
+    if (entry->member.len)
+        json_string(&json, "member", entry->member);
     if (entry->status)
         json_uint(&json, "status", entry->status);
     else

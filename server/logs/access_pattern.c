@@ -168,6 +168,8 @@ text_of(const struct access_entry *entry, const struct log_part *part)
         return cookie_of(entry, part->argument);
     case LOG_VALUE_URL:
         return entry->url;
+    case LOG_VALUE_MEMBER:
+        return entry->member;
     case LOG_VALUE_OUTCOME:
         return span_str(entry->outcome);
     case LOG_VALUE_REASON:

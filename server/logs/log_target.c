@@ -26,6 +26,7 @@ const char log_target_fields[] =
     "PRIORITY=6\tSYSLOG_IDENTIFIER=sunproxyd\tSUNPROXY_CLIENT=%h\tSUNPROXY_METHOD=%m\t"
     "SUNPROXY_URL=%{url}x\tSUNPROXY_STATUS=%s\tSUNPROXY_BYTES=%B\tSUNPROXY_US=%D\t"
     "SUNPROXY_OUTCOME=%{outcome}x\tSUNPROXY_REASON=%{reason}x\tSUNPROXY_ERROR=%{error}x\t"
+    "SUNPROXY_MEMBER=%{member}x\t"
     "SUNPROXY_PROTOCOL=%{protocol}x" LINE;
 
 /* ---- parsing --------------------------------------------------------------------------------- */

@@ -200,6 +200,7 @@ log_request(struct front_exchange *front, struct access_entry *entry)
     entry->protocol = front_version_of(front)->protocol;
     entry->worker = exchange->worker;
     entry->url = front_url(front);
+    entry->member = exchange_member(exchange);
     entry->us = clock_monotonic_us() - front->request.arrived_us;
     entry->fetch_us = front_fetch_us(front, entry->us);
     service_log(service_of(request), entry);

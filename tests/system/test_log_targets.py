@@ -150,7 +150,7 @@ class TargetTest(harness.SystemTest):
             self.assertEqual([line.partition("=")[0] for line in lines],
                              ["PRIORITY", "SYSLOG_IDENTIFIER", *("SUNPROXY_" + name for name in (
                                  "CLIENT", "METHOD", "URL", "STATUS", "BYTES", "US", "OUTCOME", "REASON",
-                                 "ERROR", "PROTOCOL")), "MESSAGE"])
+                                 "ERROR", "MEMBER", "PROTOCOL")), "MESSAGE"])
             self.assertEqual(lines[-1].count("\t"), 8, record)
         self.assertIn("SUNPROXY_URL=http://a.test/\\x0aMESSAGE=forged\\x09MESSAGE=forged\n", records[0])
         self.assertIn("\nSUNPROXY_URL=http://a.test/1\nSUNPROXY_STATUS=200\n", records[1])

@@ -203,6 +203,23 @@ class AccessLogTest(harness.SystemTest):
         done = self.sunproxy("trace", "describe", "--format", "%{outcom}x", "/dev/null", expect=64)
         self.assertIn("did you mean %{outcome}x?", done.stderr.decode())
 
+    def test_the_member_of_a_request(self):
+        d = self.daemon("--access-log", self.log, "--log-format", "%{url}x %{member}x %{outcome}x %s", "--http",
+                        "127.0.0.1:0", "--origin", "/=http://a.test,http://b.test/b", origin=self.o)
+        proxy = http.Connection(
+            harness.wait_until(lambda: http.http_address(d), what="the HTTP front"))
+        self.addCleanup(proxy.close)
+        url = http.stored("/x")
+        for _ in range(2):
+            self.assertEqual(proxy.get(url).status, 200)
+        self.assertEqual(proxy.get("/y?fault=status:503").status, 503)
+        with rpc.Connection(d.socket) as c:
+            c.get("http://ignored.test/z")
+        self.assertEqual(self.lines(4), [
+            f"http://ignored.test{url} http://a.test miss 200", f"http://ignored.test{url} - hit 200",
+            "http://ignored.test/y?fault=status:503 http://b.test/b miss 503",
+            "http://ignored.test/z http://b.test/b miss 200"])
+
     def test_the_url_of_a_reverse_proxy(self):
         """The combined form has the request's target, JSON the URL of what is stored."""
         for form in ("plain", "json"):
