@@ -107,24 +107,29 @@ wait_for(pid_t child)
     return status;
 }
 
-/* Once more behind the daemon's end if it has left lines. */
+/* Behind the daemon's end the command runs once more if it has left lines. */
 static void
 keep(const char *command, int from)
 {
     int pause_ms = FIRST_PAUSE_MS;
+    bool last = false;
 
     for (;;) {
         const int64_t started_us = clock_monotonic_us();
         const int status = wait_for(run(command, from));
 
-        if (await_hangup(from, 0))
+        if (last)
             return;
-        if (clock_monotonic_us() - started_us >= STEADY_US)
-            pause_ms = FIRST_PAUSE_MS;
-        log_end(command, status, pause_ms);
-        if (await_hangup(from, pause_ms) && is_empty(from))
+        last = await_hangup(from, 0);
+        if (!last) {
+            if (clock_monotonic_us() - started_us >= STEADY_US)
+                pause_ms = FIRST_PAUSE_MS;
+            log_end(command, status, pause_ms);
+            last = await_hangup(from, pause_ms);
+            pause_ms = pause_ms > LONGEST_PAUSE_MS / 2 ? LONGEST_PAUSE_MS : 2 * pause_ms;
+        }
+        if (last && is_empty(from))
             return;
-        pause_ms = pause_ms > LONGEST_PAUSE_MS / 2 ? LONGEST_PAUSE_MS : 2 * pause_ms;
         skip_line(from);
     }
 }
