@@ -434,6 +434,11 @@ connect_to_permitted(struct fetch *f, struct resolved *addresses)
 {
     struct resolved *kept;
 
+    if (f->consumer.request->flags & REQUEST_RESOLVE_ONLY) {
+        resolved_release(&addresses);
+        fetching_finish(f, FETCH_OK, "");
+        return;
+    }
     if (f->route.by_operator) {
         connect_to(f, addresses);
         resolved_release(&addresses);

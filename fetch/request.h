@@ -60,6 +60,9 @@ enum request_flags {
     REQUEST_OWNED = 1u << 5,
     /* Fields of the client's own are among `fields`, so the response is for this client alone. */
     REQUEST_OWN_FIELDS = 1u << 6,
+    /* Resolves the name of the URL's host and connects to nothing: done() is called with FETCH_OK
+     * then. */
+    REQUEST_RESOLVE_ONLY = 1u << 7,
 };
 
 enum request_body_kind {

@@ -1,5 +1,9 @@
 #include "origins/origin_probe.h"
 
+#include <string.h>
+
+#include "base/ascii.h"
+
 bool
 origin_probe_begin(struct origin_route *route, unsigned number, int64_t now_us)
 {
@@ -9,6 +13,46 @@ origin_probe_begin(struct origin_route *route, unsigned number, int64_t now_us)
 
     return probes->path.len && due_us <= now_us &&
            atomic_compare_exchange_strong(&server->probe_due_us, &due_us, INT64_MAX);
+}
+
+/* Is the host of the authority a name, and no address? */
+static bool
+has_name(struct span authority)
+{
+    const char *host = memmem(authority.ptr, authority.len, "://", 3);
+    const char *end = authority.ptr + authority.len;
+
+    for (host = host ? host + 3 : end; host < end && *host != ':' && *host != '['; host++)
+        if (*host != '.' && !ascii_is_digit(*host))
+            return true;
+    return false;
+}
+
+bool
+origin_probe_look_up(struct origin_route *route, unsigned number)
+{
+    struct origin_server *server = route->members[number].server;
+
+    return !atomic_load_explicit(&server->looked_up, memory_order_relaxed) &&
+           !atomic_exchange(&server->looked_up, true) && has_name(server->authority);
+}
+
+void
+origin_probe_unresolved(struct origin_route *route, unsigned number, int64_t now_us,
+                        const char *reason)
+{
+    struct origin_server *server = route->members[number].server;
+    int64_t in_use = 0;
+
+    origin_reason_set(&server->reason, reason);
+    if (!atomic_compare_exchange_strong(&server->left_until_us, &in_use,
+                                        now_us + ORIGIN_ROUTE_LEFT_US))
+        return;
+    atomic_store(&server->failures, 1);
+    if (route->changed)
+        route->changed(&(struct origin_change){.url = route->members[number].url,
+                                               .left_us = ORIGIN_ROUTE_LEFT_US,
+                                               .reason = reason});
 }
 
 static void
@@ -44,6 +88,8 @@ count_probe(struct origin_server *server, const struct origin_probes *probes, bo
 
     if (passed)
         now = last < 0 ? 1 : last < (int)probes->rise ? last + 1 : last;
+    else if (!last)
+        now = -(int)probes->fall;
     else
         now = last > 0 ? -1 : last > -(int)probes->fall ? last - 1 : last;
     atomic_store(&server->probed, now);

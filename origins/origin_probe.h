@@ -4,6 +4,9 @@
  * goes there until it has passed several. Members are left for a time after failures of requests
  * besides, as without probes.
  *
+ * The first probe that fails has the member down at once, so that none begins to get requests before
+ * it serves. And the name of each member is looked up once: one that does not resolve is left.
+ *
  * The sender of the probes states when they are sent and what came of each. One probe of a member
  * is under way at a time. Safe on any thread.
  */
@@ -19,6 +22,13 @@
 
 /* Is a probe of the member due? If so one has begun, whose end is to be stated. */
 bool origin_probe_begin(struct origin_route *route, unsigned member, int64_t now_us);
+
+/* Is the name of the member to be looked up? If so that has begun. */
+bool origin_probe_look_up(struct origin_route *route, unsigned member);
+
+/* It does not resolve, for this reason: the member is left, and then looked up by a request. */
+void origin_probe_unresolved(struct origin_route *route, unsigned member, int64_t now_us,
+                             const char *reason);
 
 enum origin_probe_result {
     ORIGIN_PROBE_PASSED,

@@ -12,6 +12,7 @@ struct probe {
     struct shared *config; /* a reference: of the row's */
     struct origin_route *route;
     unsigned member;
+    bool looks_up; /* its name, and sends nothing */
     uint64_t fetch;
     _Atomic int64_t begun_us; /* when its turn came; 0: it waits for that */
     unsigned status;          /* the fetcher's thread's; 0: there is no response yet */
@@ -66,6 +67,14 @@ is_of_member(enum fetch_error error, const struct probe *probe)
 }
 
 static void
+end_look_up(struct probe *probe, enum fetch_error error, const char *sentence)
+{
+    if (error == FETCH_RESOLVE_FAILED || error == FETCH_CONNECT_TIMED_OUT)
+        origin_probe_unresolved(probe->route, probe->member, clock_monotonic_us(), sentence);
+    free_probe(probe);
+}
+
+static void
 done(void *context, enum fetch_error error, const char *sentence, int64_t total_us)
 {
     enum origin_probe_result result = ORIGIN_PROBE_UNKNOWN;
@@ -73,6 +82,10 @@ done(void *context, enum fetch_error error, const char *sentence, int64_t total_
     char text[64];
 
     (void)total_us;
+    if (probe->looks_up) {
+        end_look_up(probe, error, sentence);
+        return;
+    }
     if (probe->status) {
         snprintf(text, sizeof(text), "the status of a probe is %u", probe->status);
         sentence = text;
@@ -94,11 +107,13 @@ static const struct fetch_sink sink = {
 
 /* The URL that is probed: the member's with the path instead of what is behind the authority. */
 static const struct request *
-make_request(struct prober *prober, const struct origin_route *route, unsigned member)
+make_request(struct prober *prober, const struct origin_route *route, unsigned member,
+             bool looks_up)
 {
     const struct request asked = {.method = HTTP_GET,
                                   .method_name = {.ptr = "GET", .len = 3},
-                                  .flags = REQUEST_CONFIGURED};
+                                  .flags = REQUEST_CONFIGURED |
+                                           (looks_up ? REQUEST_RESOLVE_ONLY : 0u)};
     char url[ORIGIN_ROUTE_URL];
     struct span rest, authority = origin_route_client(route->members[member].url, &rest);
     char *end = url;
@@ -110,30 +125,50 @@ make_request(struct prober *prober, const struct origin_route *route, unsigned m
                         &prober->service->memory);
 }
 
-/* Without memory the member is probed later. */
-static void
-send_probe(struct prober *prober, struct config *config, struct origin_route *route,
-           unsigned member, int64_t now_us)
+/* A probe, or a look-up of its name. False: without memory. */
+static bool
+submit(struct prober *prober, struct config *config, const struct probe *asked)
 {
-    const struct request *request = make_request(prober, route, member);
+    const struct request *request =
+        make_request(prober, asked->route, asked->member, asked->looks_up);
     struct probe *probe = request ? calloc(1, sizeof(*probe)) : NULL;
+    bool sent;
 
     if (probe) {
-        *probe = (struct probe){.prober = prober,
-                                .config = shared_retain(&config->rules.shared),
-                                .route = route,
-                                .member = member};
+        *probe = *asked;
+        probe->prober = prober;
+        probe->config = shared_retain(&config->rules.shared);
         pthread_mutex_lock(&prober->lock);
         TAILQ_INSERT_TAIL(&prober->probes, probe, link);
         pthread_mutex_unlock(&prober->lock);
     }
-    if (!probe ||
-        !fetcher_submit(prober->service->fetcher, request, &sink, probe, &probe->fetch)) {
-        origin_probe_end(route, member, now_us, ORIGIN_PROBE_UNKNOWN, "");
-        if (probe)
-            free_probe(probe);
-    }
+    sent = probe && fetcher_submit(prober->service->fetcher, request, &sink, probe, &probe->fetch);
+    if (probe && !sent)
+        free_probe(probe);
     request_release(&request);
+    return sent;
+}
+
+/* What is due of a member. Returns how much has begun. */
+static unsigned
+look_at(struct prober *prober, struct config *config, struct origin_route *route, unsigned member)
+{
+    struct probe asked = {.route = route, .member = member};
+    const int64_t now_us = clock_monotonic_us();
+    unsigned begun = 0;
+
+    if (origin_probe_begin(route, member, now_us)) {
+        /* Without memory the member is probed later. */
+        if (!submit(prober, config, &asked))
+            origin_probe_end(route, member, now_us, ORIGIN_PROBE_UNKNOWN, "");
+        begun++;
+    }
+    asked.looks_up = true;
+    if (origin_probe_look_up(route, member)) {
+        (void)submit(prober, config, &asked);
+        begun++;
+    }
+    return begun;
 }
 
 static void
@@ -165,13 +200,10 @@ prober_look(struct prober *prober)
         struct origin_route *route = &config->origins.rows[i].route;
 
         for (unsigned n = 0; n < route->count && begun < MOST_BEGUN; n++)
-            if (origin_probe_begin(route, n, now_us)) {
-                send_probe(prober, config, route, n, now_us);
-                begun++;
-            }
+            begun += look_at(prober, config, route, n);
         any = any || route->probes.path.len;
     }
-    return any;
+    return any || begun;
 }
 
 bool

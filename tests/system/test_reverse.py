@@ -376,6 +376,17 @@ class CommandTest(RowTest):
         self.assertEqual(json.loads(self.command("--json").stdout), [])
 
 
+class NameTest(RowTest):
+    def test_a_name_that_does_not_resolve(self):
+        """A warning; the member is left, and the others serve."""
+        self.start("--origin", f"/=http://name.invalid:81,{self.first.url}", "--resolve-timeout", "2s")
+        harness.wait_until(lambda: "http://name.invalid:81 fails and is left for 10 s: name.invalid"
+                           in str(self.d.err), what="the warning")
+        self.assertEqual(self.text("/1"), "GET site.test/1")
+        member = json.loads(self.sunproxy("origin", "--json", daemon=self.d).stdout)[0]
+        self.assertEqual((member["state"].split(" for ")[0], member["requests"]), ("left", 0))
+
+
 class ProbeTest(RowTest):
     seconds = 15
     threads = True

@@ -306,6 +306,32 @@ START_TEST(members_have_limits)
 }
 END_TEST
 
+/* Nothing is connected to. */
+START_TEST(a_name_is_resolved_alone)
+{
+    static const struct {
+        const char *url;
+        enum fetch_error error;
+    } rows[] = {{"http://127.0.0.1:1", FETCH_OK}, {"http://missing.test", FETCH_RESOLVE_FAILED}};
+    struct fetcher *fetcher = start_fetcher(&config);
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct request request = {.client = OUTCOME_CLIENT,
+                                        .url = span_str(rows[i].url),
+                                        .flags = REQUEST_CONFIGURED | REQUEST_RESOLVE_ONLY};
+        struct seen seen = {.attempts = 0};
+
+        outcome_init(&seen.outcome);
+        ck_assert(submit_request(fetcher, &request, &sink, &seen, NULL));
+        outcome_wait(&seen.outcome);
+        ck_assert_int_eq(seen.outcome.error, rows[i].error);
+        ck_assert_uint_eq(seen.outcome.heads, 0);
+        outcome_free(&seen.outcome);
+    }
+    fetcher_destroy(fetcher);
+}
+END_TEST
+
 /* No member is asked. */
 START_TEST(all_members_are_down)
 {
@@ -337,6 +363,7 @@ unit_suite(void)
     tcase_add_test(tc, all_members_fail);
     tcase_add_test(tc, retries_have_a_budget);
     tcase_add_test(tc, members_have_limits);
+    tcase_add_test(tc, a_name_is_resolved_alone);
     tcase_add_test(tc, all_members_are_down);
     return suite;
 }

@@ -68,6 +68,7 @@ choose(void)
 START_TEST(several_failures_and_successes_count)
 {
     for (unsigned again = 0; again < 2; again++) {
+        probe(NULL);
         changes = 0;
         probe("x");
         probe("x");
@@ -161,6 +162,47 @@ START_TEST(a_trial_that_fails_does_not_end_what_probes_say)
 }
 END_TEST
 
+/* It is not in use until it serves. */
+START_TEST(the_first_probe_decides)
+{
+    probe("refused");
+    ck_assert(changes == 1 && left_us == ORIGIN_SERVER_DOWN);
+    ck_assert_uint_eq(choose().member, 1);
+    probe(NULL);
+    ck_assert_uint_eq(choose().member, 1);
+    probe(NULL);
+    ck_assert_uint_eq(choose().member, 0);
+}
+END_TEST
+
+START_TEST(names_are_looked_up)
+{
+    static const struct {
+        const char *authority;
+        bool has_name;
+    } rows[] = {
+        {"http://a.test", true},       {"http://1.2.3.a", true},  {"https://[::1]:81", false},
+        {"http://127.0.0.1", false},   {"http://10.0.0.1:81", false}, {"http://a:81", true},
+        {"", false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        servers[0] = (struct origin_server){.authority = span_str(rows[i].authority)};
+        ck_assert_msg(origin_probe_look_up(&route, 0) == rows[i].has_name, "%s",
+                      rows[i].authority);
+        ck_assert(!origin_probe_look_up(&route, 0));
+    }
+    origin_probe_unresolved(&route, 0, now_us, "unknown");
+    ck_assert(changes == 1 && left_us == ORIGIN_ROUTE_LEFT_US);
+    ck_assert_str_eq(reason, "unknown");
+    ck_assert_uint_eq(choose().member, 1);
+    origin_probe_unresolved(&route, 0, now_us, "unknown");
+    ck_assert_uint_eq(changes, 1);
+    now_us += ORIGIN_ROUTE_LEFT_US;
+    ck_assert(choose().trial);
+}
+END_TEST
+
 START_TEST(statuses_that_pass)
 {
     ck_assert(origin_probe_accepts(&route, 200) && origin_probe_accepts(&route, 204));
@@ -201,6 +243,8 @@ unit_suite(void)
     tcase_add_test(tests, a_probe_that_does_not_reach_the_member_says_nothing);
     tcase_add_test(tests, a_trial_that_fails_does_not_end_what_probes_say);
     tcase_add_test(tests, the_only_member_is_down_by_its_probes);
+    tcase_add_test(tests, the_first_probe_decides);
+    tcase_add_test(tests, names_are_looked_up);
     tcase_add_test(tests, statuses_that_pass);
     suite_add_tcase(suite, tests);
     return suite;
