@@ -6,22 +6,13 @@
 
 #include "base/container_of.h"
 #include "fetch/headers.h"
-#include "http/cache_control.h"
 #include "http/conditional.h"
 #include "http/field.h"
-#include "http/known_fields.h"
-#include "http/range.h"
 #include "http/request_head.h"
 #include "http/response_head.h"
-#include "http/storing.h"
-#include "http/variant.h"
+#include "proxy/demand.h"
 #include "proxy/proxy_rules.h"
 #include "proxy/sharing.h"
-
-#define SECOND_US ((int64_t)1000000)
-
-/* A range that begins this far behind what has come of an object is not waited for. */
-#define RANGE_NEAR ((uint64_t)1 << 20)
 
 /*
  * A request that was sent back to look up more often than this fetches for itself. Each time it may
@@ -197,160 +188,6 @@ respond(struct exchange *x, struct object *object, bool complete)
         x->front->head(x);
 }
 
-/* ---- the request ----------------------------------------------------------------------------- */
-
-/* The fields of the request, made where they were left for later. */
-static struct span
-fields_of(struct exchange *x)
-{
-    if (!x->request->fields.ptr && x->front->fields)
-        x->front->fields(x);
-    return x->request->fields;
-}
-
-/* What of the request says which user sends it (sharing.h). */
-static unsigned
-credentials_of(struct exchange *x)
-{
-    if (!x->proxy->config.follows_http ||
-        (x->request->lacks & USER_RULES_FIELDS) == USER_RULES_FIELDS)
-        return 0;
-    return http_credentials_of(fields_of(x));
-}
-
-static bool
-is_of_user(struct exchange *x)
-{
-    return credentials_of(x) != 0;
-}
-
-/*
- * How a request is answered, as far as the request itself decides it: from the cache, from an
- * origin past the cache, or either (RFC 9110 section 9, RFC 9111 sections 3, 4 and 5.2.1).
- */
-enum request_way {
-    REQUEST_SHARES, /* looks up; joins a fetch, or is fetched for others and the cache, too */
-    REQUEST_USES,   /* looks up; what is not there is fetched past the cache */
-    REQUEST_PASSES, /* is fetched past the cache */
-};
-
-struct request_rules {
-    enum request_way way;
-    enum http_reason reason; /* why it does not share; HTTP_REASON_NONE: it shares */
-    bool only_cached;        /* what is not in the cache is not fetched */
-    bool demands;            /* not any fresh object will do: `conditions` */
-    struct cache_conditions conditions;
-    enum range_wanted wanted; /* of GET */
-    int64_t max_stale_us; /* how long after its lifetime an object will do; INT64_MAX: any time */
-};
-
-/* The fields that decide: those of a request that lacks them are not made for it. */
-#define RULES_FIELDS                                                                               \
-    (HTTP_HAS_CACHE_CONTROL | HTTP_HAS_PRAGMA | HTTP_HAS_IF_MATCH | HTTP_HAS_IF_UNMODIFIED_SINCE | \
-     HTTP_HAS_RANGE)
-
-/* By the field lines of a GET request. */
-static enum range_wanted
-range_wanted(struct span request_lines)
-{
-    struct http_ranges ranges;
-    const struct http_range *first = &ranges.of[0];
-
-    if (!http_ranges_read(&ranges, request_lines))
-        return RANGE_WHOLE;
-    if (ranges.count == 1 && first->first >= 0 && first->first < (int64_t)RANGE_NEAR &&
-        first->last == INT64_MAX)
-        return RANGE_TO_END;
-    return RANGE_PART;
-}
-
-/*
- * Does the response begin in what has come of the object, which grows, or little behind that? True
- * also where the response is not a part of it: its status is another than 200, its length is not
- * known, or the range cannot be satisfied. False for several ranges, which need all of it.
- */
-static bool
-begins_soon(struct span request_lines, const struct object *object)
-{
-    const struct span fields = object_fields(object);
-    struct http_ranges requested, ranges;
-    uint64_t length;
-
-    if (object->status != 200 || !http_ranges_read(&requested, request_lines) ||
-        !http_accepts_ranges(fields) || !http_known_length(fields, &length) ||
-        http_ranges_resolve(&requested, (int64_t)length, &ranges) != HTTP_RANGE_PARTIAL)
-        return true;
-    return ranges.count == 1 && (uint64_t)ranges.of[0].first <= object_length(object) + RANGE_NEAR;
-}
-
-static bool
-may_have(const struct exchange *x, uint32_t fields)
-{
-    return (x->request->lacks & fields) != fields;
-}
-
-/* The first reason stays. */
-static void
-set_way(struct request_rules *rules, enum request_way way, enum http_reason reason)
-{
-    rules->way = way;
-    if (!rules->reason)
-        rules->reason = reason;
-}
-
-static int64_t
-microseconds(int64_t seconds)
-{
-    return seconds == HTTP_SECONDS_ANY ? INT64_MAX : seconds * SECOND_US;
-}
-
-static void
-read_directives(struct request_rules *rules, const struct exchange *x)
-{
-    struct http_request_control control;
-
-    http_request_control_read(&control, x->request->fields);
-    if (control.no_store)
-        set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_NO_STORE);
-    rules->only_cached = control.only_if_cached;
-    rules->max_stale_us = microseconds(control.max_stale);
-    rules->conditions.no_cache = control.no_cache;
-    if (control.max_age != HTTP_SECONDS_ABSENT)
-        rules->conditions.max_age_us = microseconds(control.max_age);
-    rules->conditions.min_fresh_us = microseconds(control.min_fresh);
-    rules->demands =
-        control.no_cache || control.max_age != HTTP_SECONDS_ABSENT || control.min_fresh > 0;
-}
-
-/* Reads the request, and of that only the fields that it may have (request->lacks). */
-static void
-read_rules(struct request_rules *rules, const struct exchange *x)
-{
-    *rules = (struct request_rules){.way = REQUEST_SHARES, .conditions.max_age_us = INT64_MAX};
-    if (x->request->method != HTTP_GET)
-        set_way(rules, x->request->method == HTTP_HEAD ? REQUEST_USES : REQUEST_PASSES,
-                HTTP_REASON_METHOD);
-    if (x->request->flags & REQUEST_OWN_FIELDS)
-        set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_FIELDS);
-    else if (x->proxy->config.follows_http && may_have(x, HTTP_HAS_CACHE_CONTROL | HTTP_HAS_PRAGMA))
-        read_directives(rules, x);
-    /* If-Match and If-Unmodified-Since are the origin's to evaluate: RFC 9111 section 4.3.2. */
-    if (may_have(x, HTTP_HAS_IF_MATCH | HTTP_HAS_IF_UNMODIFIED_SINCE) &&
-        http_has_origin_condition(x->request->fields))
-        set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_CONDITION);
-    if (rules->way == REQUEST_SHARES && may_have(x, HTTP_HAS_RANGE))
-        rules->wanted = range_wanted(x->request->fields);
-    /* Nothing is filled for a part: what is not there is the origin's. */
-    if (rules->wanted == RANGE_PART && proxy_rules_of(x->proxy, x->request)->range_fill == 0)
-        set_way(rules, REQUEST_USES, HTTP_REASON_REQUEST_RANGE);
-    if (x->request->passes)
-        set_way(rules, REQUEST_PASSES, x->request->passes);
-    if (request_has_body(x->request))
-        set_way(rules, REQUEST_PASSES, HTTP_REASON_REQUEST_BODY);
-    if (proxy_rules_are_replaced(x->proxy, x->request))
-        set_way(rules, REQUEST_PASSES, HTTP_REASON_PURGED);
-}
-
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 /* What has called the front's wake(): bits of x->wakes. */
@@ -417,7 +254,7 @@ keep(struct exchange *x, struct span url, size_t beside)
     const struct request *before = x->kept;
     size_t bytes;
 
-    (void)fields_of(x);
+    (void)demand_fields(x);
     bytes = beside + request_size(x->request, url);
     if (!client || !client_share_take(&x->proxy->waiting, client, bytes))
         return false;
@@ -450,17 +287,6 @@ make_relay(struct exchange *x)
 
 /* ---- asking the cache ------------------------------------------------------------------------ */
 
-/* The variant that the request selects of what varies by these names. */
-static bool
-select_variant(struct exchange *x, struct span names, struct buf *variant)
-{
-    struct http_vary vary;
-
-    buf_reset(variant);
-    return http_vary_parse(&vary, names) == HTTP_VARY_FIELDS &&
-           http_variant_key(&vary, fields_of(x), variant);
-}
-
 static enum cache_answer
 ask(struct exchange *x, const struct cache_request *request, struct span variant,
     struct cache_found *found)
@@ -488,19 +314,19 @@ why_asked(const struct exchange *x, const struct object *found, bool varies)
 
 /* `only_ready`: fetches nothing, and waits for nothing. */
 static enum cache_answer
-ask_for_variant(struct exchange *x, const struct request_rules *rules, bool only_ready,
+ask_for_variant(struct exchange *x, const struct demand *demand, bool only_ready,
         struct cache_found *found)
 {
-    struct cache_conditions conditions = rules->conditions;
+    struct cache_conditions conditions = demand->conditions;
     struct cache_request request = {
         .waiter = &x->waiter.base,
-        .conditions = rules->demands || only_ready ? &conditions : NULL,
+        .conditions = demand->demands || only_ready ? &conditions : NULL,
         .stale_notes = staleness_notes(x->request),
         .fill_size = origin_fill_size(),
         .max_waiters = proxy_rules_of(x->proxy, x->request)->max_waiters,
         .most = request_streams(x->request) ? 0 : x->proxy->config.max_body,
         .pass =
-            !only_ready && (rules->way == REQUEST_PASSES || x->alone || x->retries > MAX_RETRIES),
+            !only_ready && (demand->way == REQUEST_PASSES || x->alone || x->retries > MAX_RETRIES),
     };
     struct buf *variant_of = &x->proxy->scratch[x->worker];
     struct span variant = span_of(NULL, 0);
@@ -514,7 +340,7 @@ ask_for_variant(struct exchange *x, const struct request_rules *rules, bool only
                 x->forwarded = why_asked(x, found->object, i != 0);
             return answer;
         }
-        if (!select_variant(x, object_fields(found->object), variant_of))
+        if (!demand_select_variant(x, object_fields(found->object), variant_of))
             i = MAX_RECORDS;
         variant = buf_span(variant_of);
         object_release(&found->object);
@@ -567,10 +393,10 @@ join(struct exchange *x)
 
 /* Why the response is the exchange's alone, or not for the cache. */
 static enum http_reason
-why_passed(const struct exchange *x, const struct request_rules *rules)
+why_passed(const struct exchange *x, const struct demand *demand)
 {
-    if (rules->reason)
-        return rules->reason;
+    if (demand->reason)
+        return demand->reason;
     if (x->alone)
         return x->alone;
     if (x->retries > MAX_RETRIES)
@@ -579,9 +405,9 @@ why_passed(const struct exchange *x, const struct request_rules *rules)
 }
 
 static enum origin_fill_purpose
-purpose_of(const struct exchange *x, const struct request_rules *rules)
+purpose_of(const struct exchange *x, const struct demand *demand)
 {
-    if (rules->way == REQUEST_PASSES)
+    if (demand->way == REQUEST_PASSES)
         return ORIGIN_FILL_BYPASSES;
     if (x->alone)
         return ORIGIN_FILL_SEPARATES;
@@ -619,16 +445,16 @@ order_fill(struct exchange *x, struct cache_fill *fill, struct origin_fill_order
 
 /* The exchange is the first to wait for an object: it is fetched. */
 static bool
-begin_fill(struct exchange *x, struct cache_fill *fill, const struct request_rules *rules)
+begin_fill(struct exchange *x, struct cache_fill *fill, const struct demand *demand)
 {
     struct object_waiter *waiter = &x->waiter.base;
     struct origin_fill_order order = {
-        .purpose = purpose_of(x, rules),
-        .passes = why_passed(x, rules),
-        .wanted = x->evaluated == EVALUATED_ALL ? RANGE_WHOLE : rules->wanted,
+        .purpose = purpose_of(x, demand),
+        .passes = why_passed(x, demand),
+        .wanted = x->evaluated == EVALUATED_ALL ? RANGE_WHOLE : demand->wanted,
     };
 
-    x->outcome = rules->way == REQUEST_PASSES ? OUTCOME_BYPASS : OUTCOME_MISS;
+    x->outcome = demand->way == REQUEST_PASSES ? OUTCOME_BYPASS : OUTCOME_MISS;
     if (!x->relay && x->front->interim)
         make_relay(x); /* without memory for it interim responses are dropped */
     order.relay = x->relay;
@@ -684,65 +510,23 @@ use_instead(struct exchange *x, struct object *object, bool *over)
     return true;
 }
 
-/* ---- users ----------------------------------------------------------------------------------- */
-
-/* May the request have this object, which is fresh? */
-static bool
-suits_fresh(struct exchange *x, const struct object *object)
-{
-    const unsigned kept = HTTP_KNOWN_NOT_FOR_COOKIE | HTTP_KNOWN_NOT_FOR_AUTHORIZATION;
-
-    return !(object->notes & kept) || user_rules_permit_fresh(object, credentials_of(x));
-}
-
-/* May it be validated for this request, or be used stale? */
-static bool
-suits_stale(struct exchange *x, const struct object *object)
-{
-    return !is_of_user(x) ||
-           user_rules_permit_stale(x->proxy, object, x->request, fields_of(x));
-}
-
-/* ---- stale objects --------------------------------------------------------------------------- */
-
-/* Does the request accept this object, which is not fresh enough for it? */
-static bool
-accepts(const struct exchange *x, const struct request_rules *rules, const struct object *object)
-{
-    const struct cache_conditions *conditions = &rules->conditions;
-
-    return !conditions->no_cache && conditions->min_fresh_us == 0 &&
-           object_age(object, x->as_of_us) <= conditions->max_age_us &&
-           staleness_permits(x->proxy, object, x->request, STALENESS_ACCEPTED, rules->max_stale_us,
-                             x->as_of_us);
-}
-
-/* May it be used while its successor is fetched? */
-static bool
-may_refresh_later(const struct exchange *x, const struct request_rules *rules,
-                  const struct object *object)
-{
-    return !rules->demands && staleness_permits(x->proxy, object, x->request,
-                                                STALENESS_WHILE_REVALIDATE, 0, x->as_of_us);
-}
-
 /* ---- the lookup: true if the last call of the front has been made ---------------------------- */
 
 static const char not_cached[] = "the response is not in the cache, and was not to be fetched";
 
-/* Answers from what is there, stale objects included as far as the request accepts them. */
+/* Answers from what is there, stale objects included as far as the request demand_accepts them. */
 static bool
-use_ready(struct exchange *x, const struct request_rules *rules)
+use_ready(struct exchange *x, const struct demand *demand)
 {
     struct cache_found found;
-    enum cache_answer answer = ask_for_variant(x, rules, true, &found);
+    enum cache_answer answer = ask_for_variant(x, demand, true, &found);
 
-    if (answer == CACHE_HIT && suits_fresh(x, found.object))
+    if (answer == CACHE_HIT && demand_suits_fresh(x, found.object))
         return respond_at_once(x, found.object, OUTCOME_HIT, HTTP_REASON_NONE);
-    if (answer == CACHE_STALE && accepts(x, rules, found.object) && suits_stale(x, found.object))
+    if (answer == CACHE_STALE && demand_accepts(x, demand, found.object) && demand_suits_stale(x, found.object))
         return respond_at_once(x, found.object, OUTCOME_STALE, HTTP_REASON_MAX_STALE);
     object_release(&found.object);
-    return rules->only_cached && refuse(x, FAILURE_NOT_CACHED, span_str(not_cached));
+    return demand->only_cached && refuse(x, FAILURE_NOT_CACHED, span_str(not_cached));
 }
 
 /*
@@ -759,19 +543,19 @@ set_alone(struct exchange *x, struct cache_fill *fill)
 
 /* Joins a fetch or begins one. */
 static bool
-fetch(struct exchange *x, const struct request_rules *rules)
+fetch(struct exchange *x, const struct demand *demand)
 {
     struct object *previous = x->waiter.base.object; /* has the URL, after a retry */
     struct cache_found found;
-    enum cache_answer answer = ask_for_variant(x, rules, false, &found);
+    enum cache_answer answer = ask_for_variant(x, demand, false, &found);
     bool over;
 
-    if (answer == CACHE_HIT && !suits_fresh(x, found.object)) {
+    if (answer == CACHE_HIT && !demand_suits_fresh(x, found.object)) {
         object_release(&found.object);
         set_alone(x, NULL);
-        answer = ask_for_variant(x, rules, false, &found);
+        answer = ask_for_variant(x, demand, false, &found);
         x->forwarded = HTTP_FORWARDED_REQUEST;
-    } else if (found.object && answer != CACHE_HIT && !suits_stale(x, found.object)) {
+    } else if (found.object && answer != CACHE_HIT && !demand_suits_stale(x, found.object)) {
         object_release(&found.object);
         if (answer == CACHE_STALE)
             set_alone(x, found.fill);
@@ -786,14 +570,14 @@ fetch(struct exchange *x, const struct request_rules *rules)
         x->url = object_url(x->waiter.base.object);
         object_release(&previous);
         x->evaluated = answer == CACHE_PASS || x->alone ? EVALUATED_ALL : EVALUATED_NOTHING;
-        if (found.object && may_refresh_later(x, rules, found.object)) {
+        if (found.object && demand_may_refresh_later(x, demand, found.object)) {
             if (answer == CACHE_STALE)
                 return refresh_in_background(x, found.fill, found.object);
             if (use_instead(x, found.object, &over))
                 return over;
         }
         object_release(&found.object);
-        return answer == CACHE_BUSY ? join(x) : begin_fill(x, found.fill, rules);
+        return answer == CACHE_BUSY ? join(x) : begin_fill(x, found.fill, demand);
     case CACHE_FULL:
         return refuse(x, FAILURE_OVERLOADED,
                     span_str("too many requests wait for this URL already; try again"));
@@ -808,31 +592,31 @@ fetch(struct exchange *x, const struct request_rules *rules)
 static bool
 look_up(struct exchange *x)
 {
-    struct request_rules rules;
+    struct demand demand;
 
     x->stage = EXCHANGE_WAITS;
-    if ((x->request->lacks & RULES_FIELDS) != RULES_FIELDS)
-        (void)fields_of(x);
-    read_rules(&rules, x);
-    x->waiter.wants_part = rules.wanted == RANGE_PART;
+    if ((x->request->lacks & DEMAND_FIELDS) != RULES_FIELDS)
+        (void)demand_fields(x);
+    demand_read(&demand, x);
+    x->waiter.wants_part = demand.wanted == RANGE_PART;
     x->evaluated = EVALUATED_NOTHING;
     /* One that is alone looks nothing up: what the lookup before has found is why. */
     if (!x->alone)
         x->forwarded = HTTP_FORWARDED_MISS;
-    if (rules.way == REQUEST_PASSES) {
+    if (demand.way == REQUEST_PASSES) {
         x->forwarded = x->request->method == HTTP_GET || x->request->method == HTTP_HEAD
                            ? HTTP_FORWARDED_BYPASS
                            : HTTP_FORWARDED_METHOD;
         /* Nothing that is stored may answer it: RFC 9111 section 5.2.1.7. */
-        if (rules.only_cached)
+        if (demand.only_cached)
             return refuse(x, FAILURE_NOT_CACHED, span_str(not_cached));
-    } else if (rules.way == REQUEST_USES || rules.only_cached || rules.max_stale_us) {
-        if (use_ready(x, &rules))
+    } else if (demand.way == REQUEST_USES || demand.only_cached || demand.max_stale_us) {
+        if (use_ready(x, &demand))
             return true;
-        if (rules.way == REQUEST_USES)
-            rules.way = REQUEST_PASSES;
+        if (demand.way == REQUEST_USES)
+            demand.way = REQUEST_PASSES;
     }
-    return fetch(x, &rules);
+    return fetch(x, &demand);
 }
 
 /* ---- a request's life ------------------------------------------------------------------------ */
@@ -925,8 +709,8 @@ is_for_user(struct exchange *x, unsigned events)
     if (waiter->leader)
         return true;
     return events & WAITER_END && waiter->outcome == CACHE_FELL_BACK
-               ? suits_stale(x, waiter->object)
-               : suits_fresh(x, waiter->object);
+               ? demand_suits_stale(x, waiter->object)
+               : demand_suits_fresh(x, waiter->object);
 }
 
 /* Does an object that grows serve it soon? */
@@ -935,7 +719,7 @@ is_near(struct exchange *x, unsigned events)
 {
     return events & WAITER_END || x->evaluated == EVALUATED_ALL ||
            x->request->lacks & HTTP_HAS_RANGE ||
-           begins_soon(fields_of(x), x->waiter.base.object);
+           demand_begins_soon(demand_fields(x), x->waiter.base.object);
 }
 
 /*
@@ -949,9 +733,9 @@ why_alone(struct exchange *x)
 
     if (waiter->leader && x->led)
         return HTTP_REASON_REQUEST_RANGE;
-    if (waiter->sent_back && is_of_user(x))
+    if (waiter->sent_back && demand_is_of_user(x))
         return HTTP_REASON_REQUEST_USER;
-    if (waiter->sent_back && http_has_condition(fields_of(x)))
+    if (waiter->sent_back && http_has_condition(demand_fields(x)))
         return HTTP_REASON_REQUEST_CONDITION;
     return HTTP_REASON_NONE;
 }
