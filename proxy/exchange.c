@@ -595,7 +595,7 @@ look_up(struct exchange *x)
     struct demand demand;
 
     x->stage = EXCHANGE_WAITS;
-    if ((x->request->lacks & DEMAND_FIELDS) != RULES_FIELDS)
+    if ((x->request->lacks & DEMAND_FIELDS) != DEMAND_FIELDS)
         (void)demand_fields(x);
     demand_read(&demand, x);
     x->waiter.wants_part = demand.wanted == RANGE_PART;
