@@ -11,8 +11,11 @@ origin_probe_begin(struct origin_route *route, unsigned number, int64_t now_us)
     struct origin_server *server = route->members[number].server;
     int64_t due_us = atomic_load(&server->probe_due_us);
 
-    return probes->path.len && due_us <= now_us &&
-           atomic_compare_exchange_strong(&server->probe_due_us, &due_us, INT64_MAX);
+    if (!probes->path.len || due_us > now_us ||
+        !atomic_compare_exchange_strong(&server->probe_due_us, &due_us, INT64_MAX))
+        return false;
+    atomic_store(&server->probed_us, now_us);
+    return true;
 }
 
 /* Is the host of the authority a name, and no address? */
@@ -96,6 +99,19 @@ count_probe(struct origin_server *server, const struct origin_probes *probes, bo
     return now;
 }
 
+/* When the next probe is due. */
+static int64_t
+find_due(const struct origin_server *server, const struct origin_probes *probes, int64_t now_us)
+{
+    const bool down = atomic_load(&server->left_until_us) == ORIGIN_SERVER_DOWN;
+    const int count = atomic_load(&server->probed);
+    const bool contradicts = down ? count > 0 : count < 0;
+    const int64_t due_us = atomic_load(&server->probed_us) +
+                           probes->interval_us / (contradicts ? ORIGIN_PROBE_HASTE : 1);
+
+    return due_us > now_us ? due_us : now_us;
+}
+
 void
 origin_probe_end(struct origin_route *route, unsigned number, int64_t now_us,
                  enum origin_probe_result result, const char *reason)
@@ -111,7 +127,7 @@ origin_probe_end(struct origin_route *route, unsigned number, int64_t now_us,
         else if (count >= (int)probes->rise)
             rise(route, number, now_us);
     }
-    atomic_store(&server->probe_due_us, now_us + probes->interval_us);
+    atomic_store(&server->probe_due_us, find_due(server, probes, now_us));
 }
 
 bool

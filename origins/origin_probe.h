@@ -4,6 +4,9 @@
  * goes there until it has passed several. Members are left for a time after failures of requests
  * besides, as without probes.
  *
+ * Probes begin at the interval, and sooner while the last ones contradict the state of the member,
+ * so that it changes soon, or not.
+ *
  * The first probe that fails has the member down at once, so that none begins to get requests before
  * it serves. And the name of each member is looked up once: one that does not resolve is left.
  *
@@ -17,6 +20,7 @@
 
 #define ORIGIN_PROBE_INTERVAL_US ((int64_t)5 * 1000000)
 #define ORIGIN_PROBE_TIMEOUT_US ((int64_t)2 * 1000000)
+#define ORIGIN_PROBE_HASTE 4 /* times as often while probes contradict the state */
 #define ORIGIN_PROBE_FALL 3u
 #define ORIGIN_PROBE_RISE 2u
 

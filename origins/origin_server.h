@@ -54,7 +54,8 @@ struct origin_server {
     struct origin_latency latency; /* of heads of responses */
     struct origin_reason reason;   /* why it failed, was left or down last */
     _Atomic bool looked_up;        /* its name was, or is being looked up */
-    _Atomic int64_t probe_due_us;  /* INT64_MAX: a probe is under way */
+    _Atomic int64_t probe_due_us;  /* INT64_MAX: a probe is under way, */
+    _Atomic int64_t probed_us;     /* which has begun at this time */
     _Atomic int probed;            /* probes passed one behind the other, or below 0 failed */
 };
 

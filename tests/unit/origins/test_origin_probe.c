@@ -48,12 +48,15 @@ set_up(void)
 static void
 probe(const char *why)
 {
+    int64_t due_us;
+
     ck_assert(origin_probe_begin(&route, 0, now_us));
     ck_assert(!origin_probe_begin(&route, 0, now_us + 1000 * SECOND));
     now_us += SECOND;
     origin_probe_end(&route, 0, now_us, why ? ORIGIN_PROBE_FAILED : ORIGIN_PROBE_PASSED, why);
-    ck_assert(!origin_probe_begin(&route, 0, now_us + ORIGIN_PROBE_INTERVAL_US - 1));
-    now_us += ORIGIN_PROBE_INTERVAL_US;
+    due_us = atomic_load(&servers[0].probe_due_us);
+    ck_assert(due_us > now_us && !origin_probe_begin(&route, 0, due_us - 1));
+    now_us = due_us;
 }
 
 static struct origin_choice
@@ -162,6 +165,39 @@ START_TEST(a_trial_that_fails_does_not_end_what_probes_say)
 }
 END_TEST
 
+/* How long after the beginning of a probe the next one is due. */
+static int64_t
+probe_takes(const char *why)
+{
+    const int64_t begun_us = now_us;
+
+    probe(why);
+    return now_us - begun_us;
+}
+
+START_TEST(probes_that_contradict_the_state_are_sent_sooner)
+{
+    const int64_t interval_us = ORIGIN_PROBE_INTERVAL_US;
+    const int64_t sooner_us = interval_us / ORIGIN_PROBE_HASTE;
+
+    ck_assert_int_eq(probe_takes(NULL), interval_us);
+    ck_assert_int_eq(probe_takes("x"), sooner_us);
+    ck_assert_int_eq(probe_takes("x"), sooner_us);
+    ck_assert_int_eq(probe_takes(NULL), interval_us);
+    ck_assert_int_eq(probe_takes("x"), sooner_us);
+    ck_assert_int_eq(probe_takes("x"), sooner_us);
+    ck_assert_int_eq(probe_takes("x"), interval_us);
+    ck_assert_int_eq(probe_takes("x"), interval_us);
+    ck_assert_int_eq(probe_takes(NULL), sooner_us);
+    ck_assert_int_eq(probe_takes(NULL), interval_us);
+    /* One that took longer is followed by the next at once. */
+    ck_assert(origin_probe_begin(&route, 0, now_us));
+    now_us += 2 * interval_us;
+    origin_probe_end(&route, 0, now_us, ORIGIN_PROBE_PASSED, "");
+    ck_assert(origin_probe_begin(&route, 0, now_us));
+}
+END_TEST
+
 /* It is not in use until it serves. */
 START_TEST(the_first_probe_decides)
 {
@@ -243,6 +279,7 @@ unit_suite(void)
     tcase_add_test(tests, a_probe_that_does_not_reach_the_member_says_nothing);
     tcase_add_test(tests, a_trial_that_fails_does_not_end_what_probes_say);
     tcase_add_test(tests, the_only_member_is_down_by_its_probes);
+    tcase_add_test(tests, probes_that_contradict_the_state_are_sent_sooner);
     tcase_add_test(tests, the_first_probe_decides);
     tcase_add_test(tests, names_are_looked_up);
     tcase_add_test(tests, statuses_that_pass);
