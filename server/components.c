@@ -255,6 +255,8 @@ make_report(struct service *service)
         for (unsigned member = 0; member < route->count; member++)
             origin_report_add(service->report, route->members[member].url);
     }
+    if (config)
+        origin_report_watch(service->report, &config->origins.servers);
     return EX_OK;
 }
 

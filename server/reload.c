@@ -8,6 +8,7 @@
 #include "net/server.h"
 #include "proxy/control.h"
 #include "rules/rules.h"
+#include "server/logs/origin_report.h"
 
 enum { NAMES_MAX = 8192 }; /* bytes of names of options */
 
@@ -243,6 +244,8 @@ replace(struct service *service, struct config *next)
     atomic_store(&service->proxy.generation, next->rules.generation);
     /* A worker that has found the last one in this turn may begin a fetch with it. */
     net_server_await_turn(rpc_server_net(service->rpc));
+    if (service->report)
+        origin_report_watch(service->report, &next->origins.servers);
     remove_changed(&service->proxy, &last->origins, &next->origins);
     outdate(&service->proxy, &last->options->rule, &next->options->rule);
     config_release(last);

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,12 @@ struct family {
     struct metric_row rows[ORIGINS];
 };
 
+/* A server of the rows in force. */
+struct watched {
+    struct origin_server *server; /* a reference */
+    unsigned origin;
+};
+
 struct origin_report {
     struct log_limit limit;
     unsigned count; /* of the origins */
@@ -36,6 +43,14 @@ struct origin_report {
     char labels[ORIGINS][LABEL_MAX];
     struct family failures;
     struct family queued;
+    pthread_mutex_t lock;
+    /* protected by lock */
+    struct watched *watched; /* owned */
+    size_t watched_count;
+    uint64_t left[ORIGINS]; /* requests of servers that are watched no more, modulo 2^64 */
+    /* constant once they are registered */
+    struct family requests;
+    struct family in_flight;
 };
 
 struct origin_report *
@@ -46,9 +61,25 @@ origin_report_create(void)
     if (!report)
         return NULL;
     log_limit_init(&report->limit);
+    pthread_mutex_init(&report->lock, NULL);
     report->count = 1;
     snprintf(report->labels[0], LABEL_MAX, "origin=\"other\"");
     return report;
+}
+
+/* No server is watched any more; their requests stay counted. */
+static void
+forget(struct origin_report *report)
+{
+    for (size_t i = 0; i < report->watched_count; i++) {
+        struct watched *watched = &report->watched[i];
+
+        report->left[watched->origin] += atomic_load(&watched->server->requests);
+        origin_server_release(&watched->server);
+    }
+    free(report->watched);
+    report->watched = NULL;
+    report->watched_count = 0;
 }
 
 void
@@ -57,6 +88,8 @@ origin_report_destroy(struct origin_report *report)
     if (!report)
         return;
     log_limit_free(&report->limit);
+    forget(report);
+    pthread_mutex_destroy(&report->lock);
     free(report);
 }
 
@@ -104,7 +137,62 @@ origin_report_add(struct origin_report *report, struct span url)
     buf_free(&key);
 }
 
+void
+origin_report_watch(struct origin_report *report, const struct origin_servers *servers)
+{
+    struct watched *next = calloc(servers->count + 1, sizeof(*next));
+    size_t count = 0;
+    struct buf key;
+
+    if (!next)
+        return;
+    buf_init(&key, KEY_MAX);
+    pthread_mutex_lock(&report->lock);
+    for (size_t i = 0; i < servers->size; i++) {
+        struct origin_server *server = servers->slots[i];
+
+        if (!server)
+            continue;
+        buf_reset(&key);
+        write_origin(&key, server->authority);
+        next[count++] = (struct watched){.server = origin_server_retain(server),
+                                         .origin = find(report, buf_str(&key))};
+    }
+    forget(report);
+    report->watched = next;
+    report->watched_count = count;
+    for (size_t i = 0; i < count; i++)
+        report->left[next[i].origin] -= atomic_load(&next[i].server->requests);
+    pthread_mutex_unlock(&report->lock);
+    buf_free(&key);
+}
+
 /* ---- metrics --------------------------------------------------------------------------------- */
+
+static void
+read_requests(void *context, void *snapshot)
+{
+    struct origin_report *report = context;
+    uint64_t *counts = snapshot;
+
+    pthread_mutex_lock(&report->lock);
+    memcpy(counts, report->left, sizeof(report->left));
+    for (size_t i = 0; i < report->watched_count; i++)
+        counts[report->watched[i].origin] += atomic_load(&report->watched[i].server->requests);
+    pthread_mutex_unlock(&report->lock);
+}
+
+static void
+read_in_flight(void *context, void *snapshot)
+{
+    struct origin_report *report = context;
+    uint64_t *counts = snapshot;
+
+    pthread_mutex_lock(&report->lock);
+    for (size_t i = 0; i < report->watched_count; i++)
+        counts[report->watched[i].origin] += atomic_load(&report->watched[i].server->in_flight);
+    pthread_mutex_unlock(&report->lock);
+}
 
 static void
 read_family(void *context, void *snapshot)
@@ -116,25 +204,47 @@ read_family(void *context, void *snapshot)
         counts[i] = atomic_load_explicit(&family->counts[i], memory_order_relaxed);
 }
 
+/* How a family is registered. */
+struct registration {
+    const char *name, *help;
+    enum metric_kind kind;
+    void (*read)(void *context, void *snapshot);
+    void *context;
+};
+
 static bool
 register_family(struct origin_report *report, struct family *family, struct metrics *metrics,
-                const char *name, const char *help)
+                const struct registration *how)
 {
-    const struct metric_source source = {family->rows, report->count, read_family};
+    const struct metric_source source = {family->rows, report->count, how->read};
 
     for (unsigned i = 0; i < report->count; i++)
-        family->rows[i] = (struct metric_row){name, report->labels[i],   METRIC_KIND_COUNTER, "",
-                                              help, i * sizeof(uint64_t)};
-    return metrics_register(metrics, &source, family);
+        family->rows[i] = (struct metric_row){how->name, report->labels[i],   how->kind, "",
+                                              how->help, i * sizeof(uint64_t)};
+    return metrics_register(metrics, &source, how->context);
 }
 
 bool
 origin_report_register(struct origin_report *report, struct metrics *metrics)
 {
-    return register_family(report, &report->failures, metrics, "origin_failures",
-                           "Fetches that failed because of their origin, by origin.") &&
-           register_family(report, &report->queued, metrics, "origin_fetches_queued",
-                           "Fetches that had to wait at a bound before they began, by origin.");
+    const struct registration failures = {"origin_failures",
+                                          "Fetches that failed because of their origin, by origin.",
+                                          METRIC_KIND_COUNTER, read_family, &report->failures};
+    const struct registration queued = {
+        "origin_fetches_queued",
+        "Fetches that had to wait at a bound before they began, by origin.", METRIC_KIND_COUNTER,
+        read_family, &report->queued};
+    const struct registration requests = {
+        "origin_requests", "Fetches and tunnels that were tried at a member of a row, by origin.",
+        METRIC_KIND_COUNTER, read_requests, report};
+    const struct registration in_flight = {
+        "origin_in_flight", "Fetches and tunnels at a member of a row, by origin.",
+        METRIC_KIND_GAUGE, read_in_flight, report};
+
+    return register_family(report, &report->failures, metrics, &failures) &&
+           register_family(report, &report->queued, metrics, &queued) &&
+           register_family(report, &report->requests, metrics, &requests) &&
+           register_family(report, &report->in_flight, metrics, &in_flight);
 }
 
 static void

@@ -12,6 +12,7 @@
 #define SUNPROXY_SERVER_LOGS_ORIGIN_REPORT_H
 
 #include "fetch/fetch.h"
+#include "origins/origin_server.h"
 #include "proxy/proxy.h"
 #include "proxy/metrics.h"
 
@@ -28,6 +29,12 @@ void origin_report_destroy(struct origin_report *report);
  * 63rd has none, nor has one of more than 62 bytes, as they stand in the name of a metric.
  */
 void origin_report_add(struct origin_report *report, struct span url);
+
+/*
+ * Requests of these servers are counted from now on, and those of no others. One that has no
+ * counters of its own counts with all others. Without memory the last ones stay.
+ */
+void origin_report_watch(struct origin_report *report, const struct origin_servers *servers);
 
 /* Registers the counters. False without memory. */
 bool origin_report_register(struct origin_report *report, struct metrics *metrics);

@@ -50,10 +50,20 @@ class ReloadTest(ReloadCase):
             members = json.loads(self.sunproxy("origin", "--json", daemon=self.d).stdout)
             return [(m["in_flight"], m["requests"]) for m in members]
 
+        def metrics():
+            found = json.loads(self.sunproxy("stat", "--json", daemon=self.d).stdout)
+            return [found[f"origin_{name}"] for name in
+                    ("in_flight", "in_flight_other", "requests", "requests_other")]
+
         self.assertEqual(counts(), [(1, 1), (1, 1)])
+        self.assertEqual(metrics(), [1, 0, 1, 0])
         self.members[0].silence.set()
         self.assertEqual(self.c.receive().status, 200)
         self.assertEqual(counts(), [(0, 1), (0, 1)])
+        # A member that is new has no counters of its own, and what has been counted stays.
+        self.reload(self.row(1))
+        self.assertEqual(self.member("/2"), "1")
+        self.assertEqual(metrics(), [0, 0, 2, 1])
 
     def test_a_forward_proxy_becomes_a_reverse_proxy(self):
         self.start("allow-net = 127.0.0.0/8", "allow-port = any")
