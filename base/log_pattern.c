@@ -1,6 +1,7 @@
 #include "base/log_pattern.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -283,7 +284,7 @@ take_part(struct compiling *c, struct log_part *part)
     part->kind = part->directive->kind;
     part->argument = argument.len ? strndup(argument.ptr, argument.len) : NULL;
     if (argument.len && !part->argument) {
-        buf_append_str(c->why, "out of memory");
+        errno = ENOMEM;
         return false;
     }
     return (part->kind != LOG_KIND_STRFTIME || set_time(part, c->why)) &&
@@ -397,16 +398,21 @@ log_pattern_compile(const char *format, struct buf *why)
     const char *text = text_of(format, why);
     struct log_pattern *pattern = text ? calloc(1, sizeof(*pattern)) : NULL;
     struct compiling c = {.pattern = pattern, .at = text, .why = why};
+    int error;
 
-    if (!text)
-        return NULL;
+    errno = text ? ENOMEM : EINVAL;
     if (pattern)
         pattern->text = c.text = malloc(strlen(text) + 1);
-    if (pattern && pattern->text && compile(&c))
-        return pattern;
-    if (!pattern || !pattern->text)
+    if (pattern && pattern->text) {
+        errno = EINVAL;
+        if (compile(&c))
+            return pattern;
+    }
+    error = errno;
+    if (error == ENOMEM)
         buf_append_str(why, "out of memory");
     log_pattern_free(pattern);
+    errno = error;
     return NULL;
 }
 

@@ -110,8 +110,8 @@ struct log_pattern {
 };
 
 /*
- * Compiles a format string, or the name of one. NULL with a sentence in `why` about what is wrong,
- * and what was probably meant. For log_pattern_free().
+ * Compiles a format string, or the name of one. NULL with errno EINVAL and a sentence in `why` about
+ * what is wrong, and what was probably meant; or with ENOMEM. For log_pattern_free().
  */
 struct log_pattern *log_pattern_compile(const char *format, struct buf *why);
 

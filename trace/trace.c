@@ -249,17 +249,20 @@ read_all(struct input *in, const struct trace_format *format, const struct trace
     return TRACE_OK;
 }
 
-static bool
-check_pattern(const char *format, char *why, size_t why_size)
+/* Of a format string. */
+static enum trace_error
+check_format(const char *format, char *why, size_t why_size)
 {
+    enum trace_error error;
     struct buf text;
-    bool ok;
 
+    if (!format || !strchr(format, '%'))
+        return TRACE_OK;
     buf_init(&text, 1024);
-    ok = trace_pattern_check(format, &text);
+    error = trace_pattern_check(format, &text);
     snprintf(why, why_size, "the format '%s': %s", format, buf_str(&text));
     buf_free(&text);
-    return ok;
+    return error;
 }
 
 static bool
@@ -270,8 +273,6 @@ check_options(const struct trace_options *o, char *why, size_t why_size)
         o->columns && o->format ? trace_format_find(o->format, span_of("", 0)) : NULL;
     struct columns columns;
 
-    if (o->format && strchr(o->format, '%') && !check_pattern(o->format, why, why_size))
-        return false;
     if (o->columns && !columns_parse(&columns, o->columns, why, why_size))
         return false;
     if (format && format != &trace_format_table)
@@ -301,7 +302,11 @@ trace_load(const char *path, const struct trace_options *options, struct trace *
     *trace = NULL;
     if (!check_options(options, why, why_size))
         return TRACE_BAD_OPTION;
-    error = input_open(path, options->stop_fd, &in, why, why_size);
+    error = check_format(options->format, why, why_size);
+    if (error == TRACE_BAD_OPTION)
+        return error;
+    if (error == TRACE_OK)
+        error = input_open(path, options->stop_fd, &in, why, why_size);
     if (error == TRACE_OK)
         input_report(in, options->progress, options->progress_context);
     if (error == TRACE_OK)

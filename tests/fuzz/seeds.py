@@ -202,6 +202,13 @@ TRACES.update({"%s-all" % name: b"\0\x0b" + data for name, data in {
 # Each format by its number, on the same table.
 TRACES.update({"format-%02d" % i: bytes([i, 0]) + TABLE for i in range(1, FORMATS + 1)})
 TRACES["table-columns"] = bytes([FORMATS + 1, 0]) + TABLE
+# The format strings of tests/fuzz/trace.c.
+TRACES.update({"pattern-%d" % i: bytes([FORMATS + 2 + i, 3]) + text for i, text in enumerate((
+    b'[::1]:8080 192.0.2.1 - - [01/Jan/2024:00:00:01 +0000] "GET /a\\"b HTTP/1.1" 200 7 "x \\x22"\n'
+    b'a.test:443 ::1 - - [01/Jan/2024:00:00:02 +0000] "-" 408 - "-"\n',
+    b"2024-01-01T00:00:01.250000|GET|http://a.test/\\x7c\\xff|hit|200|5\n"
+    b"2024-01-01T00:00:02.000000|CONNECT|b.test:443|tunnel|-|6\n",
+    b"1704067201500 a.test /x?y=\\x20 -\n1704067201500 [::1] /x http://a.test/\n"))})
 
 STORING = {
     "max-age": b"Date: Sun, 09 Sep 2001 01:46:40 GMT\r\nAge: 5\r\nCache-Control: public, max-age=60, s-maxage=\"9\"\r\n",

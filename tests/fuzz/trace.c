@@ -1,6 +1,6 @@
 /*
  * A file that is loaded as a trace. The first byte chooses the format (0: by its content; one above
- * the number of formats: a table with a list of columns) and the second the options; whatever loads
+ * the number of formats: a table with a list of columns; then format strings) and the second the options; whatever loads
  * is consistent. The seeds of a format load as that format.
  */
 #include "trace/trace.h"
@@ -26,6 +26,9 @@ static const struct {
     {"ltsv", "ltsv"},
     {"nginx-json", "nginx-json"},
     {"oracle", "oracle"},
+    {"pattern-0", "format string"},
+    {"pattern-1", "format string"},
+    {"pattern-2", "format string"},
     {"request-db", "request-db"},
     {"s3", "s3"},
     {"safari", "safari"},
@@ -43,6 +46,14 @@ static const struct {
     {"wc98", "wc98"},
     {"zeek", "zeek"},
 };
+
+static const char *const patterns[] = {
+    "%v:%p %h %l %u %t \"%r\" %>s %b \"%{User-Agent}i\"",
+    "%{%FT%T}t.%{usec_frac}t|%m|%{url}x|%{outcome}x|%s|%B",
+    "%{msec}t %V %U%q %200{Referer}i",
+};
+
+#define FUZZ_PATTERNS (sizeof(patterns) / sizeof(patterns[0]))
 
 /* The format that the input must be loaded as; NULL: it may be refused. */
 static const char *
@@ -84,9 +95,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     while (trace_formats[formats])
         formats++;
-    wanted = fuzz_byte(&input) % (formats + 2);
+    wanted = fuzz_byte(&input) % (formats + 2 + (unsigned)FUZZ_PATTERNS);
     flags = fuzz_byte(&input);
-    if (wanted > formats)
+    if (wanted > formats + 1)
+        options.format = patterns[wanted - formats - 2];
+    else if (wanted > formats)
         options.columns = "time,url,size";
     else
         options.format = wanted ? trace_formats[wanted - 1]->name : NULL;

@@ -40,8 +40,9 @@ extern const struct trace_format trace_format_urls;
 /* Lines by a format string, which is the name of the format: it has a percent sign. */
 extern const struct trace_format trace_format_pattern;
 
-/* Can logs of this format string be read? False with a sentence in `why`. */
-bool trace_pattern_check(const char *format, struct buf *why);
+/* Can logs of this format string be read? Otherwise TRACE_BAD_OPTION with a sentence in `why`, or
+ * TRACE_NO_MEMORY. */
+enum trace_error trace_pattern_check(const char *format, struct buf *why);
 
 /*
  * By name or alias, in any case; NULL: there is none. Of a name that stands for several formats,

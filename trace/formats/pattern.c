@@ -2,6 +2,7 @@
  * Logs of which the format string is known (base/log_pattern.h): those of sunproxyd --log-format,
  * and those of Apache where the byte behind a value does not occur in it.
  */
+#include <errno.h>
 #include <time.h>
 
 #include "base/log_pattern.h"
@@ -232,21 +233,23 @@ end(struct line_reader *reader)
     log_pattern_free(((struct state *)(void *)reader->state)->pattern);
 }
 
-bool
+enum trace_error
 trace_pattern_check(const char *format, struct buf *why)
 {
     struct log_pattern *pattern = log_pattern_compile(format, why);
     bool ok = false;
 
-    for (unsigned i = 0; pattern && i < pattern->count; i++) {
+    if (!pattern)
+        return errno == ENOMEM ? TRACE_NO_MEMORY : TRACE_BAD_OPTION;
+    for (unsigned i = 0; i < pattern->count; i++) {
         const enum log_value value = pattern->parts[i].directive->value;
 
         ok |= value == LOG_VALUE_URL || value == LOG_VALUE_REQUEST || value == LOG_VALUE_PATH;
     }
-    if (pattern && !ok)
+    if (!ok)
         buf_append_str(why, "it has no URL: none of %r, %U and %{url}x");
     log_pattern_free(pattern);
-    return ok;
+    return ok ? TRACE_OK : TRACE_BAD_OPTION;
 }
 
 static const struct line_format lines = {.parse = parse, .begin = begin, .end = end};

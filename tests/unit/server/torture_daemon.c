@@ -119,9 +119,8 @@ static void
 start_log(void *context)
 {
     int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    struct access_log *log = access_log_start(fd, "/dev/null", &(struct access_format){0});
+    struct access_log *log = access_log_start(fd, context, &(struct access_format){0});
 
-    (void)context;
     ck_assert(log || (torture_failed() && errno == ENOMEM));
     torture_fail_at(0);
     access_log_close(log);
@@ -130,7 +129,8 @@ start_log(void *context)
 
 START_TEST(access_logs)
 {
-    ck_assert_uint_ge(torture_walk(start_log, NULL), 2);
+    ck_assert_uint_ge(torture_walk(start_log, "/dev/null"), 2);
+    ck_assert_uint_ge(torture_walk(start_log, "journal:"), 4);
 }
 END_TEST
 

@@ -85,6 +85,18 @@ START_TEST(other_formats)
 }
 END_TEST
 
+START_TEST(a_format_string)
+{
+    struct job job = {.options = TRACE_OPTIONS_DEFAULT};
+    static const char text[] = "http://a.test/\\x20|200|x\n/path|200|x\n";
+
+    job.path = scratch_write("trace", text, strlen(text));
+    job.options.format = "%{url}x|%s|%{User-Agent}i";
+    ck_assert_uint_ge(torture_walk(load, &job), 8);
+    ck_assert_msg(job.loaded == 2, "%s", why);
+}
+END_TEST
+
 START_TEST(records)
 {
     enum { RECORD = 24, COUNT = 2000 };
@@ -158,6 +170,7 @@ unit_suite(void)
     tcase_add_checked_fixture(tcase, scratch_make, scratch_remove);
     tcase_add_loop_test(tcase, a_list, 0, 2);
     tcase_add_loop_test(tcase, other_formats, 0, (int)(sizeof(texts) / sizeof(texts[0])));
+    tcase_add_test(tcase, a_format_string);
     tcase_add_loop_test(tcase, records, 0, 2);
     tcase_add_test(tcase, compressed);
     tcase_add_loop_test(tcase, a_database, 0, 2);
