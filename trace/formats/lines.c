@@ -10,11 +10,82 @@
 #define SNIFF_LINES 100
 #define URL_MARGIN 8192u /* for a scheme, a site, a port */
 
+/* ---- lines that came by syslog --------------------------------------------------------------- */
+
+/* "Nov 28 14:00:00", or a date of ISO 8601. */
+static bool
+take_syslog_date(struct span *rest)
+{
+    struct span word = fields_word(rest);
+    uint64_t number;
+    int64_t us;
+
+    if (fields_iso_date(word, &us))
+        return true;
+    return word.len == 3 && fields_uint(fields_word(rest), &number) && number <= 31 &&
+           fields_word(rest).len == 8;
+}
+
+/* "sunproxyd[1234]:", or the fields of RFC 5424: "sunproxyd 1234 access -". */
+static bool
+take_syslog_name(struct span *rest)
+{
+    static const char name[] = "sunproxyd";
+    struct span word = fields_word(rest);
+    uint64_t number;
+
+    if (span_equal(word, span_str(name)))
+        return fields_uint(fields_word(rest), &number) &&
+               span_equal(fields_word(rest), span_str("access")) &&
+               span_equal(fields_word(rest), span_str("-"));
+    if (!span_starts_with(word, span_str(name)) || word.len < sizeof(name) + 3 ||
+        memcmp(word.ptr + word.len - 2, "]:", 2) != 0)
+        return false;
+    word = span_of(word.ptr + sizeof(name) - 1, word.len - sizeof(name) - 1);
+    return span_take_char(&word, '[') && fields_uint(word, &number);
+}
+
+/* The access log's line in one of a syslog or of journalctl, which has a head before it. */
+static struct span
+behind_syslog(struct line_reader *reader, struct span line)
+{
+    struct span rest = line, word;
+
+    if (!reader->from_syslog && reader->looked == SNIFF_LINES)
+        return line;
+    reader->looked += !reader->from_syslog;
+    if (span_starts_with(rest, span_str("<"))) {
+        const char *end = memchr(rest.ptr, '>', rest.len);
+
+        if (!end)
+            return line;
+        rest = span_of(end + 1, (size_t)(line.ptr + line.len - end) - 1);
+        word = rest;
+        if (span_equal(fields_word(&word), span_str("1")))
+            rest = word;
+    }
+    if (!take_syslog_date(&rest))
+        return line;
+    word = rest;
+    /* What a daemon sends has no host before its name; what a service stores has. */
+    if (!take_syslog_name(&word)) {
+        fields_word(&rest);
+        word = rest;
+        if (!take_syslog_name(&word))
+            return line;
+    }
+    reader->from_syslog = true;
+    return span_take_char(&word, ' ') ? word : line;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
 static enum line_kind
 parse_line(struct line_reader *reader, const struct line_format *format, struct span line,
            struct trace_request *request)
 {
     *request = TRACE_REQUEST_EMPTY;
+    line = behind_syslog(reader, line);
     return span_has_zero(line) ? LINE_BAD : format->parse(reader, line, request);
 }
 

@@ -25,6 +25,8 @@ struct line_reader {
     struct buf url;                /* for a URL that is put together; valid until the next line */
     bool sniffing;                 /* only whether a line is a request matters: no URL is made */
     bool no_memory;
+    bool from_syslog; /* a line had the head of a syslog, and those that have it are read without */
+    unsigned looked;  /* lines in which it was looked for in vain */
     _Alignas(max_align_t) char state[LINE_STATE_BYTES]; /* the format's own; zero at first */
 };
 

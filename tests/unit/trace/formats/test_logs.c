@@ -67,6 +67,19 @@ static const struct {
      "{\"time\":\"1970-01-01T00:00:04Z\",\"client\":\"-\",\"url\":\"/path\",\"outcome\":"
      "\"timed_out\",\"status\":504,\"bytes\":9,\"us\":5,\"method\":\"GET\",\"victims\":[]}\n",
      "http://a.test/\"@1=7/200 https://b.test@2=9/200 http://localhost/path@4=9/504", 0, 1},
+    /* As syslog and the journal have them, with the messages of the daemon between. */
+    {"sunproxyd",
+     "-- Journal begins at Sat 2026-11-28 14:00:00 UTC. --\n"
+     "Nov 28 14:00:00 vm sunproxyd[12]: 1970-01-01T00:00:02Z\t192.0.2.1\thttp://a.test/\tmiss\t200\t1270\t5\t-\n"
+     "<30>Nov  8 14:00:00 sunproxyd[12]: 1970-01-01T00:00:03Z\t192.0.2.1\thttp://b.test/\thit\t200\t7\t5\t-\n"
+     "<30>1 2026-11-28T14:00:00.123Z vm sunproxyd 12 access - 1970-01-01T00:00:04Z\t-\thttp://c.test/\thit\t200\t8\t5\t-\n"
+     "2026-11-28T14:00:00+01:00 vm sunproxyd[12]: 192.0.2.1 - - [01/Jan/1970:00:00:05 +0000] \"GET http://d.test/ HTTP/1.1\" 200 9 \"-\" \"-\" -\n"
+     "Nov 28 14:00:00 vm sunproxyd[12]: stopped\n"
+     "Nov 28 14:00:00 vm sunproxyd: 1970-01-01T00:00:02Z\t192.0.2.1\thttp://a.test/\tmiss\t200\t1270\t5\t-\n",
+     "http://a.test/@2=1270/200 http://b.test/@3=7/200 http://c.test/@4=8/200 http://d.test/@5=9/200", 3, 0},
+    {"access",
+     "Nov 28 14:00:00 vm sunproxyd[12]: 192.0.2.1 - - [01/Jan/1970:00:00:05 +0000] \"GET http://d.test/ HTTP/1.1\" 200 9\n",
+     "http://d.test/@5=9/200", 0, 0},
     {"caddy",
      "{\"level\":\"info\",\"ts\":1.5,\"logger\":\"http.log.access.log0\",\"msg\":\"handled "
      "request\",\"request\":{\"remote_ip\":\"192.0.2.1\",\"remote_port\":\"41342\",\"client_ip\":"
