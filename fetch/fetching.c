@@ -246,6 +246,8 @@ attempt_server(const struct fetch *f)
     return f->consumer.request->route->members[f->consumer.attempt.choice.member].server;
 }
 
+#define LOOK_AGAIN_US 100000
+
 static const char busy[] = "waiting for a place at the origin";
 
 /* The member has a limit, so that others may serve the request sooner. */
@@ -722,6 +724,8 @@ check_time(struct fetch *f)
         fetching_take_result(f, CURLE_OK);
     else if (due > f->loop->place.turn_us)
         arm_timer_at(f, due);
+    else if (what == busy && queue_find_wait(f->loop->queue, &f->item) != QUEUE_LIMIT)
+        arm_timer_at(f, f->loop->place.turn_us + LOOK_AGAIN_US); /* it waits for something else */
     else
         finish_with(f,
                     what == busy        ? FETCH_BUSY

@@ -306,6 +306,40 @@ START_TEST(members_have_limits)
 }
 END_TEST
 
+/* A request that waits for another bound does not wait for the member. */
+START_TEST(a_wait_for_something_else_has_no_limit)
+{
+    const struct request request = {
+        .client = OUTCOME_CLIENT, .url = span_str("http://site.test/stays"), .route = &route};
+    const struct request other = {
+        .client = OUTCOME_CLIENT, .url = span_str("http://site.test/x"), .route = &route};
+    struct seen first = {.attempts = 0}, second = {.attempts = 0};
+    struct fetcher *fetcher;
+    uint64_t id;
+
+    begin();
+    route.members[0].url = span_str(urls[1]);
+    route.count = 1;
+    config.max_waiting = 1;
+    atomic_store(&servers[0].limit, 5);
+    fetcher = start_fetcher(&config);
+    outcome_init(&first.outcome);
+    outcome_init(&second.outcome);
+    ck_assert(submit_request(fetcher, &request, &sink, &first, &id));
+    while (!origin_requests(origins[1]))
+        usleep(1000);
+    ck_assert(submit_request(fetcher, &other, &sink, &second, NULL));
+    usleep(300000); /* longer than the row's limit, which is 0 */
+    fetcher_cancel(fetcher, id);
+    outcome_wait(&first.outcome);
+    outcome_wait(&second.outcome);
+    ck_assert_int_eq(second.outcome.error, FETCH_OK);
+    outcome_free(&first.outcome);
+    outcome_free(&second.outcome);
+    end(fetcher);
+}
+END_TEST
+
 /* Nothing is connected to. */
 START_TEST(a_name_is_resolved_alone)
 {
@@ -364,6 +398,7 @@ unit_suite(void)
     tcase_add_test(tc, retries_have_a_budget);
     tcase_add_test(tc, members_have_limits);
     tcase_add_test(tc, a_name_is_resolved_alone);
+    tcase_add_test(tc, a_wait_for_something_else_has_no_limit);
     tcase_add_test(tc, all_members_are_down);
     return suite;
 }
