@@ -13,6 +13,13 @@
  */
 int daemon_check(const struct options *options);
 
+/*
+ * Logs a warning for each name of a member of a row that does not resolve, of those that can be
+ * looked up in DAEMON_CHECK_NAMES_US. Of options that daemon_check() has passed.
+ */
+#define DAEMON_CHECK_NAMES_US ((int64_t)20 * 1000000)
+void daemon_check_names(const struct options *options);
+
 /* Runs until SIGTERM or SIGINT. Returns an exit status of sysexits.h; errors are logged. */
 int daemon_run(const struct options *options);
 

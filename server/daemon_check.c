@@ -1,14 +1,19 @@
 /* What --check-config checks: all that a start would refuse, as far as nothing is opened for it. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
+#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "http/target.h"
 #include "server/components.h"
 #include "server/daemon.h"
+#include "server/http/http_origins.h"
 #include "server/logs/access_log.h"
 #include "server/logs/log.h"
 #include "server/logs/log_target.h"
@@ -110,6 +115,59 @@ check_listening(const struct options *options)
     log_errors(buf_str(&why));
     buf_free(&why);
     return error == LISTEN_OK ? EX_OK : EX_CONFIG;
+}
+
+/* The host of "http://host:port", owned; NULL: it is an address, or there is no memory. */
+static char *
+name_of(struct span authority)
+{
+    struct http_authority host;
+    struct in_addr inet;
+    const char *begin = memmem(authority.ptr, authority.len, "://", 3);
+    char *name = NULL;
+
+    if (begin && begin[3] != '[' &&
+        http_authority_read(span_of(begin + 3,
+                                    (size_t)(authority.ptr + authority.len - begin - 3)), &host))
+        name = strndup(host.host.ptr, host.host.len);
+    if (name && inet_pton(AF_INET, name, &inet) == 1) {
+        free(name);
+        name = NULL;
+    }
+    return name;
+}
+
+static void
+check_name(struct span authority)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    char *name = name_of(authority);
+    int error = name ? getaddrinfo(name, NULL, &hints, &found) : 0;
+
+    if (error)
+        log_warning("%.*s: %s cannot be resolved: %s", (int)authority.len, authority.ptr, name,
+                    gai_strerror(error));
+    if (found)
+        freeaddrinfo(found);
+    free(name);
+}
+
+void
+daemon_check_names(const struct options *options)
+{
+    const int64_t end_us = clock_monotonic_us() + DAEMON_CHECK_NAMES_US;
+    struct http_origins origins;
+    struct buf why;
+
+    buf_init(&why, 65536);
+    if (http_origins_init(&origins, &options->origin, &why)) {
+        for (size_t i = 0; i < origins.servers.size && clock_monotonic_us() < end_us; i++)
+            if (origins.servers.slots[i])
+                check_name(origins.servers.slots[i]->authority);
+        http_origins_free(&origins);
+    }
+    buf_free(&why);
 }
 
 int

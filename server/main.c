@@ -89,6 +89,7 @@ run(const struct options *options)
     status = daemon_check(options);
     if (status != EX_OK)
         return status;
+    daemon_check_names(options);
     options_print_config(options, stdout);
     return finish_stdout();
 }

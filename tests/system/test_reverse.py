@@ -386,6 +386,13 @@ class NameTest(RowTest):
         member = json.loads(self.sunproxy("origin", "--json", daemon=self.d).stdout)[0]
         self.assertEqual((member["state"].split(" for ")[0], member["requests"]), ("left", 0))
 
+    def test_a_name_that_is_checked(self):
+        done = self.run_program([harness.SUNPROXYD, "--check-config", "--origin",
+                                 f"/=http://name.invalid:81,{self.first.url},http://localhost:81"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertIn(b"http://name.invalid:81: name.invalid cannot be resolved: ", done.stderr)
+
 
 class ProbeTest(RowTest):
     seconds = 15
