@@ -26,6 +26,7 @@ const struct log_directive log_directives[] = {
     {"v", LOG_VALUE_HOST, LOG_KIND_HOST, "host of the URL"},
     {"V", LOG_VALUE_HOST, LOG_KIND_HOST, "as %v"},
     {"p", LOG_VALUE_PORT, LOG_KIND_NUMBER, "port of the URL"},
+    {"{remote}p", LOG_VALUE_CLIENT_PORT, LOG_KIND_NUMBER, "port of the client"},
     {"s", LOG_VALUE_STATUS, LOG_KIND_NUMBER, "status, also as %>s"},
     {"b", LOG_VALUE_BYTES_OR_DASH, LOG_KIND_NUMBER, "bytes of the body that were sent, - for 0"},
     {"B", LOG_VALUE_BYTES, LOG_KIND_NUMBER, "bytes of the body that were sent"},
@@ -36,6 +37,8 @@ const struct log_directive log_directives[] = {
     {"{us}T", LOG_VALUE_US, LOG_KIND_NUMBER, "as %D"},
     {"P", LOG_VALUE_PID, LOG_KIND_NUMBER, "process id of the daemon"},
     {"{FIELD}i", LOG_VALUE_FIELD, LOG_KIND_TEXT, "field of the request"},
+    {"{FIELD}o", LOG_VALUE_RESPONSE, LOG_KIND_TEXT,
+     "field of the response, as the origin has sent it"},
     {"{NAME}C", LOG_VALUE_COOKIE, LOG_KIND_TEXT, "cookie of the request"},
     {"{url}x", LOG_VALUE_URL, LOG_KIND_TEXT,
      "URL that was looked up or fetched, or else the target of the request"},
@@ -64,7 +67,7 @@ const struct log_named_pattern log_named_patterns[] = {
 };
 
 /* Apache's directives that have no value here. */
-static const char not_here[] = "AefkLnoRXIOS^";
+static const char not_here[] = "AefkLnRXIOS^";
 
 /* ---- directives ------------------------------------------------------------------------------ */
 

@@ -34,8 +34,10 @@ enum log_value {
     LOG_VALUE_MS,
     LOG_VALUE_SECONDS,
     LOG_VALUE_PID,
-    LOG_VALUE_FIELD,  /* of the request; part->argument names it */
-    LOG_VALUE_COOKIE, /* likewise */
+    LOG_VALUE_CLIENT_PORT,
+    LOG_VALUE_FIELD,    /* of the request; part->argument names it */
+    LOG_VALUE_RESPONSE, /* that of the response */
+    LOG_VALUE_COOKIE,   /* of the request; likewise */
     LOG_VALUE_URL,
     LOG_VALUE_MEMBER,
     LOG_VALUE_OUTCOME,

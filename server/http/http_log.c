@@ -65,6 +65,8 @@ http_log_add(struct http_exchange *x)
                     .protocol = "http",
                     .worker = http_stream_worker_number(&x->stream),
                     .member = exchange_member(exchange),
+                    .response =
+                        exchange->object ? object_fields(exchange->object) : span_of(NULL, 0),
                     .url = url_of(exchange, http.target),
                     .outcome = outcome(x),
                     .reason = x->failure ? NULL : http_reason_word(exchange_reason(exchange)),

@@ -33,6 +33,7 @@ struct access_entry {
     int64_t us;
     int64_t fetch_us;   /* that a fetch for this request took; -1: it caused none */
     struct span member; /* URL of the row's member that the request was sent to; empty: none */
+    struct span response; /* its field lines, as the origin has sent them; empty: none */
     struct span error; /* the reason of a failure, for the operator; empty: none */
     const struct cache_victims *victims; /* NULL: none */
     const struct access_http *http;      /* NULL: it came over RPC */

@@ -1,6 +1,7 @@
 #include "server/logs/access_pattern.h"
 
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -106,21 +107,28 @@ append_request(struct buf *line, const struct access_entry *entry, char stop)
     access_text_quote(line, span_str(access_pattern_version(entry)), stop);
 }
 
+/* The value of the first field of this name among the lines; empty: there is none. */
 static struct span
-field_of(const struct access_entry *entry, const char *name)
+field_of(struct span lines, const char *name)
 {
     struct span value = {0};
 
-    if (entry->http && entry->http->fields.len)
-        value = http_first_value(entry->http->fields, name);
+    if (lines.len)
+        value = http_first_value(lines, name);
     return value.ptr ? value : span_of("", 0);
+}
+
+static struct span
+request_field(const struct access_entry *entry, const char *name)
+{
+    return entry->http ? field_of(entry->http->fields, name) : span_of("", 0);
 }
 
 /* The value of the cookie of this name; empty: there is none. */
 static struct span
 cookie_of(const struct access_entry *entry, const char *name)
 {
-    struct span rest = field_of(entry, "Cookie");
+    struct span rest = request_field(entry, "Cookie");
 
     while (rest.len) {
         struct span cookie = take_until(&rest, ";"), value = cookie;
@@ -163,7 +171,9 @@ text_of(const struct access_entry *entry, const struct log_part *part)
     case LOG_VALUE_VERSION:
         return span_str(access_pattern_version(entry));
     case LOG_VALUE_FIELD:
-        return field_of(entry, part->argument);
+        return request_field(entry, part->argument);
+    case LOG_VALUE_RESPONSE:
+        return field_of(entry->response, part->argument);
     case LOG_VALUE_COOKIE:
         return cookie_of(entry, part->argument);
     case LOG_VALUE_URL:
@@ -255,6 +265,19 @@ append_number(struct buf *line, bool known, int64_t number)
         buf_append_char(line, '-');
 }
 
+/* 0: unknown, as that of a client that a proxy has named. */
+static uint16_t
+port_of_client(const struct access_entry *entry)
+{
+    const struct sockaddr_storage *address = &entry->peer->address;
+
+    if (address->ss_family == AF_INET)
+        return ntohs(((const struct sockaddr_in *)address)->sin_port);
+    if (address->ss_family == AF_INET6)
+        return ntohs(((const struct sockaddr_in6 *)address)->sin6_port);
+    return 0;
+}
+
 static void
 append_value(struct buf *line, const struct access_entry *entry, const struct log_part *part,
              int64_t wall_us)
@@ -280,6 +303,9 @@ append_value(struct buf *line, const struct access_entry *entry, const struct lo
         break;
     case LOG_VALUE_PORT:
         append_port(line, entry);
+        break;
+    case LOG_VALUE_CLIENT_PORT:
+        append_number(line, port_of_client(entry) != 0, port_of_client(entry));
         break;
     case LOG_VALUE_STATUS:
         append_number(line, entry->status != 0, entry->status);

@@ -216,6 +216,7 @@ front_log_object(struct front_exchange *front, uint64_t bytes)
                                .outcome = outcome_word(exchange->outcome),
                                .reason = http_reason_word(exchange_reason(exchange)),
                                .status = exchange->object->status,
+                               .response = object_fields(exchange->object),
                                .bytes = bytes,
                                .victims = exchange->victims,
                            });

@@ -204,7 +204,7 @@ class AccessLogTest(harness.SystemTest):
         self.assertIn("did you mean %{outcome}x?", done.stderr.decode())
 
     def test_the_member_of_a_request(self):
-        d = self.daemon("--access-log", self.log, "--log-format", "%{url}x %{member}x %{outcome}x %s", "--http",
+        d = self.daemon("--access-log", self.log, "--log-format", "%{url}x %{member}x %{outcome}x %s %{content-type}o", "--http",
                         "127.0.0.1:0", "--origin", "/=http://a.test,http://b.test/b", origin=self.o)
         proxy = http.Connection(
             harness.wait_until(lambda: http.http_address(d), what="the HTTP front"))
@@ -216,9 +216,10 @@ class AccessLogTest(harness.SystemTest):
         with rpc.Connection(d.socket) as c:
             c.get("http://ignored.test/z")
         self.assertEqual(self.lines(4), [
-            f"http://ignored.test{url} http://a.test miss 200", f"http://ignored.test{url} - hit 200",
-            "http://ignored.test/y?fault=status:503 http://b.test/b miss 503",
-            "http://ignored.test/z http://b.test/b miss 200"])
+            f"http://ignored.test{url} http://a.test miss 200 text/plain",
+            f"http://ignored.test{url} - hit 200 text/plain",
+            "http://ignored.test/y?fault=status:503 http://b.test/b miss 503 text/plain",
+            "http://ignored.test/z http://b.test/b miss 200 text/plain"])
 
     def test_the_url_of_a_reverse_proxy(self):
         """The combined form has the request's target, JSON the URL of what is stored."""

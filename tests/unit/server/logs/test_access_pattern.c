@@ -19,6 +19,7 @@ setup(void)
 
     memset(&peer, 0, sizeof(peer));
     address->sin_family = AF_INET;
+    address->sin_port = htons(4711);
     inet_pton(AF_INET, "192.0.2.7", &address->sin_addr);
 }
 
@@ -28,6 +29,7 @@ http_entry(const struct access_http *http)
     return (struct access_entry){.peer = &peer,
                                  .url = span_str("http://user@a.test:8080/x y?q=\"1\"#f"),
                                  .outcome = "miss",
+                                 .response = span_str("Content-Type: text/html\r\n"),
                                  .member = span_str("http://b/|"),
                                  .reason = "uri-miss",
                                  .protocol = "http",
@@ -86,6 +88,7 @@ START_TEST(a_request_over_http)
         {"%U %q", "/x\\x20y ?q=\\x221\\x22"},
         {"%v:%p %V", "a.test:8080 a.test"},
         {"%s %>s %b %B %D %T %{s}T %{ms}T %{us}T", "200 200 1024 1024 1500750 1 1 1500 1500750"},
+        {"%{content-type}o|%{Absent}o|%{remote}p", "text/html|-|4711"},
         {"%{user-agent}i|%{Absent}i", "m \\x22x\\x22 \\x80|-"},
         {"%{sid}C|%{b}C|%{a}C", "2 3|-|1"},
         {"%{url}x", "http://user@a.test:8080/x y?q=\\x221\\x22#f"},
@@ -134,7 +137,7 @@ START_TEST(requests_without_some_of_it)
     address->ss_family = AF_UNIX;
     peer.has_uid = true;
     peer.uid = 12;
-    expect(&entry, "%h %b", "unix:12 -");
+    expect(&entry, "%h %b %{remote}p %{Age}o", "unix:12 - - -");
 }
 END_TEST
 
