@@ -198,6 +198,18 @@ enum cache_answer cache_lookup(struct cache *cache, const struct cache_key *key,
                                const struct cache_request *request, int64_t now_us,
                                struct cache_found *found);
 
+/* What the cache has of a URL and variant. */
+struct cache_peeked {
+    struct object *object; /* as for HIT or VARIES, fresh or not: a reference of the caller's */
+    bool varies;
+    bool passes;  /* requests do, for a while: as for PASS */
+    bool filling; /* a request may join a fill */
+};
+
+/* Looks it up without an effect, on the policy or anything else. */
+void cache_peek(struct cache *cache, const struct cache_key *key, int64_t now_us,
+                struct cache_peeked *peeked);
+
 /* Releases what a list holds; it is empty afterwards. */
 void cache_victims_free(struct cache_victims *victims);
 

@@ -187,3 +187,19 @@ cache_lookup(struct cache *cache, const struct cache_key *key, const struct cach
     slot_unlock(slot);
     return answer;
 }
+
+void
+cache_peek(struct cache *cache, const struct cache_key *key, int64_t now_us,
+           struct cache_peeked *peeked)
+{
+    struct slot *slot = cache_lock(cache, key->hash);
+    const struct entry *entry = table_find(&slot->shard.table, key->hash, key->url, key->variant);
+
+    *peeked = (struct cache_peeked){.varies = entry && entry->kind == ENTRY_VARIES};
+    if (entry && (peeked->varies || entry_is_stored(entry)))
+        peeked->object = object_retain(entry->object);
+    if (entry && entry->kind == ENTRY_PASSED)
+        peeked->passes = now_us < entry->object->fetched_us;
+    peeked->filling = entry && !peeked->varies && !LIST_EMPTY(&entry->object->fills);
+    slot_unlock(slot);
+}

@@ -134,3 +134,24 @@ admin_free_state(proxy_set_state *state)
 {
     xdr_free((xdrproc_t)xdr_proxy_set_state, state);
 }
+
+int
+admin_explain(struct rpc_client *client, int64_t timeout_us, const proxy_explain_args *args,
+              char **text)
+{
+    proxy_explain_result result = {.status = PROXY_OK};
+    int status = call(client, timeout_us, PROXY_EXPLAIN, (xdrproc_t)xdr_proxy_explain_args, args,
+                      (xdrproc_t)xdr_proxy_explain_result, &result);
+
+    *text = NULL;
+    if (status != EX_OK)
+        return status;
+    if (result.status == PROXY_OK) {
+        *text = result.text;
+        return EX_OK;
+    }
+    output_complain("%s", result.text);
+    status = exit_of_proxy(result.status);
+    xdr_free((xdrproc_t)xdr_proxy_explain_result, &result);
+    return status;
+}

@@ -35,4 +35,8 @@ void admin_free_state(proxy_set_state *state);
 int admin_set(struct rpc_client *client, int64_t timeout_us, const proxy_set_args *args,
               uint64_t *kept);
 
+/* *text is the caller's to free(), and lines "NAME: VALUE", when EX_OK comes back. */
+int admin_explain(struct rpc_client *client, int64_t timeout_us, const proxy_explain_args *args,
+                  char **text);
+
 #endif

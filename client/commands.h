@@ -15,5 +15,6 @@ extern const struct command command_verify;
 extern const struct command command_ping;
 extern const struct command command_reload;
 extern const struct command command_origin;
+extern const struct command command_explain;
 
 #endif

@@ -30,6 +30,7 @@ static const struct command *const commands[] = {
     &command_ping,
     &command_reload,
     &command_origin,
+    &command_explain,
     &command_help_on,
     NULL,
 };

@@ -66,4 +66,8 @@ enum http_reason {
 /* A token, static; "" for HTTP_REASON_NONE. */
 const char *http_reason_word(enum http_reason reason);
 
+/* What it says to a person, with the section of the RFC that it follows, if it does; static. "" for
+ * HTTP_REASON_NONE. */
+const char *http_reason_sentence(enum http_reason reason);
+
 #endif

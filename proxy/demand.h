@@ -1,7 +1,7 @@
 /*
  * What a request demands: how it may be answered as far as the request itself decides it, and which
  * objects are good enough for it (RFC 9110 section 9, RFC 9111 sections 3, 4 and 5.2.1). On the
- * thread of its exchange. Private to proxy/.
+ * thread of its exchange.
  */
 #ifndef SUNPROXY_PROXY_DEMAND_H
 #define SUNPROXY_PROXY_DEMAND_H

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/container_of.h"
+#include "base/hash.h"
 #include "fetch/headers.h"
 #include "http/conditional.h"
 #include "http/field.h"
@@ -12,6 +13,7 @@
 #include "http/response_head.h"
 #include "proxy/demand.h"
 #include "proxy/proxy_rules.h"
+#include "proxy/recent.h"
 #include "proxy/sharing.h"
 
 /*
@@ -97,12 +99,31 @@ exchange_is_unasked(const struct exchange *x)
            !headers_have(x->request->fields, status == 206 ? ranges : conditions);
 }
 
+/* Keeps what was no hit, for an explanation. */
+static void
+remember(const struct exchange *x, const char *how, enum http_reason reason)
+{
+    const struct proxy_clock *clock = &x->proxy->config.clock;
+
+    recent_add(x->proxy->recent, x->worker,
+               &(struct recent_miss){
+                   .url = hash64_bytes(x->url),
+                   .wall_us = clock->wall_us(clock->context),
+                   .us = proxy_now_us(x->proxy) - x->request->arrived_us,
+                   .how = how,
+                   .reason = reason,
+                   .status = x->object ? x->object->status : 0,
+               });
+}
+
 /* A response that has a head, when it is complete, or its front needs no more of it. */
 static void
 count_response(const struct exchange *x)
 {
     struct metrics *metrics = x->proxy->config.metrics;
 
+    if (x->outcome != OUTCOME_HIT)
+        remember(x, outcome_word(x->outcome), exchange_reason(x));
     if (exchange_redirect(x).len || exchange_is_unasked(x))
         return;
     metrics_add(metrics, x->worker, rows[x->outcome].requests, 1);
@@ -132,8 +153,10 @@ static void
 end_failed(struct exchange *x, enum failure why, struct span sentence, struct span for_client)
 {
     uncount(x);
-    if (why != FAILURE_CANCELLED)
+    if (why != FAILURE_CANCELLED) {
         metrics_add(x->proxy->config.metrics, x->worker, METRIC_REQUESTS_FAILURE, 1);
+        remember(x, failure_word(why), HTTP_REASON_NONE);
+    }
     if (why != FAILURE_CANCELLED && x->stage == EXCHANGE_RESPONDS)
         metrics_add(x->proxy->config.metrics, x->worker, METRIC_RESPONSES_CUT, 1);
     x->error = sentence;

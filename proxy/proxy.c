@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "http/storing.h"
 #include "proxy/proxy_rules.h"
+#include "proxy/recent.h"
 #include "rules/rules.h"
 
 static int64_t
@@ -49,8 +50,11 @@ proxy_init(struct proxy *proxy, const struct proxy_config *config)
     shedding_init(&proxy->shedding);
     proxy->scratch = calloc(config->workers, sizeof(*proxy->scratch));
     client_share_init_memory(&proxy->waiting, CLIENT_WAITING, config->account, MEMORY_REQUESTS);
-    if (!proxy->scratch || pthread_mutex_init(&proxy->configuring, NULL) != 0) {
+    proxy->recent = recent_create(config->workers);
+    if (!proxy->scratch || !proxy->recent ||
+        pthread_mutex_init(&proxy->configuring, NULL) != 0) {
         free(proxy->scratch);
+        recent_free(proxy->recent);
         return false;
     }
     proxy->scratch_count = config->workers;
@@ -65,6 +69,7 @@ proxy_destroy(struct proxy *proxy)
     for (unsigned i = 0; i < proxy->scratch_count; i++)
         buf_free(&proxy->scratch[i]);
     free(proxy->scratch);
+    recent_free(proxy->recent);
     pthread_mutex_destroy(&proxy->configuring);
     shedding_free(&proxy->shedding);
 }

@@ -109,6 +109,7 @@ struct proxy_fetched {
 
 struct http_storing_rules;
 struct proxy_rules;
+struct recent;
 struct rules_response;
 
 /* None of the parts is owned; all outlive the proxy. */
@@ -159,6 +160,7 @@ struct proxy {
      */
     struct buf *scratch;
     unsigned scratch_count;
+    struct recent *recent;       /* misses */
     _Atomic unsigned generation; /* of the rules in force: set by their owner */
     pthread_mutex_t configuring; /* one change of the cache's configuration at a time */
 };

@@ -384,6 +384,18 @@ rules_match_response(const struct rules *rules, const struct rules_response *res
            narrow(rules, found, &url, response_holds, response);
 }
 
+void
+rules_visit(const struct rules *rules, const struct rules_request *request,
+            void (*visit)(void *context, size_t rule), void *context)
+{
+    struct rules_url url;
+
+    rules_url_split(request->url, &url);
+    for (size_t i = 0; i < rules->count; i++)
+        if (request_holds(&rules->rules[i], request, &url))
+            visit(context, i);
+}
+
 static bool
 url_alone_holds(const struct rule *rule, const void *message, const struct rules_url *url)
 {

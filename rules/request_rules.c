@@ -88,11 +88,13 @@ judge(const struct rule *rule, const struct rules_request *request, const struct
 }
 
 static void
-limit(struct rule *rule, int64_t now_us, struct rules_answer *answer)
+limit(struct rule *rule, int64_t now_us, bool takes, struct rules_answer *answer)
 {
     struct rule_values rate = rule_values(rule, RULE_RATE);
 
-    if (!rate.count || rate_take(&rule->even_ns, rate.of[0].number, rate.of[0].most, now_us))
+    if (!rate.count ||
+        (takes ? rate_take(&rule->even_ns, rate.of[0].number, rate.of[0].most, now_us)
+               : rate_has(&rule->even_ns, rate.of[0].number, rate.of[0].most, now_us)))
         return;
     answer->verdict = RULES_LIMIT;
     answer->status = 429;
@@ -237,9 +239,9 @@ fields_left(const struct rules *rules, const struct rules_set *set, unsigned edi
     return has;
 }
 
-void
-rules_apply(const struct rules *rules, const struct rules_request *request, char *bytes,
-            size_t size, struct rules_answer *answer)
+static void
+apply(const struct rules *rules, const struct rules_request *request, bool takes, char *bytes,
+      size_t size, struct rules_answer *answer)
 {
     struct writer w = {.bytes = bytes, .size = size};
     struct rules_cursor cursor = {0};
@@ -265,7 +267,7 @@ rules_apply(const struct rules *rules, const struct rules_request *request, char
         edits |= rule->edits;
         judge(rule, request, &url, &w, answer);
         if (!answer->by)
-            limit(rule, request->now_us, answer);
+            limit(rule, request->now_us, takes, answer);
     }
     if (answer->by)
         return;
@@ -273,6 +275,20 @@ rules_apply(const struct rules *rules, const struct rules_request *request, char
     answer->has = answer->edits ? fields_left(rules, &set, edits, request) : request->has;
     if (edits & RULE_EDITS_URL && url.query.ptr)
         answer->url = edit_url(rules, &set, request->url, &url, &w);
+}
+
+void
+rules_apply(const struct rules *rules, const struct rules_request *request, char *bytes,
+            size_t size, struct rules_answer *answer)
+{
+    apply(rules, request, true, bytes, size, answer);
+}
+
+void
+rules_peek(const struct rules *rules, const struct rules_request *request, char *bytes,
+           size_t size, struct rules_answer *answer)
+{
+    apply(rules, request, false, bytes, size, answer);
 }
 
 struct span

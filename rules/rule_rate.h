@@ -30,4 +30,14 @@ rate_take(_Atomic int64_t *even_ns, int64_t per_second, int64_t burst, int64_t n
     return true;
 }
 
+/* Is there one, that is not taken? */
+static inline bool
+rate_has(_Atomic int64_t *even_ns, int64_t per_second, int64_t burst, int64_t now_us)
+{
+    const int64_t each_ns = INT64_C(1000000000) / per_second, now_ns = now_us * 1000;
+    const int64_t even = atomic_load_explicit(even_ns, memory_order_relaxed);
+
+    return (even > now_ns ? even : now_ns) + each_ns - now_ns <= burst * each_ns;
+}
+
 #endif

@@ -92,6 +92,10 @@ struct rules_answer {
 void rules_apply(const struct rules *rules, const struct rules_request *request, char *bytes,
                  size_t size, struct rules_answer *answer);
 
+/* The same, without a token. */
+void rules_peek(const struct rules *rules, const struct rules_request *request, char *bytes,
+                size_t size, struct rules_answer *answer);
+
 /* The URL that rules_apply() has in its answer, without all else: a URL that is purged is spelt as
  * that of a GET request without fields. */
 struct span rules_edit_url(const struct rules *rules, const struct rules_request *request,
@@ -103,6 +107,10 @@ struct span rules_edit_url(const struct rules *rules, const struct rules_request
  */
 void rules_edit_fields(const struct rules *rules, const struct rules_request *request,
                        struct buf *lines);
+
+/* Calls visit() with the number of each rule whose conditions on requests hold, in their order. */
+void rules_visit(const struct rules *rules, const struct rules_request *request,
+                 void (*visit)(void *context, size_t rule), void *context);
 
 /* ---- responses ------------------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
 #include "http/hop_by_hop.h"
 #include "http/request_rewrite.h"
 #include "server/http/http_exchange.h"
+#include "server/http/http_explain.h"
 #include "server/http/http_fields.h"
 #include "server/http/http_forwarded.h"
 #include "server/http/http_interim.h"
@@ -178,6 +179,11 @@ begin_request(struct http_connection *c, struct http_worker *worker,
     if (request->method_id == HTTP_PURGE) {
         route.url = http_rules_key(x, route.url);
         http_purge(x, &route);
+        http_exchange_send_made(x);
+        return true;
+    }
+    if (http_explain_is_asked(x)) {
+        http_explain(x);
         http_exchange_send_made(x);
         return true;
     }

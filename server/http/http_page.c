@@ -76,6 +76,21 @@ make_empty(struct http_exchange *x, unsigned status, struct span lines, struct h
 }
 
 static void
+make_text(struct http_exchange *x, const struct http_page *page, struct span lines,
+          struct http_writer *writer)
+{
+    http_write_status(writer, page->status);
+    http_write(writer, lines);
+    http_write_field(writer, "Content-Type", span_str("text/plain; charset=utf-8"));
+    http_write_number(writer, "Content-Length", page->reason.len);
+    http_write_field(writer, "Cache-Control", span_str("no-store"));
+    if (!x->persistent)
+        http_write_text(writer, "Connection: close\r\n");
+    http_write_end(writer);
+    http_write(writer, page->reason);
+}
+
+static void
 make_page(struct http_exchange *x, const struct http_page *about, struct span lines,
           struct http_writer *writer)
 {
@@ -115,6 +130,8 @@ http_page_make(struct http_exchange *x, const struct http_page *page)
     write_lines(&lines, x, page);
     if (page->empty)
         make_empty(x, page->status, http_written(&lines), &writer);
+    else if (page->text)
+        make_text(x, page, http_written(&lines), &writer);
     else
         make_page(x, page, http_written(&lines), &writer);
     x->status = page->status;

@@ -22,6 +22,7 @@ struct http_page {
     const char *detail; /* for Cache-Status (RFC 9211, section 2.8), a token; NULL: none */
     struct span lines;  /* further field lines */
     bool empty;         /* without a body */
+    bool text; /* the body is the reason as it stands: at most HTTP_HEAD_BYTES - 1024 bytes */
 };
 
 /* Writes the field Date. */

@@ -51,13 +51,9 @@ refuse(enum failure failure, const char *sentence, const char **why)
     return failure;
 }
 
-/*
- * By a row of --origin, as a request over HTTP in absolute form; its URL is in memory of this
- * thread then. 0; or the failure if there is none, and why.
- */
-static enum failure
-find_row(const struct http_origins *origins, struct request *request, struct span fetched,
-         const char **why)
+enum failure
+front_target_row(const struct http_origins *origins, struct request *request,
+                 struct span fetched, const char **why)
 {
     static const char too_long[] = "the URL is longer than 8,192 bytes";
     static _Thread_local char url[PROXY_MAX_URL], normal[FETCH_NORMAL_SIZE], path[PROXY_MAX_URL];
@@ -140,7 +136,7 @@ front_target_set(struct front_exchange *front, const char **why)
     request->route = NULL;
     request->rules = &config->rules.shared;
     if (origins->count)
-        failure = find_row(origins, request, request->url, why);
+        failure = front_target_row(origins, request, request->url, why);
     if (way && !failure && request->route && !stays_in_row(front))
         leave_row(front);
     /* What no row has is another server's, which a redirect may lead to, but no client. */

@@ -16,6 +16,14 @@
  */
 enum failure front_target_set(struct front_exchange *front, const char **why);
 
+/*
+ * Sets URL, route and flags of a request for a URL by a row of --origin, as those of one over HTTP
+ * in absolute form; the URL is in memory of this thread then. 0; or the failure if there is no row,
+ * with a static sentence in *why.
+ */
+enum failure front_target_row(const struct http_origins *origins, struct request *request,
+                              struct span fetched, const char **why);
+
 /* struct front's: sets the fields that go to the origin. They stay until the next call. */
 void front_target_fields(struct exchange *exchange);
 

@@ -21,6 +21,7 @@ static const struct procedure {
     {PROXY_VERS2, PROXY_SET_PREVIEW, (xdrproc_t)xdr_proxy_set_args, sizeof(proxy_set_args)},
     {PROXY_VERS2, PROXY_READ, (xdrproc_t)xdr_proxy_read_args, sizeof(proxy_read_args)},
     {PROXY_VERS2, PROXY_ORIGIN, (xdrproc_t)xdr_proxy_origin_args, sizeof(proxy_origin_args)},
+    {PROXY_VERS2, PROXY_EXPLAIN, (xdrproc_t)xdr_proxy_explain_args, sizeof(proxy_explain_args)},
     {PROXY_VERS2, PROXY_RELEASE, (xdrproc_t)xdr_proxy_object, sizeof(proxy_object)},
 };
 
@@ -32,6 +33,7 @@ union arguments {
     proxy_read_args read;
     proxy_object object;
     proxy_origin_args origin;
+    proxy_explain_args explain;
 };
 
 /* Encodes into a fresh copy, to be freed; its length in *len. */

@@ -217,7 +217,7 @@ class CallTest(HostileTest):
             reply = c.ask(version=version)
             self.assertEqual((reply.status, reply.low, reply.high), ("PROG_MISMATCH", 1, 2))
         for version in (1, 2):
-            for procedure in (11, 99, 0xFFFFFFFF):
+            for procedure in (12, 99, 0xFFFFFFFF):
                 self.assertEqual(c.ask(version=version, procedure=procedure).status, "PROC_UNAVAIL")
         self.assertTrue(c.ping(1) and c.ping(2))
 

@@ -52,6 +52,7 @@ static const struct {
     {&command_ping, {"--socket", "$/s", "-c", "2"}},
     {&command_reload, {"--socket", "$/s"}},
     {&command_origin, {"--socket", "$/s", "--json"}},
+    {&command_explain, {"--socket", "$/s", "--json", "-H", "A: b", "http://h/a"}},
     {&command_get, {"--socket", "$/s", "-v", "http://h/a", "http://h/moved", "http://h/b"}},
     {&command_get, {"--socket", "$/s", "--json", "-H", "A: b", "http://h/a", "http://h/b"}},
     {&command_get, {"--socket", "$/s", "--api", "1", "http://h/a"}},

@@ -118,6 +118,11 @@ put_results(XDR *x, const struct call *call, bool refused)
         .status = refused ? PROXY_DENIED : PROXY_OK,
         .text = refused ? sentence : changed,
     };
+    static char told[] = "request: GET http://h/\nanswer: hit";
+    proxy_explain_result explained = {
+        .status = refused ? PROXY_BAD_VALUE : PROXY_OK,
+        .text = refused ? sentence : told,
+    };
     proxy_set_preview_result preview = {.status = refused ? PROXY_DENIED : PROXY_OK};
 
     if (call->words[5] == NULLPROC)
@@ -142,6 +147,8 @@ put_results(XDR *x, const struct call *call, bool refused)
         else
             origins.proxy_origin_result_u.members.members_len = 1;
         return xdr_proxy_origin_result(x, &origins);
+    case PROXY_EXPLAIN:
+        return xdr_proxy_explain_result(x, &explained);
     case PROXY_RELOAD:
         return xdr_proxy_reload_result(x, &reloaded);
     case PROXY_PURGE_PREVIEW:

@@ -53,6 +53,12 @@ static const struct row rows[] = {
      "\"p50_us\":700,", ""},
     {&command_origin, {SERVER, "drain"}, SERVED_WELL, 0, 0, EX_USAGE, "", "drain URL"},
     {&command_origin, {SERVER, "stop", "x"}, SERVED_WELL, 0, 0, EX_USAGE, "", "drain URL"},
+    {&command_explain, {SERVER, "-H", "A: b", "--last", "3", "http://h/"}, SERVED_WELL, 0, 0, EX_OK,
+     "request        GET http://h/\nanswer         hit\n", ""},
+    {&command_explain, {SERVER, "--json", "http://h/"}, SERVED_WELL, 0, 0, EX_OK,
+     "[{\"request\":\"GET http://h/\"},{\"answer\":\"hit\"}]", ""},
+    {&command_explain, {SERVER, "http://h/"}, SERVED_REFUSED, 0, 0, EX_USAGE, "", "it is a test"},
+    {&command_explain, {SERVER}, SERVED_WELL, 0, 0, EX_USAGE, "", "explain"},
     {&command_reload, {SERVER}, SERVED_HANGS_UP, 0, 0, EX_UNAVAILABLE, "", "connection broke"},
     /* get */
     {&command_get, {SERVER, "http://h/a"}, SERVED_WELL, 0, 0, EX_OK, "/a", ""},

@@ -153,6 +153,17 @@ proxy_origin_2_svc(proxy_origin_args *args, proxy_origin_result *result, struct 
 }
 
 bool_t
+proxy_explain_2_svc(proxy_explain_args *args, proxy_explain_result *result, struct svc_req *req)
+{
+    (void)args;
+    (void)req;
+    memset(result, 0, sizeof(*result));
+    result->status = PROXY_DENIED;
+    result->text = (char *)(uintptr_t) "not here";
+    return TRUE;
+}
+
+bool_t
 proxy_release_2_svc(char *object, proxy_status *result, struct svc_req *req)
 {
     (void)object;

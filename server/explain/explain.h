@@ -1,0 +1,42 @@
+/*
+ * What would be done with a request, and why, without doing it.
+ */
+#ifndef SUNPROXY_SERVER_EXPLAIN_EXPLAIN_H
+#define SUNPROXY_SERVER_EXPLAIN_EXPLAIN_H
+
+#include "base/buf.h"
+#include "http/storing.h"
+#include "proxy/exchange.h"
+
+enum explained {
+    EXPLAINED_HIT,
+    EXPLAINED_STALE,      /* a stale object is used */
+    EXPLAINED_JOINS,      /* the response of a fetch that is under way, unless that may not be shared */
+    EXPLAINED_VALIDATES,  /* the origin is asked whether the object is still right */
+    EXPLAINED_MISS,       /* the response is fetched, and stored if it may be */
+    EXPLAINED_PASSES,     /* it is fetched past the cache */
+    EXPLAINED_NOT_CACHED, /* the request is not to cause a fetch, and there is nothing for it */
+};
+
+const char *explained_word(enum explained explained);
+
+struct explanation {
+    enum explained would;
+    enum http_reason reason; /* the first one against a hit; HTTP_REASON_NONE: it is a hit */
+    bool passes_for_now;     /* that is, that an earlier response was one client's: requests pass
+                                for a while */
+    struct object *object;   /* that is stored; NULL: none. A reference */
+    struct buf names;        /* of the fields by which what is stored is selected; empty: none */
+    struct buf variant;      /* the key that the request's fields make for them */
+    struct http_storing storing; /* of the object, if there is one */
+};
+
+/*
+ * Explains what would come of an exchange that has been set as for exchange_start(), whose fields
+ * have an address; it is left as it was. On the exchange's thread; to be freed.
+ */
+void explain_exchange(struct exchange *exchange, struct explanation *explanation);
+
+void explanation_free(struct explanation *explanation);
+
+#endif
