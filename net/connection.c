@@ -200,6 +200,15 @@ net_connection_time_out(struct net_connection *c)
     net_connection_close(c);
 }
 
+/* Can it be closed without a loss? Discards what has come. */
+static bool
+is_over(struct net_connection *c)
+{
+    bool ended = net_discard_input(c->fd, c->set->scratch, sizeof(c->set->scratch));
+
+    return ended || (!c->unread && net_is_delivered(c->fd, c->peer.address.ss_family));
+}
+
 void
 net_connection_finish(struct net_connection *c)
 {
@@ -213,8 +222,7 @@ net_connection_finish(struct net_connection *c)
     forget_input(c);
     if (c->requests || !net_output_queue_is_empty(&c->out))
         return;
-    net_discard_input(c->fd, set->scratch, sizeof(set->scratch));
-    if (c->resets || net_is_delivered(c->fd, c->peer.address.ss_family)) {
+    if (c->resets || is_over(c)) {
         net_connection_close(c);
         return;
     }
@@ -229,9 +237,7 @@ net_connection_check_lingering(struct net_connection *c)
 {
     struct net_connections *set = c->set;
 
-    net_discard_input(c->fd, set->scratch, sizeof(set->scratch));
-    if (net_is_delivered(c->fd, c->peer.address.ss_family) ||
-        set->worker->now_us - c->partial_since_us >= LINGER_US)
+    if (is_over(c) || set->worker->now_us - c->partial_since_us >= LINGER_US)
         net_connection_close(c);
 }
 

@@ -47,6 +47,7 @@ struct net_connection {
     bool ended;        /* the peer has shut down its side, or has gone */
     bool finished;     /* nothing more is read: close once all is answered */
     bool lingering;    /* all is answered and shut down: close once the peer has it */
+    bool unread;       /* a part of a message is not read: linger until the peer ends its side */
     bool resets;       /* its close resets the connection */
     bool bounded;      /* open, and counted for the client, whose rates hold for it */
     unsigned requests; /* in work or in the queue */
@@ -197,6 +198,17 @@ void net_connection_close(struct net_connection *connection);
  */
 void net_connection_set_reset(struct net_connection *connection);
 
+/*
+ * A part of a message is not read, which its peer may still send. Closing resets the connection
+ * then, and a peer that is sending may give up before it reads the answer. So the connection
+ * lingers until the peer has ended its side (RFC 9112 section 9.6).
+ */
+static inline void
+net_connection_set_unread(struct net_connection *connection)
+{
+    connection->unread = true;
+}
+
 /* Closes, and counts it as timed out. */
 void net_connection_time_out(struct net_connection *connection);
 
@@ -206,7 +218,8 @@ void net_connection_time_out(struct net_connection *connection);
  */
 void net_connection_finish(struct net_connection *connection);
 
-/* Closes a lingering connection once its peer has all that was sent, or after five seconds. */
+/* Closes a lingering connection once its peer has all that was sent, and has ended its side if a
+ * part of a message is not read; or after five seconds. */
 void net_connection_check_lingering(struct net_connection *connection);
 
 /*

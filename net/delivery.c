@@ -1,5 +1,6 @@
 #include "net/delivery.h"
 
+#include <errno.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -7,13 +8,16 @@
 
 enum { DISCARD_AT_ONCE = 16 }; /* reads */
 
-void
+bool
 net_discard_input(int fd, char *scratch, size_t size)
 {
     for (int i = 0; i < DISCARD_AT_ONCE; i++) {
-        if (recv(fd, scratch, size, MSG_DONTWAIT) <= 0)
-            break;
+        ssize_t got = recv(fd, scratch, size, MSG_DONTWAIT);
+
+        if (got <= 0)
+            return got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
     }
+    return false;
 }
 
 /* A peer that has closed resets the connection when it is sent something. */

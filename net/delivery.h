@@ -10,8 +10,9 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-/* Reads what has come, in at most 16 reads, since a peer may send as fast as we read. */
-void net_discard_input(int fd, char *scratch, size_t size);
+/* Reads what has come, in at most 16 reads, since a peer may send as fast as we read. Has the peer
+ * ended its side, or gone? */
+bool net_discard_input(int fd, char *scratch, size_t size);
 
 /*
  * Has the peer's kernel all that was sent, or will it never have it? True for AF_UNIX, where sent

@@ -180,6 +180,8 @@ http_stream_end(struct http_stream *stream, bool persistent)
     c->current = NULL;
     if (c->in_body || !persistent)
         c->ending = true;
+    if (c->in_body)
+        net_connection_set_unread(&c->net);
     c->in_body = false;
     if (c->ending)
         http_connection_end(c);

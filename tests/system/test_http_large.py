@@ -1,6 +1,7 @@
 """Large bodies over HTTP: stored up to --max-page, and passed on in little memory beyond it."""
 
 import http.client
+import http.server
 import socket
 import time
 
@@ -92,3 +93,40 @@ class LargeTest(http_front.HttpTest):
         s.close()
         harness.wait_until(lambda: self.admin.stat().fetches_active == 0, what="the fetch's end")
         self.assertLess(self.admin.stat().memory_pages, MEBI)
+
+
+class RefusingHandler(http.server.BaseHTTPRequestHandler):
+    """Answers before it reads the body, which it then reads to its end."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_POST(self):
+        self.send_response(403)
+        self.send_header("Content-Length", "7")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(b"refused")
+        self.wfile.flush()
+        left = int(self.headers["Content-Length"])
+        while left and (data := self.rfile.read1(min(left, 65536))):
+            left -= len(data)
+
+
+class RefusedUploadTest(harness.SystemTest):
+    def test_a_client_that_still_sends_gets_the_response(self):
+        """A connection that is closed while its client sends would be reset, and sending fails."""
+        origin = harness.PythonOrigin(self, RefusingHandler)
+        d = self.daemon("--http", "127.0.0.1:0", "--origin", f"/={origin.url}")
+        address = harness.wait_until(lambda: http_front.http_address(d), what="the HTTP front")
+        body = bytes(4 * MEBI)
+        for _ in range(20):
+            c = http_front.Connection(address)
+            c.send(f"POST /x HTTP/1.1\r\nHost: a.test\r\nContent-Length: {len(body)}\r\n\r\n")
+            c.send(body)
+            response = c.receive()
+            self.assertEqual((response.status, response.body), (403, b"refused"))
+            self.assertTrue(c.is_closed())
+            c.close()
