@@ -1,4 +1,5 @@
 /* Conditions and ranges of requests over HTTP, evaluated on objects. The origin is the test's. */
+#include "server/http/http_page.h"
 #include "tests/unit/net/stream.h"
 #include "tests/unit/server/http/http_scene.h"
 
@@ -178,7 +179,7 @@ START_TEST(a_browser_may_see_that_a_range_is_not_satisfiable)
     static const char *const lines[] = {"Access-Control-Allow-Origin: http://page.test",
                                         "access-control-expose-headers: Content-Range",
                                         "Vary: Origin", "Timing-Allow-Origin: *"};
-    char fields[3000];
+    char fields[2048 + HTTP_PAGE_LINES];
     size_t len = (size_t)sprintf(fields, MAX_AGE "X-Kept: x\r\n");
     int fd;
 
@@ -186,8 +187,8 @@ START_TEST(a_browser_may_see_that_a_range_is_not_satisfiable)
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
         len += (size_t)sprintf(fields + len, "%s\r\n", lines[i]);
     len += (size_t)sprintf(fields + len, "Access-Control-Allow-Headers: ");
-    memset(fields + len, 'x', 1500);
-    strcpy(fields + len + 1500, "\r\nContent-Length: 4\r\n");
+    memset(fields + len, 'x', HTTP_PAGE_LINES);
+    strcpy(fields + len + HTTP_PAGE_LINES, "\r\nContent-Length: 4\r\n");
     http_store(URL, fields, "page");
     fd = http_connect();
     http_expect(fd, REQUEST("GET", "Range: bytes=4-\r\n"), &answer, 416);
