@@ -6,12 +6,10 @@ defaults otherwise; nginx has a cache, since it has none by default.
 """
 
 import os
-import re
 import shutil
 
-from driver import HERE, ROOT, Program
+from driver import HERE, Program, write_recipe
 
-RECIPES = ROOT / "packaging/recipes"
 ALONE = "sunproxyd"
 WITH_RULES = "sunproxyd, rules"
 
@@ -38,14 +36,6 @@ server {
     location / { proxy_pass http://origin; proxy_cache pages; }
 }
 """
-
-
-def write_recipe(folder, name, port):
-    """The path of a copy in the folder, before an origin at this port in place of its own."""
-    copy = folder / f"{name}.conf"
-    copy.write_text(re.sub(r"http://[a-z0-9.]+(:\d+)?", f"http://127.0.0.1:{port}",
-                           (RECIPES / copy.name).read_text()))
-    return copy
 
 
 def start_sunproxyd(run, folder, site, rules):

@@ -28,10 +28,19 @@ ROOT = HERE.parents[1]
 sys.path.append(str(ROOT / "tests"))
 from ports import free_port  # noqa: E402,F401
 
+RECIPES = ROOT / "packaging/recipes"
 HOST = "site.test"
 OTHER_HOST = "www.site.test"  # a second name of the same site
 STRANGER = "a stranger"
 START_LIMIT = 120  # seconds for a program to listen, and for one response: they find hangs only
+
+
+def write_recipe(folder, name, port):
+    """The path of a copy in the folder, before an origin at this port in place of its own."""
+    copy = folder / f"{name}.conf"
+    copy.write_text(re.sub(r"http://[a-z0-9.]+(:\d+)?", f"http://127.0.0.1:{port}",
+                           (RECIPES / copy.name).read_text()))
+    return copy
 
 
 class Missing(Exception):
@@ -86,14 +95,16 @@ class Program:
 class Run:
     """One run of an application: its folder, its programs, its checks.
 
-    `direct` sends the visitors to the backend: that shows what the application does itself.
+    `direct` sends the visitors to the backend: that shows what the application does itself. `recipe`
+    names the file of packaging/recipes with the rules of the daemon.
     """
 
-    def __init__(self, folder, build, direct, options=()):
+    def __init__(self, folder, build, direct, options=(), recipe=None):
         self.folder = folder
         self.build = build
         self.direct = direct
         self.options = options
+        self.recipe = recipe
         self.programs = []
         self.daemons = []  # those of the programs that are sunproxyd
         self.checks = []  # (name, "" or what is wrong)
@@ -120,8 +131,9 @@ class Run:
             self.port = backend_port
             return
         self.port = self.proxy_port
-        self.start_daemon("sunproxyd", self.port, "--origin",
-                          f"/=http://127.0.0.1:{backend_port}", *options)
+        row = (("--config", write_recipe(self.folder, self.recipe, backend_port)) if self.recipe
+               else ("--origin", f"/=http://127.0.0.1:{backend_port}"))
+        self.start_daemon("sunproxyd", self.port, *row, *options)
 
     def start_daemon(self, name, port, *options):
         daemon = Program(self, name, [

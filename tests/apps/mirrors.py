@@ -16,7 +16,6 @@ import time
 import urllib.parse
 import zipfile
 
-import contestants
 import driver
 import verdaccio
 from driver import Program, Run, free_port
@@ -44,7 +43,7 @@ class Mirror:
             self.daemon = Program(run, "sunproxyd", [
                 run.build / "sunproxyd", "--listen", "none", "--socket", "none", "--no-rpcbind",
                 "--http", f"127.0.0.1:{self.port}", "--access-log", self.log, "--log-format", LOG_FORMAT,
-                "--config", contestants.write_recipe(self.folder, recipe, backend_port), *run.options],
+                "--config", driver.write_recipe(self.folder, recipe, backend_port), *run.options],
                 folder=self.folder)
             run.daemons.append(self.daemon)
             self.daemon.await_port(self.port)

@@ -11,8 +11,9 @@ and skopeo with servers of packages, as far as they are installed. Without APP a
 run.
 
 Each application is set up in a folder of its own, which is removed at the end unless --keep names it.
-Its checks run twice: by visitors that connect to the application itself, and through sunproxyd. A check
-that fails without the proxy says nothing about the proxy; it is an error of the check.
+Its checks run by visitors that connect to the application itself, through sunproxyd, and through
+sunproxyd with the rules of packaging/recipes, where those have some for it. A check that fails without
+the proxy says nothing about the proxy; it is an error of the check.
 
 Prints a table of checks. The exit status is 1 if one fails, 69 if an application that was named is not
 installed.
@@ -32,9 +33,9 @@ APPLICATIONS = {"wordpress": "wordpress", "django": "django_site", "mediawiki": 
 EX_UNAVAILABLE = 69
 
 
-def run_once(module, folder, build, direct, options):
+def run_once(module, folder, build, direct, options, recipe=None):
     folder.mkdir(parents=True)
-    run = driver.Run(folder, build, direct, options)
+    run = driver.Run(folder, build, direct, options, recipe)
     try:
         module.run(run)
     finally:
@@ -42,25 +43,30 @@ def run_once(module, folder, build, direct, options):
     return run
 
 
-def run_application(name, folder, build, options):
-    module = importlib.import_module(APPLICATIONS[name])
-    version = module.find()
-    direct = run_once(module, folder / "direct", build, True, options)
-    proxied = run_once(module, folder / "proxied", build, False, options)
-    alone = dict(direct.checks)
+def report(run, itself):
+    """Prints the checks of a run, with what is wrong without the proxy. How many have failed."""
     failed = 0
-    print(f"\n{version}")
-    for check, wrong in proxied.checks:
-        itself = alone.get(check, "")
-        failed += bool(wrong or itself)
+    print(f"  with the rules of {run.recipe}.conf" if run.recipe else "  alone")
+    for check, wrong in run.checks:
+        failed += bool(wrong or itself.get(check))
         print(f"  {'failed' if wrong else 'passed'}  {check}")
         if wrong:
             print(f"          {wrong}")
-        if itself:
-            print(f"          fails without the proxy, too: {itself}")
-    sources = proxied.sources
-    print(f"  {len(proxied.checks) - failed} of {len(proxied.checks)} checks passed; "
-          f"{sources.total()} responses, {sources['hit']} of them hits", flush=True)
+        if itself.get(check):
+            print(f"          fails without the proxy, too: {itself[check]}")
+    print(f"  {len(run.checks) - failed} of {len(run.checks)} checks passed; "
+          f"{run.sources.total()} responses, {run.sources['hit']} of them hits", flush=True)
+    return failed
+
+
+def run_application(name, folder, build, options):
+    module = importlib.import_module(APPLICATIONS[name])
+    print(f"\n{module.find()}", flush=True)
+    itself = dict(run_once(module, folder / "direct", build, True, options).checks)
+    failed = report(run_once(module, folder / "proxied", build, False, options), itself)
+    if hasattr(module, "Visits"):
+        failed += report(run_once(module, folder / "ruled", build, False, options,
+                                  module.Visits.recipe), itself)
     return failed
 
 
