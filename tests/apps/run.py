@@ -46,7 +46,7 @@ def run_once(module, folder, build, direct, options, recipe=None):
 def report(run, itself):
     """Prints the checks of a run, with what is wrong without the proxy. How many have failed."""
     failed = 0
-    print(f"  with the rules of {run.recipe}.conf" if run.recipe else "  alone")
+    print(f"  with the rules of {run.recipe}.conf" if run.recipe else "  through the daemon")
     for check, wrong in run.checks:
         failed += bool(wrong or itself.get(check))
         print(f"  {'failed' if wrong else 'passed'}  {check}")
