@@ -28,9 +28,10 @@ class RawOrigin:
         self.ending, self.wake = socket.socketpair()
         self.thread = threading.Thread(target=self._accept)
         self.thread.start()
-        test.addCleanup(self._end)
+        test.addCleanup(self.end)
 
-    def _end(self):
+    def end(self):
+        """Nothing listens there afterwards."""
         self.wake.close()
         self.thread.join()
         self.socket.close()

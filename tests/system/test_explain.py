@@ -1,5 +1,10 @@
 """sunproxy explain: what the daemon would do with a request, and why, without doing it."""
 
+import re
+import threading
+
+import harness
+from raw_origin import RawOrigin
 from reload_case import ReloadCase
 
 
@@ -110,6 +115,127 @@ class ExplainTest(ExplainCase):
         self.assertEqual(len(self.member_of.heads), 1)
         self.reload(f"origin = site.test/={self.member_of.url}")
         self.assertEqual(self.get("/x", method="EXPLAIN").status, 403)
+
+
+class ReasonsTest(ExplainCase):
+    """Each reason against a hit, as it is told of the last miss of its URL."""
+
+    seconds = 20
+
+    # Not here: what the daemon never does (no-cache, since it validates), what takes a memory that
+    # is used up (test_limits), and a request that others' responses send back four times.
+    ELSEWHERE = {"no-cache", "memory", "request-passes"}
+
+    def told(self, path, *lines, fields=(), status=200, times=1, **more):
+        """The word of the last miss, after the last of these requests."""
+        self.member_of.fields, self.member_of.status = list(fields), status
+        for _ in range(times):
+            self.get(path, *lines, **more)
+        return self.word(path)
+
+    def word(self, path):
+        last = self.last(path).partition("; ")[2]
+        return last.partition(":")[0]
+
+    def responses(self):
+        fresh = ("Cache-Control", "max-age=60")
+        yield "malformed", self.told("/1", fields=[("Cache-Control", "=1")])
+        for word in ("no-store", "private"):
+            yield word, self.told(f"/{word}", fields=[("Cache-Control", word)])
+        yield "set-cookie", self.told("/2", fields=[fresh, ("Set-Cookie", "a=1")])
+        yield "vary-any", self.told("/3", fields=[fresh, ("Vary", "*")])
+        yield "stale-on-arrival", self.told("/4", fields=[("Cache-Control", "max-age=1"),
+                                                          ("Age", "9")])
+        yield "authorization", self.told("/5", "Authorization: Basic YTpi", fields=[fresh])
+        yield "cookie", self.told("/6", "Cookie: a=1", fields=[("ETag", '"1"')])
+        yield "partial", self.told("/7", fields=[fresh], status=206)
+        yield "status", self.told("/8", fields=[fresh], status=429)
+        yield "no-lifetime", self.told("/9")
+        yield "tags", self.told("/10", fields=[fresh, ("Cache-Tag", ",".join(map(str, range(70))))])
+        yield "fields", self.told("/11", f"X-Long: {'x' * 5000}", fields=[fresh, ("Vary", "X-Long")])
+        yield "too-large", self.told(f"/12?{'x' * 3000}", fields=[fresh])
+        yield "uri-miss", self.told("/13", fields=[fresh])
+        self.told("/14", fields=[fresh, ("Vary", "X-A")])
+        yield "miss", self.told("/14", "X-A: 1", fields=[fresh, ("Vary", "X-A")])
+        yield "vary-miss", self.answer("/14", "-H", "X-A: 2")[1]
+
+    def requests(self):
+        fresh = ("Cache-Control", "max-age=60")
+        yield "method", self.told("/20", method="POST")
+        yield "request-no-store", self.told("/21", "Cache-Control: no-store", fields=[fresh])
+        yield "request-condition", self.told("/22", 'If-Match: "1"', fields=[fresh])
+        yield "request-range", self.told("/23", "Range: bytes=5-6", fields=[fresh])
+        yield "rule", self.told("/pass", fields=[fresh])
+        self.c.send("GET /24 HTTP/1.1\r\nHost: site.test\r\nContent-Length: 1\r\n\r\nx")
+        self.c.receive()
+        yield "request-body", self.word("/24")
+        self.told("/25", fields=[("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")])
+        yield "request-user", self.answer("/25", "-H", "Cookie: a=1")[1]
+        self.told("/26", fields=[fresh])
+        yield "request", self.told("/26", "Cache-Control: no-cache", fields=[fresh])
+        self.sunproxy("get", "-H", "X-A: 1", "http://site.test/27", daemon=self.d)
+        yield "request-fields", self.word("/27")
+
+    def stale(self):
+        old = [("Cache-Control", "max-age=0, stale-if-error=600"), ("ETag", '"1"')]
+        self.told("/30", fields=old)
+        yield "stale", self.told("/30", fields=old)
+        yield "max-stale", self.told("/30", "Cache-Control: max-stale", fields=old)
+        yield "stale-if-error", self.told("/30", fields=old, status=503)
+        later = [("Cache-Control", "max-age=0, stale-while-revalidate=600"), ("ETag", '"1"')]
+        self.told("/31", fields=later)
+        yield "stale-while-revalidate", self.told("/31", fields=later)
+
+    def purged(self):
+        """While it is fetched."""
+        self.member_of.fields, self.member_of.status = [("Cache-Control", "max-age=60")], 200
+        self.member_of.silence = threading.Event()
+        self.c.send("GET /40 HTTP/1.1\r\nHost: site.test\r\n\r\n")
+        harness.wait_until(lambda: self.member_of.heads[-1][1] == "/40", what="the request")
+        self.sunproxy("purge", "http://site.test/40", daemon=self.d, expect=None)
+        self.member_of.silence.set()
+        self.c.receive()
+        self.member_of.silence = None
+        return self.word("/40")
+
+    def elsewhere(self):
+        """What takes a daemon of its own."""
+        head = b"HTTP/1.1 200 OK\r\nCache-Control: max-age=%d\r\n"
+        origin = RawOrigin(self, {
+            "/framing": head % 60 + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
+                        b"4\r\nfine\r\n0\r\n\r\n",
+            # More than the small queue takes.
+            "/policy": head % 60 + b"Content-Length: 3000\r\n\r\n" + b"x" * 3000,
+            "/disconnected": head % 0 + b'ETag: "1"\r\nContent-Length: 4\r\n\r\nfine',
+        }, closing=("/disconnected",))
+        d = self.daemon("--allow-net", "127.0.0.0/8", "--allow-port", "any", "--policy",
+                        "s3-fifo", "--capacity-bytes", "20K", "--max-page", "4K")
+
+        def word(url):
+            self.sunproxy("get", url, daemon=d)
+            done = self.sunproxy("explain", "--last", "1", url, daemon=d)
+            return done.stdout.decode().splitlines()[-1].partition("; ")[2].partition(":")[0]
+
+        for name in ("framing", "policy"):
+            yield name, word(f"{origin.url}/{name}")
+        yield "user-info", word(f"http://user:word@127.0.0.1:{origin.port}/user")
+        word(f"{origin.url}/disconnected")
+        origin.end()
+        yield "disconnected", word(f"{origin.url}/disconnected")
+
+    def test_each_reason(self):
+        self.serve("max-page = 2K", "heuristic-lifetime = 10", "range-fill-size = 0", "[rule]", "path = /pass", "pass = yes")
+        words = []
+        for word, told in (*self.responses(), *self.requests(), *self.stale(),
+                           ("purged", self.purged()), *self.elsewhere()):
+            with self.subTest(word):
+                self.assertEqual(told, word)
+            words.append(word)
+        manual = (harness.TOP / "docs/sunproxyd.8").read_text()
+        section = re.search(r"(?ms)^\.Sh REASONS$(.*?)^\.Sh ", manual).group(1)
+        listed = {word for line in re.findall(r"(?m)^\.It Li (.*)$", section)
+                  for word in line.split(" , ")}
+        self.assertEqual(listed - set(words) - self.ELSEWHERE, set())
 
 
 del ExplainCase, ReloadCase

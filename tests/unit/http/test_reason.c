@@ -10,6 +10,8 @@ START_TEST(each_reason_has_a_token_of_its_own)
         const char *word = http_reason_word((enum http_reason)i);
 
         ck_assert_msg(word && http_is_token(span_str(word)), "%u", i);
+        ck_assert_msg(http_reason_sentence((enum http_reason)i), "%s", word);
+        ck_assert_msg(strlen(http_reason_sentence((enum http_reason)i)) > 10, "%s", word);
         for (unsigned k = 1; k < i; k++)
             ck_assert_str_ne(word, http_reason_word((enum http_reason)k));
     }
