@@ -25,11 +25,12 @@ add_key_name(struct http_storing_rules *storing, struct span name)
         storing->key_names[storing->key_count++] = name;
 }
 
-/* Errors last as long as others only where a rule is about them. */
+/* Errors, and redirects that are for one request (302, 303, 307), last as long as others only where
+ * a rule is about them. */
 static bool
 concerns_lifetime(const struct rule *rule, unsigned status)
 {
-    return status < 400 || rule_has(rule, RULE_STATUS);
+    return (status < 400 && http_status_is_heuristic(status)) || rule_has(rule, RULE_STATUS);
 }
 
 void

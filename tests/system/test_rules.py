@@ -162,6 +162,15 @@ class ResponsesTest(RuleCase):
             self.get(path)
             self.assertEqual(self.hits(path), hits, path)
 
+    def test_redirects_of_one_request_last_only_where_a_rule_names_them(self):
+        self.serve("[rule]", "path = /named/*", "status = 302", "lifetime = 1h",
+                   "[rule]", "path = *", "lifetime = 1h", "[rule]", "default-lifetime = 1h")
+        for status, path, hits in ((302, "/named/x", True), (302, "/x", False), (307, "/y", False),
+                                   (301, "/z", True), (308, "/w", True)):
+            self.member_of.status = status
+            self.get(path)
+            self.assertEqual(self.hits(path), hits, path)
+
     def test_nothing_is_overridden_that_is_not_named(self):
         self.serve("[rule]", "path = /some/*", "lifetime = 1h",
                    "[rule]", "path = /all/*", "lifetime = 1h", "override = no-store",

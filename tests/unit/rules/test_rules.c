@@ -373,6 +373,16 @@ START_TEST(lifetimes)
     assert_span(storing.key_names[0], "X");
     assert_span(storing.key_names[1], "Cookie");
 
+    response.status = 301;
+    http_storing_rules_init(&storing);
+    rules_set_storing(rules, &response, &storing);
+    ck_assert_int_eq(storing.lifetime_us, 2000000);
+    response.status = 302;
+    http_storing_rules_init(&storing);
+    rules_set_storing(rules, &response, &storing);
+    ck_assert_uint_eq(storing.decided, HTTP_DECIDED_GRACE);
+    ck_assert_uint_eq(storing.overrides, 0);
+
     response.status = 404;
     http_storing_rules_init(&storing);
     rules_set_storing(rules, &response, &storing);
