@@ -88,7 +88,7 @@ struct fetch_queued {
 struct fetch_config {
     struct memory_account *memory;          /* charged for transfers; not owned, or NULL */
     const struct address_policy *addresses; /* outlives the fetcher, */
-    bool owns_addresses;                    /* or is the fetcher's, unless it is refused */
+    bool owns_addresses;                    /* or is freed with the settings */
     unsigned max_active;                    /* fetches at once */
     /*
      * Of those, the ones that wait for a name, a connection or the first byte; at most max_active.
@@ -286,6 +286,15 @@ bool fetch_check_connect_to(const char *rule, char *why, size_t why_size);
 bool fetch_check_port(const char *port, char *why, size_t why_size);
 bool fetch_check_proxy(const char *url, char *why, size_t why_size);
 
+/*
+ * A configuration, checked and copied, with one reference: NULL with a sentence in `why`. Safe on
+ * any thread. Releasing clears *settings, which may be NULL.
+ */
+struct settings *fetch_settings_create(const struct fetch_config *config, char *why,
+                                       size_t why_size);
+struct settings *fetch_settings_retain(struct settings *settings);
+void fetch_settings_release(struct settings **settings);
+
 /* Appends the content of a file of authorities, of at most that size. False with a sentence in
  * `why`. */
 #define FETCH_AUTHORITIES_MAX ((size_t)16 << 20)
@@ -296,13 +305,17 @@ bool fetch_read_authorities(const char *path, struct buf *content, char *why, si
 struct fetcher *fetcher_create(const struct fetch_config *config, char *why, size_t why_size);
 
 /*
- * Replaces the configuration for fetches that begin from now on; the bounds of the queue and of
- * kept connections hold for those that are under way, too. `memory`, resolver_threads, and the functions stay
- * as they were. Returns at once; after a later one an earlier one may never have been in force.
- * False with a sentence in `why`. [any thread]
+ * The configuration with which it was created: a reference of the caller. Before fetcher_configure().
  */
-bool fetcher_configure(struct fetcher *fetcher, const struct fetch_config *config, char *why,
-                       size_t why_size);
+struct settings *fetcher_get_settings(struct fetcher *fetcher);
+
+/*
+ * Other settings take the place of those that hold for the queue, for kept connections, and for
+ * requests that have none of their own (request.settings). `memory`, resolver_threads, and the
+ * functions are those of the first ones. Takes a reference of its own, and returns at once. [any
+ * thread]
+ */
+void fetcher_configure(struct fetcher *fetcher, struct settings *settings);
 
 /*
  * Ends everything under way with FETCH_STOPPING (call-backs run before this returns) and stops the

@@ -59,7 +59,7 @@ take_settings(struct fetch_loop *loop, struct settings *next)
 
     if (!next)
         return;
-    settings_release(&place->settings);
+    fetch_settings_release(&place->settings);
     place->settings = next;
     handles_free(&place->handles);
     set_bounds(loop, &next->config);
@@ -252,8 +252,8 @@ dismantle(struct fetcher *fetcher)
     connections_free(&fetcher->loop.place.connections);
     poller_free(&fetcher->loop.place.poller);
     queue_destroy(fetcher->loop.queue);
-    settings_release(&fetcher->loop.place.settings);
-    settings_release(&fetcher->loop.next_settings);
+    fetch_settings_release(&fetcher->loop.place.settings);
+    fetch_settings_release(&fetcher->loop.next_settings);
     pthread_mutex_destroy(&fetcher->loop.lock);
     free(fetcher);
 }
@@ -284,7 +284,7 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
     TAILQ_INIT(&fetcher->loop.paused);
     fetcher->loop.place.poller.epoll = fetcher->loop.place.poller.wakeup = -1;
     fetcher->loop.memory = config->memory;
-    fetcher->loop.place.settings = settings_create(config, why, why_size);
+    fetcher->loop.place.settings = fetch_settings_create(config, why, why_size);
     if (!fetcher->loop.place.settings)
         goto failed;
     connections_init(&fetcher->loop.place.connections, config->max_active,
@@ -314,21 +314,23 @@ failed:
     return NULL;
 }
 
-bool
-fetcher_configure(struct fetcher *fetcher, const struct fetch_config *config, char *why,
-                  size_t why_size)
+struct settings *
+fetcher_get_settings(struct fetcher *fetcher)
 {
-    struct settings *next = settings_create(config, why, why_size), *unread;
+    return fetch_settings_retain(fetcher->loop.place.settings);
+}
 
-    if (!next)
-        return false;
+void
+fetcher_configure(struct fetcher *fetcher, struct settings *settings)
+{
+    struct settings *next = fetch_settings_retain(settings), *unread;
+
     pthread_mutex_lock(&fetcher->loop.lock);
     unread = fetcher->loop.next_settings;
     fetcher->loop.next_settings = next;
     pthread_mutex_unlock(&fetcher->loop.lock);
-    settings_release(&unread);
+    fetch_settings_release(&unread);
     wake(fetcher);
-    return true;
 }
 
 void

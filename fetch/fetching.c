@@ -172,7 +172,7 @@ fetching_finish(struct fetch *f, enum fetch_error error, const char *sentence)
                           clock_monotonic_us() - f->submitted_us);
     end_attempt(f);
     request_release(&f->consumer.request);
-    settings_release(&f->settings);
+    fetch_settings_release(&f->settings);
     free(f);
 }
 
@@ -691,7 +691,9 @@ fetching_begin(struct fetch *f)
 {
     struct fetch_loop *loop = f->loop;
 
-    f->settings = settings_retain(loop->place.settings);
+    f->settings = fetch_settings_retain(f->consumer.request->settings
+                                            ? f->consumer.request->settings
+                                            : loop->place.settings);
     if (consumer_is_cancelled(&f->consumer)) {
         fetching_finish(f, FETCH_CANCELLED, cancelled_sentence);
         return;

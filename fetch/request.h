@@ -21,6 +21,7 @@
 #include "http/reason.h"
 
 struct origin_route;
+struct settings;
 
 /* Without any flag the body is bounded and not paused. */
 enum request_flags {
@@ -112,6 +113,8 @@ struct request {
      * proxy.
      */
     struct shared *rules;
+    struct settings *settings; /* to be fetched with (fetch.h), which live as long as the rules; NULL:
+                                  the fetcher's */
     struct origin_route *route; /* to the origin, which lives as long as the rules; NULL: the URL
                                    itself */
     size_t waiting_bytes; /* what the front's memory for the request takes while it waits, not 0;

@@ -400,8 +400,17 @@ settings_free(struct settings *settings)
     *settings = (struct settings){0};
 }
 
+static void
+destroy(struct shared *shared)
+{
+    struct settings *settings = (struct settings *)shared;
+
+    settings_free(settings);
+    free(settings);
+}
+
 struct settings *
-settings_create(const struct fetch_config *config, char *why, size_t why_size)
+fetch_settings_create(const struct fetch_config *config, char *why, size_t why_size)
 {
     struct settings *settings = malloc(sizeof(*settings));
 
@@ -410,7 +419,7 @@ settings_create(const struct fetch_config *config, char *why, size_t why_size)
         return NULL;
     }
     if (settings_init(settings, config, why, why_size)) {
-        settings->references = 1;
+        shared_init(&settings->shared, destroy);
         settings->config.owns_addresses = config->owns_addresses;
         return settings;
     }
@@ -420,22 +429,19 @@ settings_create(const struct fetch_config *config, char *why, size_t why_size)
 }
 
 struct settings *
-settings_retain(struct settings *settings)
+fetch_settings_retain(struct settings *settings)
 {
-    settings->references++;
+    (void)shared_retain(&settings->shared);
     return settings;
 }
 
 void
-settings_release(struct settings **settings)
+fetch_settings_release(struct settings **settings)
 {
-    struct settings *gone = *settings;
+    struct shared *gone = *settings ? &(*settings)->shared : NULL;
 
     *settings = NULL;
-    if (!gone || --gone->references)
-        return;
-    settings_free(gone);
-    free(gone);
+    shared_release(&gone);
 }
 
 struct route

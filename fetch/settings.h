@@ -1,11 +1,12 @@
 /*
  * The configuration of a fetcher, checked once and copied. Immutable afterwards, and counted by
- * references, which are the fetcher thread's.
+ * references.
  */
 #ifndef SUNPROXY_FETCH_SETTINGS_H
 #define SUNPROXY_FETCH_SETTINGS_H
 
 #include "base/buf.h"
+#include "base/shared.h"
 #include "fetch/queue.h"
 #include "fetch/url.h"
 
@@ -18,7 +19,7 @@ struct connect_rule {
 };
 
 struct settings {
-    unsigned references;
+    struct shared shared; /* first */
     struct fetch_config config; /* its strings are owned, its lists below instead */
     struct connect_rule *rules;
     size_t rule_count;
@@ -47,13 +48,6 @@ struct route {
 bool settings_init(struct settings *settings, const struct fetch_config *config, char *why,
                    size_t why_size);
 void settings_free(struct settings *settings);
-
-/* A copy with one reference; NULL with a sentence in `why`. */
-struct settings *settings_create(const struct fetch_config *config, char *why, size_t why_size);
-struct settings *settings_retain(struct settings *settings);
-
-/* Drops the reference in *settings and clears it. *settings may be NULL. */
-void settings_release(struct settings **settings);
 
 /* config->max_waiting, or what its zero stands for; 1 to max_active. */
 unsigned settings_max_waiting(const struct fetch_config *config);

@@ -142,14 +142,12 @@ on_retry(evutil_socket_t fd, short what, void *context)
         pause_accepting(listener);
 }
 
-static void
-on_newcomer(evutil_socket_t fd, short what, void *context)
+/* False: none waits, or none can be accepted now. */
+static bool
+accept_some(struct net_listener *listener)
 {
-    struct net_listener *listener = context;
     struct net_acceptor *acceptor = listener->acceptor;
 
-    (void)fd;
-    (void)what;
     for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
         struct net_peer peer = {.address_len = 0};
         bool spare = false;
@@ -168,15 +166,32 @@ on_newcomer(evutil_socket_t fd, short what, void *context)
         }
         if (spare || errno == ENOBUFS || errno == ENOMEM) {
             pause_accepting(listener);
-            break;
+            return false;
         }
         if (errno == EAGAIN || errno == EWOULDBLOCK)
-            break;
+            return false;
         /* Anything else was the newcomer's own trouble (accept(2)): it has gone already. */
     }
+    return true;
+}
+
+static void
+end_accepting(struct net_acceptor *acceptor)
+{
     if (acceptor->spare_fd < 0)
         acceptor->spare_fd = open_spare();
     net_connections_settle(acceptor->sets[0]);
+}
+
+static void
+on_newcomer(evutil_socket_t fd, short what, void *context)
+{
+    struct net_listener *listener = context;
+
+    (void)fd;
+    (void)what;
+    (void)accept_some(listener);
+    end_accepting(listener->acceptor);
 }
 
 /* ---- opening and closing --------------------------------------------------------------------- */
@@ -237,6 +252,24 @@ net_acceptor_init(struct net_acceptor *acceptor, struct net_admission *admission
     acceptor->sets = sets;
     acceptor->spare_fd = -1;
     SLIST_INIT(&acceptor->listeners);
+}
+
+void
+net_acceptor_unlisten(struct net_acceptor *acceptor, int fd)
+{
+    struct net_listener *listener;
+
+    SLIST_FOREACH(listener, &acceptor->listeners, link)
+    if (listener->fd == fd)
+        break;
+    if (!listener)
+        return;
+    while (accept_some(listener))
+        continue;
+    end_accepting(acceptor);
+    SLIST_REMOVE(&acceptor->listeners, listener, net_listener, link);
+    free_listener(listener);
+    close(fd);
 }
 
 void

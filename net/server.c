@@ -28,6 +28,28 @@ struct station {
     atomic_bool turned;  /* so has the turn task; shared */
 };
 
+/* A listener that comes or goes while the workers run. */
+struct listener_change {
+    struct net_task task; /* worker 0's */
+    struct net_acceptor *acceptor;
+    int fd;
+    const struct net_protocol *protocol; /* NULL: it goes */
+    void *context;
+    int error;
+};
+
+static void
+change_listener(struct net_task *task)
+{
+    struct listener_change *change = container_of(task, struct listener_change, task);
+
+    if (change->protocol)
+        change->error = net_acceptor_listen(change->acceptor, change->fd, change->protocol,
+                                            change->context);
+    else
+        net_acceptor_unlisten(change->acceptor, change->fd);
+}
+
 struct net_server {
     struct net_limits kept_limits[2];
     struct net_limits *limits; /* those in force, of these two */
@@ -247,13 +269,39 @@ net_server_create(const struct net_limits *limits, unsigned workers)
     return server;
 }
 
+/* The turn that is awaited comes behind the task. */
+static void
+run_change(struct net_server *server, struct listener_change *change)
+{
+    net_worker_post(server->stations[0]->worker, &change->task);
+    net_server_await_turn(server);
+}
+
 int
 net_server_listen(struct net_server *server, int fd, const struct net_protocol *protocol,
                   void *context)
 {
-    if (server->started || server->stopping)
+    struct listener_change change = {.task.run = change_listener,
+                                     .acceptor = &server->acceptor,
+                                     .fd = fd,
+                                     .protocol = protocol,
+                                     .context = context};
+
+    if (server->stopping)
         return EINVAL;
-    return net_acceptor_listen(&server->acceptor, fd, protocol, context);
+    if (!server->started)
+        return net_acceptor_listen(&server->acceptor, fd, protocol, context);
+    run_change(server, &change);
+    return change.error;
+}
+
+void
+net_server_unlisten(struct net_server *server, int fd)
+{
+    struct listener_change change = {
+        .task.run = change_listener, .acceptor = &server->acceptor, .fd = fd};
+
+    run_change(server, &change);
 }
 
 int

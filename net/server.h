@@ -25,10 +25,13 @@ struct net_server *net_server_create(const struct net_limits *limits, unsigned w
 
 /*
  * Takes over a bound, listening stream socket, made non-blocking here; closed by the server. Before
- * net_server_start(). `protocol` and `context` must stay. 0 or an errno.
+ * net_server_start(), or while the workers run. `protocol` and `context` must stay. 0 or an errno.
  */
 int net_server_listen(struct net_server *server, int fd, const struct net_protocol *protocol,
                       void *context);
+
+/* Accepts the connections that wait at this socket, and closes it. While the workers run. */
+void net_server_unlisten(struct net_server *server, int fd);
 
 /* Starts the worker threads, with all signals blocked in them. 0 or an errno. */
 int net_server_start(struct net_server *server);

@@ -82,7 +82,7 @@ void rpc_server_get_stats(struct rpc_server *server, struct rpc_stats *stats);
 /* What it runs on: other protocols can be listened for there, on the same workers. [any] */
 struct net_server *rpc_server_net(struct rpc_server *server);
 
-/* The context of a connection that speaks rpc_protocol (protocol.h); for tests. [any] */
+/* The context of a connection that speaks rpc_protocol (protocol.h). [any] */
 struct rpc_service *rpc_server_service(struct rpc_server *server);
 
 #endif

@@ -11,6 +11,7 @@
 #include "fetch/address.h"
 #include "net/worker.h"
 #include "proxy/control.h"
+#include "rpc/protocol.h"
 #include "proxy.h"
 #include "server/rpc/cursor.h"
 #include "server/logs/log.h"
@@ -221,6 +222,7 @@ make_fetcher(struct components *parts)
         return EX_CONFIG;
     }
     parts->addresses = NULL;
+    service_config(&parts->service)->settings = fetcher_get_settings(parts->service.fetcher);
     return EX_OK;
 }
 
@@ -434,33 +436,72 @@ components_make_threads(struct components *parts)
     return status;
 }
 
-bool
-components_change(struct components *parts, const struct options *options,
-                  const struct span authorities, struct buf *why)
+struct settings *
+components_make_fetch_settings(struct components *parts, const struct options *options,
+                               struct span authorities, struct buf *why)
 {
-    struct service *service = &parts->service;
     const struct descriptor_plan plan =
-        plan_descriptors(options, service->workers, parts->descriptors.limit);
-    const struct net_limits limits = net_limits_of(service, options, &plan);
+        plan_descriptors(options, parts->service.workers, parts->descriptors.limit);
     int status;
     struct address_policy *addresses = make_addresses(options, &status);
     struct fetch_config config = fetch_config_of(parts, options, &plan, addresses);
+    struct settings *settings = NULL;
     char sentence[512] = "the addresses of --allow-net cannot be read";
 
     config.authorities = authorities;
-    if (!addresses || !fetcher_configure(service->fetcher, &config, sentence, sizeof(sentence))) {
+    if (addresses)
+        settings = fetch_settings_create(&config, sentence, sizeof(sentence));
+    if (!settings) {
         buf_append_str(why, sentence);
         address_policy_destroy(addresses);
-        return false;
     }
+    return settings;
+}
+
+void
+components_change(struct components *parts, const struct config *config)
+{
+    const struct options *options = config->options;
+    struct service *service = &parts->service;
+    struct net_limits limits;
+
+    parts->descriptors = plan_descriptors(options, service->workers, parts->descriptors.limit);
+    limits = net_limits_of(service, options, &parts->descriptors);
     rpc_server_set_limits(service->rpc, &limits);
-    parts->descriptors = plan;
+    fetcher_configure(service->fetcher, config->settings);
     memory_account_set_limit(&service->memory, options->max_transit);
-    client_share_set_slots(&parts->http.tunnels, plan.tunnels,
+    client_share_set_slots(&parts->http.tunnels, parts->descriptors.tunnels,
                            options->max_fetches_per_client != 0);
     cursors_set_bounds(service->cursors, options->max_cursors, options->cursor_timeout);
     log_set_level((enum log_level)options->log_level);
-    return true;
+}
+
+void
+components_get_services(struct components *parts, struct listen_service *services)
+{
+    static const char http[] = "serving HTTP on %s%s";
+    const struct listen_service rpc = {&rpc_protocol, rpc_server_service(parts->service.rpc), NULL};
+    const struct listen_service by_role[LISTEN_ROLES] = {
+        [LISTEN_RPC] = rpc,
+        [LISTEN_LOCAL] = rpc,
+        [LISTEN_HTTP] = {&http_protocol, &parts->http, http},
+        [LISTEN_HTTP_PROXIED] = {&http_proxied_protocol, &parts->http,
+                                 "serving HTTP on %s behind the PROXY protocol%s"},
+        [LISTEN_METRICS] = {&metrics_http_protocol, &parts->monitoring,
+                            "metrics at http://%s/metrics%s"},
+    };
+
+    memcpy(services, by_role, sizeof(by_role));
+}
+
+void
+components_register(struct components *parts)
+{
+    if (parts->options->no_rpcbind)
+        return;
+    parts->registration = registration_start(&parts->listening);
+    if (!parts->registration)
+        log_warning("not registered with rpcbind: %s", strerror(errno));
 }
 
 void

@@ -9,7 +9,7 @@
 #include "server/confine/confinement.h"
 #include "server/limits/descriptor_plan.h"
 #include "server/http/http_service.h"
-#include "server/listen/listen.h"
+#include "server/listen/serve.h"
 #include "server/http/metrics_http.h"
 #include "server/prober.h"
 #include "server/restart.h"
@@ -43,12 +43,19 @@ int components_make_settings(struct components *parts);
 /* Makes the parts that start threads, which inherit the privileges of the process. */
 int components_make_threads(struct components *parts);
 
-/*
- * Has the parts that run work with the limits, rates, addresses and authorities (PEM) of these
- * options. False with a sentence in `why`, and nothing has changed.
- */
-bool components_change(struct components *parts, const struct options *options,
-                       struct span authorities, struct buf *why);
+/* What is fetched with, by these options and authorities (PEM): a reference. NULL with a sentence. */
+struct settings *components_make_fetch_settings(struct components *parts,
+                                                const struct options *options,
+                                                struct span authorities, struct buf *why);
+
+/* Has the parts that run work with the limits, rates and settings of this configuration. */
+void components_change(struct components *parts, const struct config *config);
+
+/* How the sockets of each role are served; by role. */
+void components_get_services(struct components *parts, struct listen_service *services);
+
+/* Starts the registration with rpcbind, if it is wanted. */
+void components_register(struct components *parts);
 
 /* All but the sockets and the registration. */
 void components_free(struct components *parts);

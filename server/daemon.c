@@ -19,6 +19,7 @@
 #include "server/limits/memory_return.h"
 #include "server/http/metrics_http.h"
 #include "server/listen/notify.h"
+#include "server/listen/serve.h"
 #include "server/reload.h"
 
 #define LAST_REPLIES_US ((int64_t)1000000) /* for the last replies when the daemon stops */
@@ -125,75 +126,18 @@ open_sockets(struct components *parts)
     return statuses[error];
 }
 
-struct service_listener {
-    const struct net_protocol *protocol;
-    void *context;
-    const char *says; /* in the log, with the address */
-};
-
-/* The server takes ownership of the sockets of a role. 0 or an errno. */
-static int
-listen_for(struct components *parts, enum listen_role role, const struct service_listener *listener)
-{
-    struct listen_set *set = &parts->listening.sets[role];
-    int error = 0;
-
-    for (unsigned i = 0; error == 0 && i < set->count; i++) {
-        char name[LISTEN_NAME];
-
-        log_info(listener->says, listen_describe(set->sockets[i].fd, name, sizeof(name)),
-                 set->passed ? ", passed by the service manager" : "");
-        error = net_server_listen(rpc_server_net(parts->service.rpc), set->sockets[i].fd,
-                                  listener->protocol, listener->context);
-        if (error == 0)
-            set->sockets[i].fd = -1;
-    }
-    return error;
-}
-
-static int
-listen_rpc(struct components *parts, enum listen_role role)
-{
-    struct listen_set *set = &parts->listening.sets[role];
-    int error = 0;
-
-    for (unsigned i = 0; error == 0 && i < set->count; i++) {
-        error = rpc_server_listen(parts->service.rpc, set->sockets[i].fd);
-        if (error == 0)
-            set->sockets[i].fd = -1;
-    }
-    return error;
-}
-
-static int
-listen_all(struct components *parts)
-{
-    const struct service_listener http = {&http_protocol, &parts->http, "serving HTTP on %s%s"};
-    const struct service_listener proxied = {
-        &http_proxied_protocol, &parts->http, "serving HTTP on %s behind the PROXY protocol%s"};
-    const struct service_listener metrics = {&metrics_http_protocol, &parts->monitoring,
-                                             "metrics at http://%s/metrics%s"};
-    int error = listen_rpc(parts, LISTEN_RPC);
-
-    parts->monitoring.metrics = parts->service.metrics;
-    if (error == 0)
-        error = listen_rpc(parts, LISTEN_LOCAL);
-    if (error == 0)
-        error = listen_for(parts, LISTEN_HTTP, &http);
-    if (error == 0)
-        error = listen_for(parts, LISTEN_HTTP_PROXIED, &proxied);
-    return error == 0 ? listen_for(parts, LISTEN_METRICS, &metrics) : error;
-}
-
 /* Serves; the daemon that is replaced, if there is one, serves as well until it is told. */
 static int
 start(struct components *parts)
 {
+    struct listen_service services[LISTEN_ROLES];
     struct taken_sockets offer;
     int error, status;
 
     listen_offer(&parts->listening, &offer);
-    error = listen_all(parts);
+    parts->monitoring.metrics = parts->service.metrics;
+    components_get_services(parts, services);
+    error = serve_begin(rpc_server_net(parts->service.rpc), &parts->listening, services);
     if (error == 0)
         error = rpc_server_start(parts->service.rpc);
     if (error) {
@@ -204,11 +148,7 @@ start(struct components *parts)
     if (status != EX_OK)
         return status;
     restart_offer(&parts->restart, &offer);
-    if (!parts->options->no_rpcbind) {
-        parts->registration = registration_start(&parts->listening);
-        if (!parts->registration)
-            log_warning("not registered with rpcbind: %s", strerror(errno));
-    }
+    components_register(parts);
     return EX_OK;
 }
 
@@ -217,7 +157,7 @@ start(struct components *parts)
 static int
 start_opener(struct components *parts)
 {
-    if (opener_start(&parts->opener, parts->options, daemon_check))
+    if (opener_start(&parts->opener, parts->options, daemon_check, confinement_open_sockets))
         return EX_OK;
     log_error("cannot start the process that reads the configuration and starts others: %s",
               strerror(errno));

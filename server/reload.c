@@ -251,27 +251,113 @@ replace(struct service *service, struct config *next)
     config_release(last);
 }
 
+/* ---- sockets --------------------------------------------------------------------------------- */
+
+static const char *const names_of_sockets[] = {"listen", "port",         "socket",
+                                               "http",   "http-proxied", "metrics", NULL};
+
+/* Those that the options name; none, unless they name others than before. */
+static bool
+open_sockets(struct components *parts, const struct options *options, struct taken_sockets *opened,
+             struct buf *why)
+{
+    const struct options *last = service_config(&parts->service)->options;
+
+    opened->count = 0;
+    return !options_differ(last, options, names_of_sockets) ||
+           opener_open_sockets(&parts->opener, &parts->restart.sockets, opened, why);
+}
+
+static bool
+is_registered_alike(const struct listening *a, const struct listening *b)
+{
+    const struct local_socket *one = listen_local(a), *other = listen_local(b);
+
+    return a->port == b->port && memcmp(&a->ipv4, &b->ipv4, sizeof(a->ipv4)) == 0 &&
+           memcmp(&a->ipv6, &b->ipv6, sizeof(a->ipv6)) == 0 && !one == !other &&
+           (!one || strcmp(one->path, other->path) == 0);
+}
+
+static bool
+change_sockets(struct components *parts, struct taken_sockets *opened, struct buf *why)
+{
+    struct listen_service services[LISTEN_ROLES];
+    struct taken_sockets offer = parts->restart.sockets;
+    const struct listening before = parts->listening;
+    int error;
+
+    if (!opened->count)
+        return true;
+    components_get_services(parts, services);
+    error = serve_change(rpc_server_net(parts->service.rpc), &parts->listening, &offer, opened,
+                         services);
+    if (error) {
+        buf_append_str(why, strerror(error));
+        return false;
+    }
+    restart_offer(&parts->restart, &offer);
+    if (!is_registered_alike(&before, &parts->listening)) {
+        registration_stop(parts->registration);
+        components_register(parts);
+    }
+    return true;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+/* What can be refused takes effect first, and is undone if what follows is refused. */
+static bool
+change_parts(struct components *parts, const struct config *next, struct taken_sockets *opened,
+             struct buf *why)
+{
+    struct service *service = &parts->service;
+    const struct options *from = service_config(service)->options, *to = next->options;
+    struct buf ignored;
+
+    if (!change_cache(service, from, to, why))
+        return false;
+    if (change_sockets(parts, opened, why)) {
+        components_change(parts, next);
+        return true;
+    }
+    buf_init(&ignored, 4096);
+    (void)change_cache(service, to, from, &ignored);
+    buf_free(&ignored);
+    return false;
+}
+
+/* What the configuration has from outside. */
+static bool
+complete(struct components *parts, struct config *next, struct span authorities, struct buf *why)
+{
+    if (!buf_append(&next->authorities, authorities.ptr, authorities.len)) {
+        buf_append_str(why, strerror(ENOMEM));
+        return false;
+    }
+    next->settings = components_make_fetch_settings(parts, next->options,
+                                                    buf_span(&next->authorities), why);
+    return next->settings != NULL;
+}
+
 /* Both as in struct config; the options are its own from then on, if this succeeds. */
 static bool
 take_effect(struct components *parts, struct options *options, struct span authorities,
             struct buf *why)
 {
-    struct service *service = &parts->service;
-    const struct config *last = service_config(service);
     struct config *next = config_create(options, why);
+    struct taken_sockets opened = {.count = 0};
+    bool done = false;
 
     if (!next)
         return false;
-    if (!buf_append(&next->authorities, authorities.ptr, authorities.len)) {
-        buf_append_str(why, strerror(ENOMEM));
-    } else if (components_change(parts, options, buf_span(&next->authorities), why)) {
-        if (change_cache(service, last->options, options, why)) {
-            next->owned = options;
-            replace(service, next);
-            return true;
-        }
-        (void)components_change(parts, last->options, buf_span(&last->authorities), why);
+    done = complete(parts, next, authorities, why) && open_sockets(parts, options, &opened, why) &&
+           change_parts(parts, next, &opened, why);
+    if (done) {
+        next->owned = options;
+        replace(&parts->service, next);
+        return true;
     }
+    taken_sockets_close(&opened);
     config_release(next);
     return false;
 }

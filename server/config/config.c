@@ -258,6 +258,7 @@ destroy(struct shared *shared)
     networks_free(&config->trusted);
     free(config->admins);
     buf_free(&config->authorities);
+    fetch_settings_release(&config->settings);
     http_origins_free(&config->origins);
     if (config->owned)
         options_free(config->owned);

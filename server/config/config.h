@@ -32,6 +32,7 @@ struct config {
     struct networks trusted;         /* that may state a request's client, */
     bool trusts_local;               /* and so may peers over AF_UNIX, */
     enum http_way_field forwarded_field; /* in this field */
+    struct settings *settings;       /* to fetch with: a reference, from outside */
     struct buf authorities;          /* PEM of --cacert, from outside; empty: none */
     uid_t *admins;                   /* besides root and our own */
     size_t admin_count;

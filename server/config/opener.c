@@ -27,7 +27,7 @@
 #define READ_MS 30000               /* for a configuration to be read and checked */
 #define STOP_MS 1000                /* for the process to end */
 
-enum kind { KIND_READ, KIND_LAUNCH };
+enum kind { KIND_READ, KIND_OPEN, KIND_LAUNCH };
 
 struct wish {
     uint32_t number;
@@ -103,27 +103,51 @@ read_authorities(const struct options *options, struct buf *authorities, struct 
     return false;
 }
 
+/* What the process works with. */
+struct reader {
+    int fd; /* to the daemon */
+    const struct options *given;
+    opener_check *check;
+    opener_open *open;
+    struct options read; /* by the last wish to read, if that succeeded */
+    bool has_read;
+};
+
+static void
+forget_read(struct reader *reader)
+{
+    if (reader->has_read)
+        options_free(&reader->read);
+    reader->has_read = false;
+}
+
 /* Appends the configuration, or what is wrong with it, and then returns false. */
 static bool
-read_again(const struct options *given, int (*check)(const struct options *options),
-           struct buf *text, struct buf *authorities)
+read_again(struct reader *reader, struct buf *text, struct buf *authorities)
 {
+    const struct options *given = reader->given;
     struct options options;
     bool ok = false;
+
+    forget_read(reader);
 
     log_capture(text);
     if (!options_init(&options))
         buf_append_str(text, strerror(ENOMEM));
     else
         ok = options_parse(&options, given->argc, given->argv, text) == EX_OK &&
-             check(&options) == EX_OK && read_authorities(&options, authorities, text);
+             reader->check(&options) == EX_OK && read_authorities(&options, authorities, text);
     if (ok) {
         buf_reset(text);
         ok = print(&options, text);
     } else {
         shorten(text);
     }
-    options_free(&options);
+    reader->has_read = ok;
+    if (ok)
+        reader->read = options;
+    else
+        options_free(&options);
     return ok;
 }
 
@@ -220,10 +244,17 @@ watch_daemon(bool on)
     setitimer(ITIMER_REAL, &(struct itimerval){time, time}, NULL);
 }
 
-/* False: the daemon has ended. */
+/* Sends an answer with this text. False: the daemon has ended. */
 static bool
-answer_read(int fd, struct answer *answer, const struct options *given,
-            int (*check)(const struct options *options))
+send_answer(struct reader *reader, struct answer *answer, const struct buf *text)
+{
+    answer->len = text->len;
+    return send_all(reader->fd, answer, sizeof(*answer)) &&
+           send_all(reader->fd, text->data, text->len);
+}
+
+static bool
+answer_read(struct reader *reader, struct answer *answer)
 {
     struct buf text, authorities;
     bool sent;
@@ -231,53 +262,94 @@ answer_read(int fd, struct answer *answer, const struct options *given,
     buf_init(&text, MOST_TEXT);
     buf_init(&authorities, FETCH_AUTHORITIES_MAX);
     watch_daemon(true);
-    answer->failed = !read_again(given, check, &text, &authorities);
+    answer->failed = !read_again(reader, &text, &authorities);
     watch_daemon(false);
-    answer->len = text.len;
     answer->authorities = answer->failed ? 0 : authorities.len;
-    sent = send_all(fd, answer, sizeof(*answer)) && send_all(fd, text.data, text.len) &&
-           send_all(fd, authorities.data, answer->authorities);
+    sent = send_answer(reader, answer, &text) &&
+           send_all(reader->fd, authorities.data, answer->authorities);
     buf_free(&text);
     buf_free(&authorities);
     return sent;
 }
 
+/* Sends all sockets behind an answer; those that were opened are the daemon's then. */
 static bool
-answer_launch(int fd, struct answer *answer, const struct options *given)
+send_sockets(struct reader *reader, struct answer *answer, struct listening *listening)
 {
-    int connection = launch(given, fd);
+    const struct buf none = {0};
+    struct taken_sockets offer;
+    bool sent;
+
+    listen_offer(listening, &offer);
+    sent = send_answer(reader, answer, &none) && take_over_offer(reader->fd, &offer);
+    for (unsigned i = 0; sent && i < offer.count; i++)
+        offer.items[i].used = true;
+    if (sent)
+        listen_give(listening, &offer);
+    listen_close(listening);
+    return sent;
+}
+
+static bool
+answer_open(struct reader *reader, struct answer *answer)
+{
+    struct taken_sockets taken = {.count = 0};
+    struct listening listening = LISTENING_NONE;
+    struct buf why;
+    bool goes_on;
+
+    buf_init(&why, MOST_TEXT);
+    goes_on = take_over_receive(reader->fd, &taken, &why);
+    answer->failed = !reader->has_read || !goes_on ||
+                     !reader->open(&reader->read, &taken, &listening, &why);
+    if (goes_on && answer->failed)
+        goes_on = send_answer(reader, answer, &why);
+    else if (goes_on)
+        goes_on = send_sockets(reader, answer, &listening);
+    taken_sockets_close(&taken);
+    buf_free(&why);
+    return goes_on;
+}
+
+static bool
+answer_launch(struct reader *reader, struct answer *answer)
+{
+    int connection = launch(reader->given, reader->fd);
     const char *text = strerror(errno);
     bool sent;
 
     answer->failed = connection < 0;
     answer->len = connection < 0 ? strlen(text) : 0;
-    sent = passing_send(fd, answer, sizeof(*answer), &connection, connection >= 0) &&
-           send_all(fd, text, answer->len);
+    sent = passing_send(reader->fd, answer, sizeof(*answer), &connection, connection >= 0) &&
+           send_all(reader->fd, text, answer->len);
     if (connection >= 0)
         close(connection);
     return sent;
 }
 
 static void
-serve(int fd, const struct options *given, int (*check)(const struct options *options))
+serve(struct reader *reader)
 {
+    static bool (*const answers[])(struct reader *reader, struct answer *answer) = {
+        [KIND_READ] = answer_read, [KIND_OPEN] = answer_open, [KIND_LAUNCH] = answer_launch};
     struct wish wish;
     bool goes_on = true;
 
-    while (goes_on && recv(fd, &wish, sizeof(wish), MSG_WAITALL) == (ssize_t)sizeof(wish)) {
+    while (goes_on && recv(reader->fd, &wish, sizeof(wish), MSG_WAITALL) == (ssize_t)sizeof(wish)) {
         struct answer answer = {.number = wish.number};
 
-        goes_on = wish.kind == KIND_LAUNCH ? answer_launch(fd, &answer, given)
-                                           : answer_read(fd, &answer, given, check);
+        goes_on = wish.kind <= KIND_LAUNCH && answers[wish.kind](reader, &answer);
     }
+    forget_read(reader);
 }
 
 /* ---- the daemon ------------------------------------------------------------------------------ */
 
 bool
-opener_start(struct opener *opener, const struct options *options,
-             int (*check)(const struct options *options))
+opener_start(struct opener *opener, const struct options *options, opener_check *check,
+             opener_open *open)
 {
+    struct reader reader = {.given = options, .check = check, .open = open};
     int ends[2];
     pid_t child;
 
@@ -289,7 +361,8 @@ opener_start(struct opener *opener, const struct options *options,
     if (child == 0) {
         close(ends[0]);
         set_signals();
-        serve(keep_alone(ends[1]), options, check);
+        reader.fd = keep_alone(ends[1]);
+        serve(&reader);
         _exit(0);
     }
     close(ends[1]);
@@ -395,6 +468,7 @@ receive_text(int fd, struct buf *into, uint64_t len, struct buf *why)
 
 /* Where an answer goes; *why gets what is wrong. */
 struct answer_parts {
+    const struct taken_sockets *offer; /* sent with the wish; NULL: none */
     struct buf *text, *authorities;
     int connection; /* -1: none */
 };
@@ -409,7 +483,8 @@ ask(struct opener *opener, enum kind kind, struct answer_parts *parts, struct bu
     size_t before = why->len;
 
     parts->connection = -1;
-    if (opener->fd >= 0 && send_all(opener->fd, &wish, sizeof(wish)))
+    if (opener->fd >= 0 && send_all(opener->fd, &wish, sizeof(wish)) &&
+        (!parts->offer || take_over_offer(opener->fd, parts->offer)))
         receipt = receive_answer(opener, &answer, &parts->connection, until_us);
     if (receipt == RECEIVED)
         receipt = receive_text(opener->fd, answer.failed ? why : parts->text, answer.len, why);
@@ -431,6 +506,20 @@ opener_read(struct opener *opener, struct buf *text, struct buf *authorities, st
     struct answer_parts parts = {.text = text, .authorities = authorities};
 
     return ask(opener, KIND_READ, &parts, why);
+}
+
+bool
+opener_open_sockets(struct opener *opener, const struct taken_sockets *offer,
+                    struct taken_sockets *opened, struct buf *why)
+{
+    struct buf none;
+    struct answer_parts parts = {.offer = offer, .text = &none, .authorities = &none};
+    bool done;
+
+    buf_init(&none, 1024);
+    done = ask(opener, KIND_OPEN, &parts, why) && take_over_receive(opener->fd, opened, why);
+    buf_free(&none);
+    return done;
 }
 
 int

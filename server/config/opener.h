@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "server/config/options.h"
+#include "server/listen/listen.h"
 
 struct opener {
     int fd;          /* to the process; -1: there is none */
@@ -24,13 +25,17 @@ struct opener {
     uint32_t number; /* of the last wish */
 };
 
+typedef int opener_check(const struct options *options);
+typedef bool opener_open(const struct options *options, struct taken_sockets *taken,
+                         struct listening *listening, struct buf *why);
+
 /*
  * Starts the process, which reads the command line of these options, and the file that it names, at
- * each opener_read(). It calls check() for what only the parts can check, which logs each error and returns a status of
+ * each opener_read(), and opens sockets by open() at each opener_open_sockets(). It calls check() for what only the parts can check, which logs each error and returns a status of
  * sysexits.h. Before any other thread. False with errno.
  */
-bool opener_start(struct opener *opener, const struct options *options,
-                  int (*check)(const struct options *options));
+bool opener_start(struct opener *opener, const struct options *options, opener_check *check,
+                  opener_open *open);
 
 /*
  * Has the configuration read and checked. *text gets each option with its value, as
@@ -40,6 +45,14 @@ bool opener_start(struct opener *opener, const struct options *options,
  */
 bool opener_read(struct opener *opener, struct buf *text, struct buf *authorities,
                  struct buf *why);
+
+/*
+ * Has the sockets opened that the configuration of the last opener_read() names and the daemon, as
+ * `offer` describes, does not have. *opened gets all that are named, those of the daemon, too: the
+ * descriptors are the caller's. False with a sentence in `why`.
+ */
+bool opener_open_sockets(struct opener *opener, const struct taken_sockets *offer,
+                         struct taken_sockets *opened, struct buf *why);
 
 /*
  * Has the daemon's program started anew, with the command line of the options and --take-over.

@@ -9,12 +9,12 @@
 
 const struct option_row option_rows[] = {
     {.help = "Listening"},
-    {"listen", 'l', OPTION_FIXED, OPTION_LIST, AT(listen), "ADDRESS", NULL, 0, 0,
+    {"listen", 'l', OPTION_LIVE, OPTION_LIST, AT(listen), "ADDRESS", NULL, 0, 0,
      "IPv4 or IPv6 address to listen on for RPC, or \"none\"; may be repeated (default: "
      "127.0.0.1 and ::1)"},
-    {"port", 'p', OPTION_FIXED, OPTION_UINT, AT(port), "N", "0", 0, 65535,
+    {"port", 'p', OPTION_LIVE, OPTION_UINT, AT(port), "N", "0", 0, 65535,
      "TCP port; 0: chosen by the system, found through rpcbind"},
-    {"socket", 's', OPTION_FIXED, OPTION_STRING, AT(socket), "PATH", NULL, 0, 0,
+    {"socket", 's', OPTION_LIVE, OPTION_STRING, AT(socket), "PATH", NULL, 0, 0,
      "AF_UNIX socket, also for administration, or \"none\" (default: sunproxy.sock in "
      "$RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR, /run/sunproxy for root, or /tmp/sunproxy-UID)"},
     {"socket-mode", 0, OPTION_FIXED, OPTION_OCTAL, AT(socket_mode), "MODE", "0666", 0, 0777,
@@ -26,13 +26,13 @@ const struct option_row option_rows[] = {
      "repeated"},
 
     {.help = "HTTP"},
-    {"http", 0, OPTION_FIXED, OPTION_LIST, AT(http), "ADDRESS:PORT", NULL, 0, 0,
+    {"http", 0, OPTION_LIVE, OPTION_LIST, AT(http), "ADDRESS:PORT", NULL, 0, 0,
      "serve HTTP there, or on an AF_UNIX socket with unix:PATH; may be repeated"},
     {"origin", 0, OPTION_LIVE, OPTION_LIST, AT(origin), "[HOST]/PREFIX=URL[,URL...]", NULL, 0, 0,
      "reverse proxy: fetch from URL what is requested of HOST (any, if empty) below /PREFIX; of "
      "several URLs, the next one while one fails; host=origin or host=NAME behind them: what the "
      "origin gets as Host (default: the client's); may be repeated, the longest match counts"},
-    {"http-proxied", 0, OPTION_FIXED, OPTION_LIST, AT(http_proxied), "ADDRESS:PORT", NULL, 0, 0,
+    {"http-proxied", 0, OPTION_LIVE, OPTION_LIST, AT(http_proxied), "ADDRESS:PORT", NULL, 0, 0,
      "serve HTTP there, too, to a load balancer: each connection begins with a header of the PROXY "
      "protocol; may be repeated"},
     {"proxy-protocol-net", 0, OPTION_LIVE, OPTION_LIST, AT(proxy_protocol_net), "CIDR", NULL, 0, 0,
@@ -57,7 +57,7 @@ const struct option_row option_rows[] = {
      "443)"},
     {"max-tunnels", 0, OPTION_LIVE, OPTION_UINT, AT(max_tunnels), "N", "4096", 0, 1000000,
      "tunnels at once, a quarter of what the others leave for one client; 0: none"},
-    {"metrics", 0, OPTION_FIXED, OPTION_LIST, AT(metrics), "ADDRESS:PORT", NULL, 0, 0,
+    {"metrics", 0, OPTION_LIVE, OPTION_LIST, AT(metrics), "ADDRESS:PORT", NULL, 0, 0,
      "serve the metrics there at /metrics, as OpenMetrics, and /healthz, to any client; may be "
      "repeated"},
 

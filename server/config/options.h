@@ -181,6 +181,9 @@ bool options_parse_text(struct options *options, struct span text, struct buf *w
 bool options_compare(const struct options *a, const struct options *b, struct buf *live,
                      struct buf *fixed);
 
+/* Has any of these options, ended by NULL, another value in the two sets? */
+bool options_differ(const struct options *a, const struct options *b, const char *const *names);
+
 /* What precedes the name of an option that is not repeated, in a message on its value. */
 const char *options_place(const struct options *options, const char *name);
 

@@ -66,3 +66,15 @@ options_compare(const struct options *a, const struct options *b, struct buf *li
     }
     return !buf_failed(live) && !buf_failed(fixed);
 }
+
+bool
+options_differ(const struct options *a, const struct options *b, const char *const *names)
+{
+    for (; *names; names++) {
+        const struct option_row *row = option_row_named(*names);
+
+        if (!same_value(row, (const char *)a + row->offset, (const char *)b + row->offset))
+            return true;
+    }
+    return false;
+}

@@ -158,6 +158,24 @@ give_listening(const struct listening *listening, uid_t uid, gid_t gid, struct b
     return true;
 }
 
+bool
+confinement_open_sockets(const struct options *options, struct taken_sockets *taken,
+                         struct listening *listening, struct buf *why)
+{
+    struct service_user user = {0};
+    bool given = true;
+
+    if (listen_open(listening, options, taken, why) != LISTEN_OK)
+        return false;
+    if (options->user && geteuid() == 0)
+        given = privileges_find_user(options->user, &user, why) &&
+                give_listening(listening, user.uid, user.gid, why);
+    privileges_free_user(&user);
+    if (!given)
+        listen_close(listening);
+    return given;
+}
+
 /* ---- user and sandbox ------------------------------------------------------------------------ */
 
 static bool

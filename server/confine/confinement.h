@@ -24,6 +24,13 @@ int confinement_open_log(const struct options *options, const struct service_use
                          pid_t *keeper);
 
 /*
+ * listen_open(), in another process than the daemon, for sockets that are the daemon's then: gives
+ * them to its user.
+ */
+bool confinement_open_sockets(const struct options *options, struct taken_sockets *taken,
+                              struct listening *listening, struct buf *why);
+
+/*
  * With sockets and log open: gives the socket and its lock to the user, has rpcbind forget entries
  * that the user could not replace, changes the user, and enters the sandbox. EX_OK or EX_OSERR, in
  * which case the process must not serve.

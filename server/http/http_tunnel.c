@@ -381,6 +381,7 @@ connect_to(struct http_tunnel *tunnel, struct span url, bool configured)
     const struct origin *origin = &service->proxy.config.origin;
     const struct request asked = {.client = tunnel->client,
                                   .rules = &tunnel->x->config->rules.shared,
+                                  .settings = tunnel->x->config->settings,
                                   .flags = REQUEST_CONNECT_ONLY |
                                            (configured ? REQUEST_CONFIGURED : 0u)};
     const struct request *kept = request_keep(&asked, url, tunnel->client, &service->memory);

@@ -93,6 +93,7 @@ open_all(struct listening *listening, char *const *addresses, bool optional, uin
         if (fd < 0)
             return errno;
         set->sockets[set->count] = LOCAL_SOCKET_NONE;
+        set->sockets[set->count].any_port = !port;
         set->sockets[set->count++].fd = fd;
         listening->port = listen_address_port_of(fd);
         listen_address_note(&listening->ipv4, &listening->ipv6, &address);
@@ -216,6 +217,7 @@ open_addresses(struct listen_set *set, enum listen_role role, const struct liste
             listen_address_set_port(&address,
                                     listen_address_port_of(set->sockets[set->count].fd));
         *socket = LOCAL_SOCKET_NONE;
+        socket->any_port = listen_address_port(&http->addresses[0]) == 0;
         socket->fd = take_or_open(taken, role, (const struct sockaddr *)&address, http->lens[*at]);
         if (socket->fd >= 0) {
             opened++;

@@ -31,6 +31,7 @@ struct local_socket {
     int lock;          /* on PATH.lock while the socket is in use; -1: none */
     bool bound;        /* the socket's name is removed at the end, */
     bool lent;         /* unless it is still the running daemon's (taken_sockets.h) */
+    bool any_port;     /* of a TCP socket: the system has chosen its port */
     bool default_path; /* by local_socket_open_default() */
     char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 };

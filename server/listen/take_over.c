@@ -25,6 +25,7 @@ struct message {
     uint32_t kind;
     uint32_t role; /* of a socket; the descriptors are it and its lock, if it has one */
     uint32_t passed;
+    uint32_t any_port;
     int32_t pid;                          /* of one that is ready */
     uint8_t used[TAKEN_SOCKETS_MAX];      /* likewise, by the order of the sockets */
     char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
@@ -82,7 +83,8 @@ take_over_offer(int fd, const struct taken_sockets *offer)
     for (unsigned i = 0; sent && i < offer->count; i++) {
         const struct taken_socket *item = &offer->items[i];
         const int passed[] = {item->socket.fd, item->socket.lock};
-        struct message message = {.kind = KIND_SOCKET, .role = item->role, .passed = item->passed};
+        struct message message = {.kind = KIND_SOCKET, .role = item->role, .passed = item->passed,
+                                  .any_port = item->socket.any_port};
 
         memcpy(message.path, item->socket.path, sizeof(message.path));
         sent = send_message(fd, &message, passed, item->socket.lock >= 0 ? 2 : 1);
@@ -195,6 +197,7 @@ add(struct taken_sockets *taken, const struct message *message, const int *passe
     item = &taken->items[taken->count++];
     *item = (struct taken_socket){
         .socket = LOCAL_SOCKET_NONE, .role = message->role, .passed = message->passed};
+    item->socket.any_port = message->any_port;
     item->socket.fd = passed[0];
     item->socket.lock = count > 1 ? passed[1] : -1;
     memcpy(item->socket.path, message->path, sizeof(item->socket.path));

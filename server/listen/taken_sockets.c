@@ -5,13 +5,19 @@
 
 #include "server/listen/listen_address.h"
 
+static size_t
+size_of(const struct sockaddr *address)
+{
+    return address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                          : sizeof(struct sockaddr_in);
+}
+
 static bool
 is_at(int fd, const struct sockaddr *wanted)
 {
     struct sockaddr_storage address = {0}, any = {0};
     socklen_t len = sizeof(address);
-    const size_t size = wanted->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-                                                      : sizeof(struct sockaddr_in);
+    const size_t size = size_of(wanted);
 
     if (getsockname(fd, (struct sockaddr *)&address, &len) != 0 ||
         address.ss_family != wanted->sa_family)
@@ -36,10 +42,14 @@ int
 taken_sockets_find(struct taken_sockets *taken, enum listen_role role,
                    const struct sockaddr *address)
 {
+    struct sockaddr_storage wanted = {0};
+
+    memcpy(&wanted, address, size_of(address));
     for (unsigned i = 0; taken && i < taken->count; i++) {
         struct taken_socket *item = &taken->items[i];
 
-        if (item->role == role && !item->passed && item->socket.fd >= 0 && !item->socket.path[0] &&
+        if (!item->passed && item->socket.fd >= 0 && !item->socket.path[0] &&
+            (listen_address_port(&wanted) || (item->socket.any_port && item->role == role)) &&
             is_at(item->socket.fd, address))
             return take_out(item);
     }

@@ -37,7 +37,10 @@ struct taken_sockets {
     unsigned count;
 };
 
-/* Takes out the TCP socket of that role and address, with any port for port 0. -1: there is none. */
+/*
+ * Takes out the TCP socket at that address; for port 0, one of that role for which the system has
+ * chosen the port. -1: there is none.
+ */
 int taken_sockets_find(struct taken_sockets *taken, enum listen_role role,
                        const struct sockaddr *address);
 

@@ -135,6 +135,7 @@ front_target_set(struct front_exchange *front, const char **why)
     request->target = span_of(NULL, 0);
     request->route = NULL;
     request->rules = &config->rules.shared;
+    request->settings = config->settings;
     if (origins->count)
         failure = front_target_row(origins, request, request->url, why);
     if (way && !failure && request->route && !stays_in_row(front))

@@ -214,6 +214,17 @@ START_TEST(waiting_keeps_slots_for_answers)
 }
 END_TEST
 
+static void
+configure(struct fetcher *fetcher, const struct fetch_config *with)
+{
+    char why[256];
+    struct settings *settings = fetch_settings_create(with, why, sizeof(why));
+
+    ck_assert_msg(settings != NULL, "%s", why);
+    fetcher_configure(fetcher, settings);
+    fetch_settings_release(&settings);
+}
+
 /* Bounds of the queue also for fetches that are under way, time limits for new ones. */
 START_TEST(a_configuration_takes_the_place_of_another)
 {
@@ -231,23 +242,23 @@ START_TEST(a_configuration_takes_the_place_of_another)
         submit_for(fetcher, 0, &outcomes[i], url);
     wait_for_stats(fetcher, 2, 2, 4);
     config.max_active = config.max_waiting = 5;
-    ck_assert(fetcher_configure(fetcher, &config, why, sizeof(why)));
+    configure(fetcher, &config);
     wait_for_stats(fetcher, 5, 5, 1);
     config.max_active = 0;
-    ck_assert(!fetcher_configure(fetcher, &config, why, sizeof(why)));
+    ck_assert_ptr_null(fetch_settings_create(&config, why, sizeof(why)));
     config.max_active = config.max_waiting = 6;
     config.first_byte_timeout_us = 50000;
-    ck_assert(fetcher_configure(fetcher, &config, why, sizeof(why)));
+    configure(fetcher, &config);
     wait_for_stats(fetcher, 6, 6, 0);
     config.max_active = config.max_waiting = 7;
-    ck_assert(fetcher_configure(fetcher, &config, why, sizeof(why)));
+    configure(fetcher, &config);
     submit_for(fetcher, 0, &outcomes[6], url);
     outcome_wait(&outcomes[6]);
     ck_assert_int_eq(outcomes[6].error, FETCH_TIMED_OUT);
     ck_assert_uint_eq(count_over(outcomes, 6), 0);
     outcome_free(&outcomes[6]);
     config.max_active = config.max_waiting = 1;
-    ck_assert(fetcher_configure(fetcher, &config, why, sizeof(why)));
+    configure(fetcher, &config);
     submit_for(fetcher, 0, &outcomes[6], url);
     wait_for_stats(fetcher, 6, 6, 1);
     fetcher_destroy(fetcher);
@@ -270,7 +281,7 @@ START_TEST(addresses_take_the_place_of_others)
         if (i % 2)
             ck_assert(address_policy_allow((struct address_policy *)(uintptr_t)other.addresses,
                                            "127.0.0.1", why, sizeof(why)));
-        ck_assert(fetcher_configure(fetcher, &other, why, sizeof(why)));
+        configure(fetcher, &other);
         snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", origin->port, i % 4 == 3 ? "/body" : "/");
         submit_for(fetcher, 0, &outcomes[i], url);
         if (i % 4 != 3) {

@@ -88,7 +88,7 @@ trial_start(struct trial *trial, const char *address, uint16_t port,
     connections_init(&trial->place.connections, 1, 1);
     fetch_config_default(&config);
     config.addresses = addresses;
-    trial->place.settings = settings_create(&config, why, sizeof(why));
+    trial->place.settings = fetch_settings_create(&config, why, sizeof(why));
     ck_assert_ptr_nonnull(trial->place.settings);
     snprintf(trial->url, sizeof(trial->url), "http://pinned.test:%u/", port);
     ck_assert_int_eq(target_parse(&trial->target, span_str(trial->url), why, sizeof(why)),
@@ -130,7 +130,7 @@ trial_end(struct trial *trial, CURLcode code)
     curl_multi_cleanup(trial->place.multi);
     connections_free(&trial->place.connections);
     target_free(&trial->target);
-    settings_release(&trial->place.settings);
+    fetch_settings_release(&trial->place.settings);
     resolved_release(&trial->resolved);
     return error;
 }

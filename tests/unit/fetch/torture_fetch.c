@@ -259,7 +259,7 @@ START_TEST(torture)
 
     fetch_config_default(&config);
     config.addresses = addresses;
-    parts.place.settings = settings_create(&config, why, sizeof(why));
+    parts.place.settings = fetch_settings_create(&config, why, sizeof(why));
     ck_assert_ptr_nonnull(parts.place.settings);
     ck_assert_int_eq(target_parse(&parts.target, span_str("http://h.test/"), why, sizeof(why)), 0);
     ck_assert(address_parse("192.0.2.1", 80, &parts.resolved->list[0]));
@@ -267,7 +267,7 @@ START_TEST(torture)
     ck_assert_uint_ge(torture_walk(walk_transfer, &parts), 5);
     resolved_release(&parts.resolved);
     target_free(&parts.target);
-    settings_release(&parts.place.settings);
+    fetch_settings_release(&parts.place.settings);
     curl_multi_cleanup(parts.place.multi);
     address_policy_destroy(addresses);
 }

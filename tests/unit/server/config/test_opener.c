@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sysexits.h>
 #include <time.h>
@@ -41,6 +43,17 @@ check(const struct options *read)
     return EX_CONFIG;
 }
 
+/* What the daemon has is all. */
+static bool
+open_none(const struct options *read, struct taken_sockets *taken, struct listening *listening,
+          struct buf *sentence)
+{
+    (void)listening;
+    if (read->workers == 5)
+        buf_printf(sentence, "%u sockets are enough", taken->count);
+    return read->workers != 5;
+}
+
 static bool
 read_now(void)
 {
@@ -63,7 +76,7 @@ set_up(void)
     buf_init(&why, 1 << 20);
     ck_assert(options_init(&options));
     ck_assert_int_eq(options_parse(&options, 4, argv, &why), EX_OK);
-    ck_assert(opener_start(&opener, &options, check));
+    ck_assert(opener_start(&opener, &options, check, open_none));
 }
 
 static void
@@ -87,6 +100,32 @@ START_TEST(it_reads_the_file_as_it_is_now)
     ck_assert_msg(read_now(), "%s", buf_str(&why));
     ck_assert_ptr_nonnull(strstr(buf_str(&text), "\nworkers = 4\n"));
     ck_assert_ptr_nonnull(strstr(buf_str(&text), "\nmax-age = 7s\n"));
+}
+END_TEST
+
+START_TEST(it_opens_what_the_file_names)
+{
+    static struct taken_sockets offer, opened;
+    const struct sockaddr_in loopback = {.sin_family = AF_INET,
+                                         .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&loopback, sizeof(loopback)), 0);
+    ck_assert_int_eq(listen(fd, 1), 0);
+    offer.count = 1;
+    offer.items[0].role = LISTEN_HTTP;
+    offer.items[0].socket = LOCAL_SOCKET_NONE;
+    offer.items[0].socket.fd = fd;
+    ck_assert_msg(!opener_open_sockets(&opener, &offer, &opened, &why), "nothing was read yet");
+    ck_assert_msg(read_now(), "%s", buf_str(&why));
+    ck_assert_msg(opener_open_sockets(&opener, &offer, &opened, &why), "%s", buf_str(&why));
+    ck_assert_uint_eq(opened.count, 0);
+    write_file("workers = 5\n");
+    ck_assert(read_now());
+    ck_assert(!opener_open_sockets(&opener, &offer, &opened, &why));
+    ck_assert_str_eq(buf_str(&why), "1 sockets are enough");
+    close(fd);
+    ck_assert_msg(read_now(), "%s", buf_str(&why));
 }
 END_TEST
 
@@ -157,7 +196,7 @@ START_TEST(a_daemon_without_standard_input)
 
     opener_stop(&opener);
     close(STDIN_FILENO);
-    ck_assert(opener_start(&opener, &options, check));
+    ck_assert(opener_start(&opener, &options, check, open_none));
     ck_assert_msg(read_now(), "%s", buf_str(&why));
     opener_stop(&opener);
     ck_assert_int_eq(kill(opener.pid, 0), -1);
@@ -184,6 +223,7 @@ unit_suite(void)
 
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, it_reads_the_file_as_it_is_now);
+    tcase_add_test(tests, it_opens_what_the_file_names);
     tcase_add_test(tests, it_says_all_that_is_wrong);
     tcase_add_test(tests, a_long_list_of_errors_is_cut);
     tcase_add_test(tests, a_file_that_hangs_does_not_keep_the_daemon_from_its_end);

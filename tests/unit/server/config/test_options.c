@@ -545,7 +545,7 @@ START_TEST(what_differs_is_named)
         {"--shards=7", "", "shards"},
         {"--socket-mode=0600", "", "socket-mode"},
         {"--access-log=x", "", "access-log"},
-        {"--http=127.0.0.1:1", "", "http"},
+        {"--http=127.0.0.1:1", "http", ""},
         {"--capacity-urls=7", "capacity-urls, capacity-bytes", ""},
         {"--check-config", "", ""},
     };
