@@ -155,7 +155,7 @@ explain_unknown(const char *path, struct span head, char *why, size_t why_size)
         for (size_t i = 0; i < head.len && i < BYTES_SHOWN; i++)
             say(&s, " %02x", (unsigned)(unsigned char)head.ptr[i]);
     }
-    say(&s, "; name the format with --format, or the columns of a table with --columns");
+    say(&s, "; name the format, or give the format string of a log, with --format, or the columns of a table with --columns");
 }
 
 /* ---- loading ------------------------------------------------------------------------------- */

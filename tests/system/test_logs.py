@@ -182,6 +182,8 @@ class AccessLogTest(harness.SystemTest):
             self.log = self.dir / f"{number}.log"
             facts, lines = self.check_pattern(pattern)
             self.assertEqual((facts["logged_hits"], facts["logged_outcomes"]), (1, 5), lines)
+            advice = self.sunproxy("advise", "--json", "--format", pattern, self.log).stdout
+            self.assertEqual(json.loads(advice)["requests"], 5)
 
     def test_formats_with_a_name_are_recognised(self):
         for name in ("common", "combined", "vhost_combined"):

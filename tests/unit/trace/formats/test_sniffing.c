@@ -154,7 +154,7 @@ START_TEST(zero_bytes_alone_are_nothing)
         scratch_write("zeros", zeros, len);
         ck_assert_int_eq(loading_refused(scratch_path("zeros"), TRACE_OPTIONS_DEFAULT),
                          TRACE_NOT_A_TRACE);
-        ck_assert_ptr_nonnull(strstr(loading_why, "name the format with --format"));
+        ck_assert_ptr_nonnull(strstr(loading_why, "name the format, or give the format string of a log, with --format"));
     }
 }
 END_TEST
