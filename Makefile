@@ -16,7 +16,8 @@
 #   make coverage        run the tests, print lines and branches covered by folder; needs gcovr
 #   make bench           measure CPU time per request, requests per second and memory, of the
 #                        server over RPC, of the server over HTTP beside the caches that are
-#                        installed (tests/bench/http.py), of misses in flight, of the hash table, and
+#                        installed (tests/bench/http.py), of misses in flight, of outages of an origin
+#                        beside HAProxy and Varnish (tests/bench/outage.py), of the hash table, and
 #                        of the simulator (alone: make bench-sim)
 #   make calibrate       measure how often the intervals of advise hold, by log
 #   make calibrate-samples  measure how often the stated errors of samples hold, by policy
@@ -482,6 +483,7 @@ bench: setup
 	$(Q)tests/bench/http.py
 	$(Q)tests/bench/misses.py
 	$(Q)tests/bench/cold.py
+	$(Q)tests/bench/outage.py
 	$(Q)tests/bench/table.py
 	$(Q)tests/bench/sim.py
 
