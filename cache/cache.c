@@ -133,11 +133,9 @@ cache_purge_part(struct cache *cache, enum cache_by by, struct span name,
                  const struct cache_scope *scope, struct buf *tags, struct cache_change *change)
 {
     leave_epoch(cache, by, name, change);
-    return purge_slots(cache, &(struct purge){.by = by,
-                                               .action = PURGE_REMOVE,
-                                               .name = name,
-                                               .scope = scope,
-                                               .tags = tags});
+    return purge_slots(
+        cache, &(struct purge){
+                   .by = by, .action = PURGE_REMOVE, .name = name, .scope = scope, .tags = tags});
 }
 
 uint64_t
@@ -151,11 +149,10 @@ cache_expire(struct cache *cache, enum cache_by by, struct span name,
              const struct cache_scope *scope, int64_t now_us)
 {
     leave_epoch(cache, by, name, NULL);
-    return purge_slots(cache, &(struct purge){.by = by,
-                                               .action = PURGE_EXPIRE,
-                                               .name = name,
-                                               .scope = scope,
-                                               .now_us = now_us});
+    return purge_slots(
+        cache,
+        &(struct purge){
+            .by = by, .action = PURGE_EXPIRE, .name = name, .scope = scope, .now_us = now_us});
 }
 
 uint64_t

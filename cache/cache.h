@@ -152,8 +152,8 @@ struct cache_request {
     /* Bytes of a body that the request can have, and that a fill which it begins takes; 0: any
      * number. It joins no fill that takes less. */
     uint64_t most;
-    bool pass;            /* neither look up nor join nor store: a bypass. Not with
-                             conditions->only_cached */
+    bool pass; /* neither look up nor join nor store: a bypass. Not with
+                  conditions->only_cached */
     /*
      * 0; or the epoch in which the request was sent whose response is to be stored, before the
      * lookup: purges since then concern it as if they had come after the lookup, except the change
@@ -257,11 +257,11 @@ struct cache_scope {
 };
 
 /*
- * A purge that is part of `change` (NULL: of none). By a tag or a prefix it removes only objects for
- * whose URLs scope->concerns() is true (NULL: all), which is called under a lock of the cache and
- * may not block nor call the cache; busy ones of other URLs count as purged, too. To `tags`, unless NULL,
- * it appends the tags of what it removes, and of the busy objects of a URL: words with one space
- * between two, some perhaps more than once. The buffer says if that failed.
+ * A purge that is part of `change` (NULL: of none). By a tag or a prefix it removes only objects
+ * for whose URLs scope->concerns() is true (NULL: all), which is called under a lock of the cache
+ * and may not block nor call the cache; busy ones of other URLs count as purged, too. To `tags`,
+ * unless NULL, it appends the tags of what it removes, and of the busy objects of a URL: words with
+ * one space between two, some perhaps more than once. The buffer says if that failed.
  */
 uint64_t cache_purge_part(struct cache *cache, enum cache_by by, struct span name,
                           const struct cache_scope *scope, struct buf *tags,

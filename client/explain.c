@@ -120,8 +120,7 @@ explain(int argc, char **argv)
     buf_init(&options.headers, PROXY_MAX_HEADERS);
     status = command_read(&command_explain, into, argc, argv);
     if (status == COMMAND_GO_ON)
-        status = argc - optind == 1 ? ask(&options, argv[optind])
-                                    : command_usage(&command_explain);
+        status = argc - optind == 1 ? ask(&options, argv[optind]) : command_usage(&command_explain);
     buf_free(&options.headers);
     return status;
 }
@@ -134,8 +133,9 @@ const struct command command_explain = {
              "and whether the request would be a hit, or why not. Nothing is fetched or\n"
              "changed. For administrators, over the AF_UNIX socket.\n",
     .options = {&own, &server_option_group},
-    .after = "Exit status: 0 done; 64 wrong usage, or a URL that the server does not serve; 69 no\n"
-             "server; 74 output could not be written; 75 no answer in time; 77 permission denied.\n",
+    .after =
+        "Exit status: 0 done; 64 wrong usage, or a URL that the server does not serve; 69 no\n"
+        "server; 74 output could not be written; 75 no answer in time; 77 permission denied.\n",
     .most = 1,
     .run = explain,
 };

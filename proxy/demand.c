@@ -170,8 +170,8 @@ demand_accepts(const struct exchange *x, const struct demand *demand, const stru
 
 bool
 demand_may_refresh_later(const struct exchange *x, const struct demand *demand,
-                  const struct object *object)
+                         const struct object *object)
 {
     return !demand->demands && staleness_permits(x->proxy, object, x->request,
-                                                STALENESS_WHILE_REVALIDATE, 0, x->as_of_us);
+                                                 STALENESS_WHILE_REVALIDATE, 0, x->as_of_us);
 }

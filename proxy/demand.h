@@ -30,7 +30,7 @@ struct demand {
 };
 
 /* The fields that decide: those of a request that lacks them are not made for it. */
-#define DEMAND_FIELDS                                                                               \
+#define DEMAND_FIELDS                                                                              \
     (HTTP_HAS_CACHE_CONTROL | HTTP_HAS_PRAGMA | HTTP_HAS_IF_MATCH | HTTP_HAS_IF_UNMODIFIED_SINCE | \
      HTTP_HAS_RANGE)
 

@@ -338,7 +338,7 @@ why_asked(const struct exchange *x, const struct object *found, bool varies)
 /* `only_ready`: fetches nothing, and waits for nothing. */
 static enum cache_answer
 ask_for_variant(struct exchange *x, const struct demand *demand, bool only_ready,
-        struct cache_found *found)
+                struct cache_found *found)
 {
     struct cache_conditions conditions = demand->conditions;
     struct cache_request request = {
@@ -546,7 +546,8 @@ use_ready(struct exchange *x, const struct demand *demand)
 
     if (answer == CACHE_HIT && demand_suits_fresh(x, found.object))
         return respond_at_once(x, found.object, OUTCOME_HIT, HTTP_REASON_NONE);
-    if (answer == CACHE_STALE && demand_accepts(x, demand, found.object) && demand_suits_stale(x, found.object))
+    if (answer == CACHE_STALE && demand_accepts(x, demand, found.object) &&
+        demand_suits_stale(x, found.object))
         return respond_at_once(x, found.object, OUTCOME_STALE, HTTP_REASON_MAX_STALE);
     object_release(&found.object);
     return demand->only_cached && refuse(x, FAILURE_NOT_CACHED, span_str(not_cached));
@@ -603,7 +604,7 @@ fetch(struct exchange *x, const struct demand *demand)
         return answer == CACHE_BUSY ? join(x) : begin_fill(x, found.fill, demand);
     case CACHE_FULL:
         return refuse(x, FAILURE_OVERLOADED,
-                    span_str("too many requests wait for this URL already; try again"));
+                      span_str("too many requests wait for this URL already; try again"));
     case CACHE_ABSENT:
     case CACHE_VARIES:
     case CACHE_NO_MEMORY:

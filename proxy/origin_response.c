@@ -12,9 +12,9 @@
 #include "rules/tag_rules.h"
 #include "rules/rules.h"
 
-#define PARTIAL_CONTENT 206u /* RFC 9110 section 15.3.7 */
+#define PARTIAL_CONTENT 206u         /* RFC 9110 section 15.3.7 */
 #define EDITED_MAX ((size_t)1 << 20) /* bytes of lines that rules have edited */
-#define PROXY_CHALLENGE 407u /* section 15.5.8 */
+#define PROXY_CHALLENGE 407u         /* section 15.5.8 */
 
 /* Does a line concern what its client has? */
 enum line_kind {
@@ -156,8 +156,8 @@ to_rules(const struct origin_fill *fill, unsigned status, struct span lines)
 
 /* Its lines as these have them, in `out` if they change any; without memory there as they are. */
 static struct span
-edit(const struct origin_fill *fill, const struct rules_response *response,
-     enum rules_edit purpose, struct buf *out)
+edit(const struct origin_fill *fill, const struct rules_response *response, enum rules_edit purpose,
+     struct buf *out)
 {
     const struct rules *rules = proxy_rules_of(fill->proxy, fill->request)->table;
 
@@ -279,7 +279,8 @@ read_tags(struct origin_fill *fill, struct span lines, struct buf *tags)
     buf_reset(tags);
 }
 
-/* Adds those of the previous object whose field a rule has removed, unless the 304 states others. */
+/* Adds those of the previous object whose field a rule has removed, unless the 304 states others.
+ */
 static void
 recall_tags(struct origin_fill *fill, struct span validated_by, struct buf *tags)
 {
@@ -402,8 +403,7 @@ select_variant(struct origin_fill *fill, const struct fetch_head *head)
     http_vary_write(&vary, &names);
     selected =
         (vary.count == 0 || http_variant_key(&vary, origin_fill_selecting(fill), &variant)) &&
-        !buf_failed(&names) &&
-        cache_fill_vary(&fill->base, buf_span(&names), buf_span(&variant));
+        !buf_failed(&names) && cache_fill_vary(&fill->base, buf_span(&names), buf_span(&variant));
     buf_free(&names);
     buf_free(&variant);
     if (!selected) {

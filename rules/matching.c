@@ -217,8 +217,7 @@ host_holds(struct span value, struct span host)
 {
     if (value.ptr[0] != '.')
         return http_same_name(value, host);
-    return host.len > value.len &&
-           http_same_name(value, behind(host, host.len - value.len));
+    return host.len > value.len && http_same_name(value, behind(host, host.len - value.len));
 }
 
 static bool
@@ -411,6 +410,5 @@ rules_match_url(const struct rules *rules, struct span url, struct rules_set *fo
 
     memset(&all, 0xff, sizeof(all));
     rules_url_split(url, &parts);
-    return find(rules, &parts, &all, found) &&
-           narrow(rules, found, &parts, url_alone_holds, NULL);
+    return find(rules, &parts, &all, found) && narrow(rules, found, &parts, url_alone_holds, NULL);
 }

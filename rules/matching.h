@@ -25,7 +25,7 @@ struct rules {
     struct affix_table suffixes;
     struct rules_set any_host; /* rules that the tables cannot leave out */
     struct rules_set any_path;
-    struct rules_set requests; /* rules with actions on requests, */
+    struct rules_set requests;  /* rules with actions on requests, */
     struct rules_set responses; /* and on responses */
     bool act_on_requests;
     bool act_on_responses;
@@ -59,7 +59,7 @@ bool rules_match_url(const struct rules *rules, struct span url, struct rules_se
 
 /* How far a walk through a set is; all zero: at its begin. */
 struct rules_cursor {
-    size_t words; /* that have been read */
+    size_t words;  /* that have been read */
     uint64_t rest; /* of the last one, the rules that are to come */
 };
 

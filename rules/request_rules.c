@@ -285,8 +285,8 @@ rules_apply(const struct rules *rules, const struct rules_request *request, char
 }
 
 void
-rules_peek(const struct rules *rules, const struct rules_request *request, char *bytes,
-           size_t size, struct rules_answer *answer)
+rules_peek(const struct rules *rules, const struct rules_request *request, char *bytes, size_t size,
+           struct rules_answer *answer)
 {
     apply(rules, request, false, bytes, size, answer);
 }
@@ -337,8 +337,7 @@ edit_cookies(const struct rules *rules, const struct rules_set *set, struct buf 
 }
 
 void
-rules_edit_fields(const struct rules *rules, const struct rules_request *request,
-                  struct buf *lines)
+rules_edit_fields(const struct rules *rules, const struct rules_request *request, struct buf *lines)
 {
     struct rules_cursor cursor = {0};
     struct rules_set set;
@@ -360,4 +359,3 @@ rules_edit_fields(const struct rules *rules, const struct rules_request *request
             lines_set(lines, added.of[i].name, added.of[i].pattern);
     }
 }
-

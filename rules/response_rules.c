@@ -20,8 +20,8 @@ set_time(struct http_storing_rules *storing, enum http_decided which, int64_t *t
 static void
 add_key_name(struct http_storing_rules *storing, struct span name)
 {
-    if (storing->key_count <= HTTP_VARY_MAX && !http_name_is_among(name, storing->key_names,
-                                                                   storing->key_count))
+    if (storing->key_count <= HTTP_VARY_MAX &&
+        !http_name_is_among(name, storing->key_names, storing->key_count))
         storing->key_names[storing->key_count++] = name;
 }
 

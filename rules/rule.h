@@ -69,11 +69,12 @@ enum rule_edits {
 };
 
 struct rule {
-    char *text;                 /* owned, with what the spans point to */
-    struct rule_value *values;  /* owned, by their keys */
-    uint16_t first[RULE_KEYS + 1]; /* of the values of a key; those of the last one end at the end */
-    unsigned edits; /* of enum rule_edits */
-    _Atomic int64_t even_ns;    /* of RULE_RATE: rate.h */
+    char *text;                /* owned, with what the spans point to */
+    struct rule_value *values; /* owned, by their keys */
+    uint16_t
+        first[RULE_KEYS + 1]; /* of the values of a key; those of the last one end at the end */
+    unsigned edits;           /* of enum rule_edits */
+    _Atomic int64_t even_ns;  /* of RULE_RATE: rate.h */
 };
 
 static inline struct rule_values

@@ -42,7 +42,8 @@ static bool
 read_path(struct rule_value *value, char *text, const char **wrong)
 {
     value->name = span_str(text);
-    *wrong = "begins neither with \"/\" nor with \"*\", or has a \"?\": queries have the key parameter";
+    *wrong =
+        "begins neither with \"/\" nor with \"*\", or has a \"?\": queries have the key parameter";
     return (*text == '/' || *text == '*') && !strchr(text, '?');
 }
 
@@ -93,10 +94,24 @@ static bool
 is_of_message(struct span name)
 {
     static const char *const names[] = {
-        "Connection",        "Content-Length", "Content-Range", "Host",     "Keep-Alive",
-        "Proxy-Connection",  "TE",             "Trailer",       "Upgrade",  "Transfer-Encoding",
-        "Expect",            "Via",            "Max-Forwards",  "Age",      "Date",
-        "Content-Encoding",  "Vary",           NULL,
+        "Connection",
+        "Content-Length",
+        "Content-Range",
+        "Host",
+        "Keep-Alive",
+        "Proxy-Connection",
+        "TE",
+        "Trailer",
+        "Upgrade",
+        "Transfer-Encoding",
+        "Expect",
+        "Via",
+        "Max-Forwards",
+        "Age",
+        "Date",
+        "Content-Encoding",
+        "Vary",
+        NULL,
     };
 
     return http_name_is_one_of(name, names);
@@ -216,9 +231,9 @@ read_override(struct rule_value *value, char *text, const char **wrong)
         const char *name;
         unsigned bit;
     } words[] = {
-        {"no-store", HTTP_OVERRIDE_NO_STORE},     {"private", HTTP_OVERRIDE_PRIVATE},
-        {"no-cache", HTTP_OVERRIDE_NO_CACHE},     {"set-cookie", HTTP_OVERRIDE_SET_COOKIE},
-        {"cookie", HTTP_OVERRIDE_COOKIE},         {"authorization", HTTP_OVERRIDE_AUTHORIZATION},
+        {"no-store", HTTP_OVERRIDE_NO_STORE}, {"private", HTTP_OVERRIDE_PRIVATE},
+        {"no-cache", HTTP_OVERRIDE_NO_CACHE}, {"set-cookie", HTTP_OVERRIDE_SET_COOKIE},
+        {"cookie", HTTP_OVERRIDE_COOKIE},     {"authorization", HTTP_OVERRIDE_AUTHORIZATION},
     };
 
     *wrong = "is not one of no-store, private, no-cache, set-cookie, cookie and authorization";
@@ -230,58 +245,66 @@ read_override(struct rule_value *value, char *text, const char **wrong)
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-#define CONDITION(name, argument, help, kind) {name, argument, help, true, kind}
-#define ACTION(name, argument, help, kind) {name, argument, help, false, kind}
-#define EDIT(name, argument, help, kind) {name, argument, help, true, kind}
+#define CONDITION(name, argument, help, kind) \
+    {                                         \
+        name, argument, help, true, kind      \
+    }
+#define ACTION(name, argument, help, kind) \
+    {                                      \
+        name, argument, help, false, kind  \
+    }
+#define EDIT(name, argument, help, kind) \
+    {                                    \
+        name, argument, help, true, kind \
+    }
 
 static const struct section_key keys[RULE_KEYS + 1] = {
-    [RULE_HOST] = CONDITION("host", "NAME|*.NAME", "if the host of the URL is one of these",
-                            SECTION_TEXT),
+    [RULE_HOST] =
+        CONDITION("host", "NAME|*.NAME", "if the host of the URL is one of these", SECTION_TEXT),
     [RULE_PATH] = CONDITION("path", "PATTERN", "if its path is, without the query; * is any bytes",
                             SECTION_TEXT),
     [RULE_METHOD] = CONDITION("method", "NAME", "if the method is", SECTION_TEXT),
     [RULE_PARAMETER] = CONDITION("parameter", "NAME[=PATTERN]",
                                  "if the query has a parameter of this name", SECTION_TEXT),
-    [RULE_FIELD] = CONDITION("field", "NAME[: PATTERN]", "if the request has this field",
-                             SECTION_TEXT),
+    [RULE_FIELD] =
+        CONDITION("field", "NAME[: PATTERN]", "if the request has this field", SECTION_TEXT),
     [RULE_COOKIE] = CONDITION("cookie", "NAME[=PATTERN]",
                               "if it has a cookie of this name, which may have *", SECTION_TEXT),
     [RULE_STATUS] = CONDITION("status", "N|Nxx", "if the status of the response is", SECTION_TEXT),
-    [RULE_TYPE] = CONDITION("type", "PATTERN", "if its Content-Type is, without parameters",
-                            SECTION_TEXT),
+    [RULE_TYPE] =
+        CONDITION("type", "PATTERN", "if its Content-Type is, without parameters", SECTION_TEXT),
     [RULE_RESPONSE_FIELD] = CONDITION("response-field", "NAME[: PATTERN]",
                                       "if the response has this field", SECTION_TEXT),
     [RULE_PASS] = ACTION("pass", "yes|no", "the cache is passed by", SECTION_TEXT),
     [RULE_DENY] = ACTION("deny", "STATUS", "the request is refused", SECTION_TEXT),
-    [RULE_REDIRECT] = ACTION("redirect", "[STATUS] URL",
-                             "answered so; it may have {scheme}, {host}, {path}, {query} with its ?", SECTION_TEXT),
-    [RULE_RATE] = ACTION("rate", "N[:BURST]", "a second of all that match; else 429",
-                         SECTION_TEXT),
-    [RULE_SET_FIELD] = EDIT("set-field", "NAME: VALUE", "of the request to the origin",
-                            SECTION_TEXT),
+    [RULE_REDIRECT] = ACTION(
+        "redirect", "[STATUS] URL",
+        "answered so; it may have {scheme}, {host}, {path}, {query} with its ?", SECTION_TEXT),
+    [RULE_RATE] = ACTION("rate", "N[:BURST]", "a second of all that match; else 429", SECTION_TEXT),
+    [RULE_SET_FIELD] =
+        EDIT("set-field", "NAME: VALUE", "of the request to the origin", SECTION_TEXT),
     [RULE_REMOVE_FIELD] = EDIT("remove-field", "NAME", "likewise", SECTION_TEXT),
     [RULE_REMOVE_PARAMETER] = EDIT("remove-parameter", "PATTERN", "of the query", SECTION_TEXT),
-    [RULE_KEEP_PARAMETER] = EDIT("keep-parameter", "PATTERN", "all others are removed",
-                                 SECTION_TEXT),
+    [RULE_KEEP_PARAMETER] =
+        EDIT("keep-parameter", "PATTERN", "all others are removed", SECTION_TEXT),
     [RULE_SORT_PARAMETERS] = ACTION("sort-parameters", "yes|no", "by their names", SECTION_TEXT),
     [RULE_REMOVE_COOKIE] = EDIT("remove-cookie", "PATTERN", "of the request", SECTION_TEXT),
     [RULE_KEEP_COOKIE] = EDIT("keep-cookie", "PATTERN", "all others are removed", SECTION_TEXT),
-    [RULE_KEY_FIELD] = EDIT("key-field", "NAME", "of the request; its value is a part of the key",
-                            SECTION_TEXT),
-    [RULE_KEY_COOKIE] = EDIT("key-cookie", "NAME", "likewise; all others are removed",
-                             SECTION_TEXT),
+    [RULE_KEY_FIELD] =
+        EDIT("key-field", "NAME", "of the request; its value is a part of the key", SECTION_TEXT),
+    [RULE_KEY_COOKIE] =
+        EDIT("key-cookie", "NAME", "likewise; all others are removed", SECTION_TEXT),
     [RULE_LIFETIME] = ACTION("lifetime", "TIME", "whatever the response states", SECTION_TEXT),
-    [RULE_DEFAULT_LIFETIME] = ACTION("default-lifetime", "TIME", "if it states none",
-                                     SECTION_TEXT),
-    [RULE_GRACE] = ACTION("grace", "TIME", "it is used stale meanwhile, or if the origin fails",
-                          SECTION_TEXT),
-    [RULE_OVERRIDE] = EDIT("override", "WORD", "that does not keep it from being stored",
-                           SECTION_TEXT),
-    [RULE_SET_RESPONSE_FIELD] = EDIT("set-response-field", "NAME: VALUE", "of the response",
-                                     SECTION_TEXT),
+    [RULE_DEFAULT_LIFETIME] = ACTION("default-lifetime", "TIME", "if it states none", SECTION_TEXT),
+    [RULE_GRACE] =
+        ACTION("grace", "TIME", "it is used stale meanwhile, or if the origin fails", SECTION_TEXT),
+    [RULE_OVERRIDE] =
+        EDIT("override", "WORD", "that does not keep it from being stored", SECTION_TEXT),
+    [RULE_SET_RESPONSE_FIELD] =
+        EDIT("set-response-field", "NAME: VALUE", "of the response", SECTION_TEXT),
     [RULE_REMOVE_RESPONSE_FIELD] = EDIT("remove-response-field", "NAME", "likewise", SECTION_TEXT),
-    [RULE_REMOVE_RESPONSE_COOKIE] = EDIT("remove-response-cookie", "PATTERN",
-                                         "that it would set", SECTION_TEXT),
+    [RULE_REMOVE_RESPONSE_COOKIE] =
+        EDIT("remove-response-cookie", "PATTERN", "that it would set", SECTION_TEXT),
 };
 
 static read_value *const readers[RULE_KEYS] = {
@@ -487,9 +510,8 @@ check(struct reading *r, const struct rule *rule)
     if (!acts(rule)) {
         begin_error(r);
         buf_append_str(r->why, "the rule has no action");
-    } else if (on_response &&
-               (rule_has_any(rule, RULE_PASS, RULE_KEEP_COOKIE) || rule_has(rule, RULE_KEY_COOKIE) ||
-                rule_has(rule, RULE_KEY_FIELD))) {
+    } else if (on_response && (rule_has_any(rule, RULE_PASS, RULE_KEEP_COOKIE) ||
+                               rule_has(rule, RULE_KEY_COOKIE) || rule_has(rule, RULE_KEY_FIELD))) {
         begin_error(r);
         buf_append_str(r->why, "a condition on the response stands beside an action on requests");
     } else if (rule_has_any(rule, RULE_PARAMETER, RULE_COOKIE) &&
@@ -525,8 +547,8 @@ arrange(struct rule *rule, const struct reading *r)
 static unsigned
 edits_of(const struct rule *rule)
 {
-    bool cookies = rule_has_any(rule, RULE_REMOVE_COOKIE, RULE_KEEP_COOKIE) ||
-                   rule_has(rule, RULE_KEY_COOKIE);
+    bool cookies =
+        rule_has_any(rule, RULE_REMOVE_COOKIE, RULE_KEEP_COOKIE) || rule_has(rule, RULE_KEY_COOKIE);
 
     return (rule_has_any(rule, RULE_SET_FIELD, RULE_REMOVE_FIELD) ? RULE_EDITS_FIELDS : 0u) |
            (cookies ? RULE_EDITS_COOKIES : 0u) |

@@ -76,11 +76,11 @@ struct rules_answer {
     enum rules_verdict verdict;
     const struct rule *by; /* the rule of the verdict; NULL: none */
     unsigned status;
-    bool passes;      /* the response is neither stored nor another request's */
-    struct span url;  /* to be used instead; that of the request, or in `bytes` */
+    bool passes;     /* the response is neither stored nor another request's */
+    struct span url; /* to be used instead; that of the request, or in `bytes` */
     struct span location;
     uint32_t has; /* of enum http_request_field: what the lines may have once they are edited */
-    bool edits;       /* rules_edit_fields() changes the lines */
+    bool edits;   /* rules_edit_fields() changes the lines */
 };
 
 /*

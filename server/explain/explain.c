@@ -71,8 +71,8 @@ static void
 judge(struct exchange *x, const struct demand *demand, struct explanation *e, bool filling)
 {
     const struct object *object = e->object;
-    const bool fresh = object_is_fresh(object, x->as_of_us) &&
-                       !(object->notes & staleness_notes(x->request));
+    const bool fresh =
+        object_is_fresh(object, x->as_of_us) && !(object->notes & staleness_notes(x->request));
 
     if (fresh && meets(x, demand, object))
         set(e, demand_suits_fresh(x, object) ? EXPLAINED_HIT : EXPLAINED_PASSES,
@@ -101,11 +101,10 @@ evaluate(const struct exchange *x, struct explanation *e)
         .arrival.wall_s = proxy_wall_s(proxy),
         .made_for = sharing_made_for(e->object->notes),
     };
-    const struct http_storing_rules rules =
-        proxy_storing_rules(proxy, x->request,
-                            &(struct rules_response){.url = object_url(e->object),
-                                                     .status = e->object->status,
-                                                     .lines = received.lines});
+    const struct http_storing_rules rules = proxy_storing_rules(
+        proxy, x->request,
+        &(struct rules_response){
+            .url = object_url(e->object), .status = e->object->status, .lines = received.lines});
 
     http_evaluate_response(&received, &rules, &e->storing);
 }

@@ -10,8 +10,8 @@
 
 enum explained {
     EXPLAINED_HIT,
-    EXPLAINED_STALE,      /* a stale object is used */
-    EXPLAINED_JOINS,      /* the response of a fetch that is under way, unless that may not be shared */
+    EXPLAINED_STALE, /* a stale object is used */
+    EXPLAINED_JOINS, /* the response of a fetch that is under way, unless that may not be shared */
     EXPLAINED_VALIDATES,  /* the origin is asked whether the object is still right */
     EXPLAINED_MISS,       /* the response is fetched, and stored if it may be */
     EXPLAINED_PASSES,     /* it is fetched past the cache */

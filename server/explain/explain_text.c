@@ -26,8 +26,7 @@ struct asking {
     char url[PROXY_MAX_URL + RULES_LOCATION_MAX];
 };
 
-static void
-line(struct buf *out, const char *name, const char *format, ...)
+static void line(struct buf *out, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 static void
@@ -232,8 +231,9 @@ tell(struct asking *a, const struct explanation *e)
         tell_object(a, e);
     line(a->out, "answer", "%s", explained_word(e->would));
     if (e->passes_for_now)
-        line(a->out, "reason", "uri-miss: an earlier response was one client's, and for a while "
-                               "requests for the URL do not wait for each other");
+        line(a->out, "reason",
+             "uri-miss: an earlier response was one client's, and for a while "
+             "requests for the URL do not wait for each other");
     else
         tell_reason(a->out, "reason", e->reason);
 }

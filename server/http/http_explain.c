@@ -67,9 +67,9 @@ http_explain(struct http_exchange *x)
     bool ok;
 
     if (!http_purge_is_allowed(x)) {
-        http_page_make(x, &(struct http_page){
-                              .status = 403,
-                              .reason = span_str("this client may not ask for explanations")});
+        http_page_make(
+            x, &(struct http_page){.status = 403,
+                                   .reason = span_str("this client may not ask for explanations")});
         return;
     }
     asked.url = span_of(url, http_write_url(url, sizeof(url), request->https, request->host,

@@ -15,8 +15,8 @@ struct http_exchange;
 
 /* What rules have decided about a request: bits of http_exchange.ruled. */
 enum http_ruled {
-    HTTP_RULED_PASS = 1,  /* it passes the cache by */
-    HTTP_RULED_EDIT = 2,  /* http_rules_edit() changes its fields */
+    HTTP_RULED_PASS = 1, /* it passes the cache by */
+    HTTP_RULED_EDIT = 2, /* http_rules_edit() changes its fields */
 };
 
 /*

@@ -33,9 +33,8 @@ explain(struct service *service, unsigned worker, const proxy_explain_args *args
     };
 
     buf_init(&explained->text, PROXY_MAX_LINES - 1);
-    explained->result.status = explain_write(service, worker, &request, &explained->text)
-                                   ? PROXY_OK
-                                   : PROXY_BAD_VALUE;
+    explained->result.status =
+        explain_write(service, worker, &request, &explained->text) ? PROXY_OK : PROXY_BAD_VALUE;
     explained->result.text = explained->text.data ? explained->text.data : "";
 }
 

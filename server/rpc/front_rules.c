@@ -45,8 +45,7 @@ explain(const struct rules_answer *answer, const char **why)
         break;
     }
     snprintf(sentence, sizeof(sentence), "the resource is at another URL: %.*s",
-             (int)(answer->location.len < 200 ? answer->location.len : 200),
-             answer->location.ptr);
+             (int)(answer->location.len < 200 ? answer->location.len : 200), answer->location.ptr);
     return FAILURE_REDIRECT;
 }
 
@@ -98,7 +97,6 @@ front_rules_key(const struct service *service, struct span url)
     const struct rules *rules = service_config(service)->table;
     const struct rules_request request = {.url = proxy_normal_url(&service->proxy, url)};
 
-    return rules && request.url.len
-               ? rules_edit_url(rules, &request, ruled_url, sizeof(ruled_url))
-               : url;
+    return rules && request.url.len ? rules_edit_url(rules, &request, ruled_url, sizeof(ruled_url))
+                                    : url;
 }

@@ -237,7 +237,8 @@ START_TEST(a_soft_purge_keeps_the_end_of_what_has_expired)
 {
     struct object *object = pages_get(cache, span_str("a"), NOW);
 
-    ck_assert_uint_eq(cache_expire(cache, CACHE_BY_URL, span_str("a"), NULL, NOW + 100 * SECOND), 1);
+    ck_assert_uint_eq(cache_expire(cache, CACHE_BY_URL, span_str("a"), NULL, NOW + 100 * SECOND),
+                      1);
     ck_assert_int_eq(object_lifetime(object), 8 * SECOND);
     ck_assert_int_eq(ask("a", NOW, NULL), CACHE_STALE);
     object_release(&object);
@@ -247,12 +248,10 @@ END_TEST
 START_TEST(a_soft_purge_by_prefix)
 {
     pages_store_many(cache, 0, 9, 1);
-    ck_assert_uint_eq(cache_expire(cache, CACHE_BY_PREFIX, span_str("http://www.example.com/"), NULL,
-                                   5),
-                      9);
-    ck_assert_uint_eq(cache_expire(cache, CACHE_BY_PREFIX, span_str("http://www.example.com/"), NULL,
-                                   5),
-                      0);
+    ck_assert_uint_eq(
+        cache_expire(cache, CACHE_BY_PREFIX, span_str("http://www.example.com/"), NULL, 5), 9);
+    ck_assert_uint_eq(
+        cache_expire(cache, CACHE_BY_PREFIX, span_str("http://www.example.com/"), NULL, 5), 0);
     ck_assert_uint_eq(pages_stats(cache).pages, 10);
     ck_assert(!pages_hit(cache, pages_url(3)));
     ck_assert(pages_hit_at(cache, "a", NOW));

@@ -53,7 +53,7 @@ ask(const struct rules *rules, const char *url, const char *lines)
     return answer;
 }
 
-#define assert_span(span, text)                                                             \
+#define assert_span(span, text)                                                                \
     ck_assert_msg(span_equal(span, span_str(text)), "\"%.*s\" is not \"%s\"", (int)(span).len, \
                   (span).ptr, text)
 
@@ -136,8 +136,8 @@ END_TEST
 
 START_TEST(separators_in_values)
 {
-    static const char *const texts[] = {
-        " set-response-field = A: b\\; c\\\\d ; lifetime = 1s ;; ", NULL};
+    static const char *const texts[] = {" set-response-field = A: b\\; c\\\\d ; lifetime = 1s ;; ",
+                                        NULL};
     struct rules *rules = finished(texts);
     const struct rules_response response = {
         .url = span_str("http://a/"), .status = 200, .lines = span_str("A: 1\r\nB: 2\r\n")};
@@ -207,9 +207,8 @@ END_TEST
 
 START_TEST(the_first_rule_decides)
 {
-    static const char *const texts[] = {
-        "path=/a/public/*; pass=no", "path=/a/*; pass=yes", "path=/a/d; deny=410",
-        "path=/a/d; redirect=/x",    NULL};
+    static const char *const texts[] = {"path=/a/public/*; pass=no", "path=/a/*; pass=yes",
+                                        "path=/a/d; deny=410", "path=/a/d; redirect=/x", NULL};
     struct rules *rules = finished(texts);
 
     ck_assert(ask(rules, "http://h/a/1", "").passes);
@@ -229,13 +228,15 @@ START_TEST(urls)
         {{"remove-parameter=utm_*"}, "http://a/x?utm_a=1", "http://a/x"},
         {{"remove-parameter=utm_*"}, "http://a/x", "http://a/x"},
         {{"keep-parameter=id"}, "http://a/x?v=1&id=2&w=3", "http://a/x?id=2"},
-        {{"keep-parameter=id", "keep-parameter=v"}, "http://a/x?v=1&id=2&w=3",
+        {{"keep-parameter=id", "keep-parameter=v"},
+         "http://a/x?v=1&id=2&w=3",
          "http://a/x?v=1&id=2"},
         {{"keep-parameter=*", "remove-parameter=v"}, "http://a/x?v=1&id=2", "http://a/x?id=2"},
         {{"sort-parameters=yes"}, "http://a/x?b=2&a=2&b=1&a=1", "http://a/x?a=2&a=1&b=2&b=1"},
         {{"path=/y; sort-parameters=yes"}, "http://a/x?b=2&a=2", "http://a/x?b=2&a=2"},
         {{"sort-parameters=no", "sort-parameters=yes"}, "http://a/x?b&a", "http://a/x?b&a"},
-        {{"parameter=b; remove-parameter=b", "sort-parameters=yes"}, "http://a/x?c&b&a",
+        {{"parameter=b; remove-parameter=b", "sort-parameters=yes"},
+         "http://a/x?c&b&a",
          "http://a/x?a&c"},
     };
 
@@ -308,9 +309,8 @@ START_TEST(fields)
 
     for (size_t i = 0; i < LENGTH(rows); i++) {
         struct rules *rules = finished(rows[i].rules);
-        const struct rules_request request = {.url = span_str("http://a/"),
-                                              .lines = span_str(rows[i].lines),
-                                              .has = UINT32_MAX};
+        const struct rules_request request = {
+            .url = span_str("http://a/"), .lines = span_str(rows[i].lines), .has = UINT32_MAX};
         struct rules_answer answer = ask(rules, "http://a/", rows[i].lines);
         struct buf lines;
 
@@ -355,10 +355,12 @@ END_TEST
 
 START_TEST(lifetimes)
 {
-    static const char *const texts[] = {
-        "path=/a; status=404; lifetime=1s", "path=/a; lifetime=2s; override=private",
-        "path=/a; default-lifetime=3s; grace=4s; key-field=X", "type=image/*; lifetime=5s",
-        "path=/a; key-cookie=l; grace=9s",  NULL};
+    static const char *const texts[] = {"path=/a; status=404; lifetime=1s",
+                                        "path=/a; lifetime=2s; override=private",
+                                        "path=/a; default-lifetime=3s; grace=4s; key-field=X",
+                                        "type=image/*; lifetime=5s",
+                                        "path=/a; key-cookie=l; grace=9s",
+                                        NULL};
     struct rules *rules = finished(texts);
     struct rules_response response = {.url = span_str("http://h/a"), .status = 200};
     struct http_storing_rules storing;
