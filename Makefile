@@ -493,7 +493,8 @@ soak: setup
 	$(Q)$(MAKE) VARIANT=release programs soak-programs origin
 	$(Q)SUNPROXY_LONG_TESTS=1 SUNPROXY_BUILD=build/release \
 		SUNPROXY_ORIGIN=build/release/tests/origin/origin \
-		python3 tests/system/run.py LiveTest ReloadLoadTest RestartLoadTest
+		python3 tests/system/run.py LiveTest ReloadLoadTest RestartLoadTest \
+		test_reload.ReloadTest.test_every_line_of_the_example
 	$(Q)tests/soak/soak.py $(REQUESTS)
 	$(Q)tests/soak/http_soak.py --seconds $(SECONDS_HTTP)
 

@@ -96,16 +96,50 @@ struct reading {
     const char *path; /* of the first file */
     struct sections sections;
     unsigned depth; /* of files that include each other */
+    bool *given;    /* by row of the table: this file has a line of it */
+    bool is_printed; /* command line and files may have given the same value */
     struct buf *why;
 };
 
 static bool include(struct reading *reading, const char *place, const char *path);
+
+/* Both have the form "FILE:LINE: ". */
+static bool
+is_same_file(const char *place, const char *other)
+{
+    size_t len = (size_t)(strrchr(place, ':') - place);
+
+    while (len && place[len - 1] != ':')
+        len--;
+    return strncmp(place, other, len) == 0;
+}
+
+/* Where this file has the option, or this value of one that is repeated; NULL: nowhere before. */
+static const char *
+find_given(const struct reading *reading, const struct option_row *row, const char *place,
+           const char *value)
+{
+    const struct options *options = reading->options;
+    const struct option_list *list =
+        (const struct option_list *)(const void *)((const char *)options + row->offset);
+
+    if (reading->is_printed || !reading->given[row - option_rows])
+        return NULL;
+    if (row->type != OPTION_LIST)
+        return options->places[row - option_rows];
+    for (size_t i = 0; i < list->count; i++)
+        if (list->places[i] && strcmp(list->items[i], value) == 0 &&
+            is_same_file(place, list->places[i]))
+            return list->places[i];
+    return NULL;
+}
 
 /* A line that is not in a section. */
 static bool
 set_value(struct reading *reading, const char *place, const char *key, const char *value)
 {
     const struct option_row *row = option_row_named(key);
+    const char *given;
 
     if (strcmp(key, "include") == 0)
         return include(reading, place, value);
@@ -117,6 +151,13 @@ set_value(struct reading *reading, const char *place, const char *key, const cha
         buf_printf(reading->why, "%s%s can only be given on the command line", place, key);
         return false;
     }
+    given = find_given(reading, row, place, value);
+    if (given) {
+        buf_printf(reading->why, "%s%s is there already, at %.*s", place, key,
+                   (int)strlen(given) - 2, given);
+        return false;
+    }
+    reading->given[row - option_rows] = true;
     return option_set(reading->options, row, place, value, reading->why);
 }
 
@@ -153,12 +194,14 @@ static bool
 parse_lines(struct reading *reading, FILE *file, const char *name)
 {
     struct buf *why = reading->why;
+    bool given[OPTION_ROWS_MAX] = {false}, *before = reading->given;
     char *line = NULL;
     size_t size = 0;
     unsigned number = 0;
     bool ok = true;
     ssize_t len;
 
+    reading->given = given;
     while ((len = getline(&line, &size, file)) >= 0) {
         struct buf place;
 
@@ -178,6 +221,7 @@ parse_lines(struct reading *reading, FILE *file, const char *name)
         ok = false;
     }
     sections_end_file(&reading->sections);
+    reading->given = before;
     free(line);
     fclose(file);
     return ok;
@@ -280,9 +324,10 @@ include(struct reading *reading, const char *place, const char *path)
 
 /* Reads a file with all that it includes, and closes it. */
 static bool
-parse_config(struct options *options, FILE *file, const char *name, struct buf *why)
+parse_config(struct options *options, FILE *file, const char *name, bool printed, struct buf *why)
 {
-    struct reading reading = {.options = options, .path = name, .why = why};
+    struct reading reading = {
+        .options = options, .path = name, .is_printed = printed, .why = why};
     bool ok;
 
     sections_init(&reading.sections);
@@ -299,7 +344,7 @@ parse_config_file(struct options *options, const char *path, struct buf *why)
     FILE *file = fopen(path, "re");
 
     if (file)
-        return parse_config(options, file, path, why);
+        return parse_config(options, file, path, false, why);
     buf_printf(why, "%s: %s", path, strerror(errno));
     return false;
 }
@@ -433,7 +478,7 @@ options_parse_text(struct options *options, struct span text, struct buf *why)
         buf_append_str(why, strerror(errno));
         return false;
     }
-    if (!parse_config(options, file, "configuration", why))
+    if (!parse_config(options, file, "configuration", true, why))
         return false;
     set_dependent(options);
     return true;

@@ -289,6 +289,17 @@ check_value(const struct section_kind *kind, const struct section_key *key, cons
     return true;
 }
 
+static bool
+has_value(const struct section *section, const struct section_key *key, const char *text)
+{
+    const struct value *value;
+
+    TAILQ_FOREACH(value, &section->values, link)
+    if (value->key == key && strcmp(value->text, text) == 0)
+        return true;
+    return false;
+}
+
 bool
 sections_set(struct sections *sections, const char *place, const char *name, const char *text,
              struct buf *why)
@@ -308,7 +319,7 @@ sections_set(struct sections *sections, const char *place, const char *name, con
         buf_printf(why, "%s%s: \"%s\" is not one word", place, name, text);
         return false;
     }
-    if (!key->repeats && find_value(section, name)) {
+    if (key->repeats ? has_value(section, key, text) : find_value(section, name) != NULL) {
         buf_printf(why, "%s%s is there already in this section", place, name);
         return false;
     }

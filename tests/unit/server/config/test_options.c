@@ -201,7 +201,7 @@ END_TEST
 /* In a file and on the command line. */
 START_TEST(every_error_is_reported)
 {
-    char *path = config_file("port = x\nseed = 3\nnonsense = 2\n\nseed = y\n"), lines[512];
+    char *path = config_file("port = x\nseed = 3\nnonsense = 2\n\nshards = y\n"), lines[512];
     struct options options;
     struct buf why;
 
@@ -211,7 +211,7 @@ START_TEST(every_error_is_reported)
     snprintf(lines, sizeof(lines),
              "%s:1: port: \"x\" is not a number from 0 to 65535\n"
              "%s:3: unknown key 'nonsense'; see sunproxyd --default-config\n"
-             "%s:5: seed: \"y\" is not a whole number\n"
+             "%s:5: shards: \"y\" is not a number from 1 to 64 or auto\n"
              "--port: \"z\" is not a number from 0 to 65535\n"
              "\"stray\" is not an option",
              path, path, path);

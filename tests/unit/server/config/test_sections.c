@@ -171,6 +171,10 @@ static const struct {
      "http?"},
     {"[row]\ninclude = x\norigin = http://a\n", "main.conf:2: include is no key of [row]"},
     {"include = none.conf\n", "main.conf:1: none.conf: No such file or directory"},
+    {"max-age = 5s\nseed = 3\nmax-age = 6s\n",
+     "main.conf:3: max-age is there already, at main.conf:1"},
+    {"tag-field = A\ntag-field = B\ntag-field = A\n",
+     "main.conf:3: tag-field is there already, at main.conf:1"},
     {"max-age = 5s\ninclude = main.conf\n",
      "main.conf:2: include: files include each other to a depth of 8"},
 };
