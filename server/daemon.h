@@ -14,6 +14,12 @@
 int daemon_check(const struct options *options);
 
 /*
+ * Checks whether the daemon could listen where these options say, which daemon_check() has passed.
+ * Returns an exit status; errors are logged, and a warning for each address that is in use.
+ */
+int daemon_check_addresses(const struct options *options);
+
+/*
  * Logs a warning for each name of a member of a row that does not resolve, of those that can be
  * looked up in DAEMON_CHECK_NAMES_US. Of options that daemon_check() has passed.
  */

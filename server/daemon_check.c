@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "http/target.h"
 #include "server/components.h"
 #include "server/daemon.h"
+#include "server/listen/probe.h"
 #include "server/http/http_origins.h"
 #include "server/logs/access_log.h"
 #include "server/logs/log.h"
@@ -171,6 +173,46 @@ daemon_check_names(const struct options *options)
 }
 
 int
+daemon_check_addresses(const struct options *options)
+{
+    struct buf why, warnings;
+    bool ok;
+
+    buf_init(&why, 65536);
+    buf_init(&warnings, 65536);
+    ok = probe_addresses(options, &why, &warnings);
+    for (const char *line = buf_str(&warnings); *line; line += strcspn(line, "\n") + 1) {
+        log_warning("%.*s", (int)strcspn(line, "\n"), line);
+        if (!line[strcspn(line, "\n")])
+            break;
+    }
+    log_errors(buf_str(&why));
+    buf_free(&why);
+    buf_free(&warnings);
+    return ok ? EX_OK : EX_CONFIG;
+}
+
+/* A file that is there and not empty is one of SQLite's. */
+static int
+check_database(const struct options *options)
+{
+    static const char begins[] = "SQLite format 3";
+    const char *path = options->request_db;
+    int status = check_file(options, "request-db", path);
+    char bytes[sizeof(begins)] = "";
+    FILE *file = path && status == EX_OK ? fopen(path, "re") : NULL;
+    size_t read = file ? fread(bytes, 1, sizeof(bytes), file) : 0;
+
+    if (file)
+        fclose(file);
+    if (read == 0 || memcmp(bytes, begins, sizeof(begins)) == 0)
+        return status;
+    log_error("%srequest-db: %s: it is not an SQLite database",
+              options_place(options, "request-db"), path);
+    return EX_CANTCREAT;
+}
+
+int
 daemon_check(const struct options *options)
 {
     struct components parts = {.options = options, .log_file = -1};
@@ -178,7 +220,7 @@ daemon_check(const struct options *options)
     int checked[] = {
         check_listening(options),
         check_access_log(options),
-        check_file(options, "request-db", options->request_db),
+        check_database(options),
     };
 
     for (size_t i = 0; i < sizeof(checked) / sizeof(checked[0]); i++)

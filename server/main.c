@@ -87,6 +87,8 @@ run(const struct options *options)
     if (!options->check_config)
         return daemon_run(options);
     status = daemon_check(options);
+    if (status == EX_OK)
+        status = daemon_check_addresses(options);
     if (status != EX_OK)
         return status;
     daemon_check_names(options);

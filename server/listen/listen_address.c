@@ -74,8 +74,9 @@ listen_address_note(struct sockaddr_storage *ipv4, struct sockaddr_storage *ipv6
 
 /* ---- sockets --------------------------------------------------------------------------------- */
 
-int
-listen_address_open(const struct sockaddr *address, socklen_t len)
+/* -1 with errno. */
+static int
+bind_socket(const struct sockaddr *address, socklen_t len)
 {
     int on = 1, error;
     int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -85,12 +86,36 @@ listen_address_open(const struct sockaddr *address, socklen_t len)
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
         (address->sa_family != AF_INET6 ||
          setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) == 0) &&
-        bind(fd, address, len) == 0 && listen(fd, LISTEN_BACKLOG) == 0)
+        bind(fd, address, len) == 0)
         return fd;
     error = errno;
     close(fd);
     errno = error;
     return -1;
+}
+
+int
+listen_address_open(const struct sockaddr *address, socklen_t len)
+{
+    int fd = bind_socket(address, len), error;
+
+    if (fd < 0 || listen(fd, LISTEN_BACKLOG) == 0)
+        return fd;
+    error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+int
+listen_address_try(const struct sockaddr *address, socklen_t len)
+{
+    int fd = bind_socket(address, len);
+
+    if (fd < 0)
+        return errno;
+    close(fd);
+    return 0;
 }
 
 bool

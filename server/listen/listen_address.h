@@ -35,6 +35,9 @@ void listen_address_note(struct sockaddr_storage *ipv4, struct sockaddr_storage 
 /* A listening TCP socket, that of an IPv6 address for IPv6 alone; -1 with errno. */
 int listen_address_open(const struct sockaddr *address, socklen_t len);
 
+/* Binds such a socket and closes it. 0 or an errno. */
+int listen_address_try(const struct sockaddr *address, socklen_t len);
+
 /* Does the errno of listen_address_open() say that the machine lacks the family? False if the
  * address is wrong or in use. */
 bool listen_address_family_is_missing(int error);

@@ -118,6 +118,23 @@ class ConfigTest(harness.SystemTest):
         self.assertIn(f":10: access-log: {self.dir}/none/access.log: No such file or directory", said)
         self.assertIn(f":11: request-db: {self.dir}/folder: Is a directory", said)
 
+    def test_addresses_are_tried(self):
+        """As a start would have them; those in use may be a running daemon's."""
+        for argv, text in ((("--http", "192.0.2.1:80"), "--http: 192.0.2.1:80: it is not an address"),
+                           (("--listen", "192.0.2.1"), "--listen: 192.0.2.1: it is not an address"),
+                           (("--socket", "/nowhere/socket"), "--socket: /nowhere/socket: /nowhere: No such"),
+                           (("--metrics", "unix:/nowhere/m"), "--metrics: unix:/nowhere/m: /nowhere: No such"),
+                           (("--request-db", __file__), "request-db: " + __file__ + ": it is not an SQLite")):
+            done = self.run_daemon("--check-config", *argv)
+            self.assertIn(done.returncode, (73, 78), argv)
+            self.assertIn(text, done.stderr.decode())
+        d = self.daemon("--http", "127.0.0.1:0")
+        options = d.argv[1:]
+        done = self.run_daemon("--check-config", *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"warning: --listen: 127.0.0.1: TCP port {d.port} is in use by process {d.pid} ",
+                      done.stderr.decode())
+
     def test_ports_for_other_protocols(self):
         for argv, status in ((["--connect-port", "25"], 78), (["--connect-port", "25", "--allow-port", "25"], 0),
                              (["--connect-port", "25", "--allow-port", "any"], 0), (["--connect-port", "any"], 0)):
