@@ -1,6 +1,7 @@
 /* What rules make of responses. */
 #include "http/field.h"
 #include "rules/field_lines.h"
+#include "rules/glob.h"
 #include "rules/matching.h"
 
 /* ---- responses ------------------------------------------------------------------------------- */
@@ -124,6 +125,41 @@ rules_edit_response(const struct rules *rules, const struct rules_response *resp
     return true;
 }
 
+static const char *
+type_of(struct span name)
+{
+    static const struct {
+        const char *pattern, *type;
+    } types[] = {
+        {"*.html", "text/html; charset=utf-8"},
+        {"*.json", "application/json"},
+        {"*.xml", "application/xml"},
+    };
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (glob_matches(span_str(types[i].pattern), name))
+            return types[i].type;
+    return "text/plain; charset=utf-8";
+}
+
+struct rules_page
+rules_error_page(const struct rules *rules, const struct rules_response *response)
+{
+    struct rules_cursor cursor = {0};
+    struct rules_set set;
+    const struct rule *rule;
+
+    if (!rules_match_response(rules, response, &set))
+        return (struct rules_page){.type = NULL};
+    while ((rule = rules_next(rules, &set, &cursor)))
+        if (rule_has(rule, RULE_ERROR_PAGE))
+            return (struct rules_page){
+                .body = buf_span(&rule->page),
+                .type = type_of(rule_values(rule, RULE_ERROR_PAGE).of[0].name),
+            };
+    return (struct rules_page){.type = NULL};
+}
+
 /* ---- changes --------------------------------------------------------------------------------- */
 
 enum rules_concern
@@ -140,7 +176,7 @@ rules_concern(const struct rules *rules, struct span url)
         if (rule_has_any(rule, RULE_SET_FIELD, RULE_REMOVE_FIELD) ||
             rule_has_any(rule, RULE_REMOVE_COOKIE, RULE_KEY_COOKIE))
             return RULES_CONCERN_CONTENT;
-        if (rule_has_any(rule, RULE_LIFETIME, RULE_KEYS - 1))
+        if (rule_has_any(rule, RULE_LIFETIME, RULE_REMOVE_RESPONSE_COOKIE))
             concern = RULES_CONCERN_STORING;
     }
     return concern;

@@ -45,6 +45,8 @@ enum rule_key {
     RULE_SET_RESPONSE_FIELD,
     RULE_REMOVE_RESPONSE_FIELD,
     RULE_REMOVE_RESPONSE_COOKIE,
+    /* and on what clients get in their place */
+    RULE_ERROR_PAGE,
     RULE_KEYS,
 };
 
@@ -73,6 +75,7 @@ struct rule {
     struct rule_value *values; /* owned, by their keys */
     uint16_t
         first[RULE_KEYS + 1]; /* of the values of a key; those of the last one end at the end */
+    struct buf page;               /* the content of the file of RULE_ERROR_PAGE */
     unsigned edits;           /* of enum rule_edits */
     _Atomic int64_t even_ns;  /* of RULE_RATE: rate.h */
 };

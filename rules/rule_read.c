@@ -243,6 +243,14 @@ read_override(struct rule_value *value, char *text, const char **wrong)
     return value->number != 0;
 }
 
+static bool
+read_file(struct rule_value *value, char *text, const char **wrong)
+{
+    value->name = span_str(text);
+    *wrong = "is not the absolute path of a file";
+    return *text == '/';
+}
+
 /* ---- keys ------------------------------------------------------------------------------------ */
 
 #define CONDITION(name, argument, help, kind) \
@@ -305,6 +313,8 @@ static const struct section_key keys[RULE_KEYS + 1] = {
     [RULE_REMOVE_RESPONSE_FIELD] = EDIT("remove-response-field", "NAME", "likewise", SECTION_TEXT),
     [RULE_REMOVE_RESPONSE_COOKIE] =
         EDIT("remove-response-cookie", "PATTERN", "that it would set", SECTION_TEXT),
+    [RULE_ERROR_PAGE] =
+        ACTION("error-page", "FILE", "what clients get with such a status", SECTION_TEXT),
 };
 
 static read_value *const readers[RULE_KEYS] = {
@@ -337,6 +347,7 @@ static read_value *const readers[RULE_KEYS] = {
     [RULE_SET_RESPONSE_FIELD] = read_set,
     [RULE_REMOVE_RESPONSE_FIELD] = read_edited,
     [RULE_REMOVE_RESPONSE_COOKIE] = read_pattern,
+    [RULE_ERROR_PAGE] = read_file,
 };
 
 const struct section_key *
@@ -519,6 +530,9 @@ check(struct reading *r, const struct rule *rule)
         begin_error(r);
         buf_append_str(r->why, "an action on responses, which all requests for a URL share, stands "
                                "beside a condition on a parameter, a field or a cookie");
+    } else if (rule_has(rule, RULE_ERROR_PAGE) && !rule_has(rule, RULE_STATUS)) {
+        begin_error(r);
+        buf_append_str(r->why, "error-page stands beside status");
     } else if (rule_has(rule, RULE_OVERRIDE) &&
                !rule_has_any(rule, RULE_LIFETIME, RULE_DEFAULT_LIFETIME)) {
         begin_error(r);
@@ -561,6 +575,7 @@ rule_read(struct rule *rule, const char *text, struct buf *why)
     struct reading reading = {.why = why, .ok = true};
 
     *rule = (struct rule){.text = strdup(text)};
+    buf_init(&rule->page, RULES_PAGE_MAX);
     if (rule->text)
         read_pairs(&reading, rule->text);
     if (!rule->text || !arrange(rule, &reading)) {
@@ -580,4 +595,5 @@ rule_free(struct rule *rule)
 {
     free(rule->text);
     free(rule->values);
+    buf_free(&rule->page);
 }

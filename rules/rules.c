@@ -148,3 +148,22 @@ rules_finish(struct rules *rules, const char *(*place)(void *context, size_t rul
         ok = check(rules, &rules->rules[i], place(context, i), why) && ok;
     return ok;
 }
+
+bool
+rules_load(struct rules *rules,
+           bool (*read)(void *context, const char *path, struct buf *content, struct buf *why),
+           void *context, struct buf *why)
+{
+    bool ok = true;
+
+    for (size_t i = 0; i < rules->count; i++) {
+        struct rule *rule = &rules->rules[i];
+
+        if (!rule_has(rule, RULE_ERROR_PAGE))
+            continue;
+        buf_end_line(why);
+        ok = read(context, rule_values(rule, RULE_ERROR_PAGE).of[0].name.ptr, &rule->page, why) &&
+             ok;
+    }
+    return ok;
+}

@@ -55,6 +55,16 @@ bool rules_add(struct rules *rules, const char *text, struct buf *why);
 bool rules_finish(struct rules *rules, const char *(*place)(void *context, size_t rule),
                   void *context, struct buf *why);
 
+/*
+ * Reads the files of the rules by read(), which appends a content or says why it cannot. False with
+ * a sentence for each file that cannot be read or is longer than RULES_PAGE_MAX bytes.
+ */
+#define RULES_PAGE_MAX ((size_t)256 << 10)
+bool rules_load(struct rules *rules,
+                bool (*read)(void *context, const char *path, struct buf *content,
+                             struct buf *why),
+                void *context, struct buf *why);
+
 /* ---- requests -------------------------------------------------------------------------------- */
 
 struct rules_request {
@@ -138,6 +148,15 @@ enum rules_edit {
  */
 bool rules_edit_response(const struct rules *rules, const struct rules_response *response,
                          enum rules_edit purpose, struct span lines, struct buf *out);
+
+/* What clients get in place of the body of a response. */
+struct rules_page {
+    struct span body; /* NULL pointer: the response's own */
+    const char *type; /* its Content-Type, by the name of the file */
+};
+
+struct rules_page rules_error_page(const struct rules *rules,
+                                   const struct rules_response *response);
 
 /* ---- changes --------------------------------------------------------------------------------- */
 

@@ -11,8 +11,6 @@
 #include "server/http/http_page.h"
 #include "server/http/http_purge.h"
 
-enum { TEXT_MAX = HTTP_HEAD_BYTES - 1024 }; /* bytes; what is behind them is left out */
-
 bool
 http_explain_is_asked(const struct http_exchange *x)
 {
@@ -47,10 +45,23 @@ write_lines(struct span fields, struct buf *lines)
     }
 }
 
+/* The text is the exchange's from now on. */
 static void
-send_text(struct http_exchange *x, unsigned status, struct span text)
+send_text(struct http_exchange *x, unsigned status, struct buf *text)
 {
-    http_page_make(x, &(struct http_page){.status = status, .reason = text, .text = true});
+    const struct span body = buf_span(text);
+
+    if (!http_exchange_allocate(x, &x->kept_lines, body.len)) {
+        http_page_make(x, &(struct http_page){.status = 503, .reason = span_str("out of memory")});
+    } else {
+        span_put(x->kept_lines.bytes, body);
+        http_page_make(x, &(struct http_page){
+                              .status = status,
+                              .type = "text/plain; charset=utf-8",
+                              .body = span_of(x->kept_lines.bytes, body.len),
+                          });
+    }
+    buf_free(text);
 }
 
 void
@@ -79,9 +90,6 @@ http_explain(struct http_exchange *x)
     write_lines(request->fields, &lines);
     asked.lines = buf_span(&lines);
     ok = explain_write(service, http_stream_worker_number(&x->stream), &asked, &out);
-    if (out.len > TEXT_MAX)
-        buf_truncate(&out, TEXT_MAX);
-    send_text(x, ok ? 200 : 400, buf_span(&out));
     buf_free(&lines);
-    buf_free(&out);
+    send_text(x, ok ? 200 : 400, &out);
 }

@@ -75,19 +75,19 @@ make_empty(struct http_exchange *x, unsigned status, struct span lines, struct h
     http_write_end(writer);
 }
 
+/* The head of a response with a body that stands elsewhere. */
 static void
-make_text(struct http_exchange *x, const struct http_page *page, struct span lines,
+make_head(struct http_exchange *x, const struct http_page *page, struct span lines,
           struct http_writer *writer)
 {
     http_write_status(writer, page->status);
     http_write(writer, lines);
-    http_write_field(writer, "Content-Type", span_str("text/plain; charset=utf-8"));
-    http_write_number(writer, "Content-Length", page->reason.len);
+    http_write_field(writer, "Content-Type", span_str(page->type));
+    http_write_number(writer, "Content-Length", page->body.len);
     http_write_field(writer, "Cache-Control", span_str("no-store"));
     if (!x->persistent)
         http_write_text(writer, "Connection: close\r\n");
     http_write_end(writer);
-    http_write(writer, page->reason);
 }
 
 static void
@@ -130,8 +130,8 @@ http_page_make(struct http_exchange *x, const struct http_page *page)
     write_lines(&lines, x, page);
     if (page->empty)
         make_empty(x, page->status, http_written(&lines), &writer);
-    else if (page->text)
-        make_text(x, page, http_written(&lines), &writer);
+    else if (page->type)
+        make_head(x, page, http_written(&lines), &writer);
     else
         make_page(x, page, http_written(&lines), &writer);
     x->status = page->status;
@@ -139,5 +139,11 @@ http_page_make(struct http_exchange *x, const struct http_page *page)
     x->piece_count = 1;
     x->head_bytes = writer.len;
     x->body = (struct http_body){.sent = body_of(&writer)};
+    if (page->type && page->body.len && x->request.method_id != HTTP_HEAD) {
+        x->pieces[x->piece_count++] = (struct iovec){.iov_base = (char *)(uintptr_t)page->body.ptr,
+                                                     .iov_len = page->body.len};
+        x->head_bytes += page->body.len;
+        x->body.sent = page->body.len;
+    }
     http_count_bytes(x, x->body.sent);
 }

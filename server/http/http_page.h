@@ -22,7 +22,10 @@ struct http_page {
     const char *detail; /* for Cache-Status (RFC 9211, section 2.8), a token; NULL: none */
     struct span lines;  /* further field lines */
     bool empty;         /* without a body */
-    bool text; /* the body is the reason as it stands: at most HTTP_HEAD_BYTES - 1024 bytes */
+    /* Of a body that is not made: its Content-Type, and the bytes, which stay until the exchange
+     * has ended. Without a type it states the reason. */
+    const char *type;
+    struct span body;
 };
 
 /* Writes the field Date. */

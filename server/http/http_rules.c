@@ -1,5 +1,6 @@
 #include "server/http/http_rules.h"
 
+#include "http/field.h"
 #include "rules/rules.h"
 #include "server/http/http_exchange.h"
 #include "server/http/http_page.h"
@@ -17,6 +18,87 @@ to_rules(const struct http_exchange *x, struct span url, uint32_t has)
     };
 }
 
+/* ---- pages in place of errors ---------------------------------------------------------------- */
+
+/* It stays as long as the configuration, which the exchange keeps then. */
+static struct rules_page
+find_page(struct http_exchange *x, const struct rules_response *response)
+{
+    struct rules_page page = {.type = NULL};
+
+    if (response->status < 400 || !x->config || !x->config->table || !response->url.len)
+        return page;
+    page = rules_error_page(x->config->table, response);
+    if (page.type && !x->kept_config)
+        x->kept_config = shared_retain(&x->config->rules.shared);
+    return page;
+}
+
+static void
+send_found(struct http_exchange *x, const struct rules_page *found, unsigned status,
+           struct span lines, const char *detail)
+{
+    if (http_stream_awaits_body(&x->stream) || http_stream_is_draining(&x->stream))
+        x->persistent = false;
+    http_page_make(x, &(struct http_page){.status = status,
+                                          .detail = detail,
+                                          .lines = lines,
+                                          .type = found->type,
+                                          .body = found->body});
+    http_exchange_send_made(x);
+}
+
+void
+http_rules_send_page(struct http_exchange *x, struct span url, unsigned status,
+                     struct span reason, const char *detail)
+{
+    const struct rules_page found =
+        find_page(x, &(struct rules_response){
+                         .method = x->request.method_id, .url = url, .status = status});
+
+    if (found.type)
+        send_found(x, &found, status, span_of(NULL, 0), detail);
+    else
+        http_exchange_send_page(x, status, reason, detail);
+}
+
+/* What a client needs of a response beside its body. */
+static void
+write_kept(struct http_writer *writer, struct span lines)
+{
+    static const char *const names[] = {"WWW-Authenticate", "Retry-After", "Allow", NULL};
+    struct span line, name, value;
+
+    while (http_next_line(&lines, &line)) {
+        if (!http_split_field(line, &name, &value) || !http_name_is_one_of(name, names))
+            continue;
+        http_write(writer, line);
+        http_write_text(writer, "\r\n");
+    }
+}
+
+bool
+http_rules_send_instead(struct http_exchange *x)
+{
+    const struct object *object = x->exchange.object;
+    const struct rules_response response = {.method = x->request.method_id,
+                                            .url = object_url(object),
+                                            .status = object->status,
+                                            .lines = object_fields(object)};
+    const struct rules_page found = find_page(x, &response);
+    char bytes[HTTP_PAGE_LINES / 2];
+    struct http_writer lines = http_writer_of(bytes, sizeof(bytes));
+
+    if (!found.type)
+        return false;
+    write_kept(&lines, response.lines);
+    send_found(x, &found, object->status, lines.full ? span_of(NULL, 0) : http_written(&lines),
+               "error-page");
+    return true;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
 static void
 redirect(struct http_exchange *x, const struct rules_answer *answer)
 {
@@ -33,21 +115,21 @@ redirect(struct http_exchange *x, const struct rules_answer *answer)
 }
 
 static void
-respond(struct http_exchange *x, const struct rules_answer *answer)
+respond(struct http_exchange *x, struct span url, const struct rules_answer *answer)
 {
     switch (answer->verdict) {
     case RULES_GO_ON:
     case RULES_DENY:
-        http_exchange_send_page(x, answer->status, span_str("this server refuses such requests"),
-                                "rule-deny");
+        http_rules_send_page(x, url, answer->status,
+                             span_str("this server refuses such requests"), "rule-deny");
         break;
     case RULES_REDIRECT:
         redirect(x, answer);
         break;
     case RULES_LIMIT:
-        http_exchange_send_page(x, answer->status,
-                                span_str("there are too many such requests; try again"),
-                                "rule-rate");
+        http_rules_send_page(x, url, answer->status,
+                             span_str("there are too many such requests; try again"),
+                             "rule-rate");
         break;
     }
 }
@@ -63,7 +145,7 @@ http_rules_apply(struct http_exchange *x, struct span *url)
         return true;
     rules_apply(x->config->table, &request, worker->ruled_url, sizeof(worker->ruled_url), &answer);
     if (answer.verdict != RULES_GO_ON) {
-        respond(x, &answer);
+        respond(x, *url, &answer);
         return false;
     }
     /* What is removed is as good as not sent. */

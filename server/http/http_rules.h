@@ -31,6 +31,16 @@ struct span http_rules_key(const struct http_exchange *x, struct span url);
 /* Writes the URL that is to be used into the worker's memory again. */
 struct span http_rules_url_again(struct http_exchange *x);
 
+/*
+ * Sends a page of the proxy's own: that which a rule has for the URL and status, or one that states
+ * the reason.
+ */
+void http_rules_send_page(struct http_exchange *x, struct span url, unsigned status,
+                          struct span reason, const char *detail);
+
+/* Sends the page that a rule has in place of the body of the exchange's object. False: none. */
+bool http_rules_send_instead(struct http_exchange *x);
+
 /* Edits the lines that go on to the origin, if the rules do. */
 void http_rules_edit(struct http_exchange *x, struct buf *lines);
 

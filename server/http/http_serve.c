@@ -50,6 +50,8 @@ head(struct exchange *exchange)
         x->serving = HTTP_OVER;
     if (http_stream_awaits_body(&x->stream) || http_stream_is_draining(&x->stream))
         x->persistent = false;
+    if (exchange->object->status >= 400 && http_rules_send_instead(x))
+        return;
     http_response_make(x);
     x->stage = HTTP_STARTED;
     http_count_response(x);
@@ -126,7 +128,7 @@ fail(struct exchange *exchange, enum failure why, struct span sentence)
     } else if (x->stage != HTTP_PENDING) {
         http_exchange_break_off(x);
     } else {
-        http_exchange_send_page(x, answer.status, sentence, answer.detail);
+        http_rules_send_page(x, exchange->url, answer.status, sentence, answer.detail);
     }
 }
 
