@@ -133,9 +133,9 @@ const struct command command_explain = {
              "and whether the request would be a hit, or why not. Nothing is fetched or\n"
              "changed. For administrators, over the AF_UNIX socket.\n",
     .options = {&own, &server_option_group},
-    .after =
-        "Exit status: 0 done; 64 wrong usage, or a URL that the server does not serve; 69 no\n"
-        "server; 74 output could not be written; 75 no answer in time; 77 permission denied.\n",
+    .after = "Exit status: 0 done; 64 wrong usage, or a URL that the server does not serve;\n"
+             "69 no server; 74 output could not be written; 75 no answer in time;\n"
+             "77 permission denied.\n",
     .most = 1,
     .run = explain,
 };

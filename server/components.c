@@ -13,6 +13,7 @@
 #include "proxy/control.h"
 #include "rpc/protocol.h"
 #include "proxy.h"
+#include "server/config/config_files.h"
 #include "server/rpc/cursor.h"
 #include "server/logs/log.h"
 #include "server/logs/log_command.h"
@@ -138,17 +139,19 @@ check_connect_ports(const struct options *options)
 
 /* Into the configuration, which may be NULL: then they are checked. */
 static bool
-read_authorities(const struct options *options, struct config *config)
+read_files(const struct options *options, struct config *config)
 {
-    struct buf none, *content = config ? &config->authorities : &none;
-    char why[512];
+    struct buf files, why;
     bool ok;
 
-    buf_init(&none, FETCH_AUTHORITIES_MAX);
-    ok = !options->cacert || fetch_read_authorities(options->cacert, content, why, sizeof(why));
+    buf_init(&files, CONFIG_FILES_MAX);
+    buf_init(&why, 65536);
+    ok = config_files_read(options, &files, &why) &&
+         (!config || config_take_files(config, buf_span(&files), &why));
     if (!ok)
-        log_error("%scacert: %s", options_place(options, "cacert"), why);
-    buf_free(&none);
+        log_errors(buf_str(&why));
+    buf_free(&files);
+    buf_free(&why);
     return ok;
 }
 
@@ -161,7 +164,7 @@ check_fetcher_settings(const struct options *options, struct config *config)
     ok = check_list(&options->allow_port, "allow-port", fetch_check_port) && ok;
     ok = check_one(options, "upstream-proxy", options->upstream_proxy, fetch_check_proxy) && ok;
     ok = check_connect_ports(options) && ok;
-    ok = read_authorities(options, config) && ok;
+    ok = read_files(options, config) && ok;
     return ok ? EX_OK : EX_CONFIG;
 }
 
@@ -215,7 +218,7 @@ make_fetcher(struct components *parts)
         fetch_config_of(parts, parts->options, &parts->descriptors, parts->addresses);
     char why[512] = "";
 
-    config.authorities = buf_span(&service_config(&parts->service)->authorities);
+    config.authorities = service_config(&parts->service)->authorities;
     parts->service.fetcher = fetcher_create(&config, why, sizeof(why));
     if (!parts->service.fetcher) {
         log_error("%s", why);

@@ -7,6 +7,7 @@
 #include "http/target.h"
 #include "net/server.h"
 #include "proxy/control.h"
+#include "server/config/config_files.h"
 #include "rules/rules.h"
 #include "server/logs/origin_report.h"
 
@@ -32,13 +33,13 @@ parse(struct span text, struct buf *why)
 }
 
 static struct options *
-read_options(struct opener *opener, struct buf *authorities, struct buf *why)
+read_options(struct opener *opener, struct buf *files, struct buf *why)
 {
     struct options *options = NULL;
     struct buf text;
 
     buf_init(&text, SIZE_MAX / 2);
-    if (opener_read(opener, &text, authorities, why))
+    if (opener_read(opener, &text, files, why))
         options = parse(buf_span(&text), why);
     buf_free(&text);
     return options;
@@ -328,20 +329,18 @@ change_parts(struct components *parts, const struct config *next, struct taken_s
 
 /* What the configuration has from outside. */
 static bool
-complete(struct components *parts, struct config *next, struct span authorities, struct buf *why)
+complete(struct components *parts, struct config *next, struct span files, struct buf *why)
 {
-    if (!buf_append(&next->authorities, authorities.ptr, authorities.len)) {
-        buf_append_str(why, strerror(ENOMEM));
+    if (!config_take_files(next, files, why))
         return false;
-    }
-    next->settings = components_make_fetch_settings(parts, next->options,
-                                                    buf_span(&next->authorities), why);
+    next->settings =
+        components_make_fetch_settings(parts, next->options, next->authorities, why);
     return next->settings != NULL;
 }
 
 /* Both as in struct config; the options are its own from then on, if this succeeds. */
 static bool
-take_effect(struct components *parts, struct options *options, struct span authorities,
+take_effect(struct components *parts, struct options *options, struct span files,
             struct buf *why)
 {
     struct config *next = config_create(options, why);
@@ -350,7 +349,7 @@ take_effect(struct components *parts, struct options *options, struct span autho
 
     if (!next)
         return false;
-    done = complete(parts, next, authorities, why) && open_sockets(parts, options, &opened, why) &&
+    done = complete(parts, next, files, why) && open_sockets(parts, options, &opened, why) &&
            change_parts(parts, next, &opened, why);
     if (done) {
         next->owned = options;
@@ -362,22 +361,30 @@ take_effect(struct components *parts, struct options *options, struct span autho
     return false;
 }
 
-/* Names the option of a file whose content has changed, unless it has another name, too. */
+/* Names the options of files whose content has changed, unless they name other files. */
 static void
-compare_authorities(const struct config *last, const struct options *options,
-                    struct span authorities, struct buf *live)
+compare_files(const struct config *last, const struct options *options, struct span files,
+              struct buf *live)
 {
+    static const char *const names[] = {"rule", NULL};
     const char *before = last->options->cacert;
+    struct span last_files = buf_span(&last->files), last_content, content;
 
+    last_content = content = span_of(NULL, 0);
+    if (before)
+        (void)config_files_next(&last_files, &last_content);
+    if (options->cacert)
+        (void)config_files_next(&files, &content);
     if (before && options->cacert && strcmp(before, options->cacert) == 0 &&
-        !span_equal(buf_span(&last->authorities), authorities))
+        !span_equal(last_content, content))
         buf_printf(live, "%scacert", live->len ? ", " : "");
+    if (!options_differ(last->options, options, names) && !span_equal(last_files, files))
+        buf_printf(live, "%srule", live->len ? ", " : "");
 }
 
 /* Compares the options with those in force, and lets them take effect. */
 static bool
-apply(struct components *parts, struct options *options, struct span authorities,
-      struct buf *answer)
+apply(struct components *parts, struct options *options, struct span files, struct buf *answer)
 {
     const struct config *last = service_config(&parts->service);
     struct buf live, fixed;
@@ -386,7 +393,7 @@ apply(struct components *parts, struct options *options, struct span authorities
     buf_init(&live, NAMES_MAX);
     buf_init(&fixed, NAMES_MAX);
     if (options_compare(last->options, options, &live, &fixed))
-        compare_authorities(last, options, authorities, &live);
+        compare_files(last, options, files, &live);
     if (buf_failed(&live) || buf_failed(&fixed)) {
         buf_append_str(answer, strerror(ENOMEM));
     } else if (fixed.len) {
@@ -394,7 +401,7 @@ apply(struct components *parts, struct options *options, struct span authorities
     } else if (!live.len) {
         buf_append_str(answer, "nothing has changed");
         done = true;
-    } else if (take_effect(parts, options, authorities, answer)) {
+    } else if (take_effect(parts, options, files, answer)) {
         buf_printf(answer, "changed: %s", buf_str(&live));
         done = true;
     }
@@ -406,17 +413,17 @@ apply(struct components *parts, struct options *options, struct span authorities
 bool
 reload(struct components *parts, struct buf *answer)
 {
-    struct buf authorities;
+    struct buf files;
     struct options *options;
     bool done;
 
-    buf_init(&authorities, FETCH_AUTHORITIES_MAX);
-    options = read_options(&parts->opener, &authorities, answer);
-    done = options && apply(parts, options, buf_span(&authorities), answer);
+    buf_init(&files, CONFIG_FILES_MAX);
+    options = read_options(&parts->opener, &files, answer);
+    done = options && apply(parts, options, buf_span(&files), answer);
     if (options && service_config(&parts->service)->options != options) {
         options_free(options);
         free(options);
     }
-    buf_free(&authorities);
+    buf_free(&files);
     return done;
 }

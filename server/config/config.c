@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "http/field.h"
 #include "rules/rules.h"
+#include "server/config/config_files.h"
 #include "server/logs/log.h"
 
 static char loopback4[] = "127.0.0.0/8", loopback6[] = "::1";
@@ -257,7 +258,7 @@ destroy(struct shared *shared)
     networks_free(&config->balancers);
     networks_free(&config->trusted);
     free(config->admins);
-    buf_free(&config->authorities);
+    buf_free(&config->files);
     fetch_settings_release(&config->settings);
     http_origins_free(&config->origins);
     if (config->owned)
@@ -285,6 +286,33 @@ read_options(struct config *config, struct buf *why)
     return http_ports_read(&config->connect_ports, &options->connect_port, why) && ok;
 }
 
+/* For rules_load(): the next file. */
+static bool
+take_page(void *context, const char *path, struct buf *page, struct buf *why)
+{
+    struct span *files = context, content;
+
+    if (config_files_next(files, &content) && buf_append(page, content.ptr, content.len))
+        return true;
+    buf_printf(why, "%s has not been read", path);
+    return false;
+}
+
+bool
+config_take_files(struct config *config, struct span files, struct buf *why)
+{
+    struct span rest;
+
+    if (!buf_append(&config->files, files.ptr, files.len)) {
+        buf_append_str(why, strerror(ENOMEM));
+        return false;
+    }
+    rest = buf_span(&config->files);
+    if (config->options->cacert)
+        (void)config_files_next(&rest, &config->authorities);
+    return !config->table || rules_load(config->table, take_page, &rest, why);
+}
+
 void
 config_release(struct config *config)
 {
@@ -303,7 +331,7 @@ config_create(const struct options *options, struct buf *why)
         return NULL;
     }
     shared_init(&config->rules.shared, destroy);
-    buf_init(&config->authorities, FETCH_AUTHORITIES_MAX);
+    buf_init(&config->files, CONFIG_FILES_MAX);
     config->options = options;
     if (!read_options(config, why)) {
         config_release(config);

@@ -33,7 +33,8 @@ struct config {
     bool trusts_local;               /* and so may peers over AF_UNIX, */
     enum http_way_field forwarded_field; /* in this field */
     struct settings *settings;       /* to fetch with: a reference, from outside */
-    struct buf authorities;          /* PEM of --cacert, from outside; empty: none */
+    struct buf files;        /* that the options name (config_files.h) */
+    struct span authorities; /* of these, PEM of --cacert; empty: none */
     uid_t *admins;                   /* besides root and our own */
     size_t admin_count;
     struct http_ports connect_ports; /* of tunnels */
@@ -45,6 +46,9 @@ struct config {
  * is refused, or that there is no memory.
  */
 struct config *config_create(const struct options *options, struct buf *why);
+
+/* Takes the text of the files that the options name. False with a sentence in `why`. */
+bool config_take_files(struct config *config, struct span files, struct buf *why);
 
 /* Drops a reference, which may be NULL. */
 void config_release(struct config *config);

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/passing.h"
 #include "fetch/fetch.h"
+#include "server/config/config_files.h"
 #include "server/listen/take_over.h"
 #include "server/logs/log.h"
 
@@ -39,7 +40,7 @@ struct answer {
     uint32_t number; /* of the wish */
     uint32_t failed; /* 0: the text is the configuration; 1: it says what is wrong */
     uint64_t len;
-    uint64_t authorities; /* bytes behind the text */
+    uint64_t files; /* bytes behind the text */
 };
 
 static bool
@@ -91,18 +92,6 @@ shorten(struct buf *errors)
     buf_append_str(errors, "\nand further errors");
 }
 
-static bool
-read_authorities(const struct options *options, struct buf *authorities, struct buf *text)
-{
-    char why[512];
-
-    if (!options->cacert ||
-        fetch_read_authorities(options->cacert, authorities, why, sizeof(why)))
-        return true;
-    buf_append_str(text, why);
-    return false;
-}
-
 /* What the process works with. */
 struct reader {
     int fd; /* to the daemon */
@@ -123,7 +112,7 @@ forget_read(struct reader *reader)
 
 /* Appends the configuration, or what is wrong with it, and then returns false. */
 static bool
-read_again(struct reader *reader, struct buf *text, struct buf *authorities)
+read_again(struct reader *reader, struct buf *text, struct buf *files)
 {
     const struct options *given = reader->given;
     struct options options;
@@ -136,7 +125,7 @@ read_again(struct reader *reader, struct buf *text, struct buf *authorities)
         buf_append_str(text, strerror(ENOMEM));
     else
         ok = options_parse(&options, given->argc, given->argv, text) == EX_OK &&
-             reader->check(&options) == EX_OK && read_authorities(&options, authorities, text);
+             reader->check(&options) == EX_OK && config_files_read(&options, files, text);
     if (ok) {
         buf_reset(text);
         ok = print(&options, text);
@@ -256,19 +245,19 @@ send_answer(struct reader *reader, struct answer *answer, const struct buf *text
 static bool
 answer_read(struct reader *reader, struct answer *answer)
 {
-    struct buf text, authorities;
+    struct buf text, files;
     bool sent;
 
     buf_init(&text, MOST_TEXT);
-    buf_init(&authorities, FETCH_AUTHORITIES_MAX);
+    buf_init(&files, CONFIG_FILES_MAX);
     watch_daemon(true);
-    answer->failed = !read_again(reader, &text, &authorities);
+    answer->failed = !read_again(reader, &text, &files);
     watch_daemon(false);
-    answer->authorities = answer->failed ? 0 : authorities.len;
+    answer->files = answer->failed ? 0 : files.len;
     sent = send_answer(reader, answer, &text) &&
-           send_all(reader->fd, authorities.data, answer->authorities);
+           send_all(reader->fd, files.data, answer->files);
     buf_free(&text);
-    buf_free(&authorities);
+    buf_free(&files);
     return sent;
 }
 
@@ -444,7 +433,7 @@ receive_answer(struct opener *opener, struct answer *answer, int *connection, in
             return receipt;
         if (*connection >= 0)
             close(*connection);
-        receipt = receive(opener->fd, NULL, answer->len + answer->authorities, INT64_MAX);
+        receipt = receive(opener->fd, NULL, answer->len + answer->files, INT64_MAX);
         if (receipt != RECEIVED)
             return receipt;
     }
@@ -469,7 +458,7 @@ receive_text(int fd, struct buf *into, uint64_t len, struct buf *why)
 /* Where an answer goes; *why gets what is wrong. */
 struct answer_parts {
     const struct taken_sockets *offer; /* sent with the wish; NULL: none */
-    struct buf *text, *authorities;
+    struct buf *text, *files;
     int connection; /* -1: none */
 };
 
@@ -489,7 +478,7 @@ ask(struct opener *opener, enum kind kind, struct answer_parts *parts, struct bu
     if (receipt == RECEIVED)
         receipt = receive_text(opener->fd, answer.failed ? why : parts->text, answer.len, why);
     if (receipt == RECEIVED)
-        receipt = receive_text(opener->fd, parts->authorities, answer.authorities, why);
+        receipt = receive_text(opener->fd, parts->files, answer.files, why);
     if (receipt == RECEIVED_LATE)
         buf_printf(why, "the configuration could not be read within %d s", READ_MS / 1000);
     if (receipt == RECEIVED_NOTHING) {
@@ -501,9 +490,9 @@ ask(struct opener *opener, enum kind kind, struct answer_parts *parts, struct bu
 }
 
 bool
-opener_read(struct opener *opener, struct buf *text, struct buf *authorities, struct buf *why)
+opener_read(struct opener *opener, struct buf *text, struct buf *files, struct buf *why)
 {
-    struct answer_parts parts = {.text = text, .authorities = authorities};
+    struct answer_parts parts = {.text = text, .files = files};
 
     return ask(opener, KIND_READ, &parts, why);
 }
@@ -513,7 +502,7 @@ opener_open_sockets(struct opener *opener, const struct taken_sockets *offer,
                     struct taken_sockets *opened, struct buf *why)
 {
     struct buf none;
-    struct answer_parts parts = {.offer = offer, .text = &none, .authorities = &none};
+    struct answer_parts parts = {.offer = offer, .text = &none, .files = &none};
     bool done;
 
     buf_init(&none, 1024);
@@ -526,7 +515,7 @@ int
 opener_launch(struct opener *opener, struct buf *why)
 {
     struct buf none;
-    struct answer_parts parts = {.text = &none, .authorities = &none};
+    struct answer_parts parts = {.text = &none, .files = &none};
     bool done;
 
     buf_init(&none, 1024);

@@ -249,6 +249,66 @@ class ResponsesTest(RuleCase):
         self.assertFalse(self.hits("/x", "Authorization: Basic YTpi"))
 
 
+class ErrorPageTest(RuleCase):
+    sandboxed = True
+    seconds = 10
+
+    def setUp(self):
+        super().setUp()
+        self.page = self.dir / "error.html"
+        self.text = "<p>Sorry</p>" * 3000
+        self.page.write_text(self.text)
+        self.rule = ("[rule]", "path = /x*", "status = 404", "status = 5xx", "status = 403",
+                     f"error-page = {self.page}")
+
+    def is_own(self, response, *statuses):
+        self.assertIn(response.status, statuses)
+        own = response.field("content-type") == "text/html; charset=utf-8"
+        if own:
+            self.assertEqual(response.body.decode(), self.text)
+        return own
+
+    def test_errors_of_the_origin(self):
+        self.serve(*self.rule)
+        self.member_of.status = 404
+        self.member_of.fields = [("Retry-After", "7"), ("Cache-Control", "max-age=60")]
+        for _ in range(2):  # from the cache, too
+            response = self.get("/x")
+            self.assertTrue(self.is_own(response, 404))
+            self.assertEqual(response.field("retry-after"), "7")
+        self.assertEqual(len(self.member_of.heads), 1)
+        self.assertFalse(self.is_own(self.get("/y"), 404))
+        head = self.get("/x", method="HEAD")
+        self.assertEqual(head.field("content-length"), str(len(self.text)))
+        self.member_of.status = 410
+        self.assertFalse(self.is_own(self.get("/x2"), 410))
+        # The connection goes on.
+        self.member_of.status = 200
+        self.assertEqual(self.get("/x3").status, 200)
+
+    def test_errors_of_the_daemon(self):
+        self.serve(*self.rule, "[rule]", "path = /xd", "deny = 403")
+        self.assertTrue(self.is_own(self.get("/xd"), 403))
+        self.member_of.shutdown()
+        self.member_of.server_close()
+        self.reload(f"origin = /=http://127.0.0.1:{harness.free_port()}", *self.rule)
+        self.assertTrue(self.is_own(self.get("/x"), 502))
+        self.assertFalse(self.is_own(self.get("/y"), 502, 503))
+
+    def test_a_file_that_changes(self):
+        self.serve(*self.rule)
+        self.member_of.status = 500
+        self.assertTrue(self.is_own(self.get("/x"), 500))
+        self.page.write_text("<p>Another page</p>")
+        self.assertTrue(self.is_own(self.get("/x"), 500))
+        self.text = "<p>Another page</p>"
+        self.assertIn("changed: rule", self.reload(f"origin = /={self.member_of.url}", *self.rule))
+        self.assertTrue(self.is_own(self.get("/x"), 500))
+        self.page.unlink()
+        said = self.refused(f"origin = /={self.member_of.url}", *self.rule)
+        self.assertIn(f":2: rule: error-page: cannot read {self.page}", said)
+
+
 class ReloadTest(RuleCase):
     """A reload outdates the pages that changed rules concern, and no others."""
 

@@ -92,6 +92,8 @@ START_TEST(refused)
         {"field=a; key-field=b", "all requests for a URL share"},
         {"parameter=a; set-response-field=a: b", "all requests for a URL share"},
         {"path=/a; path=; pass=yes", "is empty"},
+        {"status=404; error-page=a.html", "absolute path"},
+        {"path=/a; error-page=/a.html", "beside status"},
     };
 
     for (size_t i = 0; i < LENGTH(rows); i++) {

@@ -1,0 +1,109 @@
+#include "server/config/config_files.h"
+
+#include <string.h>
+
+#include "base/load.h"
+#include "fetch/fetch.h"
+#include "rules/rules.h"
+
+static bool
+append(struct buf *files, const struct buf *content, const char *path, struct buf *why)
+{
+    uint64_t len = content->len;
+
+    if (buf_append(files, &len, sizeof(len)) && buf_append(files, content->data, len))
+        return true;
+    buf_printf(why, "%s: with the other files it is larger than %zu bytes, or there is no memory",
+               path, CONFIG_FILES_MAX);
+    return false;
+}
+
+static bool
+read_authorities(const struct options *options, struct buf *files, struct buf *why)
+{
+    char sentence[512];
+    struct buf content;
+    bool ok;
+
+    if (!options->cacert)
+        return true;
+    buf_init(&content, FETCH_AUTHORITIES_MAX);
+    ok = fetch_read_authorities(options->cacert, &content, sentence, sizeof(sentence));
+    if (!ok)
+        buf_printf(why, "%scacert: %s", options_place(options, "cacert"), sentence);
+    ok = ok && append(files, &content, options->cacert, why);
+    buf_free(&content);
+    return ok;
+}
+
+struct reading {
+    struct buf *files;
+    const char *place;
+};
+
+/* For rules_load(), which gets nothing. */
+static bool
+read_page(void *context, const char *path, struct buf *page, struct buf *why)
+{
+    const struct reading *reading = context;
+    struct buf content;
+    int error;
+    bool ok;
+
+    (void)page;
+    buf_init(&content, RULES_PAGE_MAX);
+    error = load_file(path, &content);
+    if (error)
+        buf_printf(why, "%srule: error-page: cannot read %s: %s", reading->place, path,
+                   strerror(error));
+    ok = !error && append(reading->files, &content, path, why);
+    buf_free(&content);
+    return ok;
+}
+
+/* The pages of one rule; what is wrong with the rule itself is said elsewhere. */
+static bool
+read_pages(const char *rule, struct reading *reading, struct buf *why)
+{
+    struct rules *rules = rules_create();
+    struct buf ignored;
+    bool ok = true;
+
+    buf_init(&ignored, 4096);
+    if (rules && rules_add(rules, rule, &ignored))
+        ok = rules_load(rules, read_page, reading, why);
+    rules_free(rules);
+    buf_free(&ignored);
+    return ok;
+}
+
+bool
+config_files_read(const struct options *options, struct buf *files, struct buf *why)
+{
+    bool ok = read_authorities(options, files, why);
+
+    for (size_t i = 0; i < options->rule.count; i++) {
+        struct reading reading = {.files = files, .place = option_place(&options->rule, i)};
+
+        buf_end_line(why);
+        if (strstr(options->rule.items[i], "error-page"))
+            ok = read_pages(options->rule.items[i], &reading, why) && ok;
+    }
+    buf_end_line(why);
+    return ok;
+}
+
+bool
+config_files_next(struct span *files, struct span *content)
+{
+    uint64_t len;
+
+    if (files->len < sizeof(len))
+        return false;
+    memcpy(&len, files->ptr, sizeof(len));
+    if (len > files->len - sizeof(len))
+        return false;
+    *content = span_of(files->ptr + sizeof(len), len);
+    *files = span_of(content->ptr + len, files->len - sizeof(len) - len);
+    return true;
+}
