@@ -193,16 +193,25 @@ append_head(struct buf *record, const struct log_target *target)
     buf_printf(record, "<%u>%s sunproxyd[%d]: ", target->priority, when, (int)getpid());
 }
 
-/* The journal separates fields by line feeds. */
+/* The journal separates fields by line feeds. One without a value, "-", is left out. */
 static void
 append_fields(struct buf *record, struct span line)
 {
-    const char *end = memmem(line.ptr, line.len, LINE, strlen(LINE));
+    const char *message = memmem(line.ptr, line.len, LINE, strlen(LINE));
+    struct span rest = span_of(line.ptr, message ? (size_t)(message - line.ptr) : 0);
 
-    buf_append(record, line.ptr, line.len);
-    for (size_t i = 0; end && i <= (size_t)(end - line.ptr) && !buf_failed(record); i++)
-        if (record->data[i] == '\t')
-            record->data[i] = '\n';
+    while (rest.len) {
+        const char *end = memchr(rest.ptr, '\t', rest.len);
+        const size_t len = end ? (size_t)(end - rest.ptr) : rest.len;
+
+        if (len < 2 || memcmp(rest.ptr + len - 2, "=-", 2) != 0) {
+            buf_append(record, rest.ptr, len);
+            buf_append_char(record, '\n');
+        }
+        rest = span_of(rest.ptr + len + (end ? 1 : 0), rest.len - len - (end ? 1 : 0));
+    }
+    if (message)
+        buf_append(record, message + 1, (size_t)(line.ptr + line.len - message) - 1);
     buf_append_char(record, '\n');
 }
 
