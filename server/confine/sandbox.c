@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/instrumented.h"
 #include "server/confine/landlock.h"
@@ -188,10 +189,27 @@ restrict_files(const struct sandbox_files *files, struct buf *measures, struct b
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-/* What SQLite calls to write a database, and the access log on a disk that is full. */
+/* What SQLite calls to write a database, and logs on a disk that is full. */
 static const char *const for_databases[] = {"fsync", "fdatasync", "ftruncate", NULL};
-static const char *const for_access_logs[] = {"ftruncate", NULL};
+static const char *const for_logs[] = {"ftruncate", NULL};
 static const char *const for_none[] = {NULL};
+
+/* Is standard error a file? */
+static bool
+has_log_file(void)
+{
+    struct stat st;
+
+    return fstat(STDERR_FILENO, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static const char *const *
+calls_for(const struct sandbox_files *files)
+{
+    if (files->request_db)
+        return for_databases;
+    return files->access_log || has_log_file() ? for_logs : for_none;
+}
 
 bool
 sandbox_enter(const struct sandbox_files *files, struct buf *measures, struct buf *why)
@@ -201,9 +219,7 @@ sandbox_enter(const struct sandbox_files *files, struct buf *measures, struct bu
     /* In this order: the filter has no place for the calls that restrict files. */
     if (!restrict_files(files, measures, why))
         return false;
-    error = syscall_filter_load(files->request_db   ? for_databases
-                                : files->access_log ? for_access_logs
-                                                    : for_none);
+    error = syscall_filter_load(calls_for(files));
     if (error == EINVAL || error == ENOSYS) {
         buf_append_str(measures,
                        ", system calls are not filtered, this kernel has no seccomp filters");

@@ -189,20 +189,6 @@ write_some(struct access_log *log, struct span *text)
     return 0;
 }
 
-/*
- * Removes the last bytes that were written to the file, as long as they are its last ones: another
- * process may append to it. False if they stay.
- */
-static bool
-cut_back(const struct access_log *log, size_t len)
-{
-    const off_t end = log->is_file ? lseek(log->fd, 0, SEEK_CUR) : -1;
-    struct stat st;
-
-    return end >= (off_t)len && fstat(log->fd, &st) == 0 && st.st_size == end &&
-           ftruncate(log->fd, end - (off_t)len) == 0;
-}
-
 /* The file has the beginning of the line before `text`. That is removed, or else the rest of the
  * line is kept. */
 static void
@@ -212,7 +198,7 @@ mend_line(struct access_log *log, const char *begin, struct span *text)
     const char *end = memchr(text->ptr, '\n', text->len);
     size_t len = end ? (size_t)(end - text->ptr) + 1 : text->len;
 
-    if (cut_back(log, (size_t)(text->ptr - (line ? line + 1 : begin))))
+    if (log->is_file && sink_cut(log->fd, (size_t)(text->ptr - (line ? line + 1 : begin))))
         return;
     buf_append(&log->rest, text->ptr, len);
     *text = span_of(text->ptr + len, text->len - len);

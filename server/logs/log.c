@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -90,6 +91,28 @@ write_now(struct span bytes)
     return done;
 }
 
+/* Does standard output, to which the access log may go, have the same file? */
+static bool
+is_shared(void)
+{
+    struct stat out, err;
+
+    return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 &&
+           out.st_dev == err.st_dev && out.st_ino == err.st_ino;
+}
+
+/* The bytes of these that were written, less those of a line in part, which are removed from a file
+ * on a disk that is full. */
+static size_t
+mend_line(struct span bytes, size_t done)
+{
+    const char *end = done ? memrchr(bytes.ptr, '\n', done) : NULL;
+    const size_t part = done - (end ? (size_t)(end - bytes.ptr) + 1 : 0);
+
+    return done < bytes.len && part && !is_shared() && sink_cut(STDERR_FILENO, part) ? done - part
+                                                                                     : done;
+}
+
 /* Keeps what was not written of the line in `all` of which a part was. */
 static void
 keep_rest(const struct buf *all, size_t done)
@@ -125,7 +148,7 @@ write_line(struct span line)
     }
     before = all.len;
     buf_append(&all, line.ptr, line.len);
-    done = write_now(buf_span(&all));
+    done = mend_line(buf_span(&all), write_now(buf_span(&all)));
     /* The number of lost lines has its place in the log as soon as a byte of its line has. */
     if (before > rest_len && done > rest_len)
         lines_lost = 0;

@@ -2,7 +2,7 @@
  * The daemon's messages for its operator, on standard error: sentences with a level, or JSON lines.
  * A line that cannot be written now, as to a pipe that is full, is lost: a log that is not read
  * must not block a worker. The next line that can be written is preceded by the number of those
- * lost.
+ * lost. A file has whole lines, unless standard output is the same file.
  *
  * log_setup() before the threads start; the rest on any thread.
  */

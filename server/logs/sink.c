@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -95,4 +94,14 @@ sink_write(int fd, const char *bytes, size_t len)
     n = write_piece(fd, bytes, len);
     pthread_mutex_unlock(&one_writer);
     return n;
+}
+
+bool
+sink_cut(int fd, size_t len)
+{
+    const off_t end = lseek(fd, 0, SEEK_CUR);
+    struct stat st;
+
+    return end >= (off_t)len && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == end &&
+           ftruncate(fd, end - (off_t)len) == 0 && lseek(fd, end - (off_t)len, SEEK_SET) >= 0;
 }

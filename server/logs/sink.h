@@ -6,6 +6,7 @@
 #ifndef SUNPROXY_SERVER_LOGS_SINK_H
 #define SUNPROXY_SERVER_LOGS_SINK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -25,5 +26,11 @@ int sink_open(const char *path);
  * question and the write, if the descriptor is not in non-blocking mode.
  */
 ssize_t sink_write(int fd, const char *bytes, size_t len);
+
+/*
+ * Removes the last bytes that were written to a regular file, as on a disk that is full, as long as
+ * they are its last ones: another process may append to it. False if they stay.
+ */
+bool sink_cut(int fd, size_t len);
 
 #endif

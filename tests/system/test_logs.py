@@ -13,6 +13,17 @@ import rpc
 import http_front as http
 
 
+def small_disk(test):
+    """A folder with a file system of 32 KiB."""
+    disk = test.dir / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32k,mode=755", "tmpfs", disk],
+                      stderr=subprocess.DEVNULL).returncode != 0:
+        test.skipTest("only root mounts a small file system")
+    test.addCleanup(subprocess.run, ["umount", "-l", disk])
+    return disk
+
+
 class AccessLogTest(harness.SystemTest):
     seconds = 11
 
@@ -316,12 +327,7 @@ class AccessLogTest(harness.SystemTest):
     def test_a_small_disk(self):
         """Nothing torn on a file system that is full, in the sandbox, before and after the log is opened
         again."""
-        disk = self.dir / "disk"
-        disk.mkdir()
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32k,mode=755", "tmpfs", disk],
-                          stderr=subprocess.DEVNULL).returncode != 0:
-            self.skipTest("only root mounts a small file system")
-        self.addCleanup(subprocess.run, ["umount", "-l", disk])
+        disk = small_disk(self)
         self.log = disk / "access.log"
         d = self.start()
         old = disk / "access.log.1"
@@ -463,6 +469,21 @@ class WordsTest(harness.SystemTest):
             for n in range(1500):
                 self.assertEqual(c.set(set_capacity=True, urls=1 + n % 7)[0], "ok")
         self.assertEqual(d.stop(30), 0)
+
+    def test_a_small_disk(self):
+        path = small_disk(self) / "log"
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self.addCleanup(os.close, fd)
+        d = self.daemon(preexec=lambda: os.dup2(fd, 2))
+        with rpc.Connection(d.socket) as c:
+            for n in range(600):
+                self.assertEqual(c.set(set_capacity=True, urls=1 + n % 7)[0], "ok")
+        text = path.read_text()
+        self.assertGreater(len(text), 20000)
+        self.assertEqual(text[-1], "\n")
+        self.assertEqual(d.stop(30), 0)
+        for line in path.read_text().splitlines():
+            self.assertRegex(line, r"^\d{4}-\d\d-\d\dT[\d:.]+Z sunproxyd: .{10}")
 
     def test_levels(self):
         d = self.daemon("--log-level", "error")

@@ -3,9 +3,11 @@
 #include "server/logs/log.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -136,6 +138,42 @@ START_TEST(a_long_line_is_written_whole)
 }
 END_TEST
 
+/* The limit of a file's size stands for a disk that is full, and has space again. */
+START_TEST(no_part_of_a_line_stays_on_a_full_disk)
+{
+    char path[] = "/tmp/sunproxy-test-XXXXXX", text[16384];
+    int fd = mkostemp(path, O_CLOEXEC), stderr_before = dup(STDERR_FILENO);
+    struct rlimit usual, limit;
+    ssize_t len;
+
+    ck_assert_int_ge(fd, 0);
+    unlink(path);
+    signal(SIGXFSZ, SIG_IGN);
+    log_setup(LOG_LEVEL_INFO, LOG_FORMAT_PLAIN);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &usual), 0);
+    limit = usual;
+    limit.rlim_cur = 4096 + 7;
+    dup2(fd, STDERR_FILENO); /* not for appending */
+    setrlimit(RLIMIT_FSIZE, &limit);
+    for (unsigned i = 0; i < 200; i++)
+        log_info("a line of the log that is not short");
+    len = pread(fd, text, sizeof(text), 0);
+    setrlimit(RLIMIT_FSIZE, &usual);
+    log_info("the last line");
+    dup2(stderr_before, STDERR_FILENO);
+    close(stderr_before);
+    ck_assert_int_gt(len, 4000);
+    ck_assert_int_eq(text[len - 1], '\n');
+    len = pread(fd, text, sizeof(text) - 1, 0);
+    text[len] = '\0';
+    ck_assert_ptr_nonnull(strstr(text, " lines of this log are lost: they could not be written\n"));
+    ck_assert_ptr_nonnull(strstr(text, "the last line\n"));
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        ck_assert_msg(strstr(line, "Z sunproxyd: ") != NULL, "%s", line);
+    close(fd);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -146,6 +184,7 @@ unit_suite(void)
     tcase_add_test(tc, a_pipe_that_is_not_read_loses_lines_and_says_how_many);
     tcase_add_test(tc, a_line_that_was_cut_gets_its_rest);
     tcase_add_test(tc, a_long_line_is_written_whole);
+    tcase_add_test(tc, no_part_of_a_line_stays_on_a_full_disk);
     suite_add_tcase(suite, tc);
     return suite;
 }
