@@ -335,7 +335,7 @@ FAULT_WRAPS += geteuid getegid getresuid getresgid setresuid setresgid setgroups
 # What tests/unit/server/rpc/rpcbind_model.c models.
 FAULT_WRAPS += rpcb_set rpcb_unset rpcb_getmaps getnetconfigent uaddr2taddr pthread_cond_timedwait \
 	_exit
-FAULT_WRAPS += getpeername send recv curl_multi_init curl_multi_setopt curl_multi_add_handle \
+FAULT_WRAPS += getpeername send recv sendmsg recvmsg curl_multi_init curl_multi_setopt curl_multi_add_handle \
 	curl_easy_init curl_easy_setopt curl_easy_pause curl_slist_append curl_url curl_url_dup \
 	curl_url_get curl_url_set
 

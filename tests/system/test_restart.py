@@ -142,6 +142,9 @@ class RestartTest(RestartCase):
         self.start("--stop-timeout", "1h")
         self.member.silence = threading.Event()
         slow, idle, late = self.connect(), self.connect(), self.connect()
+        caller = rpc.Connection(self.d.address)
+        self.addCleanup(caller.close)
+        self.assertTrue(caller.ping())
         slow.send("GET /slow HTTP/1.1\r\nHost: site.test\r\n\r\n")
         harness.wait_until(lambda: self.member.heads, what="the request")
         self.member.silence, silence = None, self.member.silence
@@ -153,7 +156,9 @@ class RestartTest(RestartCase):
             self.assertEqual((reply.status, reply.field("connection")), (200, "close"))
             self.assertIsNone(c.receive())
         self.assertIsNone(self.ask("/2").field("connection"))
+        self.assertTrue(caller.ping())
         self.assertTrue(old.running())
+        caller.close()
         silence.set()
         self.assertEqual(slow.receive().status, 200)
         self.assertEqual(old.wait(), 0)
@@ -280,6 +285,7 @@ class RestartTest(RestartCase):
                 c = self.connect(balanced.getsockname())
                 c.send("PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n")
                 self.assertEqual(self.ask("/1", c).status, 200)
+                c.close()
                 self.assertEqual(self.ask("/metrics", address=metrics.getsockname()).status, 200)
                 self.sunproxy("ping", daemon=self.d)
             self.assertEqual(self.d.stop(), 0)
@@ -358,6 +364,18 @@ class RestartLoadTest(RestartCase):
                 if not c.ping():
                     problems.append("rpc")
 
+        kept = {}
+
+        def over_kept(address):
+            """A connection that persists until a response says that it is the last one."""
+            c = kept.get(address) or kept.setdefault(address, Connection(address))
+            c.send("GET /1 HTTP/1.1\r\nHost: site.test\r\n\r\n")
+            reply = c.receive()
+            if reply is None or reply.status != 200 or not reply.whole:
+                problems.append(("kept", reply and reply.status))
+            if reply is None or reply.field("connection") == "close":
+                kept.pop(address).close()
+
         def connect_on(name, function, *arguments):
             counts[name] = 0
             while not ends.is_set() and len(problems) < 10:
@@ -370,27 +388,29 @@ class RestartLoadTest(RestartCase):
         self.start()
         self.assertEqual(self.ask("/1").status, 200)
         kinds = [("tcp", over_http, self.address), ("unix", over_http, str(self.http_socket)),
-                 ("rpc", over_rpc), ("tcp2", over_http, self.address)]
+                 ("rpc", over_rpc), ("kept", over_kept, self.address)]
         askers = [threading.Thread(target=connect_on, args=kind) for kind in kinds]
+        made = lambda: sum(counts.values()) - counts["kept"]  # connections
         begun = time.monotonic()
         for asker in askers:
             asker.start()
         try:
             for n in range(restarts):
-                harness.wait_until(lambda: problems or sum(counts.values()) >
-                                   (n + 1) * connections // (restarts + 1), what="the load")
+                harness.wait_until(lambda: problems or made() > (n + 1) * connections //
+                                   (restarts + 1), what="the load")
                 old, self.d = self.d, self.restart()
                 self.assertEqual(old.wait(), 0)
-            harness.wait_until(lambda: problems or sum(counts.values()) >= connections,
-                               what="the load")
+            harness.wait_until(lambda: problems or made() >= connections, what="the load")
         finally:
             ends.set()
             for asker in askers:
                 asker.join()
         if harness.LONG:
-            print(f"\n{sum(counts.values())} connections during {restarts} restarts in "
-                  f"{time.monotonic() - begun:.0f} s, {len(problems)} refused, reset or unanswered: "
-                  f"{counts}", file=sys.stderr)
+            print(f"\n{made()} connections during {restarts} restarts in "
+                  f"{time.monotonic() - begun:.0f} s, {len(problems)} refused, reset or unanswered; "
+                  f"requests: {counts}", file=sys.stderr)
+        for c in kept.values():
+            c.close()
         self.assertEqual(problems, [])
         self.assertGreater(min(counts.values()), 0)
 

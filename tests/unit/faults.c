@@ -104,6 +104,8 @@ FAULT(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *n),
 FAULT(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t n),
       (fd, level, name, value, n), -1)
 FAULT(int, getpeername, (int fd, struct sockaddr *a, socklen_t *n), (fd, a, n), -1)
+FAULT(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags), -1)
+FAULT(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags), -1)
 FAULT(ssize_t, recv, (int fd, void *to, size_t n, int flags), (fd, to, n, flags), -1)
 FAULT(int, poll, (struct pollfd * fds, nfds_t n, int ms), (fds, n, ms), -1)
 FAULT(int, ftruncate, (int fd, off_t n), (fd, n), -1)

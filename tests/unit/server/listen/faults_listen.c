@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "server/logs/access_log.h"
 #include "server/listen/holder.h"
 #include "server/listen/listen.h"
+#include "server/listen/take_over.h"
 #include "tests/unit/faults.h"
 #include "tests/unit/unit.h"
 
@@ -68,6 +70,52 @@ START_TEST(sockets)
     ck_assert_uint_ge(faults_walk(open_all, &descriptors, EACCES), 10);
     ck_assert_uint_ge(faults_walk(open_all, &descriptors, EADDRINUSE), 10);
     ck_assert_uint_ge(faults_walk(open_all, &descriptors, EAFNOSUPPORT), 10);
+}
+END_TEST
+
+/* A process takes the sockets of `context` over, or fails: they stay the daemon's until it is told. */
+static void
+take_over(void *context)
+{
+    static struct taken_sockets offer, taken;
+    const struct listening *daemon = context;
+    static unsigned descriptors; /* open when nothing has failed yet */
+    struct listening own = LISTENING_NONE;
+    struct buf why;
+    bool done;
+    int ends[2];
+
+    buf_init(&why, 1024);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    listen_offer(daemon, &offer);
+    taken.count = 0;
+    done = take_over_offer(ends[0], &offer);
+    shutdown(ends[0], SHUT_WR);
+    done = done && take_over_receive(ends[1], &taken, &why) &&
+           listen_open(&own, &options, &taken, &why) == LISTEN_OK;
+    ck_assert_msg(done || faults_failed(), "%s", buf_str(&why));
+    faults_fail_at(0, 0);
+    listen_close(&own);
+    taken_sockets_close(&taken);
+    close(ends[0]);
+    close(ends[1]);
+    if (!descriptors)
+        descriptors = unit_open_descriptors();
+    ck_assert_uint_eq(unit_open_descriptors(), descriptors);
+    ck_assert_msg(access(path, F_OK) == 0, "%s", faults_failed() ? faults_failed() : "none");
+    buf_free(&why);
+}
+
+START_TEST(sockets_change_hands_or_stay)
+{
+    struct listening listening;
+    struct buf why;
+
+    buf_init(&why, 1024);
+    ck_assert_int_eq(listen_open(&listening, &options, NULL, &why), LISTEN_OK);
+    ck_assert_uint_ge(faults_walk(take_over, &listening, EACCES), 10);
+    listen_close(&listening);
+    buf_free(&why);
 }
 END_TEST
 
@@ -143,6 +191,7 @@ unit_suite(void)
 
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, sockets);
+    tcase_add_test(tcase, sockets_change_hands_or_stay);
     tcase_add_test(tcase, holders);
     tcase_add_test(tcase, access_logs);
     suite_add_tcase(suite, tcase);
