@@ -1,5 +1,7 @@
 #include "rules/matching.h"
 
+#include <time.h>
+
 #include "http/field.h"
 #include "http/request_head.h"
 #include "rules/glob.h"
@@ -221,6 +223,24 @@ host_holds(struct span value, struct span host)
 }
 
 static bool
+port_holds(const struct rule *rule, const struct rules_url *url)
+{
+    struct rule_values ports = rule_values(rule, RULE_PORT);
+    struct span digits = behind(url->authority, url->host.len);
+    int64_t port = span_equal(url->scheme, span_str("https")) ? 443 : 80;
+
+    if (digits.len > 1)
+        port = 0;
+    for (size_t i = 1; i < digits.len; i++)
+        port = port * 10 + (digits.ptr[i] - '0');
+    for (size_t i = 0; i < ports.count; i++)
+        if (ports.of[i].number <= port && port <= ports.of[i].most)
+            return true;
+    return ports.count == 0;
+}
+
+/* By host, port, path and method. */
+static bool
 url_holds(const struct rule *rule, const struct rules_url *url, enum http_method method)
 {
     struct rule_values hosts = rule_values(rule, RULE_HOST), paths = rule_values(rule, RULE_PATH),
@@ -230,6 +250,10 @@ url_holds(const struct rule *rule, const struct rules_url *url, enum http_method
     for (i = 0; i < hosts.count && !host_holds(hosts.of[i].name, url->host); i++)
         ;
     if (hosts.count && i == hosts.count)
+        return false;
+    if (rule_has(rule, RULE_HOST_LIST) && !host_list_has(&rule->hosts, url->host))
+        return false;
+    if (rule_has(rule, RULE_PORT) && !port_holds(rule, url))
         return false;
     for (i = 0; i < paths.count && !glob_matches(paths.of[i].name, url->path); i++)
         ;
@@ -299,6 +323,36 @@ any_holds(const struct rule *rule, enum rule_key key, struct span in,
     return values.count == 0;
 }
 
+/* The local time of now. */
+static bool
+time_holds(const struct rule *rule)
+{
+    struct rule_values times = rule_values(rule, RULE_TIME);
+    time_t now = time(NULL);
+    struct tm tm;
+    int64_t minute;
+
+    if (!times.count)
+        return true;
+    localtime_r(&now, &tm);
+    minute = tm.tm_hour * 60 + tm.tm_min;
+    for (size_t i = 0; i < times.count; i++) {
+        int64_t from = times.of[i].most / 2048, to = times.of[i].most % 2048;
+        bool within = from <= to ? from <= minute && minute < to : from <= minute || minute < to;
+
+        if (within && times.of[i].number >> tm.tm_wday & 1)
+            return true;
+    }
+    return false;
+}
+
+static bool
+network_holds(const struct rule *rule, const struct sockaddr *client)
+{
+    return !rule_has(rule, RULE_NETWORK) ||
+           (client && networks_have_address(&rule->networks, client));
+}
+
 static bool
 request_holds(const struct rule *rule, const void *message, const struct rules_url *url)
 {
@@ -306,8 +360,8 @@ request_holds(const struct rule *rule, const void *message, const struct rules_u
     const struct span lines = request->lines;
     const bool has_cookie = request->has & HTTP_HAS_COOKIE;
 
-    return url_holds(rule, url, request->method) &&
-           any_holds(rule, RULE_PARAMETER, url->query, parameter_holds) &&
+    return url_holds(rule, url, request->method) && network_holds(rule, request->client) &&
+           time_holds(rule) && any_holds(rule, RULE_PARAMETER, url->query, parameter_holds) &&
            any_holds(rule, RULE_FIELD, lines, field_holds) &&
            any_holds(rule, RULE_COOKIE, has_cookie ? lines : span_of(NULL, 0), cookie_holds);
 }

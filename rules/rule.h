@@ -8,17 +8,24 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/networks.h"
 #include "base/span.h"
+#include "rules/host_list.h"
 
 enum rule_key {
     /* conditions on the request, which its URL and its method decide, */
     RULE_HOST,
+    RULE_HOST_LIST,
+    RULE_PORT,
     RULE_PATH,
     RULE_METHOD,
     /* and on what else it has */
     RULE_PARAMETER,
     RULE_FIELD,
     RULE_COOKIE,
+    /* and on the client and the time */
+    RULE_NETWORK,
+    RULE_TIME,
     /* conditions on the response */
     RULE_STATUS,
     RULE_TYPE,
@@ -75,7 +82,9 @@ struct rule {
     struct rule_value *values; /* owned, by their keys */
     uint16_t
         first[RULE_KEYS + 1]; /* of the values of a key; those of the last one end at the end */
-    struct buf page;               /* the content of the file of RULE_ERROR_PAGE */
+    struct buf page;          /* the content of the file of RULE_ERROR_PAGE */
+    struct host_list hosts;   /* of that of RULE_HOST_LIST */
+    struct networks networks; /* of RULE_NETWORK */
     unsigned edits;           /* of enum rule_edits */
     _Atomic int64_t even_ns;  /* of RULE_RATE: rate.h */
 };

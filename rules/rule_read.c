@@ -1,4 +1,5 @@
 /* The keys of rules, and how their values are read. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -251,6 +252,106 @@ read_file(struct rule_value *value, char *text, const char **wrong)
     return *text == '/';
 }
 
+/* "443" or "8000-8999". */
+static bool
+read_port(struct rule_value *value, char *text, const char **wrong)
+{
+    char *dash = strchr(text, '-');
+    uint64_t low, high;
+
+    *wrong = "is neither a port nor two with a dash between them";
+    if (dash)
+        *dash = '\0';
+    if (!units_parse_uint(text, 1, 65535, &low))
+        return false;
+    high = low;
+    if (dash && !units_parse_uint(dash + 1, low, 65535, &high))
+        return false;
+    value->number = (int64_t)low;
+    value->most = (int64_t)high;
+    return true;
+}
+
+static bool
+read_network(struct rule_value *value, char *text, const char **wrong)
+{
+    struct networks networks = {.count = 0};
+    char sentence[256];
+    bool ok = networks_add(&networks, text, sentence, sizeof(sentence));
+
+    networks_free(&networks);
+    value->name = span_str(text);
+    *wrong = "is not a network, such as 192.0.2.0/24";
+    return ok;
+}
+
+/* The number of a day, Sunday 0; -1: it is none. */
+static int
+day_of(struct span text)
+{
+    static const char days[] = "sunmontuewedthufrisat";
+
+    for (int day = 0; day < 7; day++)
+        if (text.len == 3 && strncasecmp(text.ptr, days + day * 3, 3) == 0)
+            return day;
+    return -1;
+}
+
+/* "mon" or "mon-fri": a bit for each day. 0: it is neither. */
+static unsigned
+read_days(struct span text)
+{
+    int from = day_of(span_of(text.ptr, text.len < 3 ? 0 : 3)), to = from;
+    unsigned days = 0;
+
+    if (text.len == 7 && text.ptr[3] == '-')
+        to = day_of(span_of(text.ptr + 4, 3));
+    else if (text.len != 3)
+        return 0;
+    if (from < 0 || to < 0)
+        return 0;
+    for (int day = from; days |= 1u << day, day != to; day = (day + 1) % 7)
+        ;
+    return days;
+}
+
+/* "08:30": minutes. -1: it is none. */
+static int
+read_minutes(const char *text)
+{
+    int hours, minutes, end = 0;
+
+    if (sscanf(text, "%2d:%2d%n", &hours, &minutes, &end) != 2 || end != 5 || text[0] == '-' ||
+        hours < 0 || minutes < 0 || minutes > 59 || hours * 60 + minutes > 24 * 60)
+        return -1;
+    return hours * 60 + minutes;
+}
+
+/* "[DAY[-DAY]] [HH:MM-HH:MM]": the days, and of these minutes the first, times 2,048, and the last.
+ */
+static bool
+read_times(struct rule_value *value, char *text, const char **wrong)
+{
+    size_t word = strcspn(text, " \t");
+    unsigned days = read_days(span_of(text, word));
+    int from = 0, to = 24 * 60;
+
+    *wrong = "is not of the form DAY-DAY HH:MM-HH:MM, such as mon-fri 08:00-18:00";
+    if (days)
+        text += word + strspn(text + word, " \t");
+    if (*text) {
+        if (strlen(text) != 11 || text[5] != '-')
+            return false;
+        from = read_minutes((char[]){text[0], text[1], text[2], text[3], text[4], '\0'});
+        to = read_minutes(text + 6);
+    } else if (!days) {
+        return false;
+    }
+    value->number = days ? days : 0x7f;
+    value->most = from * 2048 + to;
+    return from >= 0 && to >= 0;
+}
+
 /* ---- keys ------------------------------------------------------------------------------------ */
 
 #define CONDITION(name, argument, help, kind) \
@@ -269,6 +370,10 @@ read_file(struct rule_value *value, char *text, const char **wrong)
 static const struct section_key keys[RULE_KEYS + 1] = {
     [RULE_HOST] =
         CONDITION("host", "NAME|*.NAME", "if the host of the URL is one of these", SECTION_TEXT),
+    [RULE_HOST_LIST] =
+        CONDITION("host-list", "FILE", "if it is in the list of this file, or below a name there",
+                  SECTION_TEXT),
+    [RULE_PORT] = CONDITION("port", "N|N-N", "if its port is", SECTION_TEXT),
     [RULE_PATH] = CONDITION("path", "PATTERN", "if its path is, without the query; * is any bytes",
                             SECTION_TEXT),
     [RULE_METHOD] = CONDITION("method", "NAME", "if the method is", SECTION_TEXT),
@@ -278,6 +383,9 @@ static const struct section_key keys[RULE_KEYS + 1] = {
         CONDITION("field", "NAME[: PATTERN]", "if the request has this field", SECTION_TEXT),
     [RULE_COOKIE] = CONDITION("cookie", "NAME[=PATTERN]",
                               "if it has a cookie of this name, which may have *", SECTION_TEXT),
+    [RULE_NETWORK] = CONDITION("network", "CIDR", "if the client's address is there", SECTION_TEXT),
+    [RULE_TIME] =
+        CONDITION("time", "DAY-DAY HH:MM-HH:MM", "if it is that time of the week", SECTION_TEXT),
     [RULE_STATUS] = CONDITION("status", "N|Nxx", "if the status of the response is", SECTION_TEXT),
     [RULE_TYPE] =
         CONDITION("type", "PATTERN", "if its Content-Type is, without parameters", SECTION_TEXT),
@@ -319,11 +427,15 @@ static const struct section_key keys[RULE_KEYS + 1] = {
 
 static read_value *const readers[RULE_KEYS] = {
     [RULE_HOST] = read_host,
+    [RULE_HOST_LIST] = read_file,
+    [RULE_PORT] = read_port,
     [RULE_PATH] = read_path,
     [RULE_METHOD] = read_method,
     [RULE_PARAMETER] = read_pair,
     [RULE_FIELD] = read_field,
     [RULE_COOKIE] = read_pair,
+    [RULE_NETWORK] = read_network,
+    [RULE_TIME] = read_times,
     [RULE_STATUS] = read_statuses,
     [RULE_TYPE] = read_pattern,
     [RULE_RESPONSE_FIELD] = read_field,
@@ -525,11 +637,12 @@ check(struct reading *r, const struct rule *rule)
                                rule_has(rule, RULE_KEY_COOKIE) || rule_has(rule, RULE_KEY_FIELD))) {
         begin_error(r);
         buf_append_str(r->why, "a condition on the response stands beside an action on requests");
-    } else if (rule_has_any(rule, RULE_PARAMETER, RULE_COOKIE) &&
+    } else if (rule_has_any(rule, RULE_PARAMETER, RULE_TIME) &&
                rule_has_any(rule, RULE_KEY_FIELD, RULE_KEYS - 1)) {
         begin_error(r);
-        buf_append_str(r->why, "an action on responses, which all requests for a URL share, stands "
-                               "beside a condition on a parameter, a field or a cookie");
+        buf_append_str(
+            r->why, "an action on responses, which all requests for a URL share, stands "
+                    "beside a condition on a parameter, a field, a cookie, a network or the time");
     } else if (rule_has(rule, RULE_ERROR_PAGE) && !rule_has(rule, RULE_STATUS)) {
         begin_error(r);
         buf_append_str(r->why, "error-page stands beside status");
@@ -569,6 +682,21 @@ edits_of(const struct rule *rule)
            (rule_has_any(rule, RULE_REMOVE_PARAMETER, RULE_SORT_PARAMETERS) ? RULE_EDITS_URL : 0u);
 }
 
+/* False without memory: what they are has been checked. */
+static bool
+add_networks(struct rule *rule)
+{
+    struct rule_values values = rule_values(rule, RULE_NETWORK);
+    char sentence[256], text[64];
+
+    for (size_t i = 0; i < values.count; i++) {
+        snprintf(text, sizeof(text), "%.*s", (int)values.of[i].name.len, values.of[i].name.ptr);
+        if (!networks_add(&rule->networks, text, sentence, sizeof(sentence)))
+            return false;
+    }
+    return true;
+}
+
 bool
 rule_read(struct rule *rule, const char *text, struct buf *why)
 {
@@ -578,7 +706,7 @@ rule_read(struct rule *rule, const char *text, struct buf *why)
     buf_init(&rule->page, RULES_PAGE_MAX);
     if (rule->text)
         read_pairs(&reading, rule->text);
-    if (!rule->text || !arrange(rule, &reading)) {
+    if (!rule->text || !arrange(rule, &reading) || !add_networks(rule)) {
         buf_append_str(why, "out of memory");
         reading.ok = false;
     } else {
@@ -596,4 +724,6 @@ rule_free(struct rule *rule)
     free(rule->text);
     free(rule->values);
     buf_free(&rule->page);
+    host_list_free(&rule->hosts);
+    networks_free(&rule->networks);
 }

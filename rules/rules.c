@@ -116,7 +116,7 @@ check(const struct rules *rules, const struct rule *rule, const char *place, str
     const struct rule_value *unkeyed = NULL;
     struct rule_values fields = rule_values(rule, RULE_RESPONSE_FIELD);
 
-    if (rule_has_any(rule, RULE_FIELD, RULE_COOKIE) && !passes(rule))
+    if (rule_has_any(rule, RULE_FIELD, RULE_TIME) && !passes(rule))
         unkeyed = find_unkeyed(rules, rule);
     if (unkeyed) {
         buf_end_line(why);
@@ -149,21 +149,37 @@ rules_finish(struct rules *rules, const char *(*place)(void *context, size_t rul
     return ok;
 }
 
+/* False with a sentence. */
+static bool
+load_list(struct rule *rule, rules_reader *read, void *context, struct buf *why)
+{
+    const char *path = rule_values(rule, RULE_HOST_LIST).of[0].name.ptr;
+    struct buf content;
+    bool ok;
+
+    buf_init(&content, RULES_LIST_MAX);
+    ok = read(context, path, &content, why) &&
+         host_list_init(&rule->hosts, buf_span(&content), path, why);
+    buf_free(&content);
+    return ok;
+}
+
 bool
-rules_load(struct rules *rules,
-           bool (*read)(void *context, const char *path, struct buf *content, struct buf *why),
-           void *context, struct buf *why)
+rules_load(struct rules *rules, rules_reader *read, void *context, struct buf *why)
 {
     bool ok = true;
 
     for (size_t i = 0; i < rules->count; i++) {
         struct rule *rule = &rules->rules[i];
 
-        if (!rule_has(rule, RULE_ERROR_PAGE))
-            continue;
         buf_end_line(why);
-        ok = read(context, rule_values(rule, RULE_ERROR_PAGE).of[0].name.ptr, &rule->page, why) &&
-             ok;
+        if (rule_has(rule, RULE_HOST_LIST))
+            ok = load_list(rule, read, context, why) && ok;
+        buf_end_line(why);
+        if (rule_has(rule, RULE_ERROR_PAGE))
+            ok = read(context, rule_values(rule, RULE_ERROR_PAGE).of[0].name.ptr, &rule->page,
+                      why) &&
+                 ok;
     }
     return ok;
 }

@@ -23,6 +23,7 @@
 #define SUNPROXY_RULES_RULES_H
 
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "base/buf.h"
 #include "base/section_key.h"
@@ -55,24 +56,24 @@ bool rules_add(struct rules *rules, const char *text, struct buf *why);
 bool rules_finish(struct rules *rules, const char *(*place)(void *context, size_t rule),
                   void *context, struct buf *why);
 
-/*
- * Reads the files of the rules by read(), which appends a content or says why it cannot. False with
- * a sentence for each file that cannot be read or is longer than RULES_PAGE_MAX bytes.
- */
+/* Appends the content of a file of a rule, up to the buffer's ceiling. False with a sentence. */
+typedef bool rules_reader(void *context, const char *path, struct buf *content, struct buf *why);
+
+/* Has the files of the rules read, in their order. False with a sentence for each that cannot be
+ * read, or is not what it should be. */
 #define RULES_PAGE_MAX ((size_t)256 << 10)
-bool rules_load(struct rules *rules,
-                bool (*read)(void *context, const char *path, struct buf *content,
-                             struct buf *why),
-                void *context, struct buf *why);
+#define RULES_LIST_MAX ((size_t)48 << 20)
+bool rules_load(struct rules *rules, rules_reader *read, void *context, struct buf *why);
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
 struct rules_request {
     enum http_method method;
-    struct span url;   /* http or https, as http_write_url() spells it */
-    struct span lines; /* field lines, each ended by CR LF */
-    uint32_t has;      /* of enum http_request_field: what they may have */
-    int64_t now_us;    /* of the monotonic clock */
+    struct span url;               /* http or https, as http_write_url() spells it */
+    struct span lines;             /* field lines, each ended by CR LF */
+    uint32_t has;                  /* of enum http_request_field: what they may have */
+    int64_t now_us;                /* of the monotonic clock */
+    const struct sockaddr *client; /* its address; NULL: it has none, and is in no network */
 };
 
 enum rules_verdict {

@@ -41,7 +41,7 @@ struct reading {
     const char *place;
 };
 
-/* For rules_load(), which gets nothing. */
+/* For rules_load(). */
 static bool
 read_page(void *context, const char *path, struct buf *page, struct buf *why)
 {
@@ -50,13 +50,13 @@ read_page(void *context, const char *path, struct buf *page, struct buf *why)
     int error;
     bool ok;
 
-    (void)page;
-    buf_init(&content, RULES_PAGE_MAX);
+    buf_init(&content, page->ceiling);
     error = load_file(path, &content);
     if (error)
-        buf_printf(why, "%srule: error-page: cannot read %s: %s", reading->place, path,
-                   strerror(error));
-    ok = !error && append(reading->files, &content, path, why);
+        buf_printf(why, "%srule: cannot read %s: %s", reading->place, path, strerror(error));
+    /* For the check of what it is. */
+    ok = !error && append(reading->files, &content, path, why) &&
+         buf_append(page, content.data, content.len);
     buf_free(&content);
     return ok;
 }
@@ -86,7 +86,8 @@ config_files_read(const struct options *options, struct buf *files, struct buf *
         struct reading reading = {.files = files, .place = option_place(&options->rule, i)};
 
         buf_end_line(why);
-        if (strstr(options->rule.items[i], "error-page"))
+        if (strstr(options->rule.items[i], "error-page") ||
+            strstr(options->rule.items[i], "host-list"))
             ok = read_pages(options->rule.items[i], &reading, why) && ok;
     }
     buf_end_line(why);

@@ -2,6 +2,7 @@
 
 #include "http/field.h"
 #include "rules/rules.h"
+#include "server/http/http_client.h"
 #include "server/http/http_exchange.h"
 #include "server/http/http_page.h"
 #include "server/http/http_route.h"
@@ -15,6 +16,7 @@ to_rules(const struct http_exchange *x, struct span url, uint32_t has)
         .lines = x->request.fields,
         .has = has,
         .now_us = x->arrived_us,
+        .client = (const struct sockaddr *)&http_peer(x)->address,
     };
 }
 
@@ -49,12 +51,11 @@ send_found(struct http_exchange *x, const struct rules_page *found, unsigned sta
 }
 
 void
-http_rules_send_page(struct http_exchange *x, struct span url, unsigned status,
-                     struct span reason, const char *detail)
+http_rules_send_page(struct http_exchange *x, struct span url, unsigned status, struct span reason,
+                     const char *detail)
 {
-    const struct rules_page found =
-        find_page(x, &(struct rules_response){
-                         .method = x->request.method_id, .url = url, .status = status});
+    const struct rules_page found = find_page(
+        x, &(struct rules_response){.method = x->request.method_id, .url = url, .status = status});
 
     if (found.type)
         send_found(x, &found, status, span_of(NULL, 0), detail);
@@ -120,16 +121,15 @@ respond(struct http_exchange *x, struct span url, const struct rules_answer *ans
     switch (answer->verdict) {
     case RULES_GO_ON:
     case RULES_DENY:
-        http_rules_send_page(x, url, answer->status,
-                             span_str("this server refuses such requests"), "rule-deny");
+        http_rules_send_page(x, url, answer->status, span_str("this server refuses such requests"),
+                             "rule-deny");
         break;
     case RULES_REDIRECT:
         redirect(x, answer);
         break;
     case RULES_LIMIT:
         http_rules_send_page(x, url, answer->status,
-                             span_str("there are too many such requests; try again"),
-                             "rule-rate");
+                             span_str("there are too many such requests; try again"), "rule-rate");
         break;
     }
 }

@@ -12,7 +12,7 @@ table_of(struct front_exchange *front)
 }
 
 static struct rules_request
-to_rules(const struct front_exchange *front, uint32_t has)
+to_rules(struct front_exchange *front, uint32_t has)
 {
     return (struct rules_request){
         .method = front->request.method,
@@ -20,6 +20,7 @@ to_rules(const struct front_exchange *front, uint32_t has)
         .lines = front->own_fields,
         .has = has,
         .now_us = front->request.arrived_us,
+        .client = (const struct sockaddr *)&rpc_request_peer(front_request(front))->address,
     };
 }
 

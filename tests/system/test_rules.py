@@ -249,6 +249,57 @@ class ResponsesTest(RuleCase):
         self.assertFalse(self.hits("/x", "Authorization: Basic YTpi"))
 
 
+class AccessTest(RuleCase):
+    """What clients of a forward proxy may fetch, and where tunnels may lead."""
+
+    seconds = 10
+
+    def serve(self, *lines):
+        self.list = self.dir / "list"
+        self.list.write_text("# games\nplay.test\n=127.0.0.1\n")
+        self.member_of = self.members[0]
+        self.port = self.member_of.server_address[1]
+        self.start("allow-net = 127.0.0.0/8", "allow-port = any", "connect-port = any", *lines)
+
+    def connect(self, port):
+        c = Connection(self.address)
+        self.addCleanup(c.close)
+        c.send(f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: x\r\n\r\n")
+        return c.receive(True).status
+
+    def status(self, url):
+        return self.ask(url, host="x").status
+
+    def test_lists_of_hosts(self):
+        rule = ("[rule]", f"host-list = {self.dir / 'list'}", "deny = 403")
+        self.serve(*rule)
+        url = f"http://127.0.0.1:{self.port}/x"
+        self.assertEqual(self.status(url), 403)
+        self.assertEqual(self.status("http://www.play.test/"), 403)
+        self.assertEqual(self.connect(self.port), 403)
+        options = ("allow-net = 127.0.0.0/8", "allow-port = any", "connect-port = any")
+        self.list.write_text("other.test\n")
+        self.reload(*options, *rule)
+        self.assertEqual(self.status(url), 200)
+        self.assertEqual(self.connect(self.port), 200)
+        self.list.write_text("other.test\nanother")
+        self.assertIn("list:2: the last line has no end", self.refused(*options, *rule))
+        self.assertEqual(self.status(url), 200)
+
+    def test_networks_ports_and_times(self):
+        self.serve("[rule]", "network = 10.0.0.0/8", "deny = 403",
+                   "[rule]", "time = 00:00-00:00", "deny = 403",
+                   "[rule]", "method = CONNECT", "port = 1-1023", "deny = 403")
+        url = f"http://127.0.0.1:{self.port}/x"
+        self.assertEqual(self.status(url), 200)
+        self.assertEqual(self.connect(443), 403)
+        self.assertEqual(self.connect(self.port), 200)
+        self.reload("allow-net = 127.0.0.0/8", "allow-port = any", "connect-port = any", "[rule]",
+                    "network = 127.0.0.0/8", "time = mon-sun 00:00-24:00", "deny = 429")
+        self.assertEqual(self.status(url), 429)
+        self.assertEqual(self.connect(self.port), 429)
+
+
 class ErrorPageTest(RuleCase):
     sandboxed = True
     seconds = 10
@@ -306,7 +357,7 @@ class ErrorPageTest(RuleCase):
         self.assertTrue(self.is_own(self.get("/x"), 500))
         self.page.unlink()
         said = self.refused(f"origin = /={self.member_of.url}", *self.rule)
-        self.assertIn(f":2: rule: error-page: cannot read {self.page}", said)
+        self.assertIn(f":2: rule: cannot read {self.page}", said)
 
 
 class ReloadTest(RuleCase):
