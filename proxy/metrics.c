@@ -36,6 +36,7 @@ struct metrics_slot {
 struct registered {
     struct metric_source source;
     void *context;
+    size_t first; /* of its samples */
 };
 
 struct metrics {
@@ -79,6 +80,7 @@ name_sample(struct metric_sample *sample, const struct metric_row *row)
         snprintf(sample->name, sizeof(sample->name), "%s{%s}", row->name, row->labels);
     else
         snprintf(sample->name, sizeof(sample->name), "%s", row->name);
+    atomic_store_explicit(&sample->shown, true, memory_order_release);
 }
 
 static void
@@ -88,6 +90,7 @@ name_histogram(struct metric_sample *sample, const struct metric_row *row)
         uint64_t bound = metrics_bucket_bound(i);
 
         sample->kind = row->kind;
+        sample->shown = true;
         if (bound == UINT64_MAX)
             snprintf(sample->name, sizeof(sample->name), "%s_bucket{le=\"+Inf\"}", row->name);
         else
@@ -95,6 +98,7 @@ name_histogram(struct metric_sample *sample, const struct metric_row *row)
                      bound);
     }
     sample[0].kind = sample[1].kind = row->kind;
+    sample[0].shown = sample[1].shown = true;
     snprintf(sample[0].name, sizeof(sample[0].name), "%s_count", row->name);
     snprintf(sample[1].name, sizeof(sample[1].name), "%s_sum", row->name);
 }
@@ -156,12 +160,28 @@ metrics_register(struct metrics *metrics, const struct metric_source *source, vo
     if (!sources)
         return false;
     metrics->sources = sources;
-    sources[metrics->source_count++] = (struct registered){*source, context};
-    for (size_t i = 0; i < source->count; i++)
-        name_sample(&samples[metrics->sample_count + i], &source->rows[i]);
+    sources[metrics->source_count++] =
+        (struct registered){*source, context, metrics->sample_count};
+    for (size_t i = 0; i < source->count; i++) {
+        samples[metrics->sample_count + i] = (struct metric_sample){.shown = false};
+        if (!source->shown || i < source->shown)
+            name_sample(&samples[metrics->sample_count + i], &source->rows[i]);
+    }
     metrics->sample_count = count;
     metrics->row_count += source->count;
     return true;
+}
+
+void
+metrics_show(struct metrics *metrics, const struct metric_row *rows, size_t count)
+{
+    const struct registered *source = metrics->sources;
+
+    while (source->source.rows != rows)
+        source++;
+    for (size_t i = 0; i < count && i < source->source.count; i++)
+        if (!metrics->samples[source->first + i].shown)
+            name_sample(&metrics->samples[source->first + i], &rows[i]);
 }
 
 /* ---- counting -------------------------------------------------------------------------------- */
@@ -215,7 +235,7 @@ metrics_row(const struct metrics *metrics, size_t i)
         const struct metric_source *source = &metrics->sources[s].source;
 
         if (i < source->count)
-            return &source->rows[i];
+            return metrics->samples[metrics->sources[s].first + i].shown ? &source->rows[i] : NULL;
         i -= source->count;
     }
     return NULL;

@@ -155,6 +155,7 @@ struct metric_source {
      * thread of metrics_read().
      */
     void (*read)(void *context, void *snapshot);
+    size_t shown; /* 0: all rows; otherwise this many of the first ones, until metrics_show() */
 };
 
 /*
@@ -163,13 +164,18 @@ struct metric_source {
  */
 bool metrics_register(struct metrics *metrics, const struct metric_source *source, void *context);
 
+/* Shows the first `count` rows of a registered source, whose labels stay from now on. [one thread
+ * at a time] */
+void metrics_show(struct metrics *metrics, const struct metric_row *rows, size_t count);
+
 /* The numbers of a struct cache, and of a struct fetcher, which are the contexts. */
 extern const struct metric_source metric_source_cache;
 extern const struct metric_source metric_source_fetcher;
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The rows, ours first, then those of each source as they were registered. [any thread] */
+/* The rows, ours first, then those of each source as they were registered. A row that is hidden is
+ * NULL. [any thread] */
 size_t metrics_row_count(const struct metrics *metrics);
 const struct metric_row *metrics_row(const struct metrics *metrics, size_t i);
 
@@ -180,12 +186,13 @@ const struct metric_row *metrics_row(const struct metrics *metrics, size_t i);
 #define METRICS_MAX_NAME 96u
 
 struct metric_sample {
-    char name[METRICS_MAX_NAME];
+    char name[METRICS_MAX_NAME]; /* once it is shown */
     enum metric_kind kind;
+    _Atomic bool shown;
 };
 
-/* The number of samples, and *samples, which stays as it is until metrics_destroy(). [any thread]
- */
+/* The number of samples, hidden ones included, and *samples, which stays until metrics_destroy().
+ * [any thread] */
 size_t metrics_samples(const struct metrics *metrics, const struct metric_sample **samples);
 
 /*

@@ -128,6 +128,10 @@ exposition_write(struct metrics *metrics, enum exposition format, struct buf *ou
     for (size_t i = 0; i < rows; i++) {
         const struct metric_row *row = metrics_row(metrics, i);
 
+        if (!row) {
+            value++;
+            continue;
+        }
         if (!before || strcmp(before->name, row->name) != 0)
             put_descriptors(out, row, format);
         before = row;

@@ -254,14 +254,8 @@ make_report(struct service *service)
         return EX_OSERR;
     }
     config = service_config(service);
-    for (size_t i = 0; config && i < config->origins.count; i++) {
-        const struct origin_route *route = &config->origins.rows[i].route;
-
-        for (unsigned member = 0; member < route->count; member++)
-            origin_report_add(service->report, route->members[member].url);
-    }
     if (config)
-        origin_report_watch(service->report, &config->origins.servers);
+        origin_report_watch(service->report, &config->origins);
     return EX_OK;
 }
 

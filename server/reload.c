@@ -246,7 +246,7 @@ replace(struct service *service, struct config *next)
     /* A worker that has found the last one in this turn may begin a fetch with it. */
     net_server_await_turn(rpc_server_net(service->rpc));
     if (service->report)
-        origin_report_watch(service->report, &next->origins.servers);
+        origin_report_watch(service->report, &next->origins);
     remove_changed(&service->proxy, &last->origins, &next->origins);
     outdate(&service->proxy, &last->options->rule, &next->options->rule);
     config_release(last);

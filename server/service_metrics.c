@@ -215,9 +215,9 @@ _Static_assert(MEMORY_KINDS == 6, "each kind has a row");
 /* ---- all of them ------------------------------------------------------------------------------
  */
 
-#define SOURCE(rows, read)                           \
-    {                                                \
-        rows, sizeof(rows) / sizeof((rows)[0]), read \
+#define SOURCE(rows, read)                              \
+    {                                                   \
+        rows, sizeof(rows) / sizeof((rows)[0]), read, 0 \
     }
 
 static const struct metric_source service_sources[] = {
@@ -252,6 +252,8 @@ service_metrics_list(FILE *out)
     for (size_t i = 0; done && i < metrics_row_count(metrics); i++) {
         const struct metric_row *row = metrics_row(metrics, i);
 
+        if (!row)
+            continue;
         fprintf(out, row->labels[0] ? "%s{%s}" : "%s%s", row->name, row->labels);
         fprintf(out, "\t%s\t%s\t%s\n", kinds[row->kind], row->unit, row->help);
     }

@@ -71,9 +71,11 @@ make_pairs(struct metrics *metrics, u_int *count)
 
     if (pairs) {
         metrics_read(metrics, values);
+        *count = 0;
         for (size_t i = 0; i < sample_count; i++)
-            pairs[i] = (proxy_metric){unconst(samples[i].name), samples[i].kind, values[i]};
-        *count = (u_int)sample_count;
+            if (atomic_load_explicit(&samples[i].shown, memory_order_acquire))
+                pairs[(*count)++] =
+                    (proxy_metric){unconst(samples[i].name), samples[i].kind, values[i]};
     }
     free(values);
     return pairs;

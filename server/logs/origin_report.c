@@ -38,7 +38,8 @@ struct watched {
 
 struct origin_report {
     struct log_limit limit;
-    unsigned count; /* of the origins */
+    struct metrics *metrics; /* once they are registered; not owned */
+    _Atomic unsigned count;  /* of the origins, which stay */
     char origins[ORIGINS][ORIGIN_MAX + 1];
     char labels[ORIGINS][LABEL_MAX];
     struct family failures;
@@ -114,57 +115,72 @@ write_origin(struct buf *key, struct span url)
 static unsigned
 find(const struct origin_report *report, const char *origin)
 {
-    for (unsigned i = 1; i < report->count; i++)
+    unsigned count = atomic_load_explicit(&report->count, memory_order_acquire);
+
+    for (unsigned i = 1; i < count; i++)
         if (strcmp(report->origins[i], origin) == 0)
             return i;
     return 0;
 }
 
-void
-origin_report_add(struct origin_report *report, struct span url)
+/* The number of the server's origin, which gets counters of its own while there are any. */
+static unsigned
+find_or_add(struct origin_report *report, const struct origin_server *server)
 {
+    unsigned count = atomic_load_explicit(&report->count, memory_order_relaxed), found = 0;
     struct buf key;
 
     buf_init(&key, KEY_MAX);
-    write_origin(&key, url);
-    if (!buf_failed(&key) && key.len && key.len <= ORIGIN_MAX && report->count < ORIGINS &&
-        !find(report, buf_str(&key))) {
-        unsigned i = report->count++;
-
-        snprintf(report->origins[i], sizeof(report->origins[i]), "%s", buf_str(&key));
-        snprintf(report->labels[i], LABEL_MAX, "origin=\"%s\"", buf_str(&key));
+    write_origin(&key, server->authority);
+    if (!buf_failed(&key) && key.len)
+        found = find(report, buf_str(&key));
+    if (!found && !buf_failed(&key) && key.len && key.len <= ORIGIN_MAX && count < ORIGINS) {
+        found = count;
+        snprintf(report->origins[count], sizeof(report->origins[count]), "%s", buf_str(&key));
+        snprintf(report->labels[count], LABEL_MAX, "origin=\"%s\"", buf_str(&key));
+        atomic_store_explicit(&report->count, count + 1, memory_order_release);
     }
     buf_free(&key);
+    return found;
+}
+
+/* Shows the counters of origins that were added. */
+static void
+show(struct origin_report *report)
+{
+    struct family *families[] = {&report->failures, &report->queued, &report->requests,
+                                 &report->in_flight};
+
+    for (unsigned i = 0; report->metrics && i < sizeof(families) / sizeof(families[0]); i++)
+        metrics_show(report->metrics, families[i]->rows, atomic_load(&report->count));
 }
 
 void
-origin_report_watch(struct origin_report *report, const struct origin_servers *servers)
+origin_report_watch(struct origin_report *report, const struct http_origins *origins)
 {
+    const struct origin_servers *servers = &origins->servers;
     struct watched *next = calloc(servers->count + 1, sizeof(*next));
     size_t count = 0;
-    struct buf key;
 
     if (!next)
         return;
-    buf_init(&key, KEY_MAX);
     pthread_mutex_lock(&report->lock);
-    for (size_t i = 0; i < servers->size; i++) {
-        struct origin_server *server = servers->slots[i];
-
-        if (!server)
-            continue;
-        buf_reset(&key);
-        write_origin(&key, server->authority);
-        next[count++] = (struct watched){.server = origin_server_retain(server),
-                                         .origin = find(report, buf_str(&key))};
-    }
+    /* In the order of the rows, as long as there are counters. */
+    for (size_t i = 0; i < origins->count; i++)
+        for (unsigned n = 0; n < origins->rows[i].route.count; n++)
+            (void)find_or_add(report, origins->rows[i].route.members[n].server);
+    for (size_t i = 0; i < servers->size; i++)
+        if (servers->slots[i])
+            next[count++] =
+                (struct watched){.server = origin_server_retain(servers->slots[i]),
+                                 .origin = find_or_add(report, servers->slots[i])};
     forget(report);
     report->watched = next;
     report->watched_count = count;
     for (size_t i = 0; i < count; i++)
         report->left[next[i].origin] -= atomic_load(&next[i].server->requests);
     pthread_mutex_unlock(&report->lock);
-    buf_free(&key);
+    show(report);
 }
 
 /* ---- metrics --------------------------------------------------------------------------------- */
@@ -216,9 +232,10 @@ static bool
 register_family(struct origin_report *report, struct family *family, struct metrics *metrics,
                 const struct registration *how)
 {
-    const struct metric_source source = {family->rows, report->count, how->read};
+    const struct metric_source source = {family->rows, ORIGINS, how->read,
+                                         atomic_load(&report->count)};
 
-    for (unsigned i = 0; i < report->count; i++)
+    for (unsigned i = 0; i < ORIGINS; i++)
         family->rows[i] = (struct metric_row){how->name, report->labels[i],   how->kind, "",
                                               how->help, i * sizeof(uint64_t)};
     return metrics_register(metrics, &source, how->context);
@@ -241,10 +258,13 @@ origin_report_register(struct origin_report *report, struct metrics *metrics)
         "origin_in_flight", "Fetches and tunnels at a member of a row, by origin.",
         METRIC_KIND_GAUGE, read_in_flight, report};
 
-    return register_family(report, &report->failures, metrics, &failures) &&
-           register_family(report, &report->queued, metrics, &queued) &&
-           register_family(report, &report->requests, metrics, &requests) &&
-           register_family(report, &report->in_flight, metrics, &in_flight);
+    if (!register_family(report, &report->failures, metrics, &failures) ||
+        !register_family(report, &report->queued, metrics, &queued) ||
+        !register_family(report, &report->requests, metrics, &requests) ||
+        !register_family(report, &report->in_flight, metrics, &in_flight))
+        return false;
+    report->metrics = metrics;
+    return true;
 }
 
 static void

@@ -3,18 +3,18 @@
  * fetches and tunnels that had to wait or were refused. Each is counted, and some are logged
  * (log_limit.h): the names and addresses in these lines are for the operator alone.
  *
- * An origin that a row of --origin names has counters of its own, and all others share one, so the
- * configuration bounds the number of labels.
+ * An origin that a row of --origin names, or has named, has counters of its own, and all others
+ * share one, so there are at most 64 labels.
  *
- * Safe on any thread, once all origins were added.
+ * Safe on any thread.
  */
 #ifndef SUNPROXY_SERVER_LOGS_ORIGIN_REPORT_H
 #define SUNPROXY_SERVER_LOGS_ORIGIN_REPORT_H
 
 #include "fetch/fetch.h"
-#include "origins/origin_server.h"
 #include "proxy/proxy.h"
 #include "proxy/metrics.h"
+#include "server/http/http_origins.h"
 
 struct origin_report;
 
@@ -25,16 +25,12 @@ struct origin_report *origin_report_create(void);
 void origin_report_destroy(struct origin_report *report);
 
 /*
- * The origin of the URL gets counters of its own. Harmless for one that has some; one beyond the
- * 63rd has none, nor has one of more than 62 bytes, as they stand in the name of a metric.
+ * Requests of the members of these rows are counted from now on, and those of no others. The origin
+ * of each member gets counters of its own. Harmless for one that has some; one beyond the 63rd has
+ * none, nor has one of more than 62 bytes, as they stand in the name of a metric. Without memory
+ * the last rows stay. [one thread at a time]
  */
-void origin_report_add(struct origin_report *report, struct span url);
-
-/*
- * Requests of these servers are counted from now on, and those of no others. One that has no
- * counters of its own counts with all others. Without memory the last ones stay.
- */
-void origin_report_watch(struct origin_report *report, const struct origin_servers *servers);
+void origin_report_watch(struct origin_report *report, const struct http_origins *origins);
 
 /* Registers the counters. False without memory. */
 bool origin_report_register(struct origin_report *report, struct metrics *metrics);

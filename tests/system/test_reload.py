@@ -14,6 +14,7 @@ import unittest
 
 import harness
 import rpc
+import rpc
 from http_front import Connection, http_address
 from reload_case import ReloadCase
 
@@ -65,10 +66,14 @@ class ReloadTest(ReloadCase):
         self.members[0].silence.set()
         self.assertEqual(self.c.receive().status, 200)
         self.assertEqual(counts(), [(0, 1), (0, 1)])
-        # A member that is new has no counters of its own, and what has been counted stays.
+        # A member that is new has counters of its own, and what has been counted stays.
         self.reload(self.row(1))
         self.assertEqual(self.member("/2"), "1")
-        self.assertEqual(metrics(), [0, 0, 2, 1])
+        self.assertEqual(metrics(), [0, 0, 2, 0])
+        with rpc.Connection(self.d.socket) as c:
+            found = c.stat()
+        self.assertEqual([found.value(f'origin_requests{{origin="{member.url}"}}')
+                          for member in self.members], [1, 1])
 
     def test_a_forward_proxy_becomes_a_reverse_proxy(self):
         self.start("allow-net = 127.0.0.0/8", "allow-port = any")

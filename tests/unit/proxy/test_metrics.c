@@ -201,7 +201,7 @@ static const struct metric_row number_rows[] = {
     {"first", "kind=\"a\"", METRIC_KIND_COUNTER, "", "The first.", offsetof(struct numbers, first)},
 };
 
-static const struct metric_source number_source = {number_rows, 2, read_numbers};
+static const struct metric_source number_source = {number_rows, 2, read_numbers, 0};
 
 START_TEST(rows_of_sources_follow_ours)
 {
@@ -233,6 +233,31 @@ START_TEST(rows_of_sources_follow_ours)
     metrics_read(metrics, values);
     ck_assert_uint_eq(values[METRIC_REQUESTS_HIT], 0);
     ck_assert_uint_eq(values[own + 1], 3);
+}
+END_TEST
+
+START_TEST(rows_are_hidden_until_they_are_shown)
+{
+    const struct metric_source source = {number_rows, 2, read_numbers, 1};
+    struct numbers numbers = {1, 2}, others = {10, 20};
+    const struct metric_sample *samples;
+    size_t own = metrics_samples(metrics, &samples), own_rows = metrics_row_count(metrics);
+
+    ck_assert(metrics_register(metrics, &number_source, &others));
+    ck_assert(metrics_register(metrics, &source, &numbers));
+    ck_assert_uint_eq(metrics_samples(metrics, &samples), own + 4);
+    ck_assert(samples[own + 2].shown && !samples[own + 3].shown);
+    ck_assert_ptr_eq(metrics_row(metrics, own_rows + 2), &number_rows[0]);
+    ck_assert_ptr_null(metrics_row(metrics, own_rows + 3));
+    metrics_show(metrics, number_rows, 2); /* all of the first source are shown already */
+    metrics_destroy(metrics);
+    metrics = metrics_create(1);
+    ck_assert(metrics_register(metrics, &source, &numbers));
+    metrics_show(metrics, number_rows, 2);
+    metrics_samples(metrics, &samples);
+    ck_assert(samples[own + 1].shown);
+    ck_assert_str_eq(samples[own + 1].name, "first{kind=\"a\"}");
+    ck_assert_ptr_eq(metrics_row(metrics, own_rows + 1), &number_rows[1]);
 }
 END_TEST
 
@@ -386,6 +411,7 @@ unit_suite(void)
     tcase_add_test(tc, a_value_is_counted_in_the_bucket_whose_bound_it_does_not_exceed);
     tcase_add_test(tc, sum_and_count_of_several_slots);
     tcase_add_test(tc, rows_of_sources_follow_ours);
+    tcase_add_test(tc, rows_are_hidden_until_they_are_shown);
     tcase_add_test(tc, the_rows_of_the_cache);
     tcase_add_test(tc, every_row_has_a_valid_name_and_a_help_sentence);
     tcase_add_test(tc, rows_of_one_name_are_one_family);

@@ -36,7 +36,7 @@ static struct buf text;
 static void
 set_up(void)
 {
-    const struct metric_source source = {rows, sizeof(rows) / sizeof(rows[0]), read_numbers};
+    const struct metric_source source = {rows, sizeof(rows) / sizeof(rows[0]), read_numbers, 0};
 
     metrics = metrics_create(1);
     ck_assert_ptr_nonnull(metrics);
