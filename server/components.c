@@ -470,7 +470,7 @@ components_change(struct components *parts, const struct config *config)
     client_share_set_slots(&parts->http.tunnels, parts->descriptors.tunnels,
                            options->max_fetches_per_client != 0);
     cursors_set_bounds(service->cursors, options->max_cursors, options->cursor_timeout);
-    log_set_level((enum log_level)options->log_level);
+    log_setup((enum log_level)options->log_level, log_format_of(options->log_format));
 }
 
 void

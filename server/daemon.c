@@ -49,21 +49,11 @@ start_access_log(struct components *parts)
 {
     const struct options *options = parts->options;
     int fd = parts->log_file;
-    struct access_format format;
-    struct buf why;
 
     if (fd < 0)
         return EX_OK;
     parts->log_file = -1;
-    buf_init(&why, 1024);
-    /* The option has been checked: only memory can lack. */
-    if (access_format_init(&format, options->log_format, &why)) {
-        parts->service.access_log = access_log_start(fd, options->access_log, &format);
-    } else {
-        close(fd);
-        errno = ENOMEM;
-    }
-    buf_free(&why);
+    parts->service.access_log = access_log_start(fd, options->access_log);
     parts->service.logs = parts->service.access_log != NULL;
     return parts->service.access_log ? EX_OK : refuse_access_log(options->access_log);
 }

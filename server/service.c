@@ -24,7 +24,7 @@ void
 service_log(const struct service *service, const struct access_entry *entry)
 {
     if (service->access_log)
-        access_log_add(service->access_log, entry);
+        access_log_add(service->access_log, entry, &service_config(service)->log_format);
     if (service->request_db)
         request_db_add(service->request_db, entry);
 }

@@ -250,6 +250,7 @@ destroy(struct shared *shared)
 {
     struct config *config = (struct config *)shared;
 
+    access_format_free(&config->log_format);
     rules_free(config->table);
     tag_rules_free(&config->tag_rules);
     tag_rules_free(&config->write_rules);
@@ -283,7 +284,9 @@ read_options(struct config *config, struct buf *why)
     buf_end_line(why);
     ok = read_table(config, options->rule, why) && ok;
     buf_end_line(why);
-    return http_ports_read(&config->connect_ports, &options->connect_port, why) && ok;
+    ok = http_ports_read(&config->connect_ports, &options->connect_port, why) && ok;
+    buf_end_line(why);
+    return access_format_init(&config->log_format, options->log_format, why) && ok;
 }
 
 /* For rules_load(): the next file. */

@@ -17,12 +17,14 @@
 #include "server/http/http_origins.h"
 #include "server/http/http_ports.h"
 #include "server/config/options.h"
+#include "server/logs/access_line.h"
 
 struct config {
     struct proxy_rules rules;      /* first; its references are the configuration's */
     const struct options *options; /* which must stay */
     struct options *owned;         /* NULL, or the options: freed with the configuration */
     struct http_storing_rules storing;
+    struct access_format log_format; /* of the access log */
     struct rules *table; /* of --rule; NULL: none */
     struct tag_rules tag_rules;
     struct tag_rules write_rules;

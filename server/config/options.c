@@ -235,7 +235,7 @@ const struct option_row option_rows[] = {
     {"log-level", 'L', OPTION_LIVE, OPTION_CHOICE, AT(log_level), "error|warning|info|debug",
      "info", 0,
      0, "least severe messages on standard error"},
-    {"log-format", 0, OPTION_FIXED, OPTION_LOG_FORMAT, AT(log_format), "FORMAT", "plain", 0, 0,
+    {"log-format", 0, OPTION_LIVE, OPTION_LOG_FORMAT, AT(log_format), "FORMAT", "plain", 0, 0,
      "format of the access log: plain, json, common, combined, vhost_combined or a string of "
      "directives such as %h %t \"%r\" %>s %b %{outcome}x; messages are plain or json"},
 

@@ -30,7 +30,6 @@
 struct access_log {
     char *path; /* as --access-log has it */
     struct log_target target;
-    struct access_format format;
     struct log_pattern *fields; /* of a record of the journal; or NULL */
     pthread_t thread;
     _Atomic uint64_t unwritten; /* lines lost because of the file, */
@@ -301,7 +300,6 @@ run(void *argument)
 static void
 free_log(struct access_log *log)
 {
-    access_format_free(&log->format);
     log_pattern_free(log->fields);
     free(log->path);
     free(log);
@@ -343,15 +341,11 @@ start_thread(struct access_log *log)
 }
 
 struct access_log *
-access_log_start(int fd, const char *path, struct access_format *format)
+access_log_start(int fd, const char *path)
 {
     struct access_log *log = calloc(1, sizeof(*log));
     int error = ENOMEM;
 
-    if (log)
-        log->format = *format;
-    else
-        access_format_free(format);
     if (log && set_target(log, path)) {
         note_file(log, fd);
         buf_init(&log->waiting, MOST_WAITING);
@@ -390,7 +384,8 @@ access_log_close(struct access_log *log)
 }
 
 void
-access_log_add(struct access_log *log, const struct access_entry *entry)
+access_log_add(struct access_log *log, const struct access_entry *entry,
+               const struct access_format *format)
 {
     const int64_t now_us = clock_wall_us();
     struct buf line;
@@ -401,7 +396,7 @@ access_log_add(struct access_log *log, const struct access_entry *entry)
         access_pattern_append(&line, entry, log->fields, now_us);
         buf_truncate(&line, line.len - (line.len > 0)); /* the line follows */
     }
-    access_line_append(&line, entry, &log->format, now_us);
+    access_line_append(&line, entry, format, now_us);
     pthread_mutex_lock(&log->lock);
     full = buf_failed(&line) || !buf_append(&log->waiting, line.data, line.len);
     if (log->waiting.len >= WAKE_AT)

@@ -30,9 +30,9 @@ int access_log_open_file(const char *path);
 
 /*
  * Starts the thread on the descriptor of a file that access_log_open_file() has opened by that
- * path, or of a command or a service, as the path says (log_target.h); takes the descriptor and the format in any case. NULL with errno set on failure.
+ * path, or of a command or a service, as the path says (log_target.h); takes the descriptor in any case. NULL with errno set on failure.
  */
-struct access_log *access_log_start(int fd, const char *path, struct access_format *format);
+struct access_log *access_log_start(int fd, const char *path);
 
 /*
  * Why the file of a log could not be opened, by its errno. Where /proc is missing, so are
@@ -46,8 +46,9 @@ const char *access_log_explain(int error);
  */
 void access_log_close(struct access_log *log);
 
-/* Appends a line. [any thread] */
-void access_log_add(struct access_log *log, const struct access_entry *entry);
+/* Appends a line of this format. [any thread] */
+void access_log_add(struct access_log *log, const struct access_entry *entry,
+                    const struct access_format *format);
 
 /*
  * Opens the file anew, after the old one was moved away. Returns when that is done or has failed,

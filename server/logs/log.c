@@ -21,7 +21,7 @@
 #define LONGEST ((size_t)1 << 17) /* bytes of a line */
 
 static _Atomic enum log_level max_level = LOG_LEVEL_INFO;
-static enum log_format line_format = LOG_FORMAT_PLAIN;
+static _Atomic enum log_format line_format = LOG_FORMAT_PLAIN;
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
@@ -29,12 +29,6 @@ enum log_format
 log_format_of(const char *text)
 {
     return strcmp(text, "json") == 0 ? LOG_FORMAT_JSON : LOG_FORMAT_PLAIN;
-}
-
-void
-log_set_level(enum log_level most)
-{
-    max_level = most;
 }
 
 void

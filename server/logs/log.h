@@ -4,7 +4,7 @@
  * must not block a worker. The next line that can be written is preceded by the number of those
  * lost. A file has whole lines, unless standard output is the same file.
  *
- * log_setup() before the threads start; the rest on any thread.
+ * Safe on any thread.
  */
 #ifndef SUNPROXY_SERVER_LOGS_LOG_H
 #define SUNPROXY_SERVER_LOGS_LOG_H
@@ -19,9 +19,6 @@ enum log_format { LOG_FORMAT_PLAIN, LOG_FORMAT_JSON };
 enum log_format log_format_of(const char *text);
 
 void log_setup(enum log_level most, enum log_format format);
-
-/* While threads run, too. */
-void log_set_level(enum log_level most);
 
 void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));

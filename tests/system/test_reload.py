@@ -195,6 +195,25 @@ class ReloadTest(ReloadCase):
         self.ask("/3", lines=stated)
         self.assertNotIn("192.0.2.7", self.members[0].heads[-1][2]["X-Forwarded-For"])
 
+    def test_the_format_of_the_logs(self):
+        log = self.dir / "access.log"
+        access = f"access-log = {log}"
+        self.start(self.row(0), access)
+        self.ask("/1")
+        answer = self.reload(self.row(0), access, "log-format = %m %U %s")
+        self.assertIn("changed: log-format", answer)
+        self.ask("/2")
+        self.refused(self.row(0), access, "log-format = %m%U")
+        self.ask("/3")
+        self.reload(self.row(0), access, "log-format = json")
+        self.ask("/4")
+        lines = harness.wait_until(
+            lambda: len(found := log.read_text().splitlines()) == 4 and found, what="four lines")
+        self.assertIn('"GET /1 HTTP/1.1" 200', lines[0])
+        self.assertEqual(lines[1:3], ["GET /2 200", "GET /3 200"])
+        self.assertIn('"outcome":', lines[3])
+        harness.wait_until(lambda: '"message":' in self.d.err, what="messages as JSON")
+
     def test_listeners(self):
         ports = [harness.free_port() for _ in range(3)]
         addresses = [("127.0.0.1", port) for port in ports]

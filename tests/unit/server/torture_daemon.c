@@ -119,7 +119,7 @@ static void
 start_log(void *context)
 {
     int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    struct access_log *log = access_log_start(fd, context, &(struct access_format){0});
+    struct access_log *log = access_log_start(fd, context);
 
     ck_assert(log || (torture_failed() && errno == ENOMEM));
     torture_fail_at(0);

@@ -166,7 +166,7 @@ open_log(void *context)
 {
     unsigned *descriptors = context;
     int fd = access_log_open_file(log_path);
-    struct access_log *log = fd < 0 ? NULL : access_log_start(fd, log_path, &(struct access_format){0});
+    struct access_log *log = fd < 0 ? NULL : access_log_start(fd, log_path);
     const char *failed = faults_failed();
 
     faults_fail_at(0, 0);
