@@ -23,7 +23,7 @@ struct client_share {
 
     /* shared */
     _Atomic size_t slots;
-    atomic_bool parted; /* among clients; otherwise one may have all slots */
+    atomic_bool parted;   /* among clients; otherwise one may have all slots */
     _Atomic size_t total; /* what all clients have */
 };
 

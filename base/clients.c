@@ -54,8 +54,7 @@ TREE_GENERATE(key_tree, client, by_key, compare_keys)
 TREE_GENERATE(full_tree, client, by_full, compare_full)
 
 static void
-set_shared_bounds(struct clients *table, uint32_t max_connections,
-                  const struct client_rates *rates)
+set_shared_bounds(struct clients *table, uint32_t max_connections, const struct client_rates *rates)
 {
     atomic_store(&table->max_connections, max_connections);
     atomic_store(&table->bounds_bytes, rates->bytes.per_second != 0);

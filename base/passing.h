@@ -18,7 +18,6 @@ bool passing_send(int fd, const void *bytes, size_t len, const int *passed, unsi
  * on exec, which are the caller's; *count of them. Returns the bytes, or 0 or -1 as recv() does,
  * then without a descriptor.
  */
-ssize_t passing_receive(int fd, void *bytes, size_t len, int passed[PASSING_MAX],
-                        unsigned *count);
+ssize_t passing_receive(int fd, void *bytes, size_t len, int passed[PASSING_MAX], unsigned *count);
 
 #endif

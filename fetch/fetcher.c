@@ -46,8 +46,7 @@ set_bounds(struct fetch_loop *loop, const struct fetch_config *config)
     const struct queue_limits limits = settings_queue_limits(config);
 
     queue_set_limits(loop->queue, &limits);
-    connections_set_most(&loop->place.connections, config->max_active,
-                         config->max_idle_per_origin);
+    connections_set_most(&loop->place.connections, config->max_active, config->max_idle_per_origin);
     (void)connections_set_bounds(&loop->place.connections, loop->place.multi);
     resolver_configure(loop->resolver, share_of_threads(config), config->dns_ttl_us);
 }

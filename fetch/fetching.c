@@ -275,8 +275,7 @@ find_deadline(const struct fetch *f, const char **what)
     }
     if (f->held_since_us) {
         *what = "the pause by its consumer";
-        return config->pause_timeout_us ? f->held_since_us + config->pause_timeout_us
-                                        : INT64_MAX;
+        return config->pause_timeout_us ? f->held_since_us + config->pause_timeout_us : INT64_MAX;
     }
     if (f->stage == FETCH_RESOLVING) {
         due = f->stage_since_us + config->resolve_timeout_us;
@@ -425,9 +424,9 @@ refuse_address(struct fetch *f, const char *host, const union address *address)
 {
     char sentence[SENTENCE_MAX];
 
-    fetching_finish(f, FETCH_DENIED,
-                    sentence_refuse(sentence, sizeof(sentence),
-                                    f->settings->config.addresses, host, address));
+    fetching_finish(
+        f, FETCH_DENIED,
+        sentence_refuse(sentence, sizeof(sentence), f->settings->config.addresses, host, address));
 }
 
 /* The name stands for these addresses. The reference is dropped. */
@@ -551,8 +550,7 @@ wait_for_turn(struct fetch *f)
         return;
     }
     if (f->consumer.attempt.counted)
-        queue_limit_origin(f->loop->queue, &f->item,
-                           origin_server_fetch_limit(attempt_server(f)));
+        queue_limit_origin(f->loop->queue, &f->item, origin_server_fetch_limit(attempt_server(f)));
     report_wait(f);
     enter_stage(f, FETCH_QUEUED, clock_monotonic_us());
 }
@@ -691,9 +689,8 @@ fetching_begin(struct fetch *f)
 {
     struct fetch_loop *loop = f->loop;
 
-    f->settings = fetch_settings_retain(f->consumer.request->settings
-                                            ? f->consumer.request->settings
-                                            : loop->place.settings);
+    f->settings = fetch_settings_retain(
+        f->consumer.request->settings ? f->consumer.request->settings : loop->place.settings);
     if (consumer_is_cancelled(&f->consumer)) {
         fetching_finish(f, FETCH_CANCELLED, cancelled_sentence);
         return;

@@ -103,18 +103,18 @@ struct request {
      * hit need not search them. 0: nothing is known.
      */
     uint32_t lacks;
-    unsigned flags; /* of enum request_flags */
+    unsigned flags;          /* of enum request_flags */
     enum http_reason passes; /* why it passes the cache: the response is fetched, and not stored.
                                 HTTP_REASON_NONE: nothing but what it says itself is known */
     struct request_body body;
     /*
-     * What the operator has configured for the request: the struct proxy_rules (proxy/proxy_rules.h) that
-     * were in force when it came, which must stay; a kept copy has a reference. NULL: those of the
-     * proxy.
+     * What the operator has configured for the request: the struct proxy_rules
+     * (proxy/proxy_rules.h) that were in force when it came, which must stay; a kept copy has a
+     * reference. NULL: those of the proxy.
      */
     struct shared *rules;
-    struct settings *settings; /* to be fetched with (fetch.h), which live as long as the rules; NULL:
-                                  the fetcher's */
+    struct settings *settings;  /* to be fetched with (fetch.h), which live as long as the rules;
+                                   NULL:  the fetcher's */
     struct origin_route *route; /* to the origin, which lives as long as the rules; NULL: the URL
                                    itself */
     size_t waiting_bytes; /* what the front's memory for the request takes while it waits, not 0;

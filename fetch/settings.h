@@ -19,7 +19,7 @@ struct connect_rule {
 };
 
 struct settings {
-    struct shared shared; /* first */
+    struct shared shared;       /* first */
     struct fetch_config config; /* its strings are owned, its lists below instead */
     struct connect_rule *rules;
     size_t rule_count;

@@ -451,10 +451,8 @@ transfer_start(struct transfer *t, struct transfer_place *place, struct consumer
                   : make_handle(place, t->settings);
     if (!t->easy || !choose_pool(t) ||
         !headers_to_list(request, order->fields, order->host, &t->headers) ||
-        (!is_literal(t->route) && !pin(t)) ||
-        (t->route->redirected && !redirect_connection(t)) ||
-        set_connection(t, t->easy) != CURLE_OK ||
-        set_request(t, t->easy) != CURLE_OK ||
+        (!is_literal(t->route) && !pin(t)) || (t->route->redirected && !redirect_connection(t)) ||
+        set_connection(t, t->easy) != CURLE_OK || set_request(t, t->easy) != CURLE_OK ||
         curl_multi_add_handle(place->multi, t->easy) != CURLM_OK) {
         transfer_clear(t);
         return false;

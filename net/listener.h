@@ -35,7 +35,8 @@ void net_acceptor_init(struct net_acceptor *acceptor, struct net_admission *admi
 int net_acceptor_listen(struct net_acceptor *acceptor, int fd, const struct net_protocol *protocol,
                         void *context);
 
-/* Accepts what waits at the listener of this descriptor, and closes it. Harmless for another one. */
+/* Accepts what waits at the listener of this descriptor, and closes it. Harmless for another one.
+ */
 void net_acceptor_unlisten(struct net_acceptor *acceptor, int fd);
 
 /* Closes all listeners. */

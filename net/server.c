@@ -44,8 +44,8 @@ change_listener(struct net_task *task)
     struct listener_change *change = container_of(task, struct listener_change, task);
 
     if (change->protocol)
-        change->error = net_acceptor_listen(change->acceptor, change->fd, change->protocol,
-                                            change->context);
+        change->error =
+            net_acceptor_listen(change->acceptor, change->fd, change->protocol, change->context);
     else
         net_acceptor_unlisten(change->acceptor, change->fd);
 }
@@ -197,7 +197,8 @@ create_station(struct net_server *server, unsigned number)
     station->turn_task.run = note_turn;
     station->worker = net_worker_create(number, settle, station);
     if (station->worker &&
-        net_connections_init(&station->connections, station->worker, server->limits, server->admission, &hooks, station)) {
+        net_connections_init(&station->connections, station->worker, server->limits,
+                             server->admission, &hooks, station)) {
         net_relief_init(&station->relief, &station->connections);
         if (net_timeouts_begin(&station->timeouts, &station->connections))
             return station;

@@ -50,8 +50,9 @@ unsigned net_server_stop(struct net_server *server, int64_t timeout_us);
 /*
  * Another process accepts from the same listening sockets from now on: the listeners close here,
  * without a loss of connections that wait to be accepted. Connections go on, and are closed once
- * they are quiet for a while (net_limits.quiet_us); a protocol can end them earlier (net_connections.leaving).
- * Returns at once. Between net_server_start() and net_server_stop_accepting().
+ * they are quiet for a while (net_limits.quiet_us); a protocol can end them earlier
+ * (net_connections.leaving). Returns at once. Between net_server_start() and
+ * net_server_stop_accepting().
  */
 void net_server_leave(struct net_server *server);
 

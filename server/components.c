@@ -357,10 +357,9 @@ wanted_tunnels(const struct options *options)
 static struct descriptor_plan
 plan_descriptors(const struct options *options, unsigned workers, uint64_t limit)
 {
-    return descriptor_plan_make((uint32_t)options->max_connections,
-                                (uint32_t)options->max_connections_per_client,
-                                (uint32_t)options->max_fetches, wanted_tunnels(options), workers,
-                                limit);
+    return descriptor_plan_make(
+        (uint32_t)options->max_connections, (uint32_t)options->max_connections_per_client,
+        (uint32_t)options->max_fetches, wanted_tunnels(options), workers, limit);
 }
 
 static int

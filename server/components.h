@@ -18,7 +18,7 @@
 
 struct components {
     const struct options *options;
-    struct opener opener; /* the daemon's */
+    struct opener opener;             /* the daemon's */
     struct address_policy *addresses; /* NULL: the fetcher has them */
     struct listening listening;
     struct restart restart;
@@ -43,7 +43,8 @@ int components_make_settings(struct components *parts);
 /* Makes the parts that start threads, which inherit the privileges of the process. */
 int components_make_threads(struct components *parts);
 
-/* What is fetched with, by these options and authorities (PEM): a reference. NULL with a sentence. */
+/* What is fetched with, by these options and authorities (PEM): a reference. NULL with a sentence.
+ */
 struct settings *components_make_fetch_settings(struct components *parts,
                                                 const struct options *options,
                                                 struct span authorities, struct buf *why);

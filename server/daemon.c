@@ -199,7 +199,8 @@ reopen_logs(struct components *parts)
 static void
 serve_in_delay(struct components *parts, const sigset_t *signals)
 {
-    int64_t until = clock_monotonic_us() + service_config(&parts->service)->options->stop_delay, left;
+    int64_t until = clock_monotonic_us() + service_config(&parts->service)->options->stop_delay,
+            left;
 
     atomic_store(&parts->monitoring.stopping, true);
     while ((left = until - clock_monotonic_us()) > 0) {
@@ -326,7 +327,8 @@ log_start(const struct components *parts)
         log_info("listening on TCP port %u (%s%s%s)%s", listening->port,
                  listen_address_text(&listening->ipv4, ipv4),
                  listening->ipv4.ss_family && listening->ipv6.ss_family ? ", " : "",
-                 listen_address_text(&listening->ipv6, ipv6), sets[LISTEN_RPC].passed ? passed : "");
+                 listen_address_text(&listening->ipv6, ipv6),
+                 sets[LISTEN_RPC].passed ? passed : "");
     if (listen_local(listening))
         log_info("listening on socket %s%s", listen_local(listening)->path,
                  sets[LISTEN_LOCAL].passed ? passed : "");
@@ -380,9 +382,9 @@ serve(struct components *parts, const sigset_t *signals)
     while (!left && signal != SIGTERM && signal != SIGINT) {
         bool probes = prober_look(&parts->prober), waits = restart_is_going_on(&parts->restart);
 
-        signal = await_signal(parts, signal_fd, signals,
-                              probes || signal_fd < 0 ? PROBER_LOOK_MS
-                                                      : MEMORY_RETURN_SECONDS * 1000);
+        signal =
+            await_signal(parts, signal_fd, signals,
+                         probes || signal_fd < 0 ? PROBER_LOOK_MS : MEMORY_RETURN_SECONDS * 1000);
         if (clock_monotonic_us() - looked_us >= (int64_t)MEMORY_RETURN_SECONDS * 1000000) {
             memory_return_look(&memory, &parts->service);
             looked_us = clock_monotonic_us();
@@ -425,9 +427,11 @@ run(struct components *parts, const sigset_t *signals)
 int
 daemon_run(const struct options *options)
 {
-    struct components parts = {
-        .options = options, .listening = LISTENING_NONE, .log_file = -1, .opener.fd = -1,
-        .restart = RESTART_NONE};
+    struct components parts = {.options = options,
+                               .listening = LISTENING_NONE,
+                               .log_file = -1,
+                               .opener.fd = -1,
+                               .restart = RESTART_NONE};
     sigset_t signals;
     int status;
 

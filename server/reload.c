@@ -60,8 +60,8 @@ find_member(struct origin_route *route, struct span url)
 static bool
 have_same_pages(const struct http_origin *a, struct http_origin *b)
 {
-    if (a->route.host != b->route.host || (a->route.host == ORIGIN_HOST_NAMED &&
-                                           !span_equal(a->route.name, b->route.name)))
+    if (a->route.host != b->route.host ||
+        (a->route.host == ORIGIN_HOST_NAMED && !span_equal(a->route.name, b->route.name)))
         return false;
     for (unsigned i = 0; i < a->route.count; i++)
         if (find_member(&b->route, a->route.members[i].url))
@@ -77,8 +77,8 @@ remove_pages(struct proxy *proxy, const struct http_origin *row)
 {
     for (unsigned https = 0; https < 2; https++) {
         char url[512];
-        size_t len = http_write_url(url, sizeof(url), https, row->host, https ? 443 : 80,
-                                    span_str("/"));
+        size_t len =
+            http_write_url(url, sizeof(url), https, row->host, https ? 443 : 80, span_str("/"));
 
         /* Without the slash: any port. */
         if (len)
@@ -212,22 +212,20 @@ change_cache(struct service *service, const struct options *from, const struct o
              struct buf *why)
 {
     const bool policy = strcmp(from->policy, to->policy) != 0;
-    const bool capacity = from->capacity_urls != to->capacity_urls ||
-                          from->capacity_bytes != to->capacity_bytes;
-    struct control_change change = {.policy = policy ? to->policy : NULL,
-                                    .set_capacity = capacity};
+    const bool capacity =
+        from->capacity_urls != to->capacity_urls || from->capacity_bytes != to->capacity_bytes;
+    struct control_change change = {.policy = policy ? to->policy : NULL, .set_capacity = capacity};
     struct cache_config config;
     char sentence[CONTROL_SENTENCE];
 
     /* What an administrator has set stays, unless the file changes it. */
     cache_get_config(service->cache, &config);
-    change.capacity_pages = from->capacity_urls != to->capacity_urls ? to->capacity_urls
-                                                                     : config.capacity_pages;
-    change.capacity_bytes = from->capacity_bytes != to->capacity_bytes ? to->capacity_bytes
-                                                                       : config.capacity_bytes;
-    if ((!policy && !capacity) ||
-        control_configure(&service->proxy, &change, &config, sentence, sizeof(sentence)) ==
-            CONTROL_OK)
+    change.capacity_pages =
+        from->capacity_urls != to->capacity_urls ? to->capacity_urls : config.capacity_pages;
+    change.capacity_bytes =
+        from->capacity_bytes != to->capacity_bytes ? to->capacity_bytes : config.capacity_bytes;
+    if ((!policy && !capacity) || control_configure(&service->proxy, &change, &config, sentence,
+                                                    sizeof(sentence)) == CONTROL_OK)
         return true;
     buf_append_str(why, sentence);
     return false;
@@ -254,8 +252,8 @@ replace(struct service *service, struct config *next)
 
 /* ---- sockets --------------------------------------------------------------------------------- */
 
-static const char *const names_of_sockets[] = {"listen", "port",         "socket",
-                                               "http",   "http-proxied", "metrics", NULL};
+static const char *const names_of_sockets[] = {"listen",       "port",    "socket", "http",
+                                               "http-proxied", "metrics", NULL};
 
 /* Those that the options name; none, unless they name others than before. */
 static bool
@@ -333,15 +331,13 @@ complete(struct components *parts, struct config *next, struct span files, struc
 {
     if (!config_take_files(next, files, why))
         return false;
-    next->settings =
-        components_make_fetch_settings(parts, next->options, next->authorities, why);
+    next->settings = components_make_fetch_settings(parts, next->options, next->authorities, why);
     return next->settings != NULL;
 }
 
 /* Both as in struct config; the options are its own from then on, if this succeeds. */
 static bool
-take_effect(struct components *parts, struct options *options, struct span files,
-            struct buf *why)
+take_effect(struct components *parts, struct options *options, struct span files, struct buf *why)
 {
     struct config *next = config_create(options, why);
     struct taken_sockets opened = {.count = 0};

@@ -45,8 +45,8 @@ void restart_yield(struct restart *restart);
 /* ---- the process that replaces it ------------------------------------------------------------ */
 
 /*
- * With --take-over: receives the sockets of the daemon that runs, if one runs, of this user, root or
- * `uid`. Returns a status of sysexits.h; an error is logged.
+ * With --take-over: receives the sockets of the daemon that runs, if one runs, of this user, root
+ * or `uid`. Returns a status of sysexits.h; an error is logged.
  */
 int restart_take(struct restart *restart, const struct options *options, uid_t uid);
 

@@ -28,16 +28,16 @@ struct config {
     struct rules *table; /* of --rule; NULL: none */
     struct tag_rules tag_rules;
     struct tag_rules write_rules;
-    struct networks clients;         /* that may use the proxy over TCP (--client-net) */
-    struct networks purgers;         /* that may use PURGE (--purge-net) */
-    struct networks balancers;       /* that may send headers of the PROXY protocol */
-    struct networks trusted;         /* that may state a request's client, */
-    bool trusts_local;               /* and so may peers over AF_UNIX, */
+    struct networks clients;             /* that may use the proxy over TCP (--client-net) */
+    struct networks purgers;             /* that may use PURGE (--purge-net) */
+    struct networks balancers;           /* that may send headers of the PROXY protocol */
+    struct networks trusted;             /* that may state a request's client, */
+    bool trusts_local;                   /* and so may peers over AF_UNIX, */
     enum http_way_field forwarded_field; /* in this field */
-    struct settings *settings;       /* to fetch with: a reference, from outside */
-    struct buf files;        /* that the options name (config_files.h) */
-    struct span authorities; /* of these, PEM of --cacert; empty: none */
-    uid_t *admins;                   /* besides root and our own */
+    struct settings *settings;           /* to fetch with: a reference, from outside */
+    struct buf files;                    /* that the options name (config_files.h) */
+    struct span authorities;             /* of these, PEM of --cacert; empty: none */
+    uid_t *admins;                       /* besides root and our own */
     size_t admin_count;
     struct http_ports connect_ports; /* of tunnels */
     struct http_origins origins;     /* the rows of --origin: none, unless a reverse proxy */

@@ -254,8 +254,7 @@ answer_read(struct reader *reader, struct answer *answer)
     answer->failed = !read_again(reader, &text, &files);
     watch_daemon(false);
     answer->files = answer->failed ? 0 : files.len;
-    sent = send_answer(reader, answer, &text) &&
-           send_all(reader->fd, files.data, answer->files);
+    sent = send_answer(reader, answer, &text) && send_all(reader->fd, files.data, answer->files);
     buf_free(&text);
     buf_free(&files);
     return sent;
@@ -289,8 +288,8 @@ answer_open(struct reader *reader, struct answer *answer)
 
     buf_init(&why, MOST_TEXT);
     goes_on = take_over_receive(reader->fd, &taken, &why);
-    answer->failed = !reader->has_read || !goes_on ||
-                     !reader->open(&reader->read, &taken, &listening, &why);
+    answer->failed =
+        !reader->has_read || !goes_on || !reader->open(&reader->read, &taken, &listening, &why);
     if (goes_on && answer->failed)
         goes_on = send_answer(reader, answer, &why);
     else if (goes_on)
@@ -319,7 +318,7 @@ answer_launch(struct reader *reader, struct answer *answer)
 static void
 serve(struct reader *reader)
 {
-    static bool (*const answers[])(struct reader *reader, struct answer *answer) = {
+    static bool (*const answers[])(struct reader * reader, struct answer * answer) = {
         [KIND_READ] = answer_read, [KIND_OPEN] = answer_open, [KIND_LAUNCH] = answer_launch};
     struct wish wish;
     bool goes_on = true;

@@ -31,8 +31,9 @@ typedef bool opener_open(const struct options *options, struct taken_sockets *ta
 
 /*
  * Starts the process, which reads the command line of these options, and the file that it names, at
- * each opener_read(), and opens sockets by open() at each opener_open_sockets(). It calls check() for what only the parts can check, which logs each error and returns a status of
- * sysexits.h. Before any other thread. False with errno.
+ * each opener_read(), and opens sockets by open() at each opener_open_sockets(). It calls check()
+ * for what only the parts can check, which logs each error and returns a status of sysexits.h.
+ * Before any other thread. False with errno.
  */
 bool opener_start(struct opener *opener, const struct options *options, opener_check *check,
                   opener_open *open);
@@ -40,12 +41,11 @@ bool opener_start(struct opener *opener, const struct options *options, opener_c
 /*
  * Has the configuration read and checked. *text gets each option with its value, as
  * options_print_config() writes it, and *files the
- * files that they name (config_files.h); or *why a line for each error, and this returns false. Waits
- * for the process for 30 s at most, and no longer once SIGTERM or SIGINT is pending. Without a
- * process, *why says so.
+ * files that they name (config_files.h); or *why a line for each error, and this returns false.
+ * Waits for the process for 30 s at most, and no longer once SIGTERM or SIGINT is pending. Without
+ * a process, *why says so.
  */
-bool opener_read(struct opener *opener, struct buf *text, struct buf *files,
-                 struct buf *why);
+bool opener_read(struct opener *opener, struct buf *text, struct buf *files, struct buf *why);
 
 /*
  * Has the sockets opened that the configuration of the last opener_read() names and the daemon, as

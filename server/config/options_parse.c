@@ -95,8 +95,8 @@ struct reading {
     struct options *options;
     const char *path; /* of the first file */
     struct sections sections;
-    unsigned depth; /* of files that include each other */
-    bool *given;    /* by row of the table: this file has a line of it */
+    unsigned depth;  /* of files that include each other */
+    bool *given;     /* by row of the table: this file has a line of it */
     bool is_printed; /* command line and files may have given the same value */
     struct buf *why;
 };
@@ -186,7 +186,7 @@ parse_line(struct reading *reading, const char *place, char *line)
         return false;
     }
     return reading->sections.begun ? sections_set(&reading->sections, place, key, value, why)
-                                  : set_value(reading, place, key, value);
+                                   : set_value(reading, place, key, value);
 }
 
 /* Closes the file. `name` stands for it in messages. */
@@ -326,8 +326,7 @@ include(struct reading *reading, const char *place, const char *path)
 static bool
 parse_config(struct options *options, FILE *file, const char *name, bool printed, struct buf *why)
 {
-    struct reading reading = {
-        .options = options, .path = name, .is_printed = printed, .why = why};
+    struct reading reading = {.options = options, .path = name, .is_printed = printed, .why = why};
     bool ok;
 
     sections_init(&reading.sections);

@@ -214,8 +214,7 @@ open_addresses(struct listen_set *set, enum listen_role role, const struct liste
         struct local_socket *socket = &set->sockets[set->count + opened];
 
         if (*at && listen_address_port(&address) == 0)
-            listen_address_set_port(&address,
-                                    listen_address_port_of(set->sockets[set->count].fd));
+            listen_address_set_port(&address, listen_address_port_of(set->sockets[set->count].fd));
         *socket = LOCAL_SOCKET_NONE;
         socket->any_port = listen_address_port(&http->addresses[0]) == 0;
         socket->fd = take_or_open(taken, role, (const struct sockaddr *)&address, http->lens[*at]);
@@ -405,8 +404,8 @@ adopt_passed(struct listening *listening, struct taken_sockets *taken, struct bu
 }
 
 enum listen_error
-listen_open(struct listening *listening, const struct options *options,
-            struct taken_sockets *taken, struct buf *why)
+listen_open(struct listening *listening, const struct options *options, struct taken_sockets *taken,
+            struct buf *why)
 {
     const struct listen_set *sets = listening->sets;
     enum listen_error error;

@@ -2,9 +2,9 @@
  * The daemon's sockets. For RPC: TCP over IPv4 and IPv6 on one port, on the loopback unless
  * --listen names other addresses, and an AF_UNIX socket. For HTTP, and for the metrics: any of both
  * kinds. Sockets that a service manager passed (passed_sockets.h) replace own ones of the same
- * kind: no TCP socket for RPC is opened if one was passed, and so on. Beside the AF_UNIX socket there
- * is one by which another process takes all of them over (take_over.h). When an address is in use,
- * the sentence names the process.
+ * kind: no TCP socket for RPC is opened if one was passed, and so on. Beside the AF_UNIX socket
+ * there is one by which another process takes all of them over (take_over.h). When an address is in
+ * use, the sentence names the process.
  *
  * One thread, before the workers start and after they have ended.
  */
@@ -67,8 +67,8 @@ void listen_give(struct listening *listening, const struct taken_sockets *offer)
 void listen_own(struct listening *listening);
 
 /*
- * Removes the names of AF_UNIX sockets, releases their locks, and closes the sockets that the server
- * has not taken (which sets `fd` to -1).
+ * Removes the names of AF_UNIX sockets, releases their locks, and closes the sockets that the
+ * server has not taken (which sets `fd` to -1).
  */
 void listen_close(struct listening *listening);
 

@@ -61,7 +61,8 @@ void local_socket_own(struct local_socket *local);
 /* Checks a path without opening anything. */
 enum listen_error local_socket_check(const char *path, struct buf *why);
 
-/* Removes the name, releases the lock, and closes the socket unless the server has it (fd is -1). */
+/* Removes the name, releases the lock, and closes the socket unless the server has it (fd is -1).
+ */
 void local_socket_close(struct local_socket *local);
 
 #endif

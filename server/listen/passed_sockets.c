@@ -212,8 +212,7 @@ role_of(struct span name)
 }
 
 enum listen_error
-passed_sockets_adopt_taken(struct taken_socket *taken, struct listening *listening,
-                           struct buf *why)
+passed_sockets_adopt_taken(struct taken_socket *taken, struct listening *listening, struct buf *why)
 {
     struct buf detail;
     bool adopted;
@@ -239,8 +238,7 @@ passed_sockets_adopt(const struct passed_sockets *passed, struct listening *list
         bool adopted;
 
         buf_init(&detail, 512);
-        adopted =
-            adopt(listening, passed->first + (int)i, role_of(name_of(passed, i)), &detail);
+        adopted = adopt(listening, passed->first + (int)i, role_of(name_of(passed, i)), &detail);
         if (!adopted) {
             append_descriptor(passed, i, why);
             buf_append_str(why, buf_str(&detail));

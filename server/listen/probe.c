@@ -73,8 +73,7 @@ probe_path(const struct probe *probe, const char *path)
 }
 
 static bool
-probe_http(const struct option_list *list, const char *name, struct buf *why,
-           struct buf *warnings)
+probe_http(const struct option_list *list, const char *name, struct buf *why, struct buf *warnings)
 {
     bool ok = true;
 

@@ -29,8 +29,8 @@ serve_begin(struct net_server *server, struct listening *listening,
 
         for (unsigned i = 0; service->protocol && error == 0 && i < set->count; i++) {
             log_socket(service, set->sockets[i].fd, set->passed);
-            error = net_server_listen(server, set->sockets[i].fd, service->protocol,
-                                      service->context);
+            error =
+                net_server_listen(server, set->sockets[i].fd, service->protocol, service->context);
             if (error == 0)
                 set->sockets[i].fd = -1;
         }
@@ -86,9 +86,12 @@ serve_new(struct net_server *server, struct taken_sockets *opened,
         if (item->used && service->protocol)
             error = net_server_listen(server, item->socket.fd, service->protocol, service->context);
     }
-    while (error && i-- > 0)
-        if (opened->items[i].used && services[opened->items[i].role].protocol)
-            net_server_unlisten(server, opened->items[i].socket.fd);
+    /* The last one is the one that failed. */
+    for (unsigned n = 0; error && n + 1 < i; n++)
+        if (opened->items[n].used && services[opened->items[n].role].protocol) {
+            net_server_unlisten(server, opened->items[n].socket.fd);
+            opened->items[n].socket.fd = -1;
+        }
     return error;
 }
 
@@ -99,7 +102,6 @@ remove_old(struct net_server *server, struct listening *listening, struct taken_
 {
     for (unsigned i = 0; i < offer->count; i++) {
         const struct taken_socket *item = &offer->items[i];
-
         char name[LISTEN_NAME];
 
         if (item->used)

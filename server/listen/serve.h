@@ -17,7 +17,8 @@ struct listen_service {
     const char *says; /* format of a line in the log, with the address and a phrase; NULL: none */
 };
 
-/* Has the server, which takes ownership, serve all sockets. `services` is by role. 0 or an errno. */
+/* Has the server, which takes ownership, serve all sockets. `services` is by role. 0 or an errno.
+ */
 int serve_begin(struct net_server *server, struct listening *listening,
                 const struct listen_service *services);
 

@@ -26,8 +26,8 @@ struct message {
     uint32_t role; /* of a socket; the descriptors are it and its lock, if it has one */
     uint32_t passed;
     uint32_t any_port;
-    int32_t pid;                          /* of one that is ready */
-    uint8_t used[TAKEN_SOCKETS_MAX];      /* likewise, by the order of the sockets */
+    int32_t pid;                     /* of one that is ready */
+    uint8_t used[TAKEN_SOCKETS_MAX]; /* likewise, by the order of the sockets */
     char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 };
 
@@ -83,7 +83,9 @@ take_over_offer(int fd, const struct taken_sockets *offer)
     for (unsigned i = 0; sent && i < offer->count; i++) {
         const struct taken_socket *item = &offer->items[i];
         const int passed[] = {item->socket.fd, item->socket.lock};
-        struct message message = {.kind = KIND_SOCKET, .role = item->role, .passed = item->passed,
+        struct message message = {.kind = KIND_SOCKET,
+                                  .role = item->role,
+                                  .passed = item->passed,
                                   .any_port = item->socket.any_port};
 
         memcpy(message.path, item->socket.path, sizeof(message.path));

@@ -10,9 +10,9 @@
  *   uses
  *                     stops accepting, and yields
  *
- * Before it yields, each of both may end, and the daemon goes on as before. The new process connects
- * to a socket beside the daemon's AF_UNIX socket, PATH.take-over, or inherits a connection from the
- * process that has started it for the daemon (config/opener.h).
+ * Before it yields, each of both may end, and the daemon goes on as before. The new process
+ * connects to a socket beside the daemon's AF_UNIX socket, PATH.take-over, or inherits a connection
+ * from the process that has started it for the daemon (config/opener.h).
  *
  * One thread in either process. Nothing here but take_over_connect() blocks the daemon.
  */
@@ -32,7 +32,8 @@ bool take_over_name(const char *local_path, char *path, size_t size);
 
 /* ---- the daemon ------------------------------------------------------------------------------ */
 
-/* Accepts a connection of root or of this user. -1: there is none; one of another user is closed. */
+/* Accepts a connection of root or of this user. -1: there is none; one of another user is closed.
+ */
 int take_over_accept(int listener);
 
 /* Sends all sockets. False if not all could be sent. */

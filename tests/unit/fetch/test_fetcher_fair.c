@@ -282,7 +282,8 @@ START_TEST(addresses_take_the_place_of_others)
             ck_assert(address_policy_allow((struct address_policy *)(uintptr_t)other.addresses,
                                            "127.0.0.1", why, sizeof(why)));
         configure(fetcher, &other);
-        snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", origin->port, i % 4 == 3 ? "/body" : "/");
+        snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", origin->port,
+                 i % 4 == 3 ? "/body" : "/");
         submit_for(fetcher, 0, &outcomes[i], url);
         if (i % 4 != 3) {
             outcome_wait(&outcomes[i]);

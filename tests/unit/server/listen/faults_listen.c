@@ -73,7 +73,8 @@ START_TEST(sockets)
 }
 END_TEST
 
-/* A process takes the sockets of `context` over, or fails: they stay the daemon's until it is told. */
+/* A process takes the sockets of `context` over, or fails: they stay the daemon's until it is told.
+ */
 static void
 take_over(void *context)
 {

@@ -313,7 +313,8 @@ START_TEST(addresses_of_http)
         buf_init(&why, 1024);
         snprintf(value, sizeof(value), "%s0", rows[i].value);
         options.http = (struct option_list){.items = items, .count = 1};
-        ck_assert_msg(listen_open(&listening, &options, NULL, &why) == LISTEN_OK, "%s", buf_str(&why));
+        ck_assert_msg(listen_open(&listening, &options, NULL, &why) == LISTEN_OK, "%s",
+                      buf_str(&why));
         options.http = (struct option_list){0};
         ck_assert_uint_eq(listening.sets[LISTEN_HTTP].count, rows[i].names[1] ? 2 : 1);
         port = listen_address_port_of(listening.sets[LISTEN_HTTP].sockets[0].fd);
@@ -321,7 +322,9 @@ START_TEST(addresses_of_http)
             char wanted[LISTEN_NAME];
 
             snprintf(wanted, sizeof(wanted), "%s%u", rows[i].names[n], (unsigned)port);
-            ck_assert_str_eq(listen_describe(listening.sets[LISTEN_HTTP].sockets[n].fd, name, sizeof(name)), wanted);
+            ck_assert_str_eq(
+                listen_describe(listening.sets[LISTEN_HTTP].sockets[n].fd, name, sizeof(name)),
+                wanted);
         }
         listen_close(&listening);
         buf_free(&why);
@@ -428,7 +431,8 @@ default_path(enum listen_error wanted)
     options.listen = (struct option_list){.items = items, .count = 1};
     error = listen_open(&listening, &options, NULL, &why);
     options.listen = (struct option_list){0};
-    snprintf(text, sizeof(text), "%s", error == LISTEN_OK ? listening.sets[LISTEN_LOCAL].sockets[0].path : buf_str(&why));
+    snprintf(text, sizeof(text), "%s",
+             error == LISTEN_OK ? listening.sets[LISTEN_LOCAL].sockets[0].path : buf_str(&why));
     if (error == LISTEN_OK) {
         char left[160];
 
