@@ -445,6 +445,18 @@ class ProbeTest(RowTest):
         self.assertNotIn("is down", str(self.d.err))
 
 
+class OutageTest(harness.SystemTest):
+    seconds = 10
+
+    def test_the_measurement(self):
+        """tests/bench/outage.py, of sunproxyd alone: no request fails while one of three members does."""
+        done = self.run_program([harness.TOP / "tests/bench/outage.py", "--build", harness.BUILD, "--only",
+                                 "sunproxyd", "--kind", "503", "--seconds", "1", "--rate", "40"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        cells = done.stdout.decode().splitlines()[-1].split(" | ")
+        self.assertEqual(cells[:2] + cells[3:4], ["| 503", "sunproxyd", "0"], done.stdout)
+
+
 class RecoveryTest(RowTest):
     seconds = 12
 
