@@ -69,11 +69,17 @@ class TargetTest(harness.SystemTest):
         self.assertIn("http://a.test/", self.await_lines(2)[1])
         self.assertEqual(d.stop(), 0)
 
+    def end_command(self, pid):
+        """Ends a command that outlives the daemon, which makes sunproxyd-log run it once more and end."""
+        keeper = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]
+        os.kill(pid, signal.SIGKILL)
+        harness.wait_until(lambda: keeper not in os.listdir("/proc"), what="the end of sunproxyd-log")
+
     def test_a_command_that_never_reads(self):
         number = self.dir / "number"
         d = self.start(f"|test -e {number} && exit; echo $$ > {number}; exec sleep 600", "--stop-timeout", "200ms")
         sleeping = int(harness.wait_until(lambda: number.exists() and number.read_text(), what="its number"))
-        self.addCleanup(os.kill, sleeping, signal.SIGKILL)
+        self.addCleanup(self.end_command, sleeping)
         url = "http://a.test/" + "x" * 8000
         for _ in range(40):
             self.assertEqual(self.c.get(url).status, "ok")
