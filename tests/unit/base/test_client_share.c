@@ -157,6 +157,24 @@ START_TEST(threads_count_together)
 }
 END_TEST
 
+START_TEST(slots_may_change)
+{
+    struct client_share share;
+
+    client_share_init_slots(&share, CLIENT_TUNNELS, 8, false);
+    ck_assert(client_share_take(&share, alice, 8));
+    ck_assert(!client_share_take(&share, bob, 1));
+    client_share_set_slots(&share, 4, true);
+    ck_assert(!client_share_take(&share, bob, 1));
+    client_share_give_back(&share, alice, 6);
+    ck_assert(client_share_take(&share, bob, 1));
+    ck_assert(!client_share_take(&share, alice, 1));
+    client_share_give_back(&share, bob, 1);
+    client_share_give_back(&share, alice, 2);
+    ck_assert_uint_eq(client_share_total(&share), 0);
+}
+END_TEST
+
 /* Slots: a quarter of what the others leave, rounded up; all of them without shares. */
 START_TEST(slots)
 {
@@ -194,6 +212,7 @@ unit_suite(void)
     tcase_add_test(tests, several_greedy_clients_do_not_use_up_everything);
     tcase_add_test(tests, more_than_the_share_is_refused);
     tcase_add_test(tests, slots);
+    tcase_add_test(tests, slots_may_change);
     tcase_add_test(tests, threads_count_together);
     tcase_add_test(tests, threads_take_slots);
     suite_add_tcase(suite, tests);

@@ -72,6 +72,25 @@ START_TEST(what_exists_already_is_charged_in_any_case)
 }
 END_TEST
 
+START_TEST(the_limit_may_change)
+{
+    struct memory_account changed;
+
+    memory_account_init(&changed, 800, NULL);
+    ck_assert(memory_charge(&changed, MEMORY_RECORDS, 100));
+    ck_assert(!memory_charge(&changed, MEMORY_RECORDS, 1));
+    memory_account_set_limit(&changed, 1600);
+    ck_assert(memory_charge(&changed, MEMORY_RECORDS, 100));
+    ck_assert_uint_eq(memory_left(&changed, MEMORY_PAGES), 1000);
+    memory_account_set_limit(&changed, 80);
+    ck_assert(memory_is_full(&changed, MEMORY_RECORDS));
+    ck_assert_uint_eq(memory_left(&changed, MEMORY_RECORDS), 0);
+    memory_uncharge(&changed, MEMORY_RECORDS, 191);
+    ck_assert(memory_charge(&changed, MEMORY_RECORDS, 1));
+    ck_assert(!memory_charge(&changed, MEMORY_RECORDS, 1));
+}
+END_TEST
+
 START_TEST(no_account_counts_nothing)
 {
     ck_assert(memory_charge(NULL, MEMORY_PAGES, SIZE_MAX));
@@ -211,6 +230,7 @@ unit_suite(void)
     tcase_add_test(tests, the_shares_add_up_to_the_limit);
     tcase_add_test(tests, a_group_takes_nothing_from_another);
     tcase_add_test(tests, what_exists_already_is_charged_in_any_case);
+    tcase_add_test(tests, the_limit_may_change);
     tcase_add_test(tests, no_account_counts_nothing);
     tcase_add_test(tests, it_agrees_with_a_model);
     tcase_add_test(tests, the_owner_may_free_what_a_charge_needs);

@@ -79,6 +79,42 @@ START_TEST(bounds_in_all_and_per_origin)
 }
 END_TEST
 
+/* Bounds of the origin, of the client and of all: what waits for one starts when it is raised. */
+START_TEST(limits_take_the_place_of_others)
+{
+    struct queue *queue = create(8, 0, 1, 2);
+    struct queue_limits limits = {
+        .opening = 8, .per_origin = 3, .client_opening = 2, .client_streaming = 2};
+    struct queue_item e[6] = {0};
+
+    for (unsigned i = 0; i < 6; i++)
+        enter(queue, &e[i], 1, "http://a:80");
+    ck_assert_uint_eq(start_all(queue), 1);
+    ck_assert_int_eq(queue_find_wait(queue, &e[1]), QUEUE_ORIGIN);
+    queue_set_limits(queue, &limits);
+    ck_assert_uint_eq(start_all(queue), 1);
+    limits.client_opening = limits.client_streaming = 0;
+    queue_set_limits(queue, &limits);
+    ck_assert_uint_eq(start_all(queue), 1);
+    limits.per_origin = 0;
+    limits.opening = 5;
+    queue_set_limits(queue, &limits);
+    ck_assert_uint_eq(start_all(queue), 2);
+    ck_assert_int_eq(queue_find_wait(queue, &e[5]), QUEUE_SLOT);
+    /* Those over a lower bound stay. */
+    limits.opening = 1;
+    limits.per_origin = 1;
+    queue_set_limits(queue, &limits);
+    ck_assert_uint_eq(queue_active(queue), 5);
+    leave_all(queue, e, 4);
+    ck_assert_uint_eq(start_all(queue), 0);
+    queue_remove(queue, &e[4]);
+    ck_assert_uint_eq(start_all(queue), 1);
+    queue_remove(queue, &e[5]);
+    queue_destroy(queue);
+}
+END_TEST
+
 /* One that streams makes a place at its origin, and takes it back only where there is one. */
 START_TEST(streaming_ones_leave_their_origin)
 {
@@ -482,6 +518,7 @@ unit_suite(void)
     TCase *tc = tcase_create("queue");
 
     tcase_add_test(tc, bounds_in_all_and_per_origin);
+    tcase_add_test(tc, limits_take_the_place_of_others);
     tcase_add_test(tc, streaming_ones_leave_their_origin);
     tcase_add_test(tc, a_share_of_an_origin);
     tcase_add_test(tc, what_a_queued_one_waits_for);
