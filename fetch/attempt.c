@@ -57,7 +57,7 @@ attempt_counts(struct attempt *attempt, const struct request *request, unsigned 
     server = request->route->members[attempt->choice.member].server;
     origin_latency_add(&server->latency, took_us, now_us);
     if (!is_failure(status)) {
-        origin_route_responded(request->route, &attempt->choice, took_us, now_us);
+        origin_route_responded(request->route, &attempt->choice, status, took_us, now_us);
         return true;
     }
     snprintf(reason, sizeof(reason), "its status is %u", status);

@@ -289,23 +289,29 @@ origin_route_succeeded(struct origin_route *route, const struct origin_choice *c
         report(route, choice->member, 0, "");
 }
 
-/* A slow response: is the member left for it? */
+/* Counts a response in a series of bad ones. Are they too many, or has a trial failed? */
 static bool
-leave_slow(struct origin_route *route, const struct origin_choice *choice, int64_t now_us)
+count_bad(_Atomic unsigned *series, bool is_bad, unsigned most, bool trial)
+{
+    if (is_bad)
+        return atomic_fetch_add(series, 1) + 1 >= most || trial;
+    if (atomic_load_explicit(series, memory_order_relaxed))
+        atomic_store(series, 0);
+    return false;
+}
+
+/* The member responds, but badly: is it left for that? */
+static bool
+leave_bad(struct origin_route *route, const struct origin_choice *choice, int64_t now_us,
+          const char *reason)
 {
     struct origin_server *server = route->members[choice->member].server;
-    int64_t left_us;
-    char reason[64];
+    int64_t left_us = has_other(route, server) ? leave(route, server, choice->trial, now_us) : 0;
 
-    if ((atomic_fetch_add(&server->slow, 1) + 1 < ORIGIN_ROUTE_SLOW && !choice->trial) ||
-        !has_other(route, server))
-        return false;
-    left_us = leave(route, server, choice->trial, now_us);
     if (!left_us)
         return false;
     atomic_store(&server->slow, 0);
-    snprintf(reason, sizeof(reason), "its responses take more than %lld ms",
-             (long long)(route->slow_us / 1000));
+    atomic_store(&server->errors, 0);
     origin_reason_set(&server->reason, reason);
     report(route, choice->member, left_us, reason);
     return true;
@@ -313,17 +319,22 @@ leave_slow(struct origin_route *route, const struct origin_choice *choice, int64
 
 void
 origin_route_responded(struct origin_route *route, const struct origin_choice *choice,
-                       int64_t took_us, int64_t now_us)
+                       unsigned status, int64_t took_us, int64_t now_us)
 {
     struct origin_server *server = route->members[choice->member].server;
+    const bool slow = count_bad(&server->slow, route->slow_us && took_us > route->slow_us,
+                                ORIGIN_ROUTE_SLOW, choice->trial);
+    const bool fails =
+        count_bad(&server->errors, route->errors && status >= 500, route->errors, choice->trial);
+    char reason[64];
 
-    if (route->slow_us && took_us > route->slow_us) {
-        if (leave_slow(route, choice, now_us))
-            return;
-    } else if (atomic_load_explicit(&server->slow, memory_order_relaxed)) {
-        atomic_store(&server->slow, 0);
-    }
-    origin_route_succeeded(route, choice, now_us);
+    if (fails)
+        snprintf(reason, sizeof(reason), "its status is %u time after time", status);
+    else
+        snprintf(reason, sizeof(reason), "its responses take more than %lld ms",
+                 (long long)(route->slow_us / 1000));
+    if ((!slow && !fails) || !leave_bad(route, choice, now_us, reason))
+        origin_route_succeeded(route, choice, now_us);
 }
 
 void

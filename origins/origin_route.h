@@ -96,6 +96,7 @@ struct origin_route {
     struct origin_probes probes;
     struct origin_budget budget;
     int64_t slow_us;  /* a response that takes longer is slow; 0: none is */
+    unsigned errors;  /* responses with status 5xx in succession that are a failure; 0: none are */
     int64_t queue_us; /* how long a request waits for a member that has a limit */
     _Atomic int64_t trial_due_us; /* while all members are left */
     void (*changed)(const struct origin_change *change); /* NULL: not wanted. [any thread] */
@@ -147,11 +148,12 @@ void origin_route_succeeded(struct origin_route *route, const struct origin_choi
                             int64_t now_us);
 
 /*
- * It has sent a response, after this time. It has succeeded, unless this was one slow response too
- * many, or a trial that was slow: then it is left, if another one is in use.
+ * It has sent a response of this status after this time. It has succeeded, unless this was one slow
+ * response or one error too many, or a trial with such a response: then it is left, if another one
+ * is in use.
  */
 void origin_route_responded(struct origin_route *route, const struct origin_choice *choice,
-                            int64_t took_us, int64_t now_us);
+                            unsigned status, int64_t took_us, int64_t now_us);
 
 /*
  * The request has ended before it could reach the member, and not by the member's fault: if it was

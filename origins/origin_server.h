@@ -51,6 +51,7 @@ struct origin_server {
     _Atomic uint64_t failed;       /* and those that have failed, */
     _Atomic int64_t failed_us;     /* the last one at this time; 0: never */
     _Atomic unsigned slow;         /* responses one behind the other that took too long */
+    _Atomic unsigned errors;       /* responses one behind the other with status 5xx */
     struct origin_latency latency; /* of heads of responses */
     struct origin_reason reason;   /* why it failed, was left or down last */
     _Atomic bool looked_up;        /* its name was, or is being looked up */

@@ -55,6 +55,8 @@ static const struct section_key origin_keys[] = {
     {"probe-status", "N", "without it, any from 200 to 299", false, SECTION_WORD},
     {"probe-fall", "N", "failures before a member is down; without it, 3", false, SECTION_WORD},
     {"probe-rise", "N", "successes before it is used again; without it, 2", false, SECTION_WORD},
+    {"errors", "N", "responses in succession with status 5xx after which a member is left", false,
+     SECTION_WORD},
     {"slow", "TIME", "a member with longer responses is left; without it, 0: none", false,
      SECTION_WORD},
     {"queue", "TIME", "longest wait for a member with max=; without it, 1s", false, SECTION_WORD},
@@ -478,8 +480,7 @@ add_common(struct buf *text, const struct section *origin)
     if (!origin)
         return;
     TAILQ_FOREACH(value, &origin->values, link)
-    if (strncmp(value->key->name, "probe", strlen("probe")) == 0 ||
-        strcmp(value->key->name, "queue") == 0 || strcmp(value->key->name, "slow") == 0)
+    if (strcmp(value->key->name, "member") != 0 && strcmp(value->key->name, "balance") != 0)
         buf_printf(text, " %s=%s", value->key->name, value->text);
 }
 

@@ -237,6 +237,12 @@ read_slow(struct span value, struct origin_route *route)
     return read_time(value, &route->slow_us);
 }
 
+static bool
+read_errors(struct span value, struct origin_route *route)
+{
+    return read_count(value, 1, 1000, &route->errors);
+}
+
 static const struct {
     struct span name;
     bool (*read)(struct span value, struct origin_route *route);
@@ -254,6 +260,7 @@ static const struct {
     {{.ptr = "probe-fall=", .len = 11}, read_probe_fall, "probe-fall=N from 1 to 100"},
     {{.ptr = "probe-rise=", .len = 11}, read_probe_rise, "probe-rise=N from 1 to 100"},
     {{.ptr = "queue=", .len = 6}, read_queue, "queue=TIME, up to an hour"},
+    {{.ptr = "errors=", .len = 7}, read_errors, "errors=N from 1 to 1000"},
     {{.ptr = "slow=", .len = 5}, read_slow, "slow=TIME, up to an hour"},
 };
 

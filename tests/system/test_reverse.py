@@ -294,6 +294,13 @@ class BalanceTest(RowTest):
         self.assertEqual(self.ask("/none").status, 200)
         self.assertIn("it has as many as its max= allows", str(self.d.err))
 
+    def test_a_member_with_errors(self):
+        self.start_with("balance=round-robin errors=3", "", "", "")
+        self.second.status = 500
+        statuses = [self.ask(f"/{n}").status for n in range(30)]
+        self.assertEqual((len(self.second.heads), statuses.count(500)), (3, 3))
+        self.assertIn("is left for 10 s: its status is 500 time after time", str(self.d.err))
+
     def test_a_slow_member(self):
         self.start_with("balance=round-robin slow=10ms", "", "", "")
         self.second.delay = 0.05

@@ -279,7 +279,7 @@ END_TEST
 static bool
 respond_after(const struct origin_choice *choice, int64_t took_us)
 {
-    origin_route_responded(&route, choice, took_us, now_us);
+    origin_route_responded(&route, choice, 200, took_us, now_us);
     return atomic_load(&servers[choice->member].left_until_us) != 0;
 }
 
@@ -314,6 +314,43 @@ START_TEST(a_slow_member_is_left)
     now_us += 2 * ORIGIN_ROUTE_LEFT_US;
     trial = choose_for("http://h/");
     ck_assert(trial.trial && !respond_after(&trial, SECOND / 2));
+}
+END_TEST
+
+/* The same for a response with this status. */
+static bool
+respond_with(const struct origin_choice *choice, unsigned status)
+{
+    origin_route_responded(&route, choice, status, SECOND, now_us);
+    return atomic_load(&servers[choice->member].left_until_us) != 0;
+}
+
+START_TEST(a_member_with_errors_is_left)
+{
+    static const int weights[] = {1, 1};
+    const struct origin_choice first = {.member = 0}, second = {.member = 1};
+    struct origin_choice trial;
+    char text[96];
+
+    make(ORIGIN_BALANCE_ROUND_ROBIN, 2, weights);
+    for (unsigned i = 0; i < 10; i++)
+        ck_assert(!respond_with(&first, 500));
+    route.errors = 3;
+    ck_assert(!respond_with(&first, 404));
+    ck_assert(!respond_with(&first, 500) && !respond_with(&first, 500));
+    ck_assert(!respond_with(&first, 499));
+    ck_assert(!respond_with(&first, 500) && !respond_with(&first, 501));
+    ck_assert(respond_with(&first, 500));
+    origin_reason_get(&servers[0].reason, text, sizeof(text));
+    ck_assert_str_eq(text, "its status is 500 time after time");
+    for (unsigned i = 0; i < 10; i++)
+        ck_assert(!respond_with(&second, 500));
+    now_us += ORIGIN_ROUTE_LEFT_US;
+    trial = choose_for("http://h/");
+    ck_assert(trial.trial && respond_with(&trial, 500));
+    now_us += 2 * ORIGIN_ROUTE_LEFT_US;
+    trial = choose_for("http://h/");
+    ck_assert(trial.trial && !respond_with(&trial, 200));
 }
 END_TEST
 
@@ -408,6 +445,7 @@ unit_suite(void)
     tcase_add_loop_test(tests, members_have_limits, 0, 4);
     tcase_add_test(tests, limits_of_fetches);
     tcase_add_test(tests, a_slow_member_is_left);
+    tcase_add_test(tests, a_member_with_errors_is_left);
     tcase_add_test(tests, retries_have_a_budget);
     tcase_add_test(tests, reasons_are_kept);
     tcase_add_test(tests, a_member_that_is_used_again_begins_slowly);

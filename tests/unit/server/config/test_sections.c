@@ -89,8 +89,8 @@ static const struct {
      {"/1=http://a", "/2=http://b,http://c", "/3=http://b"}},
     {"[origin unused]\nmember = http://a\n", {NULL}},
     {"[origin o]\nmember = http://a max=9\nprobe = /up?x\nprobe-interval = 2s\nprobe-fall = 1\n"
-     "queue = 3s\nslow = 1s\n[row]\norigin = o\n",
-     {"/=http://a|max=9 probe=/up?x probe-interval=2s probe-fall=1 queue=3s slow=1s"}},
+     "queue = 3s\nslow = 1s\nerrors = 4\n[row]\norigin = o\n",
+     {"/=http://a|max=9 probe=/up?x probe-interval=2s probe-fall=1 queue=3s slow=1s errors=4"}},
     {"[origin o]\nmember = http://a weight=3\nmember = http://b  backup weight=2\nbalance = least\n"
      "[row]\norigin = o\nsend-host = x\n[row]\npath = /h\norigin = o\nbalance = hash\n",
      {"/=http://a|weight=3,http://b|backup|weight=2 host=x balance=least",

@@ -366,6 +366,7 @@ START_TEST(rows_that_are_refused)
                                        "/=http://a/ queue=x",
                                        "/=http://a/ queue=2h",
                                        "/=http://a/ slow=-1",
+                                       "/=http://a/ errors=0",
                                        "/=http://a/|max=0",
                                        "/=http://a/|max=65537",
                                        "/=http://a/|weight=0",
