@@ -23,6 +23,7 @@ http_known_field(struct span line)
         FIELD("Content-Encoding", HTTP_KNOWN_CODING),
         FIELD("Content-Language", HTTP_KNOWN_LANGUAGE),
         FIELD("Content-Location", HTTP_KNOWN_LOCATION),
+        FIELD(HTTP_ORIGIN_CONTROL, HTTP_KNOWN_ORIGIN_CONTROL),
     };
 #undef FIELD
     const char first = (char)(line.ptr[0] | 0x20);

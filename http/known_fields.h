@@ -29,10 +29,15 @@ enum http_known_field {
     HTTP_KNOWN_PASSING = 8192,           /* it is not stored: no condition is evaluated on it */
     HTTP_KNOWN_UNSTATED = 16384, /* it is fresh only to clients that know nothing of freshness, as
                                     what states no lifetime: http/storing.h, keeps_unstated */
+    HTTP_KNOWN_ORIGIN_CONTROL = 65536, /* a field: what the origin has said about storing, where
+                                          rules have changed that for clients (rules/rules.h) */
     HTTP_KNOWN_NOT_FOR_AUTHORIZATION = 32768, /* or with Authorization (http_storing.not_for) */
 };
 
-#define HTTP_KNOWN_OF_FIELDS 511u /* the bits that http_known_fields() may set */
+#define HTTP_KNOWN_OF_FIELDS (511u | HTTP_KNOWN_ORIGIN_CONTROL) /* that http_known_fields() may set */
+
+/* The name of a field of stored responses alone (HTTP_KNOWN_ORIGIN_CONTROL). */
+#define HTTP_ORIGIN_CONTROL "Cache-Origin-Control"
 
 /* The bit of a line, which is not empty; 0: it is none of these fields. */
 unsigned http_known_field(struct span line);

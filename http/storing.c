@@ -208,7 +208,8 @@ set_staleness(const struct head *head, const struct http_storing_rules *rules,
 {
     const struct http_cache_control *control = &head->control;
 
-    if (rules->decided & HTTP_DECIDED_GRACE) {
+    /* What others may have by the response's terms alone keeps them. */
+    if (rules->decided & HTTP_DECIDED_GRACE && !storing->made_for) {
         storing->may_be_stale = !storing->always_validate && rules->grace_us > 0;
         storing->stale_while_revalidate_us = storing->may_be_stale ? rules->grace_us : 0;
         storing->stale_if_error_us = storing->stale_while_revalidate_us;
@@ -237,23 +238,28 @@ is_kept(const struct http_received *received, const struct http_storing_rules *r
            (status == 200 || status == 301 || status == 308);
 }
 
-/* The operator's lifetime begins when the response comes, however old that is. */
+/*
+ * The operator's lifetime begins when the response comes, however old that is. A response that was
+ * made for credentials is others' by what it states alone: it is fresh no longer than that.
+ */
 static void
 set_decided(const struct http_storing_rules *rules, struct http_storing *storing)
 {
-    const bool stated = storing->lifetime == HTTP_LIFETIME_EXPLICIT;
+    const bool stated = storing->lifetime == HTTP_LIFETIME_EXPLICIT && storing->lifetime_us > 0;
     int64_t decided_us;
 
     if (rules->decided & HTTP_DECIDED_LIFETIME)
-        decided_us = rules->lifetime_us;
-    else if (rules->decided & HTTP_DECIDED_DEFAULT && !stated)
-        decided_us = rules->default_us;
+        decided_us = rules->lifetime_us + storing->age_us;
+    else if (rules->decided & HTTP_DECIDED_DEFAULT && storing->lifetime != HTTP_LIFETIME_EXPLICIT)
+        decided_us = rules->default_us + storing->age_us;
     else
         return;
-    /* What the response states is what says that others may have it. */
-    if (!stated || storing->lifetime_us == 0)
-        storing->lifetime = HTTP_LIFETIME_RULE;
-    storing->lifetime_us = decided_us + storing->age_us;
+    if (stated && decided_us <= storing->lifetime_us)
+        storing->lifetime_us = decided_us;
+    if (stated && (decided_us <= storing->lifetime_us || storing->made_for))
+        return;
+    storing->lifetime = HTTP_LIFETIME_RULE;
+    storing->lifetime_us = decided_us;
 }
 
 static void
@@ -478,38 +484,49 @@ refuse(const struct head *head, const struct http_received *received,
 
 /* What the operator has overridden is not there. */
 static void
-override(struct head *head, const struct http_storing_rules *rules)
+override(struct head *head, unsigned overrides)
 {
     struct http_cache_control *control = &head->control;
 
-    if (rules->overrides & HTTP_OVERRIDE_NO_STORE)
+    if (overrides & HTTP_OVERRIDE_NO_STORE)
         control->no_store = false;
-    if (rules->overrides & HTTP_OVERRIDE_PRIVATE)
+    if (overrides & HTTP_OVERRIDE_PRIVATE)
         control->is_private = control->names_private = false;
-    if (rules->overrides & HTTP_OVERRIDE_NO_CACHE)
+    if (overrides & HTTP_OVERRIDE_NO_CACHE)
         control->no_cache = control->names_no_cache = false;
-    if (rules->overrides & HTTP_OVERRIDE_SET_COOKIE)
+    if (overrides & HTTP_OVERRIDE_SET_COOKIE)
         head->set_cookie = false;
 }
 
 static unsigned
-overridden_credentials(const struct http_storing_rules *rules)
+overridden_credentials(unsigned overrides)
 {
-    return (rules->overrides & HTTP_OVERRIDE_COOKIE ? (unsigned)HTTP_FOR_COOKIE : 0) |
-           (rules->overrides & HTTP_OVERRIDE_AUTHORIZATION ? (unsigned)HTTP_FOR_AUTHORIZATION : 0);
+    return (overrides & HTTP_OVERRIDE_COOKIE ? (unsigned)HTTP_FOR_COOKIE : 0) |
+           (overrides & HTTP_OVERRIDE_AUTHORIZATION ? (unsigned)HTTP_FOR_AUTHORIZATION : 0);
+}
+
+/* What is overridden by the rule whose lifetime the response has. */
+static unsigned
+overrides_in_force(const struct head *head, const struct http_storing_rules *rules)
+{
+    const bool stated = head->control.s_maxage != HTTP_SECONDS_ABSENT ||
+                        head->control.max_age != HTTP_SECONDS_ABSENT || head->expires.ptr;
+
+    if (rules->decided & HTTP_DECIDED_LIFETIME)
+        return rules->overrides;
+    return rules->decided & HTTP_DECIDED_DEFAULT && !stated ? rules->default_overrides : 0;
 }
 
 /* To whom it would not be given if it were the response to a request of theirs. */
 static unsigned
-not_for(const struct head *head, const struct http_storing_rules *rules,
-        const struct http_storing *storing)
+not_for(const struct head *head, unsigned overrides, const struct http_storing *storing)
 {
     unsigned credentials = HTTP_FOR_COOKIE | HTTP_FOR_AUTHORIZATION;
 
     if (storing->lifetime != HTTP_LIFETIME_HEURISTIC && storing->lifetime != HTTP_LIFETIME_RULE)
         return 0;
     if (storing->lifetime == HTTP_LIFETIME_RULE) {
-        credentials &= ~overridden_credentials(rules);
+        credentials &= ~overridden_credentials(overrides);
         if (head->control.is_public)
             credentials = 0;
         else if (names_cookie(storing))
@@ -523,13 +540,15 @@ http_evaluate_response(const struct http_received *received, const struct http_s
                        struct http_storing *storing)
 {
     struct head head;
+    unsigned overrides;
 
     *storing = (struct http_storing){0};
     read_head(&head, received->lines);
     /* RFC 9213 section 2.2: in place of Cache-Control and Expires. */
     if (rules->cdn_cache_control && http_cdn_cache_control_read(&head.control, received->lines))
         head.expires = span_of(NULL, 0);
-    override(&head, rules);
+    overrides = overrides_in_force(&head, rules);
+    override(&head, overrides);
     storing->vary = http_vary_extend(&storing->vary_names,
                                      http_vary_read(&storing->vary_names, received->lines),
                                      rules->key_names, rules->key_count);
@@ -537,8 +556,8 @@ http_evaluate_response(const struct http_received *received, const struct http_s
     storing->always_validate =
         head.control.no_cache || (head.control.names_no_cache && !rules->drops_named_fields);
     storing->made_for = (received->made_for | http_credentials_of(received->request_lines)) &
-                        ~overridden_credentials(rules);
+                        ~overridden_credentials(overrides);
     set_times(&head, received, rules, storing);
     storing->refusal = refuse(&head, received, rules, storing);
-    storing->not_for = not_for(&head, rules, storing);
+    storing->not_for = not_for(&head, overrides, storing);
 }

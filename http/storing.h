@@ -96,7 +96,8 @@ struct http_storing_rules {
     int64_t lifetime_us; /* whatever the response states */
     int64_t default_us;  /* where it states none */
     int64_t grace_us;    /* stale use while it is fetched again, and where the origin fails */
-    unsigned overrides;  /* of enum http_override */
+    unsigned overrides;  /* of enum http_override: what the lifetime overrides, */
+    unsigned default_overrides; /* and what the default does */
     /* Fields of requests that select the response, beside those in Vary: no more than
      * HTTP_VARY_MAX, or it is taken for one with "Vary: *". */
     struct span key_names[HTTP_VARY_MAX + 1];

@@ -158,20 +158,21 @@ demand_suits_stale(struct exchange *x, const struct object *object)
 /* ---- stale objects --------------------------------------------------------------------------- */
 
 bool
-demand_accepts(const struct exchange *x, const struct demand *demand, const struct object *object)
+demand_accepts(struct exchange *x, const struct demand *demand, const struct object *object)
 {
     const struct cache_conditions *conditions = &demand->conditions;
 
     return !conditions->no_cache && conditions->min_fresh_us == 0 &&
            object_age(object, x->as_of_us) <= conditions->max_age_us &&
-           staleness_permits(x->proxy, object, x->request, STALENESS_ACCEPTED, demand->max_stale_us,
-                             x->as_of_us);
+           staleness_permits(x->proxy, object, x->request, demand_credentials(x),
+                             STALENESS_ACCEPTED, demand->max_stale_us, x->as_of_us);
 }
 
 bool
-demand_may_refresh_later(const struct exchange *x, const struct demand *demand,
+demand_may_refresh_later(struct exchange *x, const struct demand *demand,
                          const struct object *object)
 {
     return !demand->demands && staleness_permits(x->proxy, object, x->request,
+                                                 demand_credentials(x),
                                                  STALENESS_WHILE_REVALIDATE, 0, x->as_of_us);
 }

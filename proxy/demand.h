@@ -59,11 +59,11 @@ bool demand_suits_fresh(struct exchange *x, const struct object *object);
 bool demand_suits_stale(struct exchange *x, const struct object *object);
 
 /* Does the request accept this object, which is not fresh enough for it? */
-bool demand_accepts(const struct exchange *x, const struct demand *demand,
+bool demand_accepts(struct exchange *x, const struct demand *demand,
                     const struct object *object);
 
 /* May the object be used while its successor is fetched? */
-bool demand_may_refresh_later(const struct exchange *x, const struct demand *demand,
+bool demand_may_refresh_later(struct exchange *x, const struct demand *demand,
                               const struct object *object);
 
 /*

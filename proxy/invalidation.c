@@ -6,6 +6,7 @@
 #include "http/field.h"
 #include "http/reference.h"
 #include "proxy/proxy_rules.h"
+#include "rules/rules.h"
 #include "rules/tag_rules.h"
 
 /* Most bytes of tags of one write: those of all variants of a few URLs. Beyond that they count as
@@ -123,8 +124,7 @@ invalidation_init(struct invalidation *inv, struct proxy *proxy, const struct re
     };
     buf_init(&inv->tags, MOST_TAGS);
     inv->all = !add_rules(inv, &inv->tags);
-    inv->early =
-        proxy_rules_of(proxy, request)->invalidates_early || inv->all || inv->tags.len;
+    inv->early = proxy_rules_of(proxy, request)->invalidates_early || inv->all || inv->tags.len;
 }
 
 void
@@ -136,6 +136,26 @@ invalidation_free(struct invalidation *inv)
     *inv = (struct invalidation){0};
 }
 
+#define KEY_BYTES 16384u /* of a URL that rules have spelt, which are shorter than before */
+
+/* Purges a URL, and the keys that the operator's rules make of it. */
+static void
+purge_url(struct invalidation *inv, struct span url, struct buf *found)
+{
+    const struct rules *rules = proxy_rules_of(inv->proxy, inv->request)->table;
+    struct cache *cache = inv->proxy->config.cache;
+    char bytes[2][KEY_BYTES];
+    struct span keys[3] = {url, url, url};
+
+    if (rules) {
+        keys[1] = rules_edit_url(rules, &(struct rules_request){.url = url}, bytes[0], KEY_BYTES);
+        keys[2] = rules_edit_url_most(rules, url, bytes[1], KEY_BYTES);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        if (i == 0 || (!span_equal(keys[i], url) && !(i == 2 && span_equal(keys[1], keys[2]))))
+            cache_purge_part(cache, CACHE_BY_URL, keys[i], NULL, found, &inv->change);
+}
+
 bool
 invalidation_before(struct invalidation *inv)
 {
@@ -143,8 +163,7 @@ invalidation_before(struct invalidation *inv)
 
     if (!inv->early)
         return true;
-    cache_purge_part(inv->proxy->config.cache, CACHE_BY_URL, inv->url, NULL, &inv->tags,
-                     &inv->change);
+    purge_url(inv, inv->url, &inv->tags);
     inv->all = inv->all || buf_failed(&inv->tags);
     make_unique(&inv->tags);
     buf_init(&none, 0);
@@ -160,16 +179,15 @@ static void
 purge_reference(struct invalidation *inv, unsigned member, struct span value, struct buf *found)
 {
     const struct origin_route *route = inv->request->route;
-    struct cache *cache = inv->proxy->config.cache;
     struct buf of_client, of_member;
 
     buf_init(&of_client, OBJECT_MAX_META);
     buf_init(&of_member, OBJECT_MAX_META);
     if (http_resolve_same_origin(inv->url, value, &of_client))
-        cache_purge_part(cache, CACHE_BY_URL, buf_span(&of_client), NULL, found, &inv->change);
+        purge_url(inv, buf_span(&of_client), found);
     if (route && origin_route_resolve(route, member, inv->url, value, &of_member) &&
         !span_equal(buf_span(&of_client), buf_span(&of_member)))
-        cache_purge_part(cache, CACHE_BY_URL, buf_span(&of_member), NULL, found, &inv->change);
+        purge_url(inv, buf_span(&of_member), found);
     buf_free(&of_client);
     buf_free(&of_member);
 }
@@ -192,7 +210,7 @@ purge(struct invalidation *inv, unsigned member, struct span lines)
 
     inv->change = (struct cache_change){0};
     buf_init(&found, MOST_TAGS);
-    cache_purge_part(inv->proxy->config.cache, CACHE_BY_URL, inv->url, NULL, &found, &inv->change);
+    purge_url(inv, inv->url, &found);
     purge_references(inv, member, lines, &found);
     purge_tags(inv, &found);
     buf_free(&found);

@@ -153,7 +153,7 @@ void
 origin_own_begin(struct origin_fill *fill, const struct fetch_head *head,
                  const struct response_parts *parts)
 {
-    if (fill->request->method != HTTP_POST || fill->sharing.any || head->content_length < 0 ||
+    if (fill->request->method != HTTP_POST || fill->request->passes || fill->sharing.any || head->content_length < 0 ||
         head->content_length > (int64_t)OWN_MAX || !is_own_location(fill, head->headers) ||
         !is_storable(fill, head))
         return;

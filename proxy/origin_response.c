@@ -206,7 +206,9 @@ may_fall_back(const struct origin_fill *fill, enum staleness why)
     if (why == STALENESS_IF_ERROR && previous && is_error(previous->status))
         return false;
     return !origin_fill_is_as_is(fill) && previous &&
-           staleness_permits(proxy, previous, fill->request, why, 0, proxy_now_us(proxy));
+           staleness_permits(proxy, previous, fill->request,
+                             http_credentials_of(origin_fill_selecting(fill)), why, 0,
+                             proxy_now_us(proxy));
 }
 
 /* Had the request, as the origin got it, the condition or the range that this status answers? */
@@ -508,24 +510,25 @@ edit_updated(const struct origin_fill *fill, struct buf *fields)
         to_rules(fill, fill->base.previous->status, buf_span(fields));
     struct buf edited;
     struct span lines;
+    bool failed;
 
     buf_init(&edited, fields->ceiling);
     lines = edit(fill, &response, RULES_EDIT_ALL, &edited);
-    if (edited.len && !buf_failed(&edited)) {
+    failed = buf_failed(&edited);
+    if (!failed && lines.ptr != fields->data) {
         buf_reset(fields);
         buf_append(fields, lines.ptr, lines.len);
     }
     buf_free(&edited);
-    return !buf_failed(&edited) && !buf_failed(fields);
+    return !failed && !buf_failed(fields);
 }
 
-/* A 304 to our own conditions. */
+/* The origin has confirmed the previous object, whose fields were `before` as it has sent them. */
 static enum origin_response
-confirmed(struct origin_fill *fill, const struct fetch_head *head, struct response_parts *parts,
-          int *error)
+update(struct origin_fill *fill, const struct fetch_head *head, struct span before,
+       struct response_parts *parts, int *error)
 {
     const struct object *previous = fill->base.previous;
-    struct span before = object_fields(previous);
     const struct rules_response response = to_rules(fill, previous->status, before);
     const struct http_storing_rules rules =
         proxy_storing_rules(fill->proxy, fill->request, &response);
@@ -556,6 +559,23 @@ confirmed(struct origin_fill *fill, const struct fetch_head *head, struct respon
     proxy_end_backoff(fill->proxy, fill->base.key);
     fill->stage = ORIGIN_FILL_ENDED;
     return ORIGIN_RESPONSE_TAKEN;
+}
+
+/* A 304 to our own conditions. */
+static enum origin_response
+confirmed(struct origin_fill *fill, const struct fetch_head *head, struct response_parts *parts,
+          int *error)
+{
+    struct span before = object_fields(fill->base.previous);
+    enum origin_response response;
+    struct buf restored;
+
+    buf_init(&restored, EDITED_MAX);
+    if (rules_restore_response(before, &restored))
+        before = buf_span(&restored);
+    response = buf_failed(&restored) ? repeat(fill) : update(fill, head, before, parts, error);
+    buf_free(&restored);
+    return response;
 }
 
 /* Is it the result of a condition, instead of the response? */

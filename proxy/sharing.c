@@ -135,25 +135,33 @@ staleness_reason(enum staleness why)
     return reasons[why];
 }
 
-/* What the object is, as a response that was made for these credentials. */
-static void
-evaluate(const struct proxy *proxy, const struct object *object, const struct request *request,
-         unsigned made_for, struct http_storing *storing)
+void
+sharing_evaluate_stored(const struct proxy *proxy, const struct object *object,
+                        const struct request *request, unsigned made_for,
+                        struct http_storing *storing)
 {
-    const struct http_received received = {
+    struct http_received received = {
         .method = HTTP_GET,
         .status = object->status,
         .lines = object_fields(object),
         .arrival.wall_s = proxy_wall_s(proxy),
-        .made_for = made_for,
+        .made_for = made_for | sharing_made_for(object->notes),
     };
-    const struct http_storing_rules rules =
-        proxy_storing_rules(proxy, request,
-                            &(struct rules_response){.url = object_url(object),
-                                                     .status = object->status,
-                                                     .lines = received.lines});
+    const struct rules_response response = {
+        .url = object_url(object), .status = object->status, .lines = received.lines};
+    const struct http_storing_rules rules = proxy_storing_rules(proxy, request, &response);
+    struct buf restored;
 
+    buf_init(&restored, (size_t)1 << 20);
+    if (object->notes & HTTP_KNOWN_ORIGIN_CONTROL &&
+        rules_restore_response(received.lines, &restored))
+        received.lines = buf_span(&restored);
     http_evaluate_response(&received, &rules, storing);
+    /* Without memory nothing is known of what forbids its use. */
+    if (buf_failed(&restored))
+        *storing = (struct http_storing){.refusal = HTTP_REASON_MEMORY};
+    storing->vary_names.count = 0;
+    buf_free(&restored);
 }
 
 /* Is the object used although no fetch has been tried? */
@@ -174,8 +182,8 @@ is_too_old(const struct proxy *proxy, const struct object *object, const struct 
 
 bool
 staleness_permits(const struct proxy *proxy, const struct object *object,
-                  const struct request *request, enum staleness why, int64_t accepted_us,
-                  int64_t now_us)
+                  const struct request *request, unsigned credentials, enum staleness why,
+                  int64_t accepted_us, int64_t now_us)
 {
     struct http_storing storing;
     int64_t permitted_us = 0;
@@ -183,7 +191,9 @@ staleness_permits(const struct proxy *proxy, const struct object *object,
 
     if (lifetime_us == INT64_MAX || (is_hit(why) && is_too_old(proxy, object, request, now_us)))
         return false;
-    evaluate(proxy, object, request, 0, &storing);
+    sharing_evaluate_stored(proxy, object, request, credentials, &storing);
+    if (is_for_one(storing.refusal))
+        return false;
     switch (why) {
     case STALENESS_ACCEPTED:
         permitted_us = storing.may_be_stale ? accepted_us : 0;
@@ -209,6 +219,6 @@ user_rules_permit_stale(const struct proxy *proxy, const struct object *object,
 {
     struct http_storing storing;
 
-    evaluate(proxy, object, request, http_credentials_of(request_lines), &storing);
+    sharing_evaluate_stored(proxy, object, request, http_credentials_of(request_lines), &storing);
     return !http_is_for_credentials(storing.refusal);
 }

@@ -72,6 +72,12 @@ int64_t sharing_lifetime(const struct sharing *sharing, int64_t fetched_us);
 /* How long after its lifetime an object is used without its origin, if it states nothing. */
 #define STALENESS_DISCONNECTED_US ((int64_t)86400 * 1000000)
 
+/* What a stored object is, as a response to a request with these credentials; without names of
+ * Vary. Of memory that is used up no use is permitted. */
+void sharing_evaluate_stored(const struct proxy *proxy, const struct object *object,
+                             const struct request *request, unsigned made_for,
+                             struct http_storing *storing);
+
 /* Why it may be used. */
 enum staleness {
     STALENESS_ACCEPTED,         /* the request has max-stale: `accepted_us` */
@@ -93,13 +99,14 @@ staleness_notes(const struct request *request)
 }
 
 /*
- * For a ready object, at `now_us`; `accepted_us` is how long after its lifetime the request accepts
+ * For a ready object, at `now_us`, and a request with these credentials (enum http_credentials);
+ * `accepted_us` is how long after its lifetime the request accepts
  * it, for STALENESS_ACCEPTED only. Where the age of pages is bounded (max_age_us in struct
  * proxy_rules), an object over the bound is only used if its origin fails.
  */
 bool staleness_permits(const struct proxy *proxy, const struct object *object,
-                       const struct request *request, enum staleness why, int64_t accepted_us,
-                       int64_t now_us);
+                       const struct request *request, unsigned credentials, enum staleness why,
+                       int64_t accepted_us, int64_t now_us);
 
 /* ---- users ----------------------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include "base/ascii.h"
 #include "http/field.h"
 #include "http/request_head.h"
 #include "rules/glob.h"
@@ -27,24 +28,92 @@ behind(struct span text, size_t n)
     return span_of(text.ptr + n, text.len - n);
 }
 
-void
-rules_url_split(struct span url, struct rules_url *parts)
+static bool
+is_unreserved(int c)
 {
-    const char *question;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == '~';
+}
+
+/* The next character, decoded if it is unreserved. */
+static char
+next_plain(struct span *rest)
+{
+    int high = -1, low = -1;
+    char c = rest->ptr[0];
+    size_t len = 1;
+
+    if (c == '%' && rest->len > 2) {
+        high = ascii_hex_value(rest->ptr[1]);
+        low = ascii_hex_value(rest->ptr[2]);
+    }
+    if (high >= 0 && low >= 0 && is_unreserved(high * 16 + low)) {
+        c = (char)(high * 16 + low);
+        len = 3;
+    }
+    *rest = behind(*rest, len);
+    return c;
+}
+
+/* Takes a last segment that is "." or ".." off, with what that removes. */
+static size_t
+end_segment(const char *bytes, size_t len)
+{
+    if (len >= 2 && bytes[len - 1] == '.' && bytes[len - 2] == '/')
+        return len - 1;
+    if (len < 3 || memcmp(bytes + len - 3, "/..", 3) != 0)
+        return len;
+    for (len -= 3; len > 0 && bytes[len - 1] != '/';)
+        len--;
+    return len ? len : 1;
+}
+
+static struct span
+make_plain(struct span path, char bytes[RULES_PATH_MAX])
+{
+    struct span rest = path;
+    size_t len = 0;
+
+    if (path.len > RULES_PATH_MAX ||
+        (!memchr(path.ptr, '%', path.len) && !memmem(path.ptr, path.len, "//", 2) &&
+         !memmem(path.ptr, path.len, "/.", 2)))
+        return path;
+    while (rest.len) {
+        char c = next_plain(&rest);
+
+        if (c == '/') {
+            len = end_segment(bytes, len);
+            if (len && bytes[len - 1] == '/')
+                continue;
+        }
+        bytes[len++] = c;
+    }
+    return span_of(bytes, end_segment(bytes, len));
+}
+
+void
+rules_url_split(struct span url, struct rules_url *parts, char bytes[RULES_PATH_MAX])
+{
+    const char *question, *at;
+    struct span authority;
 
     *parts = (struct rules_url){.scheme = until(url, ':', ':')};
     if (url.len < parts->scheme.len + 3)
         return;
     url = behind(url, parts->scheme.len + 3);
-    parts->authority = until(url, '/', '?');
+    authority = parts->authority = until(url, '/', '?');
+    at = memrchr(parts->authority.ptr, '@', parts->authority.len);
+    if (at)
+        parts->authority = behind(parts->authority, (size_t)(at + 1 - parts->authority.ptr));
     parts->host = until(parts->authority, ':', ':');
     if (parts->authority.len && parts->authority.ptr[0] == '[') {
         parts->host = until(parts->authority, ']', ']');
         parts->host.len += parts->host.len < parts->authority.len;
     }
-    url = behind(url, parts->authority.len);
+    url = behind(url, authority.len);
     question = memchr(url.ptr, '?', url.len);
     parts->path = span_of(url.ptr, question ? (size_t)(question - url.ptr) : url.len);
+    parts->plain = make_plain(parts->path, bytes);
     if (question)
         parts->query = behind(url, parts->path.len + 1);
 }
@@ -159,8 +228,8 @@ find(const struct rules *rules, const struct rules_url *url, const struct rules_
     memcpy(hosts.words, rules->any_host.words, words * sizeof(uint64_t));
     memcpy(found->words, rules->any_path.words, words * sizeof(uint64_t));
     affix_find(&rules->hosts, url->host, hosts.words);
-    affix_find(&rules->prefixes, url->path, found->words);
-    affix_find(&rules->suffixes, url->path, found->words);
+    affix_find(&rules->prefixes, url->plain, found->words);
+    affix_find(&rules->suffixes, url->plain, found->words);
     for (size_t i = 0; i < words; i++) {
         found->words[i] &= hosts.words[i] & of->words[i];
         any = any || found->words[i];
@@ -255,7 +324,7 @@ url_holds(const struct rule *rule, const struct rules_url *url, enum http_method
         return false;
     if (rule_has(rule, RULE_PORT) && !port_holds(rule, url))
         return false;
-    for (i = 0; i < paths.count && !glob_matches(paths.of[i].name, url->path); i++)
+    for (i = 0; i < paths.count && !glob_matches(paths.of[i].name, url->plain); i++)
         ;
     if (paths.count && i == paths.count)
         return false;
@@ -429,10 +498,11 @@ rules_match_response(const struct rules *rules, const struct rules_response *res
                      struct rules_set *found)
 {
     struct rules_url url;
+    char bytes[RULES_PATH_MAX];
 
     if (!rules->act_on_responses)
         return false;
-    rules_url_split(response->url, &url);
+    rules_url_split(response->url, &url, bytes);
     return find(rules, &url, &rules->responses, found) &&
            narrow(rules, found, &url, response_holds, response);
 }
@@ -442,8 +512,9 @@ rules_visit(const struct rules *rules, const struct rules_request *request,
             void (*visit)(void *context, size_t rule), void *context)
 {
     struct rules_url url;
+    char bytes[RULES_PATH_MAX];
 
-    rules_url_split(request->url, &url);
+    rules_url_split(request->url, &url, bytes);
     for (size_t i = 0; i < rules->count; i++)
         if (request_holds(&rules->rules[i], request, &url))
             visit(context, i);
@@ -461,8 +532,25 @@ rules_match_url(const struct rules *rules, struct span url, struct rules_set *fo
 {
     struct rules_set all;
     struct rules_url parts;
+    char bytes[RULES_PATH_MAX];
 
     memset(&all, 0xff, sizeof(all));
-    rules_url_split(url, &parts);
+    rules_url_split(url, &parts, bytes);
     return find(rules, &parts, &all, found) && narrow(rules, found, &parts, url_alone_holds, NULL);
+}
+
+bool
+rules_have_key(const struct rules *rules, const struct rules_url *url, struct span name)
+{
+    for (size_t i = 0; i < rules->count; i++) {
+        const struct rule *rule = &rules->rules[i];
+        struct rule_values names = rule_values(rule, RULE_KEY_FIELD);
+        bool has = rule_has(rule, RULE_KEY_COOKIE) && http_name_is(name, "Cookie");
+
+        for (size_t k = 0; k < names.count; k++)
+            has = has || http_same_name(names.of[k].name, name);
+        if (has && url_holds(rule, url, HTTP_GET))
+            return true;
+    }
+    return false;
 }

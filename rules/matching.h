@@ -37,10 +37,17 @@ struct rules_url {
     struct span host; /* without the port */
     struct span authority;
     struct span path;
+    struct span plain; /* the path for conditions: rules_url_split() */
     struct span query; /* without the "?"; NULL pointer: none */
 };
 
-void rules_url_split(struct span url, struct rules_url *parts);
+/*
+ * Conditions are about a path as origins may understand it: with unreserved characters decoded,
+ * without dot segments (RFC 3986 section 6.2.2) and with one slash where there are several. If the
+ * path is another one than that, `plain` is in `bytes`.
+ */
+#define RULES_PATH_MAX 8192u
+void rules_url_split(struct span url, struct rules_url *parts, char bytes[RULES_PATH_MAX]);
 
 /* Puts the last rule into the index. False without memory. */
 bool rules_index(struct rules *rules);
@@ -62,6 +69,11 @@ struct rules_cursor {
     size_t words;  /* that have been read */
     uint64_t rest; /* of the last one, the rules that are to come */
 };
+
+/*
+ * Is the field a part of the key of responses for the URL, by a rule for requests with GET?
+ */
+bool rules_have_key(const struct rules *rules, const struct rules_url *url, struct span name);
 
 /* The next rule of the set; NULL: there is none. */
 struct rule *rules_next(const struct rules *rules, const struct rules_set *set,

@@ -1,6 +1,7 @@
 /* What rules make of requests. */
 #include "http/field.h"
 #include "http/request_head.h"
+#include "http/target.h"
 #include "rules/field_lines.h"
 #include "rules/matching.h"
 #include "rules/glob.h"
@@ -53,13 +54,26 @@ write_location(struct writer *w, struct span text, const struct rules_url *url)
     }
 }
 
-/* Is it the URL, whole or without scheme and authority? */
+/* Two slashes at the begin would be followed by an authority, which is not a path's to name. */
+static struct span
+without_authority(struct span location, struct span text)
+{
+    while (location.len > 1 && location.ptr[0] == '/' && location.ptr[1] == '/' &&
+           !span_starts_with(text, span_str("//")))
+        location = span_of(location.ptr + 1, location.len - 1);
+    return location;
+}
+
+/* Is it the URL, in any spelling, or that without scheme and authority? */
 static bool
 is_same(struct span location, struct span url, const struct rules_url *parts)
 {
+    char normal[RULES_LOCATION_MAX + HTTP_URL_EXTRA + HTTP_HOST_EXTRA];
+    struct span spelt = http_normal_url(location, normal, sizeof(normal));
     size_t rest = parts->path.len + (parts->query.ptr ? parts->query.len + 1 : 0);
 
-    return span_equal(location, url) || span_equal(location, span_of(parts->path.ptr, rest));
+    return span_equal(spelt.ptr ? spelt : location, url) ||
+           span_equal(location, span_of(parts->path.ptr, rest));
 }
 
 /* Sets the verdict of a rule, if there is none yet. A redirect does not apply to its own target. */
@@ -78,7 +92,8 @@ judge(const struct rule *rule, const struct rules_request *request, const struct
         struct writer location = {.bytes = w->bytes, .size = RULES_LOCATION_MAX};
 
         write_location(&location, redirect.of[0].name, url);
-        answer->location = span_of(location.bytes, location.len);
+        answer->location =
+            without_authority(span_of(location.bytes, location.len), redirect.of[0].name);
         if (!location.full && is_same(answer->location, request->url, url))
             return;
         answer->verdict = location.full ? RULES_DENY : RULES_REDIRECT;
@@ -149,6 +164,17 @@ sorts(const struct rules *rules, const struct rules_set *set)
 
 #define SORTED_MAX 64u /* parameters; of more the order stays */
 
+static size_t
+count_parameters(struct span query)
+{
+    struct span parameter, name;
+    size_t count = 0;
+
+    while (rules_next_parameter(&query, &parameter, &name))
+        count++;
+    return count;
+}
+
 /* By name; of one name the order stays. */
 static void
 sort(struct span *parameters, size_t count)
@@ -177,14 +203,14 @@ edit_url(const struct rules *rules, const struct rules_set *set, struct span url
 {
     struct span sorted[SORTED_MAX], query = parts->query, parameter, name;
     size_t begin = w->len, count = 0;
-    bool sorting = sorts(rules, set);
+    bool sorting = sorts(rules, set) && count_parameters(query) <= SORTED_MAX;
     const char *between = "?";
 
     write(w, span_of(url.ptr, (size_t)(parts->path.ptr + parts->path.len - url.ptr)));
     while (rules_next_parameter(&query, &parameter, &name)) {
         if (!parameter.len || !parameter_stays(rules, set, name))
             continue;
-        if (sorting && count < SORTED_MAX) {
+        if (sorting) {
             sorted[count++] = parameter;
             continue;
         }
@@ -239,6 +265,43 @@ fields_left(const struct rules *rules, const struct rules_set *set, unsigned edi
     return has;
 }
 
+/*
+ * Does a rule change a field of some requests for the URL only, without that it is a part of the
+ * key? What makes the difference may be a parameter that is removed.
+ */
+static bool
+edits_unkeyed(const struct rules *rules, const struct rule *rule, const struct rules_url *url,
+              bool edits_url)
+{
+    static const enum rule_key keys[] = {RULE_SET_FIELD, RULE_REMOVE_FIELD};
+
+    if (!(rule->edits & RULE_EDITS_FIELDS) || !(rule_has_any(rule, RULE_FIELD, RULE_TIME) ||
+                                                (edits_url && rule_has(rule, RULE_PARAMETER))))
+        return false;
+    for (size_t k = 0; k < 2; k++) {
+        struct rule_values values = rule_values(rule, keys[k]);
+
+        for (size_t i = 0; i < values.count; i++)
+            if (!rules_have_key(rules, url, values.of[i].name))
+                return true;
+    }
+    return false;
+}
+
+/* The response of a request that has such an edit is no other's. */
+static bool
+must_pass(const struct rules *rules, const struct rules_set *set, unsigned edits,
+          const struct rules_url *url)
+{
+    struct rules_cursor cursor = {0};
+    const struct rule *rule;
+
+    while (edits & RULE_EDITS_FIELDS && (rule = rules_next(rules, set, &cursor)))
+        if (edits_unkeyed(rules, rule, url, edits & RULE_EDITS_URL))
+            return true;
+    return false;
+}
+
 static void
 apply(const struct rules *rules, const struct rules_request *request, bool takes, char *bytes,
       size_t size, struct rules_answer *answer)
@@ -247,6 +310,7 @@ apply(const struct rules *rules, const struct rules_request *request, bool takes
     struct rules_cursor cursor = {0};
     struct rules_set set;
     struct rules_url url;
+    char plain[RULES_PATH_MAX];
     struct rule *rule;
     unsigned edits = 0;
     bool decided = false;
@@ -254,7 +318,7 @@ apply(const struct rules *rules, const struct rules_request *request, bool takes
     *answer = (struct rules_answer){.url = request->url, .has = request->has};
     if (!rules->act_on_requests)
         return;
-    rules_url_split(request->url, &url);
+    rules_url_split(request->url, &url, plain);
     if (!rules_match_request(rules, request, &url, &set))
         return;
     while (!answer->by && (rule = rules_next(rules, &set, &cursor))) {
@@ -271,6 +335,7 @@ apply(const struct rules *rules, const struct rules_request *request, bool takes
     }
     if (answer->by)
         return;
+    answer->passes = answer->passes || must_pass(rules, &set, edits, &url);
     answer->edits = edits & (RULE_EDITS_FIELDS | RULE_EDITS_COOKIES);
     answer->has = answer->edits ? fields_left(rules, &set, edits, request) : request->has;
     if (edits & RULE_EDITS_URL && url.query.ptr)
@@ -297,14 +362,30 @@ rules_edit_url(const struct rules *rules, const struct rules_request *request, c
 {
     struct writer w = {.bytes = bytes, .size = size};
     struct rules_url parts;
+    char plain[RULES_PATH_MAX];
     struct rules_set set;
 
-    rules_url_split(request->url, &parts);
+    rules_url_split(request->url, &parts, plain);
     if (!parts.query.ptr || !rules->act_on_requests ||
         !rules_match_request(rules, request, &parts, &set) ||
         !(edits_of(rules, &set) & RULE_EDITS_URL))
         return request->url;
     return edit_url(rules, &set, request->url, &parts, &w);
+}
+
+struct span
+rules_edit_url_most(const struct rules *rules, struct span url, char *bytes, size_t size)
+{
+    struct writer w = {.bytes = bytes, .size = size};
+    struct rules_url parts;
+    char plain[RULES_PATH_MAX];
+    struct rules_set set;
+
+    rules_url_split(url, &parts, plain);
+    if (!parts.query.ptr || !rules->act_on_requests || !rules_match_url(rules, url, &set) ||
+        !(edits_of(rules, &set) & RULE_EDITS_URL))
+        return url;
+    return edit_url(rules, &set, url, &parts, &w);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -342,9 +423,10 @@ rules_edit_fields(const struct rules *rules, const struct rules_request *request
     struct rules_cursor cursor = {0};
     struct rules_set set;
     struct rules_url url;
+    char plain[RULES_PATH_MAX];
     const struct rule *rule;
 
-    rules_url_split(request->url, &url);
+    rules_url_split(request->url, &url, plain);
     if (!rules_match_request(rules, request, &url, &set))
         return;
     if (edits_of(rules, &set) & RULE_EDITS_COOKIES)

@@ -1,21 +1,25 @@
 /* What rules make of responses. */
 #include "http/field.h"
+#include "http/known_fields.h"
 #include "rules/field_lines.h"
 #include "rules/glob.h"
 #include "rules/matching.h"
 
 /* ---- responses ------------------------------------------------------------------------------- */
 
+/* Of the first rule that has the key; with what that overrides, unless NULL. */
 static void
-set_time(struct http_storing_rules *storing, enum http_decided which, int64_t *time_us,
-         const struct rule *rule, enum rule_key key)
+set_time(struct http_storing_rules *storing, enum http_decided which, const struct rule *rule,
+         enum rule_key key, int64_t *time_us, unsigned *overrides)
 {
-    struct rule_values values = rule_values(rule, key);
+    struct rule_values values = rule_values(rule, key), words = rule_values(rule, RULE_OVERRIDE);
 
     if (!values.count || storing->decided & which)
         return;
     *time_us = values.of[0].number;
     storing->decided |= which;
+    for (size_t i = 0; overrides && i < words.count; i++)
+        *overrides |= (unsigned)words.of[i].number;
 }
 
 static void
@@ -45,16 +49,14 @@ rules_set_storing(const struct rules *rules, const struct rules_response *respon
     if (!rules_match_response(rules, response, &set))
         return;
     while ((rule = rules_next(rules, &set, &cursor))) {
-        struct rule_values overrides = rule_values(rule, RULE_OVERRIDE),
-                           names = rule_values(rule, RULE_KEY_FIELD);
+        struct rule_values names = rule_values(rule, RULE_KEY_FIELD);
 
-        set_time(storing, HTTP_DECIDED_GRACE, &storing->grace_us, rule, RULE_GRACE);
+        set_time(storing, HTTP_DECIDED_GRACE, rule, RULE_GRACE, &storing->grace_us, NULL);
         if (concerns_lifetime(rule, response->status)) {
-            set_time(storing, HTTP_DECIDED_LIFETIME, &storing->lifetime_us, rule, RULE_LIFETIME);
-            set_time(storing, HTTP_DECIDED_DEFAULT, &storing->default_us, rule,
-                     RULE_DEFAULT_LIFETIME);
-            for (size_t i = 0; i < overrides.count; i++)
-                storing->overrides |= (unsigned)overrides.of[i].number;
+            set_time(storing, HTTP_DECIDED_LIFETIME, rule, RULE_LIFETIME, &storing->lifetime_us,
+                     &storing->overrides);
+            set_time(storing, HTTP_DECIDED_DEFAULT, rule, RULE_DEFAULT_LIFETIME,
+                     &storing->default_us, &storing->default_overrides);
         }
         for (size_t i = 0; i < names.count; i++)
             add_key_name(storing, names.of[i].name);
@@ -89,18 +91,43 @@ is_removed_cookie(const void *context, struct span line)
            !rules_name_stays(edit->rules, edit->set, RULE_REMOVE_RESPONSE_COOKIE, NULL, 0, name);
 }
 
-static void
+/* True: a field was changed that says how the response is stored. */
+static bool
 edit_lines(const struct rule *rule, enum rules_edit purpose, struct buf *lines)
 {
     struct rule_values removed = rule_values(rule, RULE_REMOVE_RESPONSE_FIELD),
                        added = rule_values(rule, RULE_SET_RESPONSE_FIELD);
+    bool control = false;
 
-    for (size_t i = 0; i < removed.count; i++)
+    for (size_t i = 0; i < removed.count; i++) {
+        control = control || is_control(removed.of[i].name);
         if (purpose == RULES_EDIT_ALL || !is_control(removed.of[i].name))
             lines_remove_name(lines, removed.of[i].name);
-    for (size_t i = 0; i < added.count; i++)
+    }
+    for (size_t i = 0; i < added.count; i++) {
+        control = control || is_control(added.of[i].name);
         if (purpose == RULES_EDIT_ALL || !is_control(added.of[i].name))
             lines_set(lines, added.of[i].name, added.of[i].pattern);
+    }
+    return control;
+}
+
+/* Appends what the origin has said about storing, in lines of a name of their own; one at least. */
+static void
+keep_control(struct span lines, struct buf *out)
+{
+    struct span line, name, value;
+    bool any = false;
+
+    lines_remove_name(out, span_str(HTTP_ORIGIN_CONTROL));
+    while (http_next_line(&lines, &line)) {
+        if (!http_split_field(line, &name, &value) || !is_control(name))
+            continue;
+        buf_printf(out, "%s: %.*s\r\n", HTTP_ORIGIN_CONTROL, (int)line.len, line.ptr);
+        any = true;
+    }
+    if (!any)
+        buf_printf(out, "%s:\r\n", HTTP_ORIGIN_CONTROL);
 }
 
 bool
@@ -110,7 +137,7 @@ rules_edit_response(const struct rules *rules, const struct rules_response *resp
     struct rules_cursor cursor = {0}, again = {0};
     struct rules_set set;
     const struct rule *rule;
-    bool edits = false;
+    bool edits = false, control = false;
 
     if (!rules_match_response(rules, response, &set))
         return false;
@@ -121,7 +148,31 @@ rules_edit_response(const struct rules *rules, const struct rules_response *resp
     buf_append(out, lines.ptr, lines.len);
     lines_remove(out, is_removed_cookie, &(struct edit){.rules = rules, .set = &set});
     while ((rule = rules_next(rules, &set, &again)))
-        edit_lines(rule, purpose, out);
+        control = edit_lines(rule, purpose, out) || control;
+    if (control && purpose == RULES_EDIT_ALL)
+        keep_control(lines, out);
+    return true;
+}
+
+bool
+rules_restore_response(struct span lines, struct buf *out)
+{
+    struct span rest = lines, line, name, value;
+
+    if (!http_first_value(lines, HTTP_ORIGIN_CONTROL).ptr)
+        return false;
+    while (http_next_line(&rest, &line)) {
+        bool split = http_split_field(line, &name, &value);
+
+        if (split && is_control(name))
+            continue;
+        if (split && http_name_is(name, HTTP_ORIGIN_CONTROL))
+            line = value;
+        if (!line.len)
+            continue;
+        buf_append(out, line.ptr, line.len);
+        buf_append_str(out, "\r\n");
+    }
     return true;
 }
 
@@ -174,7 +225,8 @@ rules_concern(const struct rules *rules, struct span url)
         return concern;
     while ((rule = rules_next(rules, &set, &cursor))) {
         if (rule_has_any(rule, RULE_SET_FIELD, RULE_REMOVE_FIELD) ||
-            rule_has_any(rule, RULE_REMOVE_COOKIE, RULE_KEY_COOKIE))
+            rule_has_any(rule, RULE_REMOVE_COOKIE, RULE_KEY_COOKIE) ||
+            rule_has(rule, RULE_OVERRIDE) || rule_has(rule, RULE_REMOVE_RESPONSE_COOKIE))
             return RULES_CONCERN_CONTENT;
         if (rule_has_any(rule, RULE_LIFETIME, RULE_REMOVE_RESPONSE_COOKIE))
             concern = RULES_CONCERN_STORING;

@@ -9,6 +9,7 @@
 #include "http/field.h"
 #include "http/hop_by_hop.h"
 #include "http/method.h"
+#include "http/target.h"
 #include "rules/rule.h"
 #include "rules/rules.h"
 
@@ -26,17 +27,27 @@ read_pattern(struct rule_value *value, char *text, const char **wrong)
     return true;
 }
 
+/* As URLs have it: in lower case, without a dot at its end, and IPv6 as RFC 5952 writes it. */
 static bool
 read_host(struct rule_value *value, char *text, const char **wrong)
 {
-    const char *name = strncmp(text, "*.", 2) == 0 ? text + 2 : text;
+    char *name = strncmp(text, "*.", 2) == 0 ? text + 2 : text, url[512];
+    struct http_authority authority;
+    size_t len;
 
-    for (char *at = text; *at; at++)
-        if (*at >= 'A' && *at <= 'Z')
-            *at = (char)(*at - 'A' + 'a');
+    *wrong = "is neither the name of a host, without a port, nor \"*.\" and the end of names";
+    if (!http_authority_read(span_str(name), &authority) || authority.port ||
+        authority.host.len > 253)
+        return false;
+    len = http_write_url(url, sizeof(url), false, authority.host, 0, span_str("/"));
+    if (len < 9 || len - 8 > strlen(name)) {
+        *wrong = "is an address that is written longer: write it as RFC 5952 does";
+        return false;
+    }
+    memcpy(name, url + 7, len - 8);
+    name[len - 8] = '\0';
     value->name = name == text ? span_str(text) : span_str(text + 1);
-    *wrong = "is neither the name of a host nor \"*.\" and the end of names";
-    return *name && name[strcspn(name, "*/ \t,")] == '\0';
+    return true;
 }
 
 static bool
@@ -162,8 +173,10 @@ read_denial(struct rule_value *value, char *text, const char **wrong)
 {
     uint64_t number;
 
-    *wrong = "is not a status from 400 to 599";
-    if (!units_parse_uint(text, 400, 599, &number))
+    /* The others have fields that say what would be accepted instead. */
+    *wrong = "is not a status from 400 to 599 other than 401, 407 and 426";
+    if (!units_parse_uint(text, 400, 599, &number) || number == 401 || number == 407 ||
+        number == 426)
         return false;
     value->number = (int64_t)number;
     return true;

@@ -110,6 +110,16 @@ is_edited(const struct rules *rules, struct span name)
     return false;
 }
 
+/* Fields that a response does not keep. */
+static bool
+is_unstored(struct span name)
+{
+    static const char *const names[] = {"Set-Cookie",        "Connection", "Keep-Alive", "Upgrade",
+                                        "Transfer-Encoding", "Trailer",    NULL};
+
+    return http_name_is_one_of(name, names);
+}
+
 static bool
 check(const struct rules *rules, const struct rule *rule, const char *place, struct buf *why)
 {
@@ -126,12 +136,19 @@ check(const struct rules *rules, const struct rule *rule, const char *place, str
                    place, (int)unkeyed->name.len, unkeyed->name.ptr);
         return false;
     }
+    if (rule_has(rule, RULE_TYPE) && is_edited(rules, span_str("Content-Type"))) {
+        buf_end_line(why);
+        buf_printf(why, "%srule: type: another rule changes the field Content-Type", place);
+        return false;
+    }
     for (size_t i = 0; i < fields.count; i++) {
-        if (!is_edited(rules, fields.of[i].name))
+        if (!is_edited(rules, fields.of[i].name) && !is_unstored(fields.of[i].name))
             continue;
         buf_end_line(why);
-        buf_printf(why, "%srule: response-field: another rule changes the field %.*s", place,
-                   (int)fields.of[i].name.len, fields.of[i].name.ptr);
+        buf_printf(why,
+                   "%srule: response-field: another rule changes the field %.*s, or stored "
+                   "responses do not have it",
+                   place, (int)fields.of[i].name.len, fields.of[i].name.ptr);
         return false;
     }
     return true;

@@ -112,6 +112,11 @@ void rules_peek(const struct rules *rules, const struct rules_request *request, 
 struct span rules_edit_url(const struct rules *rules, const struct rules_request *request,
                            char *bytes, size_t size);
 
+/* The URL as all rules for requests with GET spell it together whose conditions on the URL hold,
+ * whatever conditions on fields and parameters they have: another key that a page may have. */
+struct span rules_edit_url_most(const struct rules *rules, struct span url, char *bytes,
+                                size_t size);
+
 /*
  * Edits the lines that go on to the origin, of a request that has answer.edits, as the rules say.
  * `request` is as for rules_apply(). The buffer says if an append failed.
@@ -141,6 +146,13 @@ enum rules_edit {
     RULES_EDIT_ALL,
     RULES_EDIT_BUT_CONTROL, /* Cache-Control, Expires, Pragma and CDN-Cache-Control stay */
 };
+
+/*
+ * A response whose Cache-Control, Expires, Pragma or CDN-Cache-Control rules have changed keeps the
+ * origin's in lines of the name HTTP_ORIGIN_CONTROL, which no client gets. Appends the lines with
+ * the origin's in place of the changed ones. False: there are none, and nothing has been appended.
+ */
+bool rules_restore_response(struct span lines, struct buf *out);
 
 /*
  * Appends lines as the rules for the response have them: those of the response, or of a 304 that

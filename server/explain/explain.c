@@ -3,7 +3,6 @@
 #include "http/known_fields.h"
 #include "proxy/demand.h"
 #include "proxy/sharing.h"
-#include "rules/rules.h"
 
 #define MAX_NAMES 3 /* lookups of names, as an exchange does them */
 
@@ -90,25 +89,6 @@ judge(struct exchange *x, const struct demand *demand, struct explanation *e, bo
         e->would = EXPLAINED_MISS;
 }
 
-static void
-evaluate(const struct exchange *x, struct explanation *e)
-{
-    const struct proxy *proxy = x->proxy;
-    const struct http_received received = {
-        .method = HTTP_GET,
-        .status = e->object->status,
-        .lines = object_fields(e->object),
-        .arrival.wall_s = proxy_wall_s(proxy),
-        .made_for = sharing_made_for(e->object->notes),
-    };
-    const struct http_storing_rules rules = proxy_storing_rules(
-        proxy, x->request,
-        &(struct rules_response){
-            .url = object_url(e->object), .status = e->object->status, .lines = received.lines});
-
-    http_evaluate_response(&received, &rules, &e->storing);
-}
-
 void
 explain_exchange(struct exchange *x, struct explanation *e)
 {
@@ -125,7 +105,7 @@ explain_exchange(struct exchange *x, struct explanation *e)
     peek(x, e, &peeked);
     e->object = peeked.object;
     if (e->object)
-        evaluate(x, e);
+        sharing_evaluate_stored(x->proxy, e->object, x->request, 0, &e->storing);
     if (demand.way == REQUEST_PASSES)
         set(e, EXPLAINED_PASSES, demand.reason);
     else if (e->object)

@@ -132,6 +132,7 @@ apply_rules(struct asking *a, struct span lines)
     struct rules_answer answer;
 
     buf_append(&a->lines, lines.ptr, lines.len);
+    buf_end_line(&a->lines);
     a->request.lacks = ~request.has;
     if (!a->config->table)
         return false;

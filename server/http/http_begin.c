@@ -177,17 +177,16 @@ begin_request(struct http_connection *c, struct http_worker *worker,
         return true;
     }
     if (request->method_id == HTTP_PURGE) {
-        route.url = http_rules_key(x, route.url);
         http_purge(x, &route);
         http_exchange_send_made(x);
         return true;
     }
+    x->origin = route.origin;
     if (http_explain_is_asked(x)) {
         http_explain(x);
         http_exchange_send_made(x);
         return true;
     }
-    x->origin = route.origin;
     if (!http_rules_apply(x, &route.url))
         return true;
     if (request->method_id == HTTP_CONNECT || http_upgrade_is_wanted(&x->request))

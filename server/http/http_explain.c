@@ -7,9 +7,10 @@
 #include "http/field.h"
 #include "http/target.h"
 #include "server/explain/explain_text.h"
+#include "server/http/http_client.h"
 #include "server/http/http_exchange.h"
+#include "server/http/http_fields.h"
 #include "server/http/http_page.h"
-#include "server/http/http_purge.h"
 
 bool
 http_explain_is_asked(const struct http_exchange *x)
@@ -77,7 +78,7 @@ http_explain(struct http_exchange *x)
     struct buf lines, out;
     bool ok;
 
-    if (!http_purge_is_allowed(x)) {
+    if (!service_is_admin(service, http_peer(x))) {
         http_page_make(
             x, &(struct http_page){.status = 403,
                                    .reason = span_str("this client may not ask for explanations")});
@@ -87,7 +88,9 @@ http_explain(struct http_exchange *x)
                                             request->port, request->path));
     buf_init(&lines, HTTP_FIELDS_MAX);
     buf_init(&out, PROXY_MAX_LINES);
-    write_lines(request->fields, &lines);
+    /* As they would go on. */
+    http_fields_make(x, asked.url);
+    write_lines(x->asked.fields, &lines);
     asked.lines = buf_span(&lines);
     ok = explain_write(service, http_stream_worker_number(&x->stream), &asked, &out);
     buf_free(&lines);

@@ -10,6 +10,7 @@
 #include "server/http/http_exchange.h"
 #include "server/http/http_page.h"
 #include "server/http/http_route.h"
+#include "server/http/http_rules.h"
 #include "server/http/http_service.h"
 
 #define MOST_TAGS 64u /* in one request */
@@ -112,6 +113,17 @@ purge_tags(struct purge *p, struct span fields)
             purge(p, CONTROL_PURGE_TAG, tag);
 }
 
+/* As it is, and by the keys that the rules make of it. */
+static void
+purge_url(struct http_exchange *x, struct purge *p, struct span url)
+{
+    struct span keys[2];
+
+    purge(p, CONTROL_PURGE_URL, url);
+    for (unsigned i = 0, count = http_rules_keys(x, url, keys); i < count; i++)
+        purge(p, CONTROL_PURGE_URL, keys[i]);
+}
+
 static void
 refuse(struct http_exchange *x, unsigned status, const char *reason)
 {
@@ -151,7 +163,9 @@ http_purge(struct http_exchange *x, const struct http_route *route)
     }
     if (p.tags)
         purge_tags(&p, x->request.fields);
+    else if (p.prefix)
+        purge(&p, CONTROL_PURGE_PREFIX, route->url);
     else
-        purge(&p, p.prefix ? CONTROL_PURGE_PREFIX : CONTROL_PURGE_URL, route->url);
+        purge_url(x, &p, route->url);
     respond(x, &p);
 }

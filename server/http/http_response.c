@@ -340,6 +340,7 @@ begin_head(struct http_exchange *x, unsigned known, unsigned drop, struct http_w
 
     if (known & HTTP_KNOWN_LOCATION && http_location_is_rewritten(x))
         drop |= HTTP_KNOWN_LOCATION;
+    drop |= known & HTTP_KNOWN_ORIGIN_CONTROL;
     *writer = http_writer_of(x->head, sizeof(x->head));
     http_write_status(writer, x->status);
     *added = 0;

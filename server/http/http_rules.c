@@ -155,15 +155,22 @@ http_rules_apply(struct http_exchange *x, struct span *url)
     return true;
 }
 
-struct span
-http_rules_key(const struct http_exchange *x, struct span url)
+unsigned
+http_rules_keys(const struct http_exchange *x, struct span url, struct span keys[2])
 {
-    const struct rules_request request = {.method = HTTP_GET, .url = url};
+    const struct rules *rules = x->config->table;
     struct http_worker *worker = x->stream.worker;
+    unsigned count = 0;
 
-    return x->config->table ? rules_edit_url(x->config->table, &request, worker->ruled_url,
-                                             sizeof(worker->ruled_url))
-                            : url;
+    if (!rules)
+        return 0;
+    keys[0] = rules_edit_url(rules, &(struct rules_request){.url = url}, worker->ruled_url,
+                             sizeof(worker->ruled_url));
+    count += !span_equal(keys[0], url);
+    keys[count] = rules_edit_url_most(rules, url, worker->path, sizeof(worker->path));
+    if (!span_equal(keys[count], url) && !(count && span_equal(keys[0], keys[1])))
+        count++;
+    return count;
 }
 
 struct span

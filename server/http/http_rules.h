@@ -25,8 +25,9 @@ enum http_ruled {
  */
 bool http_rules_apply(struct http_exchange *x, struct span *url);
 
-/* The URL that is purged, as the rules spell it. */
-struct span http_rules_key(const struct http_exchange *x, struct span url);
+/* Other keys that the rules may make of a URL that is purged: their number. They are in the
+ * worker's memory. */
+unsigned http_rules_keys(const struct http_exchange *x, struct span url, struct span keys[2]);
 
 /* Writes the URL that is to be used into the worker's memory again. */
 struct span http_rules_url_again(struct http_exchange *x);

@@ -50,9 +50,10 @@ purge(struct svc_req *call, const proxy_purge_args *args, proxy_purge_result *re
       uint64_t (*remove)(struct proxy *proxy, enum control_purge kind, struct span url))
 {
     static char unknown[] = "there is no such kind of purge";
-    struct span url = span_of(args->url.proxy_url_val, args->url.proxy_url_len);
+    struct span url = span_of(args->url.proxy_url_val, args->url.proxy_url_len), keys[2];
     struct service *service = admin_service(call);
     enum control_purge kind;
+    unsigned count = 0;
 
     memset(result, 0, sizeof(*result));
     if (!service) {
@@ -63,9 +64,11 @@ purge(struct svc_req *call, const proxy_purge_args *args, proxy_purge_result *re
         result->proxy_purge_result_u.sentence = unknown;
     } else {
         result->status = PROXY_OK;
-        if (kind == CONTROL_PURGE_URL)
-            url = front_rules_key(service, url);
         result->proxy_purge_result_u.purged = remove(&service->proxy, kind, url);
+        if (kind == CONTROL_PURGE_URL)
+            count = front_rules_keys(service, url, keys);
+        for (unsigned i = 0; i < count; i++)
+            result->proxy_purge_result_u.purged += remove(&service->proxy, kind, keys[i]);
     }
     return TRUE;
 }

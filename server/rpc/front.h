@@ -52,6 +52,7 @@ struct front_exchange {
     struct exchange exchange; /* first */
     struct request request;   /* of the exchange */
     struct span own_fields;   /* the client's, valid while the procedure runs; may be empty */
+    struct span before_rules; /* the URL, while an exchange is started (front_rules.h) */
     enum front_stage stage;
     bool *redirected;       /* while an exchange is being started: set when stage is FRONT_STARTS;
                                otherwise NULL */
@@ -65,6 +66,7 @@ struct front_exchange {
     void *result;               /* of the procedure while it runs, otherwise NULL */
     bool has_result;            /* the procedure returns it */
     bool show_victims;
+    bool edits; /* rules change the fields */
     bool begun; /* what the front has behind it is in use (cursor.h) */
 };
 

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "fetch/fetch.h"
 #include "proxy.h"
 #include "rules/rules.h"
 
@@ -16,7 +17,7 @@ to_rules(struct front_exchange *front, uint32_t has)
 {
     return (struct rules_request){
         .method = front->request.method,
-        .url = front->request.url,
+        .url = front->before_rules,
         .lines = front->own_fields,
         .has = has,
         .now_us = front->request.arrived_us,
@@ -53,8 +54,9 @@ explain(const struct rules_answer *answer, const char **why)
 enum failure
 front_rules_apply(struct front_exchange *front, const char **why)
 {
+    static _Thread_local char normal[FETCH_NORMAL_SIZE];
     const struct rules *rules = table_of(front);
-    struct rules_request request = to_rules(front, ~front->request.lacks);
+    struct rules_request request;
     struct rules_answer answer;
 
     /* That of the URL before a redirect. */
@@ -62,10 +64,16 @@ front_rules_apply(struct front_exchange *front, const char **why)
         front->request.passes = HTTP_REASON_NONE;
     if (!rules)
         return 0;
+    front->before_rules = fetch_normal_url(front->request.url, normal, sizeof(normal));
+    if (!front->before_rules.ptr)
+        front->before_rules = front->request.url;
+    request = to_rules(front, ~front->request.lacks);
     rules_apply(rules, &request, ruled_url, sizeof(ruled_url), &answer);
     if (answer.verdict != RULES_GO_ON)
         return explain(&answer, why);
-    front->request.url = answer.url;
+    if (!span_equal(answer.url, request.url))
+        front->request.url = answer.url;
+    front->edits = answer.edits;
     front->request.lacks = ~answer.has;
     if (answer.passes && !front->request.passes)
         front->request.passes = HTTP_REASON_RULE;
@@ -75,29 +83,35 @@ front_rules_apply(struct front_exchange *front, const char **why)
 struct span
 front_rules_edit(struct front_exchange *front, char *fields, size_t len, size_t size)
 {
-    const struct rules *rules = table_of(front);
     const struct rules_request request = to_rules(front, UINT32_MAX);
     struct buf lines;
 
-    if (!rules)
+    if (!front->edits)
         return span_of(fields, len);
     buf_init(&lines, size);
     buf_append(&lines, fields, len);
-    rules_edit_fields(rules, &request, &lines);
-    if (!buf_failed(&lines)) {
-        len = lines.len;
-        span_put(fields, buf_span(&lines));
-    }
+    rules_edit_fields(table_of(front), &request, &lines);
+    /* Without memory none is sent, rather than one that a rule removes. */
+    len = buf_failed(&lines) ? 0 : lines.len;
+    span_put(fields, span_of(lines.data, len));
     buf_free(&lines);
     return span_of(fields, len);
 }
 
-struct span
-front_rules_key(const struct service *service, struct span url)
+unsigned
+front_rules_keys(const struct service *service, struct span url, struct span keys[2])
 {
+    static _Thread_local char most[sizeof(ruled_url)];
     const struct rules *rules = service_config(service)->table;
     const struct rules_request request = {.url = proxy_normal_url(&service->proxy, url)};
+    unsigned count = 0;
 
-    return rules && request.url.len ? rules_edit_url(rules, &request, ruled_url, sizeof(ruled_url))
-                                    : url;
+    if (!rules || !request.url.len)
+        return 0;
+    keys[0] = rules_edit_url(rules, &request, ruled_url, sizeof(ruled_url));
+    count += !span_equal(keys[0], request.url);
+    keys[count] = rules_edit_url_most(rules, request.url, most, sizeof(most));
+    if (!span_equal(keys[count], request.url) && !(count && span_equal(keys[0], keys[1])))
+        count++;
+    return count;
 }

@@ -19,7 +19,8 @@ enum failure front_rules_apply(struct front_exchange *front, const char **why);
 /* The fields that go to the origin, of which the buffer has this size, as the rules have them. */
 struct span front_rules_edit(struct front_exchange *front, char *fields, size_t len, size_t size);
 
-/* The URL as it is a key, for a purge; it may be in memory of this thread. */
-struct span front_rules_key(const struct service *service, struct span url);
+/* Other keys that the rules may make of a URL that is purged: their number. They are in memory of
+ * this thread. */
+unsigned front_rules_keys(const struct service *service, struct span url, struct span keys[2]);
 
 #endif

@@ -134,6 +134,7 @@ front_target_set(struct front_exchange *front, const char **why)
     request->fields = span_of(NULL, 0);
     request->target = span_of(NULL, 0);
     request->route = NULL;
+    front->edits = false;
     request->rules = &config->rules.shared;
     request->settings = config->settings;
     if (origins->count)

@@ -52,7 +52,8 @@ class MemberHandler(http.server.BaseHTTPRequestHandler):
             self.send_header(*field)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        if self.server.status != 304:
+            self.wfile.write(body)
 
     do_GET = do_POST = do_PUT = answer
 

@@ -1,6 +1,7 @@
 """Sections [rule]: what they make of requests and responses, as clients and members of a row see it."""
 
 import json
+import time
 
 import harness
 from http_front import Connection, http_address
@@ -47,6 +48,26 @@ class RequestsTest(RuleCase):
         self.get("/x?utm_source=a")
         self.assertEqual(self.get("/x?utm_source=b", method="PURGE").status, 200)
         self.assertFalse(self.hits("/x"))
+
+    def test_purges_and_writes_reach_each_key(self):
+        self.serve("purge-net = 127.0.0.0/8", "[rule]", "method = GET", "field = X-A",
+                   "remove-parameter = utm_*", "[rule]", "method = GET", "sort-parameters = yes")
+        url = "/x?b=1&utm_source=1&a=2"
+        for _ in range(2):
+            self.get(url)
+            self.get(url, "X-A: 1")
+            self.assertTrue(self.hits("/x?a=2&b=1"))
+            self.assertEqual(self.get(url, method="PURGE").status, 200)
+            for path in ("/x?a=2&b=1", "/x?a=2&b=1&utm_source=1"):
+                self.assertFalse(self.hits(path), path)
+        self.assertTrue(self.hits("/x?a=2&b=1"))
+        self.get(url, "Content-Length: 0", method="POST")
+        self.assertFalse(self.hits("/x?a=2&b=1"))
+        self.assertFalse(self.hits("/x?a=2&b=1&utm_source=1"))
+        # A prefix is what it is.
+        self.get("/shop")
+        self.get("/shop/a?a=1&b=2")
+        self.assertEqual(self.get("/shop/a?b=2", "Purge: prefix", method="PURGE").status, 404)
 
     def test_cookies(self):
         self.member_of = self.members[0]
@@ -242,6 +263,86 @@ class ResponsesTest(RuleCase):
         self.assertFalse(self.hits("/y"))
         self.assertTrue(self.hits("/y"))
 
+    def test_what_the_origin_says_counts_after_a_validation(self):
+        """Whatever Cache-Control clients get instead."""
+        self.serve("[rule]", "path = /set", "set-response-field = Cache-Control: public, max-age=9",
+                   "[rule]", "path = /remove", "remove-response-field = Cache-Control",
+                   "default-lifetime = 1h", "[rule]", "path = /browser", "lifetime = 1h",
+                   "set-response-field = Cache-Control: no-store")
+        for path in ("/set", "/remove"):
+            self.member_of.status = 200
+            self.member_of.fields = [("ETag", '"1"'), ("Cache-Control", "no-cache")]
+            self.get(path)
+            self.member_of.status, self.member_of.fields = 304, [("ETag", '"1"')]
+            for _ in range(3):
+                self.assertIn("fwd-status=304", self.state(path))
+            self.assertFalse(self.hits(path, "Cookie: user=1"))
+            self.assertIsNone(self.get(path).field("cache-origin-control"))
+        self.member_of.status = 200
+        self.member_of.fields = [("ETag", '"1"'), ("Cache-Control", "max-age=60")]
+        self.get("/browser")
+        self.assertEqual(self.get("/browser").field("cache-control"), "no-store")
+        self.member_of.status, self.member_of.fields = 304, [("ETag", '"1"')]
+        self.assertIn("stored", self.state("/browser", "Cache-Control: max-age=0"))
+        self.assertTrue(self.hits("/browser"))
+
+    def test_what_passes_is_nobody_elses(self):
+        self.serve("[rule]", "cookie = session", "pass = yes")
+        self.member_of.fields = [("Cache-Control", "max-age=600"), ("Content-Location", "/x")]
+        self.get("/x", "Cookie: session=1", "Content-Length: 0", method="POST")
+        self.assertFalse(self.hits("/x"))
+
+    def test_terms_for_users_stay(self):
+        """No lifetime and no grace of a rule extends what others may have of a user's page."""
+        self.serve("[rule]", "path = /grace/*", "grace = 1h",
+                   "[rule]", "path = /life/*", "lifetime = 1h")
+        terms = {"Authorization: Basic YTpi": "max-age=1, must-revalidate", "Cookie: a=1": "max-age=1"}
+        for n, (user, control) in enumerate(terms.items()):
+            self.member_of.fields = [("Cache-Control", control)]
+            for folder in ("grace", "life"):
+                for asker in range(2):
+                    self.get(f"/{folder}/{n}/{asker}", user)
+        time.sleep(1.1)
+        for n, user in enumerate(terms):
+            for folder in ("grace", "life"):
+                for asker, line in enumerate(((), (user,))):
+                    self.assertNotIn("hit", self.state(f"/{folder}/{n}/{asker}", *line),
+                                     (folder, user))
+        # Nor is a user given a visitor's page for longer than the origin says.
+        for path in ("/grace/v", "/life/v"):
+            self.member_of.fields = [("Cache-Control", "max-age=1")]
+            self.get(path)
+        time.sleep(1.1)
+        for path in ("/grace/v", "/life/v"):
+            self.assertNotIn("hit", self.state(path, "Cookie: a=2"), path)
+        self.assertTrue(self.hits("/life/v"))
+
+    def test_an_override_is_its_rules_own(self):
+        self.serve("[rule]", "path = /1", "default-lifetime = 1h", "override = private",
+                   "[rule]", "path = /2", "lifetime = 1h", "[rule]", "path = /2", "lifetime = 1s",
+                   "override = private")
+        self.member_of.fields = [("Cache-Control", "private, max-age=60")]
+        for path in ("/1", "/2"):
+            self.get(path)
+            self.assertFalse(self.hits(path), path)
+        self.member_of.fields = [("Cache-Control", "private")]
+        self.get("/1")
+        self.assertTrue(self.hits("/1"))
+
+    def test_edits_that_the_key_lacks(self):
+        """A request passes whose response another request for the key would not have got."""
+        self.serve("[rule]", "parameter = preview", "set-field = X-Preview: yes",
+                   "[rule]", "remove-parameter = preview",
+                   "[rule]", "path = /m/*", "key-field = X-Device",
+                   "[rule]", "field = User-Agent: *mobile*", "set-field = X-Device: mobile")
+        self.member_of.fields = [("Cache-Control", "max-age=60")]
+        self.assertIn("fwd=bypass", self.state("/a?preview=1"))
+        self.assertFalse(self.hits("/a"))
+        self.assertIn("fwd=bypass", self.state("/b", "User-Agent: mobile"))
+        self.assertFalse(self.hits("/b"))
+        self.assertIn("stored", self.state("/m/b", "User-Agent: mobile"))
+        self.assertFalse(self.hits("/m/b"))
+
     def test_a_cookie_that_is_overridden(self):
         self.serve("[rule]", "path = *", "default-lifetime = 1h", "override = cookie")
         self.get("/x", "Cookie: sid=1")
@@ -394,6 +495,17 @@ class ReloadTest(RuleCase):
         self.again()
         self.assertFalse(self.hits("/a/1"))
         self.assertFalse(self.hits("/b/1"))
+
+    def test_what_an_override_let_in(self):
+        rule = ("[rule]", "path = *", "lifetime = 1h", "override = private", "override = cookie")
+        self.members[0].fields = [("Cache-Control", "private"), ("ETag", '"1"')]
+        self.serve(*rule)
+        self.get("/x", "Cookie: user=1")
+        self.assertTrue(self.hits("/x"))
+        self.again()
+        self.assertIn("fwd=uri-miss", self.state("/x"))
+        self.get("/y", "Cookie: user=1")
+        self.assertNotIn("hit", self.state("/y", "Cache-Control: max-stale"))
 
     def test_rules_that_are_refused_change_nothing(self):
         self.serve("[rule]", "path = /a/*", "lifetime = 1h")
