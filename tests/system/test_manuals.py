@@ -94,6 +94,14 @@ class ManualsTest(harness.SystemTest):
         self.assertIn("pass", keys)
         self.assertEqual(sorted(keys), sorted(listed))
 
+    def test_the_options_that_need_a_restart(self):
+        table = (harness.TOP / "server/config/options.c").read_text()
+        fixed = re.findall(r'(?m)^    \{"([a-z0-9-]+)", [^,]+, OPTION_FIXED,', table)
+        text = (harness.TOP / "docs/sunproxyd.8").read_text()
+        begin = text.index("These options take effect at the start only:")
+        listed = re.findall(r"(?m)^\.Fl -([a-z0-9-]+)", text[begin:text.index("A configuration in", begin)])
+        self.assertEqual(listed, fixed)
+
     def test_help_has_at_most_80_columns(self):
         for argv in ([harness.SUNPROXYD], *([harness.SUNPROXY, *c.split()] for c in self.commands())):
             for line in self.help_of(*argv).splitlines():
