@@ -1,5 +1,6 @@
 /* What rules make of requests. */
 #include "http/field.h"
+#include "http/known_fields.h"
 #include "http/request_head.h"
 #include "http/target.h"
 #include "rules/field_lines.h"
@@ -390,31 +391,59 @@ rules_edit_url_most(const struct rules *rules, struct span url, char *bytes, siz
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Removes cookies, and their lines with the last one. What stays is in one line, the last. */
+static char *
+move(char *to, struct span text)
+{
+    memmove(to, text.ptr, text.len);
+    return to + text.len;
+}
+
+/* Moves what stays of a line of cookies, with what separated it and the end of the line behind its
+ * text, so that it only becomes shorter. Nothing, if none stays. */
+static char *
+move_cookies(const struct rules *rules, const struct rules_set *set, struct span line, size_t text,
+             struct span cookies, char *to)
+{
+    char *const begin = to;
+    struct span cookie, name;
+    bool any = false;
+
+    to = move(to, span_of(line.ptr, (size_t)(cookies.ptr - line.ptr)));
+    while (rules_next_cookie(&cookies, &cookie, &name)) {
+        const bool blank = cookie.ptr[-1] == ' ';
+
+        if (!cookie_stays(rules, set, name))
+            continue;
+        if (any) {
+            *to++ = ';';
+            if (blank)
+                *to++ = ' ';
+        }
+        to = move(to, cookie);
+        any = true;
+    }
+    return any ? move(to, span_of(line.ptr + text, line.len - text)) : begin;
+}
+
+/* Removes cookies, and lines with their last one. */
 static void
 edit_cookies(const struct rules *rules, const struct rules_set *set, struct buf *lines)
 {
     static const struct span field = {"Cookie", sizeof("Cookie") - 1};
-    struct span rest = buf_span(lines), line, cookies, cookie, name;
-    const char *between = "Cookie: ";
-    struct buf left;
+    struct span rest = buf_span(lines), line, cookies;
+    char *to = lines->data;
 
-    buf_init(&left, lines->ceiling);
-    while (http_next_line(&rest, &line))
-        if (http_line_is(line, field, &cookies))
-            while (rules_next_cookie(&cookies, &cookie, &name)) {
-                if (!cookie_stays(rules, set, name))
-                    continue;
-                buf_append_str(&left, between);
-                buf_append(&left, cookie.ptr, cookie.len);
-                between = "; ";
-            }
-    if (left.len)
-        buf_append_str(&left, "\r\n");
-    lines_remove_name(lines, field);
-    buf_append(lines, left.data, left.len);
-    lines->failed = lines->failed || buf_failed(&left);
-    buf_free(&left);
+    while (http_next_whole_line(&rest, &line)) {
+        struct span text = line;
+
+        while (text.len && (text.ptr[text.len - 1] == '\n' || text.ptr[text.len - 1] == '\r'))
+            text.len--;
+        to = http_line_is(text, field, &cookies)
+                 ? move_cookies(rules, set, line, text.len, cookies, to)
+                 : move(to, line);
+    }
+    if (to)
+        buf_truncate(lines, (size_t)(to - lines->data));
 }
 
 void
