@@ -377,7 +377,25 @@ FORWARDED = {
     "escape": b"for=\"6.6.6.6\\",
 }
 
+RULES = {
+    "parameters": b"remove-parameter=utm_*; keep-parameter=*; sort-parameters=yes\0"
+                  b"http://a.test/x?b=1&utm_a=2&a=3&&=\0\0",
+    "cookies": b"remove-cookie=_ga*; keep-cookie=s\nkey-cookie=lang; default-lifetime=1h\0"
+               b"http://a.test/\0Cookie:_ga=1;s=2; lang=de\r\nA: b\nCookie: s\r\n",
+    "fields": b"field=A: *b*; set-field=X: y; remove-field=A\nkey-field=X; key-field=A\0"
+              b"https://u:p@a.test:81/%61/./b//c/..?q\0A: abc\r\nX: 1\r\n",
+    "verdicts": b"host=*.a.test; port=80-81; path=/x*; redirect=301 https://{host}{path}{query}\n"
+                b"path=*.php; deny=403\nmethod=GET; rate=1:2\0http://b.a.test/x?y\0\0",
+    "responses": b"set-response-field=Cache-Control: no-store\\; a; remove-response-field=X; "
+                 b"remove-response-cookie=_*; lifetime=1h; override=private; grace=1s\n"
+                 b"status=404; error-page=/a.html\0http://a.test/\0"
+                 b"Cache-Control: private\r\nX: y\r\nSet-Cookie: _a=1; Path=/\r\n",
+    "hosts": b"network=10.0.0.0/8; time=mon-fri 08:00-18:00; pass=yes\0http://a.test/\0\0"
+             b"# a list\nA.test\n*.b.test\n.c.test # d\n=e.test\n",
+}
+
 CORPUS = {
+    "rules": RULES,
     "forwarded": FORWARDED,
     "answer": {name if name.startswith("bad-") else f"good-{name}": data
                for name, data in ANSWERS.items()},
