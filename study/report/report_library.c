@@ -12,8 +12,10 @@
 #define MAX_FILE (16u << 20)
 #define MAX_PATH 4096u
 
-/* Where the folder is from the program's own: installed, and in the tree that it was built in. */
-static const char *const beside[] = {"../share/sunproxy", "../third_party"};
+/* Where the folder is from the program's own: installed, added to a package by the administrator,
+ * and in the tree that the program was built in. */
+static const char *const beside[] = {"../share/sunproxy", "../local/share/sunproxy",
+                                     "../third_party"};
 
 /* Both files of a folder: 0 or an errno, with the path of the file that it is about. */
 static int

@@ -144,6 +144,18 @@ class InstallTest(InstalledTest):
         self.assertIn("without the libraries of the page of sunproxy report: make setup fetches them", said)
         self.assertEqual(self.files(), sorted(self.SYSTEMD + self.OTHERS))
 
+    def test_a_package_finds_libraries_that_were_added_to_it(self):
+        self.make("install", "PREFIX=/usr", self.plot_dir([]))
+        trace = self.dir / "trace"
+        trace.write_text("http://h/a\n")
+        added = self.root / "usr/local/share/sunproxy"
+        self.run_tool(self.root / "usr/bin/sunproxy", "report", "-o", "-", trace, expect=69)
+        added.mkdir(parents=True)
+        for name in ("d3.min.js", "plot.umd.min.js"):
+            (added / name).write_text(f"/* added {name} */")
+        page, _ = self.run_tool(self.root / "usr/bin/sunproxy", "report", "-o", "-", trace)
+        self.assertIn("/* added plot.umd.min.js */", page)
+
     def test_places_can_be_chosen(self):
         places = ("PREFIX=/opt/sun", "UNITDIR=/units", "SYSCONFDIR=/conf", "LIBEXECDIR=/exec")
         self.make("install", *places)
