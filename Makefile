@@ -7,6 +7,8 @@
 #                        of its own; as root, with debootstrap (tests/debian.sh, docs/TESTING.md)
 #   make package-test RELEASE=bookworm   build the packages of debian/ on that release, and install, upgrade,
 #                        remove and purge them under systemd; needs the same (tests/package/run.sh)
+#   make container-test RELEASE=bookworm   build packaging/Containerfile on a base of that release with
+#                        buildah, and run it; needs the same (tests/package/container.sh)
 #   make check           build and run what the edits since the last commit concern (FOLDER="cache
 #                        proxy": of these folders), in less than a minute
 #   make check-policy POLICY=mru   build and run the tests of one policy
@@ -175,7 +177,7 @@ endif
 DEFINES := -D_GNU_SOURCE -DSUNPROXY_VERSION='"$(VERSION)"'
 
 # Probes run once, and only for targets that compile: before setup there may be nothing to ask.
-ifneq ($(filter-out help clean distclean setup setup-test demo reproduce reproduction test test-debian package-test check check-policy fuzz structure coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-setup app-test app-hits soak format \
+ifneq ($(filter-out help clean distclean setup setup-test demo reproduce reproduction test test-debian package-test container-test check check-policy fuzz structure coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-setup app-test app-hits soak format \
 	uninstall,$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(pkg_cflags)
 PKG_LIBS := $(pkg_libs)
@@ -226,7 +228,7 @@ FUZZ := $(patsubst %.c,$(B)/%,$(filter-out $(FUZZ_SHARED),$(wildcard tests/fuzz/
 SOAK := $(B)/tests/soak/soak
 PEERS := $(patsubst %.c,$(B)/%,$(wildcard tests/system/peers/*.c))
 
-.PHONY: all help clean distclean install test test-debian package-test check check-policy demo reproduce reproduction fuzz structure coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-setup app-test app-hits setup \
+.PHONY: all help clean distclean install test test-debian package-test container-test check check-policy demo reproduce reproduction fuzz structure coverage bench bench-sim calibrate calibrate-samples cache-tests suites app-setup app-test app-hits setup \
 	setup-test unit programs origin peers bench-programs fuzz-programs soak soak-programs format uninstall
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -458,6 +460,9 @@ test-debian:
 # The packages of the last commit, on that release.
 package-test:
 	$(Q)tests/debian.sh $(RELEASE) tests/package/run.sh
+
+container-test:
+	$(Q)tests/debian.sh $(RELEASE) tests/package/container.sh
 
 # What an edit concerns: make check FOLDER=cache
 FOLDER ?=
