@@ -5,6 +5,7 @@
 
 #include "base/ascii.h"
 #include "fetch/headers.h"
+#include "http/known_fields.h"
 #include "http/field.h"
 #include "http/hop_by_hop.h"
 
@@ -209,7 +210,8 @@ static bool
 goes_on(const struct answer_head *head, unsigned status, struct span name,
         const struct http_connection_options *options)
 {
-    if (http_is_hop_by_hop(name, options))
+    /* What stored responses alone have is not an origin's to say. */
+    if (http_is_hop_by_hop(name, options) || http_name_is(name, HTTP_ORIGIN_CONTROL))
         return false;
     /* Without its challenge a 407 says nothing: RFC 9110 section 15.5.8. */
     if (headers_is_proxy_field(name))

@@ -245,7 +245,7 @@ is_kept(const struct http_received *received, const struct http_storing_rules *r
 static void
 set_decided(const struct http_storing_rules *rules, struct http_storing *storing)
 {
-    const bool stated = storing->lifetime == HTTP_LIFETIME_EXPLICIT && storing->lifetime_us > 0;
+    const bool stated = storing->lifetime == HTTP_LIFETIME_EXPLICIT;
     int64_t decided_us;
 
     if (rules->decided & HTTP_DECIDED_LIFETIME)

@@ -11,6 +11,7 @@
 #include "http/storing.h"
 #include "http/variant.h"
 #include "proxy/filling.h"
+#include "proxy/proxy_rules.h"
 #include "rules/rules.h"
 
 /* It has been finished or has failed. */
@@ -73,11 +74,10 @@ static bool
 is_storable(struct origin_fill *fill, const struct fetch_head *head)
 {
     const struct proxy *proxy = fill->proxy;
-    const struct http_storing_rules rules =
-        proxy_storing_rules(proxy, fill->request,
-                            &(struct rules_response){.url = object_url(fill->base.object),
-                                                     .status = head->status,
-                                                     .lines = head->headers});
+    const struct http_storing_rules rules = proxy_storing_rules(
+        proxy, fill->request,
+        &(struct rules_response){
+            .url = object_url(fill->base.object), .status = head->status, .lines = head->headers});
     const struct http_received received = {
         .method = HTTP_POST,
         .request_lines = origin_fill_selecting(fill),
@@ -149,13 +149,23 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
     return begun;
 }
 
+/* Do rules change what requests for the URL are sent with, perhaps by their method? */
+static bool
+is_edited(const struct origin_fill *fill)
+{
+    const struct rules *rules = proxy_rules_of(fill->proxy, fill->request)->table;
+
+    return rules && rules_concern(rules, 0, SIZE_MAX, object_url(fill->base.object)) ==
+                        RULES_CONCERN_CONTENT;
+}
+
 void
 origin_own_begin(struct origin_fill *fill, const struct fetch_head *head,
                  const struct response_parts *parts)
 {
-    if (fill->request->method != HTTP_POST || fill->request->passes || fill->sharing.any || head->content_length < 0 ||
-        head->content_length > (int64_t)OWN_MAX || !is_own_location(fill, head->headers) ||
-        !is_storable(fill, head))
+    if (fill->request->method != HTTP_POST || fill->request->passes || fill->sharing.any ||
+        is_edited(fill) || head->content_length < 0 || head->content_length > (int64_t)OWN_MAX ||
+        !is_own_location(fill, head->headers) || !is_storable(fill, head))
         return;
     begin_own(fill);
     if (fill->own && !fill->own_sharing.joinable)

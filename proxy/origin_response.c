@@ -571,7 +571,8 @@ confirmed(struct origin_fill *fill, const struct fetch_head *head, struct respon
     struct buf restored;
 
     buf_init(&restored, EDITED_MAX);
-    if (rules_restore_response(before, &restored))
+    if (fill->base.previous->notes & HTTP_KNOWN_ORIGIN_CONTROL &&
+        rules_restore_response(before, &restored))
         before = buf_span(&restored);
     response = buf_failed(&restored) ? repeat(fill) : update(fill, head, before, parts, error);
     buf_free(&restored);

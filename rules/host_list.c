@@ -117,6 +117,8 @@ host_list_init(struct host_list *list, struct span content, const char *path, st
     size_t number = 0;
     bool alone;
 
+    const uint64_t digest = hash64_bytes(content);
+
     if (!allocate(list, content))
         return fail(list, why, path, 0, "there is no memory for the list");
     while (content.len) {
@@ -134,6 +136,7 @@ host_list_init(struct host_list *list, struct span content, const char *path, st
         if (name.len)
             add(list, name, alone);
     }
+    list->digest = digest;
     return list->count != 0 || fail(list, why, path, number, "the list has no name");
 }
 
@@ -142,7 +145,7 @@ host_list_has(const struct host_list *list, struct span host)
 {
     struct span name = host;
 
-    while (name.len) {
+    while (list->slots && name.len) {
         uint32_t at = *find(list, name);
         const char *dot;
 

@@ -21,6 +21,7 @@ struct host_list {
     uint32_t *slots; /* owned; 1 + where a name begins; 0: empty */
     size_t mask;     /* slots, a power of two, less 1 */
     size_t count;    /* of names */
+    uint64_t digest; /* hash64_bytes() of the content; 0: there is none */
 };
 
 /*

@@ -110,6 +110,11 @@ rules_url_split(struct span url, struct rules_url *parts, char bytes[RULES_PATH_
         parts->host = until(parts->authority, ']', ']');
         parts->host.len += parts->host.len < parts->authority.len;
     }
+    parts->port = behind(parts->authority, parts->host.len);
+    (void)span_take_char(&parts->port, ':');
+    if (span_starts_with(parts->host, span_str("[::ffff:")) &&
+        memchr(parts->host.ptr, '.', parts->host.len))
+        parts->host = span_of(parts->host.ptr + 8, parts->host.len - 9);
     url = behind(url, authority.len);
     question = memchr(url.ptr, '?', url.len);
     parts->path = span_of(url.ptr, question ? (size_t)(question - url.ptr) : url.len);
@@ -295,12 +300,12 @@ static bool
 port_holds(const struct rule *rule, const struct rules_url *url)
 {
     struct rule_values ports = rule_values(rule, RULE_PORT);
-    struct span digits = behind(url->authority, url->host.len);
+    struct span digits = url->port;
     int64_t port = span_equal(url->scheme, span_str("https")) ? 443 : 80;
 
-    if (digits.len > 1)
+    if (digits.len)
         port = 0;
-    for (size_t i = 1; i < digits.len; i++)
+    for (size_t i = 0; i < digits.len; i++)
         port = port * 10 + (digits.ptr[i] - '0');
     for (size_t i = 0; i < ports.count; i++)
         if (ports.of[i].number <= port && port <= ports.of[i].most)
@@ -408,8 +413,10 @@ time_holds(const struct rule *rule)
     for (size_t i = 0; i < times.count; i++) {
         int64_t from = times.of[i].most / 2048, to = times.of[i].most % 2048;
         bool within = from <= to ? from <= minute && minute < to : from <= minute || minute < to;
+        /* What began yesterday. */
+        int day = from > to && minute < to ? (tm.tm_wday + 6) % 7 : tm.tm_wday;
 
-        if (within && times.of[i].number >> tm.tm_wday & 1)
+        if (within && times.of[i].number >> day & 1)
             return true;
     }
     return false;

@@ -34,7 +34,8 @@ struct rules {
 /* A URL taken apart. */
 struct rules_url {
     struct span scheme;
-    struct span host; /* without the port */
+    struct span host; /* without the port; of an IPv4-mapped address that of IPv4 */
+    struct span port; /* digits, if one is stated */
     struct span authority;
     struct span path;
     struct span plain; /* the path for conditions: rules_url_split() */

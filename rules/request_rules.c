@@ -339,7 +339,7 @@ apply(const struct rules *rules, const struct rules_request *request, bool takes
     answer->passes = answer->passes || must_pass(rules, &set, edits, &url);
     answer->edits = edits & (RULE_EDITS_FIELDS | RULE_EDITS_COOKIES);
     answer->has = answer->edits ? fields_left(rules, &set, edits, request) : request->has;
-    if (edits & RULE_EDITS_URL && url.query.ptr)
+    if (edits & RULE_EDITS_URL && url.query.ptr && http_method_is_safe(request->method))
         answer->url = edit_url(rules, &set, request->url, &url, &w);
 }
 
@@ -367,7 +367,7 @@ rules_edit_url(const struct rules *rules, const struct rules_request *request, c
     struct rules_set set;
 
     rules_url_split(request->url, &parts, plain);
-    if (!parts.query.ptr || !rules->act_on_requests ||
+    if (!parts.query.ptr || !rules->act_on_requests || !http_method_is_safe(request->method) ||
         !rules_match_request(rules, request, &parts, &set) ||
         !(edits_of(rules, &set) & RULE_EDITS_URL))
         return request->url;

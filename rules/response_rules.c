@@ -166,10 +166,11 @@ rules_restore_response(struct span lines, struct buf *out)
 
         if (split && is_control(name))
             continue;
-        if (split && http_name_is(name, HTTP_ORIGIN_CONTROL))
+        if (split && http_name_is(name, HTTP_ORIGIN_CONTROL)) {
             line = value;
-        if (!line.len)
-            continue;
+            if (!http_split_field(line, &name, &value) || !is_control(name))
+                continue;
+        }
         buf_append(out, line.ptr, line.len);
         buf_append_str(out, "\r\n");
     }
@@ -213,8 +214,50 @@ rules_error_page(const struct rules *rules, const struct rules_response *respons
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
+bool
+rules_have_same_files(const struct rules *a, size_t number_a, const struct rules *b,
+                      size_t number_b)
+{
+    return a->rules[number_a].hosts.digest == b->rules[number_b].hosts.digest;
+}
+
+static bool
+names_set_cookie(const struct rule *rule, enum rule_key key)
+{
+    struct rule_values values = rule_values(rule, key);
+
+    for (size_t i = 0; i < values.count; i++)
+        if (http_name_is(values.of[i].name, "Set-Cookie"))
+            return true;
+    return false;
+}
+
+/* Does it let in what is one client's otherwise? */
+static bool
+lets_in(const struct rule *rule)
+{
+    return rule_has(rule, RULE_OVERRIDE) || rule_has(rule, RULE_REMOVE_RESPONSE_COOKIE) ||
+           names_set_cookie(rule, RULE_REMOVE_RESPONSE_FIELD) ||
+           names_set_cookie(rule, RULE_SET_RESPONSE_FIELD);
+}
+
+bool
+rules_let_in(const struct rules *rules, struct span url)
+{
+    struct rules_cursor cursor = {0};
+    struct rules_set set;
+    const struct rule *rule;
+
+    if (!rules_match_url(rules, url, &set))
+        return false;
+    while ((rule = rules_next(rules, &set, &cursor)))
+        if (lets_in(rule))
+            return true;
+    return false;
+}
+
 enum rules_concern
-rules_concern(const struct rules *rules, struct span url)
+rules_concern(const struct rules *rules, size_t from, size_t to, struct span url)
 {
     enum rules_concern concern = RULES_CONCERN_NOT;
     struct rules_cursor cursor = {0};
@@ -224,9 +267,12 @@ rules_concern(const struct rules *rules, struct span url)
     if (!rules_match_url(rules, url, &set))
         return concern;
     while ((rule = rules_next(rules, &set, &cursor))) {
-        if (rule_has_any(rule, RULE_SET_FIELD, RULE_REMOVE_FIELD) ||
-            rule_has_any(rule, RULE_REMOVE_COOKIE, RULE_KEY_COOKIE) ||
-            rule_has(rule, RULE_OVERRIDE) || rule_has(rule, RULE_REMOVE_RESPONSE_COOKIE))
+        const size_t number = (size_t)(rule - rules->rules);
+
+        if (number < from || number >= to)
+            continue;
+        if (rule->edits & (RULE_EDITS_FIELDS | RULE_EDITS_COOKIES) ||
+            rule_has_any(rule, RULE_KEY_FIELD, RULE_KEY_COOKIE))
             return RULES_CONCERN_CONTENT;
         if (rule_has_any(rule, RULE_LIFETIME, RULE_REMOVE_RESPONSE_COOKIE))
             concern = RULES_CONCERN_STORING;

@@ -173,13 +173,23 @@ struct rules_page rules_error_page(const struct rules *rules,
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
-/* What a response to this URL owes to the rules, if they were in force, or were not. */
+/* Are the rules of these numbers the same, with what their files have? Other than their texts. */
+bool rules_have_same_files(const struct rules *a, size_t number_a, const struct rules *b,
+                           size_t number_b);
+
+/* What a response to this URL owes to rules that have come or gone. */
 enum rules_concern {
     RULES_CONCERN_NOT,
     RULES_CONCERN_STORING, /* its fields, or how long it is used */
     RULES_CONCERN_CONTENT, /* for which requests it is, or what the origin was sent */
 };
 
-enum rules_concern rules_concern(const struct rules *rules, struct span url);
+/* Does a rule let in what is one client's otherwise, of the URL? A change of others may take that
+ * away. */
+bool rules_let_in(const struct rules *rules, struct span url);
+
+/* By the rules from one number up to another, which have come or gone. */
+enum rules_concern rules_concern(const struct rules *rules, size_t from, size_t to,
+                                 struct span url);
 
 #endif

@@ -123,85 +123,82 @@ remove_changed(struct proxy *proxy, const struct http_origins *a, const struct h
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
-static bool
-add_rules(struct rules *rules, char *const *texts, size_t count, struct buf *why)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!rules_add(rules, texts[i], why))
-            return false;
-    return true;
-}
-
-static const char *
-no_place(void *context, size_t rule)
-{
-    (void)context;
-    (void)rule;
-    return "";
-}
-
-/*
- * The rules between those that both lists begin and end with: what they decide may have changed.
- * NULL: there are none, or, with *all, more than a table has, or no memory.
- */
-static struct rules *
-changed_rules(const struct option_list *a, const struct option_list *b, bool *all)
-{
-    size_t least = a->count < b->count ? a->count : b->count, begin = 0, end = 0;
-    struct rules *rules;
-    struct buf why;
-
-    while (begin < least && strcmp(a->items[begin], b->items[begin]) == 0)
-        begin++;
-    while (end < least - begin &&
-           strcmp(a->items[a->count - 1 - end], b->items[b->count - 1 - end]) == 0)
-        end++;
-    *all = false;
-    if (a->count - end == begin && b->count - end == begin)
-        return NULL;
-    buf_init(&why, NAMES_MAX);
-    rules = rules_create();
-    *all = !rules || !add_rules(rules, a->items + begin, a->count - end - begin, &why) ||
-           !add_rules(rules, b->items + begin, b->count - end - begin, &why);
-    if (!*all)
-        (void)rules_finish(rules, no_place, NULL, &why); /* they need not agree */
-    buf_free(&why);
-    if (!*all)
-        return rules;
-    rules_free(rules);
-    return NULL;
-}
+/* Rules of two configurations, of which those in the middle differ. */
+struct rule_change {
+    const struct rules *tables[2]; /* NULL: there are none */
+    size_t begin;                  /* of those in the middle, of both, */
+    size_t end[2];                 /* and of each the end */
+};
 
 static bool
-concerns_content(struct span url, const void *rules)
+are_same(const struct config *a, size_t i, const struct config *b, size_t k)
 {
-    return rules_concern(rules, url) == RULES_CONCERN_CONTENT;
+    return strcmp(a->options->rule.items[i], b->options->rule.items[k]) == 0 &&
+           rules_have_same_files(a->table, i, b->table, k);
+}
+
+static struct rule_change
+compare_rules(const struct config *a, const struct config *b)
+{
+    struct rule_change change = {
+        .tables = {a->table, b->table}, .end = {a->options->rule.count, b->options->rule.count}};
+
+    while (change.begin < change.end[0] && change.begin < change.end[1] &&
+           are_same(a, change.begin, b, change.begin))
+        change.begin++;
+    while (change.end[0] > change.begin && change.end[1] > change.begin &&
+           are_same(a, change.end[0] - 1, b, change.end[1] - 1)) {
+        change.end[0]--;
+        change.end[1]--;
+    }
+    return change;
+}
+
+static enum rules_concern
+concern(const struct rule_change *change, struct span url)
+{
+    enum rules_concern most = RULES_CONCERN_NOT;
+
+    for (unsigned i = 0; i < 2; i++) {
+        enum rules_concern one =
+            change->tables[i]
+                ? rules_concern(change->tables[i], change->begin, change->end[i], url)
+                : RULES_CONCERN_NOT;
+
+        most = one > most ? one : most;
+    }
+    for (unsigned i = 0; most == RULES_CONCERN_STORING && i < 2; i++)
+        if (change->tables[i] && rules_let_in(change->tables[i], url))
+            most = RULES_CONCERN_CONTENT;
+    return most;
 }
 
 static bool
-concerns_storing(struct span url, const void *rules)
+concerns_content(struct span url, const void *change)
 {
-    return rules_concern(rules, url) == RULES_CONCERN_STORING;
+    return concern(change, url) == RULES_CONCERN_CONTENT;
+}
+
+static bool
+concerns_storing(struct span url, const void *change)
+{
+    return concern(change, url) == RULES_CONCERN_STORING;
 }
 
 /* Pages that changed rules concern: removes those that may be others now, and expires the rest. */
 static void
-outdate(struct proxy *proxy, const struct option_list *from, const struct option_list *to)
+outdate(struct proxy *proxy, const struct config *from, const struct config *to)
 {
-    bool all;
-    struct rules *changed = changed_rules(from, to, &all);
+    const struct rule_change change = compare_rules(from, to);
 
-    if (all)
-        control_purge(proxy, CONTROL_PURGE_ALL, span_of(NULL, 0));
-    if (!changed)
+    if (change.begin == change.end[0] && change.begin == change.end[1])
         return;
     cache_purge_part(proxy->config.cache, CACHE_BY_PREFIX, span_of(NULL, 0),
-                     &(struct cache_scope){.concerns = concerns_content, .context = changed}, NULL,
+                     &(struct cache_scope){.concerns = concerns_content, .context = &change}, NULL,
                      NULL);
     cache_expire(proxy->config.cache, CACHE_BY_PREFIX, span_of(NULL, 0),
-                 &(struct cache_scope){.concerns = concerns_storing, .context = changed},
+                 &(struct cache_scope){.concerns = concerns_storing, .context = &change},
                  proxy_now_us(proxy));
-    rules_free(changed);
 }
 
 /* ---- taking effect --------------------------------------------------------------------------- */
@@ -246,7 +243,7 @@ replace(struct service *service, struct config *next)
     if (service->report)
         origin_report_watch(service->report, &next->origins);
     remove_changed(&service->proxy, &last->origins, &next->origins);
-    outdate(&service->proxy, &last->options->rule, &next->options->rule);
+    outdate(&service->proxy, last, next);
     config_release(last);
 }
 

@@ -1,6 +1,8 @@
 #include "server/config/config_files.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/load.h"
 #include "fetch/fetch.h"
@@ -41,6 +43,15 @@ struct reading {
     const char *place;
 };
 
+/* Not what may have no end, or never a begin. */
+static bool
+is_file(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) != 0 || S_ISREG(status.st_mode);
+}
+
 /* For rules_load(). */
 static bool
 read_page(void *context, const char *path, struct buf *page, struct buf *why)
@@ -51,7 +62,7 @@ read_page(void *context, const char *path, struct buf *page, struct buf *why)
     bool ok;
 
     buf_init(&content, page->ceiling);
-    error = load_file(path, &content);
+    error = is_file(path) ? load_file(path, &content) : EINVAL;
     if (error)
         buf_printf(why, "%srule: cannot read %s: %s", reading->place, path, strerror(error));
     /* For the check of what it is. */

@@ -67,7 +67,12 @@ http_rules_send_page(struct http_exchange *x, struct span url, unsigned status, 
 static void
 write_kept(struct http_writer *writer, struct span lines)
 {
-    static const char *const names[] = {"WWW-Authenticate", "Retry-After", "Allow", NULL};
+    static const char *const names[] = {"WWW-Authenticate",
+                                        "Retry-After",
+                                        "Allow",
+                                        "Access-Control-Allow-Origin",
+                                        "Access-Control-Allow-Credentials",
+                                        NULL};
     struct span line, name, value;
 
     while (http_next_line(&lines, &line)) {

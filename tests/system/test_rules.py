@@ -1,6 +1,7 @@
 """Sections [rule]: what they make of requests and responses, as clients and members of a row see it."""
 
 import json
+import os
 import time
 
 import harness
@@ -286,6 +287,25 @@ class ResponsesTest(RuleCase):
         self.assertIn("stored", self.state("/browser", "Cache-Control: max-age=0"))
         self.assertTrue(self.hits("/browser"))
 
+    def test_an_origin_does_not_say_what_it_has_said(self):
+        """The lines that keep the origin's control are no way into a response."""
+        self.serve("[rule]", "path = /ruled", "set-response-field = Cache-Control: max-age=1")
+        for path in ("/plain", "/ruled"):
+            self.member_of.status = 200
+            self.member_of.fields = [("Cache-Control", "max-age=0"), ("ETag", '"1"'),
+                                     ("Cache-Origin-Control", "Content-Length: 5"),
+                                     ("Cache-Origin-Control", "X-Forged: yes")]
+            self.get(path)
+            self.member_of.status = 304
+            for _ in range(2):
+                response = self.get(path)
+                self.assertEqual(response.status, 200)
+                for name in ("x-forged", "cache-origin-control"):
+                    self.assertIsNone(response.field(name))
+                self.assertTrue(response.whole)
+        got = self.sunproxy("get", "-i", "http://site.test/ruled", daemon=self.d, expect=None)
+        self.assertNotIn(b"Cache-Origin-Control", got.stdout)
+
     def test_what_passes_is_nobody_elses(self):
         self.serve("[rule]", "cookie = session", "pass = yes")
         self.member_of.fields = [("Cache-Control", "max-age=600"), ("Content-Location", "/x")]
@@ -308,6 +328,10 @@ class ResponsesTest(RuleCase):
                 for asker, line in enumerate(((), (user,))):
                     self.assertNotIn("hit", self.state(f"/{folder}/{n}/{asker}", *line),
                                      (folder, user))
+        # A lifetime of zero is one that is stated.
+        self.member_of.fields = [("Cache-Control", "public, max-age=0")]
+        self.get("/life/zero", "Cookie: a=1")
+        self.assertFalse(self.hits("/life/zero", "Cookie: a=2"))
         # Nor is a user given a visitor's page for longer than the origin says.
         for path in ("/grace/v", "/life/v"):
             self.member_of.fields = [("Cache-Control", "max-age=1")]
@@ -495,6 +519,33 @@ class ReloadTest(RuleCase):
         self.again()
         self.assertFalse(self.hits("/a/1"))
         self.assertFalse(self.hits("/b/1"))
+
+    def test_what_an_override_let_in_before_another_rule(self):
+        rule = ("[rule]", "path = *", "lifetime = 1h", "override = cookie")
+        self.members[0].fields = [("ETag", '"1"')]
+        self.serve(*rule)
+        self.get("/x", "Cookie: user=1")
+        self.again("[rule]", "lifetime = 30s", *rule)
+        self.assertIn("fwd=uri-miss", self.state("/x"))
+
+    def test_lists_of_hosts_that_come_change_and_go(self):
+        hosts = self.dir / "hosts"
+        hosts.write_text("site.test\n")
+        rule = ("[rule]", f"host-list = {hosts}", "lifetime = 1h", "override = private")
+        self.members[0].fields = [("Cache-Control", "private")]
+        self.serve()
+        self.get("/x")
+        self.again(*rule)
+        self.get("/x")
+        self.assertTrue(self.hits("/x"))
+        hosts.write_text("other.test\n")
+        self.again(*rule)
+        self.assertFalse(self.hits("/x"))
+        hosts.unlink()
+        os.mkfifo(hosts)
+        self.assertIn("cannot read", self.refused(f"origin = /={self.member_of.url}", *rule))
+        self.again()
+        self.assertFalse(self.hits("/x"))
 
     def test_what_an_override_let_in(self):
         rule = ("[rule]", "path = *", "lifetime = 1h", "override = private", "override = cookie")
