@@ -22,6 +22,7 @@ PROXY = "127.0.0.1:3128"
 ORIGIN = "127.0.0.1:8000"
 PAGE = f"http://{ORIGIN}/page.txt"
 CONFIGURATION = "etc/sunproxy/sunproxyd.conf"
+ROTATION = "etc/logrotate.d/sunproxyd"
 OURS = ("sunproxyd", "sunproxy", "sunproxy-doc")
 settings = argparse.Namespace()
 
@@ -105,7 +106,8 @@ class LifeTest(PackageTest):
         (self.system.root / CONFIGURATION).write_text(text)
 
     def install(self, version):
-        self.system.run("apt-get", "-q", "-y", "-o", "Dpkg::Use-Pty=0", "install",
+        self.system.run("apt-get", "-q", "-y", "-o", "Dpkg::Use-Pty=0", "-o",
+                        "Dpkg::Options::=--force-confold", "install",
                         "--allow-downgrades", "--no-install-recommends", *put_packages(self.system.root, version))
         self.assert_installed(self.system, version)
 
@@ -151,6 +153,16 @@ class LifeTest(PackageTest):
             self.assertEqual(done.stdout, source)
         self.assertEqual(self.system.run("curl", "-fs", "-x", PROXY, PAGE).stdout, "a page\n")
         self.assertEqual(self.system.run("cat", "/tmp/page").stdout, "a page\n")
+
+    def check_upgrade(self):
+        """Files of configuration that were changed are kept, also one whose default has changed."""
+        rotation = self.system.root / ROTATION
+        changed = rotation.read_text().replace("weekly", "daily")
+        rotation.write_text(changed)
+        self.under_load(self.upgrade)
+        self.assertIn("allow-net", (self.system.root / CONFIGURATION).read_text())
+        self.assertEqual(rotation.read_text(), changed)
+        self.assertIn("A later build", rotation.with_name(f"{rotation.name}.dpkg-dist").read_text())
 
     def check_crash(self):
         """systemd starts one anew that a take-over has started, too."""
@@ -200,8 +212,7 @@ class LifeTest(PackageTest):
         try:
             self.check_installation()
             self.check_serving()
-            self.under_load(self.upgrade)
-            self.assertIn("allow-net", (self.system.root / CONFIGURATION).read_text())
+            self.check_upgrade()
             self.check_crash()
             self.check_rotation()
             self.check_failing_upgrade()

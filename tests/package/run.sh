@@ -50,9 +50,11 @@ git archive --prefix="sunproxy-$version/" HEAD | tar -xC "$work"
 chown -R builder:builder "$work"
 build "$source"
 
-# The next version is the same, but for its number. The daemon's file is another one.
+# The next version is the same, but for its number and a file of configuration. The daemon's file is
+# another one.
 say "building the next version"
 cp -a "$source" "$work/next"
+echo '# A later build.' >>"$work/next/packaging/logrotate.conf"
 cat - "$source/debian/changelog" >"$work/next/debian/changelog" <<END
 sunproxy ($version+next) unstable; urgency=medium
 

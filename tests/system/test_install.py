@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import unittest
 
 import harness
 import rpc
@@ -233,6 +234,30 @@ class InstallTest(InstalledTest):
         self.assertGreater(len(names), 10)
         for name in [*names, "DESTDIR", "EXEC"]:
             self.assertRegex(text, rf"\b{name}\b")
+
+
+class DebianTest(unittest.TestCase):
+    """debian/ keeps up with the source; make package-test builds it."""
+
+    def text(self, name):
+        return (harness.TOP / name).read_text()
+
+    def test_the_version_is_that_of_the_makefile(self):
+        version = re.search(r"(?m)^VERSION := (\S+)$", self.text("Makefile"))[1]
+        self.assertEqual(re.match(r"sunproxy \(([^)]+)\)", self.text("debian/changelog"))[1], version)
+
+    def test_libraries_are_those_that_setup_installs(self):
+        setup = re.search(r"(?s)^build_needs='(.*?)'", self.text("scripts/setup.sh"), re.M)[1]
+        wanted = {package for package in re.findall(r":([a-z0-9.+-]+)$", setup, re.M)
+                  if package.endswith("-dev") or package.startswith("rpcsvc")}
+        source = self.text("debian/control").split("\n\n")[0]
+        named = re.findall(r"[a-z0-9.+-]+", source[source.index("Build-Depends:"):])
+        self.assertGreater(len(wanted), 10)
+        self.assertEqual(wanted - set(named), set())
+
+    def test_overrides_of_lintian_are_explained(self):
+        for path in (harness.TOP / "debian").rglob("*lintian-overrides"):
+            self.assertTrue(path.read_text().startswith("# "), path)
 
 
 class DefaultConfigTest(InstalledTest):
