@@ -7,6 +7,7 @@
 #include "http/request_head.h"
 #include "rules/glob.h"
 
+#define PATH_MAX_PLAIN 8192u /* bytes of a path that is brought into another form */
 #define LITERAL_LEAST 2u /* bytes of a literal that leaves out rules: all paths begin with "/" */
 
 /* ---- parts of requests ----------------------------------------------------------------------- */
@@ -68,15 +69,30 @@ end_segment(const char *bytes, size_t len)
     return len ? len : 1;
 }
 
-static struct span
-make_plain(struct span path, char bytes[RULES_PATH_MAX])
+/* Has it neither an escape nor "//" nor "/."? */
+static bool
+is_plain(struct span path)
 {
+    char before = 0;
+
+    for (size_t i = 0; i < path.len; i++) {
+        char c = path.ptr[i];
+
+        if (c == '%' || (before == '/' && (c == '/' || c == '.')))
+            return false;
+        before = c;
+    }
+    return true;
+}
+
+static struct span
+make_plain(struct span path)
+{
+    static _Thread_local char bytes[PATH_MAX_PLAIN];
     struct span rest = path;
     size_t len = 0;
 
-    if (path.len > RULES_PATH_MAX ||
-        (!memchr(path.ptr, '%', path.len) && !memmem(path.ptr, path.len, "//", 2) &&
-         !memmem(path.ptr, path.len, "/.", 2)))
+    if (path.len > PATH_MAX_PLAIN || is_plain(path))
         return path;
     while (rest.len) {
         char c = next_plain(&rest);
@@ -92,7 +108,7 @@ make_plain(struct span path, char bytes[RULES_PATH_MAX])
 }
 
 void
-rules_url_split(struct span url, struct rules_url *parts, char bytes[RULES_PATH_MAX])
+rules_url_split(struct span url, struct rules_url *parts)
 {
     const char *question, *at;
     struct span authority;
@@ -118,7 +134,7 @@ rules_url_split(struct span url, struct rules_url *parts, char bytes[RULES_PATH_
     url = behind(url, authority.len);
     question = memchr(url.ptr, '?', url.len);
     parts->path = span_of(url.ptr, question ? (size_t)(question - url.ptr) : url.len);
-    parts->plain = make_plain(parts->path, bytes);
+    parts->plain = make_plain(parts->path);
     if (question)
         parts->query = behind(url, parts->path.len + 1);
 }
@@ -505,11 +521,10 @@ rules_match_response(const struct rules *rules, const struct rules_response *res
                      struct rules_set *found)
 {
     struct rules_url url;
-    char bytes[RULES_PATH_MAX];
 
     if (!rules->act_on_responses)
         return false;
-    rules_url_split(response->url, &url, bytes);
+    rules_url_split(response->url, &url);
     return find(rules, &url, &rules->responses, found) &&
            narrow(rules, found, &url, response_holds, response);
 }
@@ -519,9 +534,8 @@ rules_visit(const struct rules *rules, const struct rules_request *request,
             void (*visit)(void *context, size_t rule), void *context)
 {
     struct rules_url url;
-    char bytes[RULES_PATH_MAX];
 
-    rules_url_split(request->url, &url, bytes);
+    rules_url_split(request->url, &url);
     for (size_t i = 0; i < rules->count; i++)
         if (request_holds(&rules->rules[i], request, &url))
             visit(context, i);
@@ -539,10 +553,9 @@ rules_match_url(const struct rules *rules, struct span url, struct rules_set *fo
 {
     struct rules_set all;
     struct rules_url parts;
-    char bytes[RULES_PATH_MAX];
 
     memset(&all, 0xff, sizeof(all));
-    rules_url_split(url, &parts, bytes);
+    rules_url_split(url, &parts);
     return find(rules, &parts, &all, found) && narrow(rules, found, &parts, url_alone_holds, NULL);
 }
 

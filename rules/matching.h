@@ -45,10 +45,9 @@ struct rules_url {
 /*
  * Conditions are about a path as origins may understand it: with unreserved characters decoded,
  * without dot segments (RFC 3986 section 6.2.2) and with one slash where there are several. If the
- * path is another one than that, `plain` is in `bytes`.
+ * path is another one than that, `plain` is in memory of this thread until the next call.
  */
-#define RULES_PATH_MAX 8192u
-void rules_url_split(struct span url, struct rules_url *parts, char bytes[RULES_PATH_MAX]);
+void rules_url_split(struct span url, struct rules_url *parts);
 
 /* Puts the last rule into the index. False without memory. */
 bool rules_index(struct rules *rules);

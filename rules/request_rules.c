@@ -311,7 +311,6 @@ apply(const struct rules *rules, const struct rules_request *request, bool takes
     struct rules_cursor cursor = {0};
     struct rules_set set;
     struct rules_url url;
-    char plain[RULES_PATH_MAX];
     struct rule *rule;
     unsigned edits = 0;
     bool decided = false;
@@ -319,7 +318,7 @@ apply(const struct rules *rules, const struct rules_request *request, bool takes
     *answer = (struct rules_answer){.url = request->url, .has = request->has};
     if (!rules->act_on_requests)
         return;
-    rules_url_split(request->url, &url, plain);
+    rules_url_split(request->url, &url);
     if (!rules_match_request(rules, request, &url, &set))
         return;
     while (!answer->by && (rule = rules_next(rules, &set, &cursor))) {
@@ -363,10 +362,9 @@ rules_edit_url(const struct rules *rules, const struct rules_request *request, c
 {
     struct writer w = {.bytes = bytes, .size = size};
     struct rules_url parts;
-    char plain[RULES_PATH_MAX];
     struct rules_set set;
 
-    rules_url_split(request->url, &parts, plain);
+    rules_url_split(request->url, &parts);
     if (!parts.query.ptr || !rules->act_on_requests || !http_method_is_safe(request->method) ||
         !rules_match_request(rules, request, &parts, &set) ||
         !(edits_of(rules, &set) & RULE_EDITS_URL))
@@ -379,10 +377,9 @@ rules_edit_url_most(const struct rules *rules, struct span url, char *bytes, siz
 {
     struct writer w = {.bytes = bytes, .size = size};
     struct rules_url parts;
-    char plain[RULES_PATH_MAX];
     struct rules_set set;
 
-    rules_url_split(url, &parts, plain);
+    rules_url_split(url, &parts);
     if (!parts.query.ptr || !rules->act_on_requests || !rules_match_url(rules, url, &set) ||
         !(edits_of(rules, &set) & RULE_EDITS_URL))
         return url;
@@ -452,10 +449,9 @@ rules_edit_fields(const struct rules *rules, const struct rules_request *request
     struct rules_cursor cursor = {0};
     struct rules_set set;
     struct rules_url url;
-    char plain[RULES_PATH_MAX];
     const struct rule *rule;
 
-    rules_url_split(request->url, &url, plain);
+    rules_url_split(request->url, &url);
     if (!rules_match_request(rules, request, &url, &set))
         return;
     if (edits_of(rules, &set) & RULE_EDITS_COOKIES)

@@ -64,7 +64,10 @@ front_rules_apply(struct front_exchange *front, const char **why)
         front->request.passes = HTTP_REASON_NONE;
     if (!rules)
         return 0;
-    front->before_rules = fetch_normal_url(front->request.url, normal, sizeof(normal));
+    front->before_rules = front->request.url;
+    /* Otherwise it is already spelt so. */
+    if (!front->exchange.proxy->config.follows_http)
+        front->before_rules = fetch_normal_url(front->request.url, normal, sizeof(normal));
     if (!front->before_rules.ptr)
         front->before_rules = front->request.url;
     request = to_rules(front, ~front->request.lacks);
