@@ -30,7 +30,8 @@ rm -rf "$work"
 mkdir -p "$work"
 say "installing buildah"
 logged apt-get -q update
-logged apt-get -q -y install --no-install-recommends buildah ca-certificates curl debootstrap iproute2 python3
+logged apt-get -q -y install --no-install-recommends buildah ca-certificates curl debootstrap iproute2 netavark \
+    python3
 
 say "making the base"
 mirror=$(sed -n 's/^deb \([^ ]*\) .*/\1/p' /etc/apt/sources.list | head -n 1)

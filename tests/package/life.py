@@ -23,6 +23,10 @@ ORIGIN = "127.0.0.1:8000"
 PAGE = f"http://{ORIGIN}/page.txt"
 CONFIGURATION = "etc/sunproxy/sunproxyd.conf"
 ROTATION = "etc/logrotate.d/sunproxyd"
+# Prints the source of each answer, or "failed", until a file is there.
+RPC_LOAD = """while [ ! -e "$2" ]; do
+    sunproxy get -w '%{source}\\n' -o /dev/null "$1" || echo failed
+done"""
 OURS = ("sunproxyd", "sunproxy", "sunproxy-doc")
 settings = argparse.Namespace()
 
@@ -112,17 +116,23 @@ class LifeTest(PackageTest):
         self.assert_installed(self.system, version)
 
     def under_load(self, action):
-        """Calls it while requests are sent, and has each of them answered."""
-        load = self.system.beside(LOAD, PROXY, PAGE, stdout=subprocess.PIPE, text=True)
+        """Calls it while requests are sent over HTTP and RPC, and has each of them answered."""
+        end = self.system.root / "var/tmp/end-of-load"
+        http = self.system.beside(LOAD, PROXY, PAGE, stdout=subprocess.PIPE, text=True)
+        rpc = self.system.begin("sh", "-c", RPC_LOAD, "sh", PAGE, f"/{end.relative_to(self.system.root)}")
         try:
             action()
         finally:
-            load.send_signal(signal.SIGTERM)
-            said, _ = load.communicate()
+            http.send_signal(signal.SIGTERM)
+            end.touch()
+            said, answers = http.communicate()[0], rpc.communicate()[0].split()
         result = json.loads(said)
         self.assertEqual(result["failures"], [])
+        self.assertNotIn("failed", answers)
         self.assertGreater(result["answered"], 100)
-        print(f"{result['answered']} requests were answered", file=sys.stderr)
+        self.assertGreater(len(answers), 10)
+        print(f"{result['answered']} requests over HTTP and {len(answers)} over RPC were answered",
+              file=sys.stderr)
 
     def upgrade(self):
         old = self.daemon()

@@ -58,9 +58,15 @@ class Machine:
         return self.run("systemctl", "is-system-running", expect=None).stdout.strip() in (
             "running", "degraded")
 
+    def inside(self, *argv):
+        return ["nsenter", "-t", self.first, "-m", "-p", "-n", "-u", "-i", "-C", "--", *map(str, argv)]
+
     def run(self, *argv, expect=0):
-        return finished(["nsenter", "-t", self.first, "-m", "-p", "-n", "-u", "-i", "-C", "--",
-                         *map(str, argv)], expect)
+        return finished(self.inside(*argv), expect)
+
+    def begin(self, *argv):
+        return subprocess.Popen(self.inside(*argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                env=ENVIRONMENT, text=True)
 
     def beside(self, *argv, **more):
         """A program of this system in the network of the machine."""
