@@ -47,7 +47,9 @@ logged buildah "${storage[@]}" commit "$base" localhost/base
 say "building the image"
 mkdir "$work/source"
 git archive HEAD | tar -xC "$work/source"
-logged buildah "${storage[@]}" bud --build-arg BASE=localhost/base -f packaging/Containerfile \
+# Limits that this host has: buildah's own defaults may be above them.
+logged buildah "${storage[@]}" bud --ulimit "nofile=$(ulimit -Hn):$(ulimit -Hn)" \
+    --ulimit "nproc=$(ulimit -Hu):$(ulimit -Hu)" --build-arg BASE=localhost/base -f packaging/Containerfile \
     -t localhost/sunproxy "$work/source"
 image=$(buildah "${storage[@]}" from localhost/sunproxy)
 buildah "${storage[@]}" inspect "$image" >"$work/image.json"
