@@ -543,7 +543,7 @@ class ReloadLoadTest(ReloadCase):
         ends = threading.Event()
         problems, counts = [], [0, 0, 0, 0]
         secure = [self.origin(name=f"secure{n}") for n in range(2)]
-        authority = self.dir / "authority.pem"
+        authority, hosts = self.dir / "authority.pem", self.dir / "hosts"
         ports = [harness.free_port() for _ in range(2)]
 
         def note(host, path, reply):
@@ -574,6 +574,11 @@ class ReloadLoadTest(ReloadCase):
             # The member of s.test is verified by an authority that comes with it.
             authority.write_bytes(secure[n % 2].cacert.read_bytes() * (n % 3 + 1))
             extra = ["[listener]", f"address = 127.0.0.1:{ports[1]}"] if n % 2 else []
+            hosts.write_text(f"denied{n % 3}.test\n")
+            extra += ["[rule]", "host = a.test", f"lifetime = {n % 5 + 600}s",
+                      f"set-response-field = X-N: {n}", "[rule]", f"host-list = {hosts}",
+                      f"deny = {403 + n % 2}", *(["[rule]", "host = a.test", "path = /new-*",
+                                                 "remove-parameter = x"] if n % 3 else [])]
             return (f"origin = a.test/={self.members[n % 2].url}", self.row(0, "b.test"),
                     f"origin = s.test/=https://localhost:{secure[n % 2].https_port}",
                     f"cacert = {authority}", f"max-age = {n % 7 + 600}s",
