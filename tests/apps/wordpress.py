@@ -323,7 +323,7 @@ class Visits:
         return [("/", title), comment(visitor, {})]
 
     def write_as_guest(self, visitor):
-        """A comment that waits: its writer sees it, by a cookie, and nobody else."""
+        """A comment that waits: its writer alone sees it, by a cookie."""
         return [comment(visitor, {"author": "guest", "email": "guest@elsewhere.test",
                                   "wp-comment-cookies-consent": "yes"})]
 

@@ -306,7 +306,7 @@ class ResponsesTest(RuleCase):
         got = self.sunproxy("get", "-i", "http://site.test/ruled", daemon=self.d, expect=None)
         self.assertNotIn(b"Cache-Origin-Control", got.stdout)
 
-    def test_what_passes_is_nobody_elses(self):
+    def test_what_passes_is_one_clients(self):
         self.serve("[rule]", "cookie = session", "pass = yes")
         self.member_of.fields = [("Cache-Control", "max-age=600"), ("Content-Location", "/x")]
         self.get("/x", "Cookie: session=1", "Content-Length: 0", method="POST")
