@@ -86,7 +86,7 @@ struct rule {
     struct host_list hosts;   /* of that of RULE_HOST_LIST */
     struct networks networks; /* of RULE_NETWORK */
     unsigned edits;           /* of enum rule_edits */
-    _Atomic int64_t even_ns;  /* of RULE_RATE: rate.h */
+    _Atomic int64_t even_ns;  /* of RULE_RATE: rule_rate.h */
 };
 
 static inline struct rule_values

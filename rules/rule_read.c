@@ -367,75 +367,72 @@ read_times(struct rule_value *value, char *text, const char **wrong)
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-#define CONDITION(name, argument, help, kind) \
-    {                                         \
-        name, argument, help, true, kind      \
+#define REPEATED(name, argument, help, kind) \
+    {                                        \
+        name, argument, help, true, kind     \
     }
-#define ACTION(name, argument, help, kind) \
+#define SINGLE(name, argument, help, kind) \
     {                                      \
         name, argument, help, false, kind  \
-    }
-#define EDIT(name, argument, help, kind) \
-    {                                    \
-        name, argument, help, true, kind \
     }
 
 static const struct section_key keys[RULE_KEYS + 1] = {
     [RULE_HOST] =
-        CONDITION("host", "NAME|*.NAME", "if the host of the URL is one of these", SECTION_TEXT),
+        REPEATED("host", "NAME|*.NAME", "if the host of the URL is one of these", SECTION_TEXT),
     [RULE_HOST_LIST] =
-        CONDITION("host-list", "FILE", "if it is in the list of this file, or below a name there",
-                  SECTION_TEXT),
-    [RULE_PORT] = CONDITION("port", "N|N-N", "if its port is", SECTION_TEXT),
-    [RULE_PATH] = CONDITION("path", "PATTERN", "if its path is, without the query; * is any bytes",
-                            SECTION_TEXT),
-    [RULE_METHOD] = CONDITION("method", "NAME", "if the method is", SECTION_TEXT),
-    [RULE_PARAMETER] = CONDITION("parameter", "NAME[=PATTERN]",
-                                 "if the query has a parameter of this name", SECTION_TEXT),
+        REPEATED("host-list", "FILE", "if it is in the list of this file, or below a name there",
+                 SECTION_TEXT),
+    [RULE_PORT] = REPEATED("port", "N|N-N", "if its port is", SECTION_TEXT),
+    [RULE_PATH] = REPEATED("path", "PATTERN", "if its path is, without the query; * is any bytes",
+                           SECTION_TEXT),
+    [RULE_METHOD] = REPEATED("method", "NAME", "if the method is", SECTION_TEXT),
+    [RULE_PARAMETER] = REPEATED("parameter", "NAME[=PATTERN]",
+                                "if the query has a parameter of this name", SECTION_TEXT),
     [RULE_FIELD] =
-        CONDITION("field", "NAME[: PATTERN]", "if the request has this field", SECTION_TEXT),
-    [RULE_COOKIE] = CONDITION("cookie", "NAME[=PATTERN]",
-                              "if it has a cookie of this name, which may have *", SECTION_TEXT),
-    [RULE_NETWORK] = CONDITION("network", "CIDR", "if the client's address is there", SECTION_TEXT),
+        REPEATED("field", "NAME[: PATTERN]", "if the request has this field", SECTION_TEXT),
+    [RULE_COOKIE] = REPEATED("cookie", "NAME[=PATTERN]",
+                             "if it has a cookie of this name, which may have *", SECTION_TEXT),
+    [RULE_NETWORK] = REPEATED("network", "CIDR", "if the client's address is there", SECTION_TEXT),
     [RULE_TIME] =
-        CONDITION("time", "DAY-DAY HH:MM-HH:MM", "if it is that time of the week", SECTION_TEXT),
-    [RULE_STATUS] = CONDITION("status", "N|Nxx", "if the status of the response is", SECTION_TEXT),
+        REPEATED("time", "DAY-DAY HH:MM-HH:MM", "if it is that time of the week", SECTION_TEXT),
+    [RULE_STATUS] = REPEATED("status", "N|Nxx", "if the status of the response is", SECTION_TEXT),
     [RULE_TYPE] =
-        CONDITION("type", "PATTERN", "if its Content-Type is, without parameters", SECTION_TEXT),
-    [RULE_RESPONSE_FIELD] = CONDITION("response-field", "NAME[: PATTERN]",
-                                      "if the response has this field", SECTION_TEXT),
-    [RULE_PASS] = ACTION("pass", "yes|no", "the cache is passed by", SECTION_TEXT),
-    [RULE_DENY] = ACTION("deny", "STATUS", "the request is refused", SECTION_TEXT),
-    [RULE_REDIRECT] = ACTION(
+        REPEATED("type", "PATTERN", "if its Content-Type is, without parameters", SECTION_TEXT),
+    [RULE_RESPONSE_FIELD] = REPEATED("response-field", "NAME[: PATTERN]",
+                                     "if the response has this field", SECTION_TEXT),
+    [RULE_PASS] = SINGLE("pass", "yes|no", "the cache is passed by", SECTION_TEXT),
+    [RULE_DENY] = SINGLE("deny", "STATUS", "the request is refused", SECTION_TEXT),
+    [RULE_REDIRECT] = SINGLE(
         "redirect", "[STATUS] URL",
         "answered so; it may have {scheme}, {host}, {path}, {query} with its ?", SECTION_TEXT),
-    [RULE_RATE] = ACTION("rate", "N[:BURST]", "a second of all that match; else 429", SECTION_TEXT),
+    [RULE_RATE] = SINGLE("rate", "N[:BURST]", "a second of all that match; else 429", SECTION_TEXT),
     [RULE_SET_FIELD] =
-        EDIT("set-field", "NAME: VALUE", "of the request to the origin", SECTION_TEXT),
-    [RULE_REMOVE_FIELD] = EDIT("remove-field", "NAME", "likewise", SECTION_TEXT),
-    [RULE_REMOVE_PARAMETER] = EDIT("remove-parameter", "PATTERN", "of the query", SECTION_TEXT),
+        REPEATED("set-field", "NAME: VALUE", "of the request to the origin", SECTION_TEXT),
+    [RULE_REMOVE_FIELD] = REPEATED("remove-field", "NAME", "likewise", SECTION_TEXT),
+    [RULE_REMOVE_PARAMETER] = REPEATED("remove-parameter", "PATTERN", "of the query", SECTION_TEXT),
     [RULE_KEEP_PARAMETER] =
-        EDIT("keep-parameter", "PATTERN", "all others are removed", SECTION_TEXT),
-    [RULE_SORT_PARAMETERS] = ACTION("sort-parameters", "yes|no", "by their names", SECTION_TEXT),
-    [RULE_REMOVE_COOKIE] = EDIT("remove-cookie", "PATTERN", "of the request", SECTION_TEXT),
-    [RULE_KEEP_COOKIE] = EDIT("keep-cookie", "PATTERN", "all others are removed", SECTION_TEXT),
-    [RULE_KEY_FIELD] =
-        EDIT("key-field", "NAME", "of the request; its value is a part of the key", SECTION_TEXT),
+        REPEATED("keep-parameter", "PATTERN", "all others are removed", SECTION_TEXT),
+    [RULE_SORT_PARAMETERS] = SINGLE("sort-parameters", "yes|no", "by their names", SECTION_TEXT),
+    [RULE_REMOVE_COOKIE] = REPEATED("remove-cookie", "PATTERN", "of the request", SECTION_TEXT),
+    [RULE_KEEP_COOKIE] = REPEATED("keep-cookie", "PATTERN", "all others are removed", SECTION_TEXT),
+    [RULE_KEY_FIELD] = REPEATED("key-field", "NAME",
+                                "of the request; its value is a part of the key", SECTION_TEXT),
     [RULE_KEY_COOKIE] =
-        EDIT("key-cookie", "NAME", "likewise; all others are removed", SECTION_TEXT),
-    [RULE_LIFETIME] = ACTION("lifetime", "TIME", "whatever the response states", SECTION_TEXT),
-    [RULE_DEFAULT_LIFETIME] = ACTION("default-lifetime", "TIME", "if it states none", SECTION_TEXT),
+        REPEATED("key-cookie", "NAME", "likewise; all others are removed", SECTION_TEXT),
+    [RULE_LIFETIME] = SINGLE("lifetime", "TIME", "whatever the response states", SECTION_TEXT),
+    [RULE_DEFAULT_LIFETIME] = SINGLE("default-lifetime", "TIME", "if it states none", SECTION_TEXT),
     [RULE_GRACE] =
-        ACTION("grace", "TIME", "it is used stale meanwhile, or if the origin fails", SECTION_TEXT),
+        SINGLE("grace", "TIME", "it is used stale meanwhile, or if the origin fails", SECTION_TEXT),
     [RULE_OVERRIDE] =
-        EDIT("override", "WORD", "that does not keep it from being stored", SECTION_TEXT),
+        REPEATED("override", "WORD", "that does not keep it from being stored", SECTION_TEXT),
     [RULE_SET_RESPONSE_FIELD] =
-        EDIT("set-response-field", "NAME: VALUE", "of the response", SECTION_TEXT),
-    [RULE_REMOVE_RESPONSE_FIELD] = EDIT("remove-response-field", "NAME", "likewise", SECTION_TEXT),
+        REPEATED("set-response-field", "NAME: VALUE", "of the response", SECTION_TEXT),
+    [RULE_REMOVE_RESPONSE_FIELD] =
+        REPEATED("remove-response-field", "NAME", "likewise", SECTION_TEXT),
     [RULE_REMOVE_RESPONSE_COOKIE] =
-        EDIT("remove-response-cookie", "PATTERN", "that it would set", SECTION_TEXT),
+        REPEATED("remove-response-cookie", "PATTERN", "that it would set", SECTION_TEXT),
     [RULE_ERROR_PAGE] =
-        ACTION("error-page", "FILE", "what clients get with such a status", SECTION_TEXT),
+        SINGLE("error-page", "FILE", "what clients get with such a status", SECTION_TEXT),
 };
 
 static read_value *const readers[RULE_KEYS] = {

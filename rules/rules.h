@@ -9,13 +9,13 @@
  * A rule matches if each key that is a condition holds; of several values of one key any will do.
  * "*" in a pattern is any bytes. Hosts and names of fields are compared without regard to case. All
  * rules that match apply: edits add up, in the order of the rules. Of an action with one value
- * (pass, deny, redirect, lifetime, default-lifetime, grace) the first rule that matches and has it
- * decides.
+ * (pass, deny, redirect, sort-parameters, lifetime, default-lifetime, grace, error-page) the first
+ * rule that matches and has it decides.
  *
  * What responses are made of must not depend on what is not in the key of their object, so a rule
- * with an action on responses has conditions on URL, method and response alone; and what a rule
- * sets or removes under a condition on a field or a cookie is a field of the key (key-field) by
- * another rule, unless the request passes.
+ * with an action on responses has conditions on URL, method and response alone. What a rule sets or
+ * removes under a condition on a field, a cookie, a network or the time is a field of the key
+ * (key-field) by another rule; a request for a URL whose key lacks it passes.
  *
  * Made by one thread; then constant but for the rates, and safe on any thread.
  */

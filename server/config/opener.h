@@ -40,8 +40,8 @@ bool opener_start(struct opener *opener, const struct options *options, opener_c
 
 /*
  * Has the configuration read and checked. *text gets each option with its value, as
- * options_print_config() writes it, and *files the
- * files that they name (config_files.h); or *why a line for each error, and this returns false.
+ * options_print_config() writes it, and *files the files that they name (config_files.h); or *why a
+ * line for each error, and this returns false.
  * Waits for the process for 30 s at most, and no longer once SIGTERM or SIGINT is pending. Without
  * a process, *why says so.
  */

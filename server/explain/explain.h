@@ -33,7 +33,7 @@ struct explanation {
 
 /*
  * Explains what would come of an exchange that has been set as for exchange_start(), whose fields
- * have an address; it is left as it was. On the exchange's thread; to be freed.
+ * have an address; of it `url` and `as_of_us` are set. On the exchange's thread; to be freed.
  */
 void explain_exchange(struct exchange *exchange, struct explanation *explanation);
 
