@@ -127,7 +127,8 @@ class ReasonsTest(ExplainCase):
     seconds = 20
 
     # Not here: what the daemon never does (no-cache, since it validates), what takes a memory that
-    # is used up (test_limits), and a request that others' responses send back four times.
+    # is used up (test_limits), and a request that others' responses send back four times (unit test
+    # proxy/test_unshared).
     ELSEWHERE = {"no-cache", "memory", "request-passes"}
 
     def told(self, path, *lines, fields=(), status=200, times=1, **more):

@@ -257,6 +257,7 @@ START_TEST(a_request_is_not_sent_back_without_end)
     ck_assert_uint_eq(scene_fetches(), 2);
     scene_respond(URL, "", 5);
     scene_respond(URL, "", 6);
+    ck_assert_int_eq(scene.fetched.reason, HTTP_REASON_REQUEST_PASSES);
     expect_body(&leaders[i], OUTCOME_MISS, 5);
     expect_body(&patient, OUTCOME_MISS, 6);
     ck_assert(!patient.stored);
