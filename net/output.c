@@ -4,15 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Not cleared by -ftrivial-auto-var-init: every byte that is sent is written before. */
-#ifdef __has_attribute
-#if __has_attribute(uninitialized)
-#define UNINITIALIZED __attribute__((uninitialized))
-#endif
-#endif
-#ifndef UNINITIALIZED
-#define UNINITIALIZED
-#endif
+#include "base/uninitialized.h"
 
 void
 net_output_queue_init(struct net_output_queue *queue)

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "base/ascii.h"
+#include "base/uninitialized.h"
 #include "http/field.h"
 #include "http/request_head.h"
 #include "rules/glob.h"
@@ -174,9 +175,9 @@ rules_next_cookie(struct span *cookies, struct span *cookie, struct span *name)
 /* ---- the index ------------------------------------------------------------------------------- */
 
 static void
-add(struct rules_set *set, size_t rule)
+add(struct rules *rules, enum rules_group group, size_t rule)
 {
-    set->words[rule / 64] |= UINT64_C(1) << (rule % 64);
+    rules->groups[rule / 64][group] |= UINT64_C(1) << (rule % 64);
 }
 
 /* A rule all of whose hosts have a literal is found by them. */
@@ -186,7 +187,7 @@ index_hosts(struct rules *rules, size_t number)
     struct rule_values hosts = rule_values(&rules->rules[number], RULE_HOST);
 
     if (!hosts.count)
-        add(&rules->any_host, number);
+        add(rules, RULES_ANY_HOST, number);
     for (size_t i = 0; i < hosts.count; i++)
         if (!affix_add(&rules->hosts, hosts.of[i].name, (uint32_t)number))
             return false;
@@ -202,7 +203,7 @@ index_path(struct rules *rules, size_t number, struct span path)
         return affix_add(&rules->prefixes, prefix, (uint32_t)number);
     if (suffix.len >= LITERAL_LEAST)
         return affix_add(&rules->suffixes, suffix, (uint32_t)number);
-    add(&rules->any_path, number);
+    add(rules, RULES_ANY_PATH, number);
     return true;
 }
 
@@ -213,16 +214,17 @@ rules_index(struct rules *rules)
     const struct rule *rule = &rules->rules[number];
     struct rule_values paths = rule_values(rule, RULE_PATH);
 
+    add(rules, RULES_ALL, number);
     if (rule_has_any(rule, RULE_PASS, RULE_KEEP_COOKIE) || rule_has(rule, RULE_KEY_COOKIE)) {
-        add(&rules->requests, number);
+        add(rules, RULES_ON_REQUESTS, number);
         rules->act_on_requests = true;
     }
     if (rule_has_any(rule, RULE_KEY_FIELD, RULE_KEYS - 1)) {
-        add(&rules->responses, number);
+        add(rules, RULES_ON_RESPONSES, number);
         rules->act_on_responses = true;
     }
     if (!paths.count)
-        add(&rules->any_path, number);
+        add(rules, RULES_ANY_PATH, number);
     for (size_t i = 0; i < paths.count; i++)
         if (!index_path(rules, number, paths.of[i].name))
             return false;
@@ -237,22 +239,24 @@ rules_index_finish(struct rules *rules)
     affix_sort(&rules->suffixes);
 }
 
-/* The rules of the set whose literals the host and the path have. True if there is one. */
+/* The rules of the group whose literals the host and the path have. True if there is one. */
 static bool
-find(const struct rules *rules, const struct rules_url *url, const struct rules_set *of,
+find(const struct rules *rules, const struct rules_url *url, enum rules_group of,
      struct rules_set *found)
 {
     size_t words = (rules->count + 63) / 64;
-    struct rules_set hosts;
+    struct rules_set hosts UNINITIALIZED;
     bool any = false;
 
-    memcpy(hosts.words, rules->any_host.words, words * sizeof(uint64_t));
-    memcpy(found->words, rules->any_path.words, words * sizeof(uint64_t));
+    for (size_t i = 0; i < words; i++) {
+        hosts.words[i] = rules->groups[i][RULES_ANY_HOST];
+        found->words[i] = rules->groups[i][RULES_ANY_PATH];
+    }
     affix_find(&rules->hosts, url->host, hosts.words);
     affix_find(&rules->prefixes, url->plain, found->words);
     affix_find(&rules->suffixes, url->plain, found->words);
     for (size_t i = 0; i < words; i++) {
-        found->words[i] &= hosts.words[i] & of->words[i];
+        found->words[i] &= hosts.words[i] & rules->groups[i][of];
         any = any || found->words[i];
     }
     return any;
@@ -512,7 +516,7 @@ bool
 rules_match_request(const struct rules *rules, const struct rules_request *request,
                     const struct rules_url *url, struct rules_set *found)
 {
-    return find(rules, url, &rules->requests, found) &&
+    return find(rules, url, RULES_ON_REQUESTS, found) &&
            narrow(rules, found, url, request_holds, request);
 }
 
@@ -525,7 +529,7 @@ rules_match_response(const struct rules *rules, const struct rules_response *res
     if (!rules->act_on_responses)
         return false;
     rules_url_split(response->url, &url);
-    return find(rules, &url, &rules->responses, found) &&
+    return find(rules, &url, RULES_ON_RESPONSES, found) &&
            narrow(rules, found, &url, response_holds, response);
 }
 
@@ -551,12 +555,10 @@ url_alone_holds(const struct rule *rule, const void *message, const struct rules
 bool
 rules_match_url(const struct rules *rules, struct span url, struct rules_set *found)
 {
-    struct rules_set all;
     struct rules_url parts;
 
-    memset(&all, 0xff, sizeof(all));
     rules_url_split(url, &parts);
-    return find(rules, &parts, &all, found) && narrow(rules, found, &parts, url_alone_holds, NULL);
+    return find(rules, &parts, RULES_ALL, found) && narrow(rules, found, &parts, url_alone_holds, NULL);
 }
 
 bool

@@ -11,9 +11,19 @@
 
 #define RULES_WORDS (RULES_MAX / 64u)
 
-/* A bit for each rule. */
+/* A bit for each rule. Only the words that the rules need are set. */
 struct rules_set {
     uint64_t words[RULES_WORDS];
+};
+
+/* What the index knows of all rules. */
+enum rules_group {
+    RULES_ANY_HOST, /* the tables cannot leave these out by the host, */
+    RULES_ANY_PATH, /* or by the path */
+    RULES_ON_REQUESTS,
+    RULES_ON_RESPONSES, /* they have actions on those */
+    RULES_ALL,
+    RULES_GROUPS
 };
 
 struct rules {
@@ -23,10 +33,8 @@ struct rules {
     struct affix_table hosts;    /* literals of hosts, for the rules that have some */
     struct affix_table prefixes; /* and of paths */
     struct affix_table suffixes;
-    struct rules_set any_host; /* rules that the tables cannot leave out */
-    struct rules_set any_path;
-    struct rules_set requests;  /* rules with actions on requests, */
-    struct rules_set responses; /* and on responses */
+    uint64_t groups[RULES_WORDS][RULES_GROUPS]; /* a bit for each rule; by words for one line of
+                                                   the processor's cache */
     bool act_on_requests;
     bool act_on_responses;
 };

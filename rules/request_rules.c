@@ -1,4 +1,5 @@
 /* What rules make of requests. */
+#include "base/uninitialized.h"
 #include "http/field.h"
 #include "http/known_fields.h"
 #include "http/request_head.h"
@@ -309,7 +310,7 @@ apply(const struct rules *rules, const struct rules_request *request, bool takes
 {
     struct writer w = {.bytes = bytes, .size = size};
     struct rules_cursor cursor = {0};
-    struct rules_set set;
+    struct rules_set set UNINITIALIZED;
     struct rules_url url;
     struct rule *rule;
     unsigned edits = 0;
@@ -362,7 +363,7 @@ rules_edit_url(const struct rules *rules, const struct rules_request *request, c
 {
     struct writer w = {.bytes = bytes, .size = size};
     struct rules_url parts;
-    struct rules_set set;
+    struct rules_set set UNINITIALIZED;
 
     rules_url_split(request->url, &parts);
     if (!parts.query.ptr || !rules->act_on_requests || !http_method_is_safe(request->method) ||
@@ -377,7 +378,7 @@ rules_edit_url_most(const struct rules *rules, struct span url, char *bytes, siz
 {
     struct writer w = {.bytes = bytes, .size = size};
     struct rules_url parts;
-    struct rules_set set;
+    struct rules_set set UNINITIALIZED;
 
     rules_url_split(url, &parts);
     if (!parts.query.ptr || !rules->act_on_requests || !rules_match_url(rules, url, &set) ||
@@ -447,7 +448,7 @@ void
 rules_edit_fields(const struct rules *rules, const struct rules_request *request, struct buf *lines)
 {
     struct rules_cursor cursor = {0};
-    struct rules_set set;
+    struct rules_set set UNINITIALIZED;
     struct rules_url url;
     const struct rule *rule;
 

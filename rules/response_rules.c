@@ -1,4 +1,5 @@
 /* What rules make of responses. */
+#include "base/uninitialized.h"
 #include "http/field.h"
 #include "http/known_fields.h"
 #include "rules/field_lines.h"
@@ -43,7 +44,7 @@ rules_set_storing(const struct rules *rules, const struct rules_response *respon
                   struct http_storing_rules *storing)
 {
     struct rules_cursor cursor = {0};
-    struct rules_set set;
+    struct rules_set set UNINITIALIZED;
     const struct rule *rule;
 
     if (!rules_match_response(rules, response, &set))
@@ -135,7 +136,7 @@ rules_edit_response(const struct rules *rules, const struct rules_response *resp
                     enum rules_edit purpose, struct span lines, struct buf *out)
 {
     struct rules_cursor cursor = {0}, again = {0};
-    struct rules_set set;
+    struct rules_set set UNINITIALIZED;
     const struct rule *rule;
     bool edits = false, control = false;
 
@@ -198,7 +199,7 @@ struct rules_page
 rules_error_page(const struct rules *rules, const struct rules_response *response)
 {
     struct rules_cursor cursor = {0};
-    struct rules_set set;
+    struct rules_set set UNINITIALIZED;
     const struct rule *rule;
 
     if (!rules_match_response(rules, response, &set))
@@ -245,7 +246,7 @@ bool
 rules_let_in(const struct rules *rules, struct span url)
 {
     struct rules_cursor cursor = {0};
-    struct rules_set set;
+    struct rules_set set UNINITIALIZED;
     const struct rule *rule;
 
     if (!rules_match_url(rules, url, &set))
@@ -261,7 +262,7 @@ rules_concern(const struct rules *rules, size_t from, size_t to, struct span url
 {
     enum rules_concern concern = RULES_CONCERN_NOT;
     struct rules_cursor cursor = {0};
-    struct rules_set set;
+    struct rules_set set UNINITIALIZED;
     const struct rule *rule;
 
     if (!rules_match_url(rules, url, &set))
