@@ -33,3 +33,43 @@ base64_encode(struct buf *out, struct span bytes)
         bytes = span_of(bytes.ptr + take, bytes.len - take);
     }
 }
+
+/* Below 0: it is none. */
+static int
+digit_of(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+bool
+base64_decode(struct span text, char *bytes, size_t size, size_t *len)
+{
+    unsigned bits = 0, count = 0;
+
+    *len = 0;
+    if (text.len % 4)
+        return false;
+    for (unsigned pads = 0; pads < 2 && text.len && text.ptr[text.len - 1] == '='; pads++)
+        text.len--;
+    for (size_t i = 0; i < text.len; i++) {
+        int digit = digit_of(text.ptr[i]);
+
+        if (digit < 0)
+            return false;
+        bits = (bits << 6 | (unsigned)digit) & 0xfff;
+        count += 6;
+        if (count < 8)
+            continue;
+        if (*len == size)
+            return false;
+        count -= 8;
+        bytes[(*len)++] = (char)(bits >> count & 0xff);
+    }
+    return count < 6 && (bits & ((1u << count) - 1)) == 0;
+}

@@ -377,6 +377,15 @@ FORWARDED = {
     "escape": b"for=\"6.6.6.6\\",
 }
 
+CREDENTIALS = {
+    "one": b"Basic dGVzdDoxMjPCow==",
+    "empty-password": b"basic  YTo=",
+    "lines": b"A: b\r\nProxy-Authorization: Basic YTpiOmM=\r\n",
+    "two-lines": b"Proxy-Authorization: Basic YTpi\r\nproxy-authorization: Basic YTpj\r\n",
+    "bad-bits": b"Basic YTp=",
+    "bad-control": b"Basic YcKFOmI=",
+}
+
 RULES = {
     "parameters": b"remove-parameter=utm_*; keep-parameter=*; sort-parameters=yes\0"
                   b"http://a.test/x?b=1&utm_a=2&a=3&&=\0\0",
@@ -397,6 +406,7 @@ RULES = {
 CORPUS = {
     "rules": RULES,
     "forwarded": FORWARDED,
+    "basic_credentials": CREDENTIALS,
     "answer": {name if name.startswith("bad-") else f"good-{name}": data
                for name, data in ANSWERS.items()},
     "chunked": CHUNKED,
