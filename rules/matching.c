@@ -219,6 +219,7 @@ rules_index(struct rules *rules)
         add(rules, RULES_ON_REQUESTS, number);
         rules->act_on_requests = true;
     }
+    rules->ask_for_users = rules->ask_for_users || rule_has(rule, RULE_AUTHENTICATE);
     if (rule_has_any(rule, RULE_KEY_FIELD, RULE_KEYS - 1)) {
         add(rules, RULES_ON_RESPONSES, number);
         rules->act_on_responses = true;
@@ -345,7 +346,7 @@ url_holds(const struct rule *rule, const struct rules_url *url, enum http_method
         ;
     if (hosts.count && i == hosts.count)
         return false;
-    if (rule_has(rule, RULE_HOST_LIST) && !host_list_has(&rule->hosts, url->host))
+    if (rule_has(rule, RULE_HOST_LIST) && !name_list_has_host(&rule->hosts, url->host))
         return false;
     if (rule_has(rule, RULE_PORT) && !port_holds(rule, url))
         return false;
@@ -450,6 +451,20 @@ network_holds(const struct rule *rule, const struct sockaddr *client)
 }
 
 static bool
+user_holds(const struct rule *rule, struct span user)
+{
+    struct rule_values users = rule_values(rule, RULE_USER);
+    size_t i;
+
+    if (!user.ptr)
+        return !rule_has_any(rule, RULE_USER, RULE_USER_LIST);
+    for (i = 0; i < users.count && !glob_matches(users.of[i].name, user); i++)
+        ;
+    return (!users.count || i < users.count) &&
+           (!rule_has(rule, RULE_USER_LIST) || name_list_has(&rule->users, user));
+}
+
+static bool
 request_holds(const struct rule *rule, const void *message, const struct rules_url *url)
 {
     const struct rules_request *request = message;
@@ -457,7 +472,8 @@ request_holds(const struct rule *rule, const void *message, const struct rules_u
     const bool has_cookie = request->has & HTTP_HAS_COOKIE;
 
     return url_holds(rule, url, request->method) && network_holds(rule, request->client) &&
-           time_holds(rule) && any_holds(rule, RULE_PARAMETER, url->query, parameter_holds) &&
+           user_holds(rule, request->user) && time_holds(rule) &&
+           any_holds(rule, RULE_PARAMETER, url->query, parameter_holds) &&
            any_holds(rule, RULE_FIELD, lines, field_holds) &&
            any_holds(rule, RULE_COOKIE, has_cookie ? lines : span_of(NULL, 0), cookie_holds);
 }

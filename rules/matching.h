@@ -37,6 +37,7 @@ struct rules {
                                                    the processor's cache */
     bool act_on_requests;
     bool act_on_responses;
+    bool ask_for_users; /* there is the action authenticate */
 };
 
 /* A URL taken apart. */

@@ -78,30 +78,35 @@ is_same(struct span location, struct span url, const struct rules_url *parts)
            span_equal(location, span_of(parts->path.ptr, rest));
 }
 
-/* Sets the verdict of a rule, if there is none yet. A redirect does not apply to its own target. */
 static void
-judge(const struct rule *rule, const struct rules_request *request, const struct rules_url *url,
-      const struct writer *w, struct rules_answer *answer)
+deny(const struct rule *rule, struct rules_answer *answer)
 {
-    struct rule_values deny = rule_values(rule, RULE_DENY),
-                       redirect = rule_values(rule, RULE_REDIRECT);
+    struct rule_values reason = rule_values(rule, RULE_REASON);
 
-    if (deny.count) {
-        answer->verdict = RULES_DENY;
-        answer->status = (unsigned)deny.of[0].number;
-        answer->by = rule;
-    } else if (redirect.count) {
-        struct writer location = {.bytes = w->bytes, .size = RULES_LOCATION_MAX};
+    answer->verdict = RULES_DENY;
+    answer->status = (unsigned)rule_values(rule, RULE_DENY).of[0].number;
+    answer->reason = reason.count ? reason.of[0].name : span_of("", 0);
+    answer->by = rule;
+}
 
-        write_location(&location, redirect.of[0].name, url);
-        answer->location =
-            without_authority(span_of(location.bytes, location.len), redirect.of[0].name);
-        if (!location.full && is_same(answer->location, request->url, url))
-            return;
-        answer->verdict = location.full ? RULES_DENY : RULES_REDIRECT;
-        answer->status = location.full ? 414 : (unsigned)redirect.of[0].number;
-        answer->by = rule;
-    }
+/* A redirect does not apply to its own target. */
+static void
+redirect(const struct rule *rule, const struct rules_request *request, const struct rules_url *url,
+         const struct writer *w, struct rules_answer *answer)
+{
+    struct rule_values values = rule_values(rule, RULE_REDIRECT);
+    struct writer location = {.bytes = w->bytes, .size = RULES_LOCATION_MAX};
+
+    if (!values.count)
+        return;
+    write_location(&location, values.of[0].name, url);
+    answer->location =
+        without_authority(span_of(location.bytes, location.len), values.of[0].name);
+    if (!location.full && is_same(answer->location, request->url, url))
+        return;
+    answer->verdict = location.full ? RULES_DENY : RULES_REDIRECT;
+    answer->status = location.full ? 414 : (unsigned)values.of[0].number;
+    answer->by = rule;
 }
 
 static void
@@ -277,7 +282,7 @@ edits_unkeyed(const struct rules *rules, const struct rule *rule, const struct r
 {
     static const enum rule_key keys[] = {RULE_SET_FIELD, RULE_REMOVE_FIELD};
 
-    if (!(rule->edits & RULE_EDITS_FIELDS) || !(rule_has_any(rule, RULE_FIELD, RULE_TIME) ||
+    if (!(rule->edits & RULE_EDITS_FIELDS) || !(rule_has_any(rule, RULE_FIELD, RULE_USER_LIST) ||
                                                 (edits_url && rule_has(rule, RULE_PARAMETER))))
         return false;
     for (size_t k = 0; k < 2; k++) {
@@ -314,7 +319,7 @@ apply(const struct rules *rules, const struct rules_request *request, bool takes
     struct rules_url url;
     struct rule *rule;
     unsigned edits = 0;
-    bool decided = false;
+    bool decided = false, allowed = false;
 
     *answer = (struct rules_answer){.url = request->url, .has = request->has};
     if (!rules->act_on_requests)
@@ -330,7 +335,11 @@ apply(const struct rules *rules, const struct rules_request *request, bool takes
             decided = true;
         }
         edits |= rule->edits;
-        judge(rule, request, &url, &w, answer);
+        if (!allowed && rule_denies(rule))
+            deny(rule, answer);
+        else
+            redirect(rule, request, &url, &w, answer);
+        allowed = allowed || rule_has(rule, RULE_DENY);
         if (!answer->by)
             limit(rule, request->now_us, takes, answer);
     }
@@ -341,6 +350,27 @@ apply(const struct rules *rules, const struct rules_request *request, bool takes
     answer->has = answer->edits ? fields_left(rules, &set, edits, request) : request->has;
     if (edits & RULE_EDITS_URL && url.query.ptr && http_method_is_safe(request->method))
         answer->url = edit_url(rules, &set, request->url, &url, &w);
+}
+
+bool
+rules_demand_user(const struct rules *rules, const struct rules_request *request)
+{
+    struct rules_request unknown = *request;
+    struct rules_cursor cursor = {0};
+    struct rules_set set UNINITIALIZED;
+    const struct rule *rule;
+    struct rules_url url;
+
+    unknown.user = span_of(NULL, 0);
+    if (!rules->ask_for_users)
+        return true;
+    rules_url_split(request->url, &url);
+    if (!rules_match_request(rules, &unknown, &url, &set))
+        return true;
+    while ((rule = rules_next(rules, &set, &cursor)))
+        if (rule_has(rule, RULE_AUTHENTICATE))
+            return rule_values(rule, RULE_AUTHENTICATE).of[0].number;
+    return true;
 }
 
 void

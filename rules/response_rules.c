@@ -219,7 +219,8 @@ bool
 rules_have_same_files(const struct rules *a, size_t number_a, const struct rules *b,
                       size_t number_b)
 {
-    return a->rules[number_a].hosts.digest == b->rules[number_b].hosts.digest;
+    return a->rules[number_a].hosts.digest == b->rules[number_b].hosts.digest &&
+           a->rules[number_a].users.digest == b->rules[number_b].users.digest;
 }
 
 static bool

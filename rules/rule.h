@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/networks.h"
 #include "base/span.h"
-#include "rules/host_list.h"
+#include "rules/name_list.h"
 
 enum rule_key {
     /* conditions on the request, which its URL and its method decide, */
@@ -23,9 +23,11 @@ enum rule_key {
     RULE_PARAMETER,
     RULE_FIELD,
     RULE_COOKIE,
-    /* and on the client and the time */
+    /* and on the client, the time and the user */
     RULE_NETWORK,
     RULE_TIME,
+    RULE_USER,
+    RULE_USER_LIST,
     /* conditions on the response */
     RULE_STATUS,
     RULE_TYPE,
@@ -33,8 +35,10 @@ enum rule_key {
     /* actions on requests */
     RULE_PASS,
     RULE_DENY,
+    RULE_REASON,
     RULE_REDIRECT,
     RULE_RATE,
+    RULE_AUTHENTICATE,
     RULE_SET_FIELD,
     RULE_REMOVE_FIELD,
     RULE_REMOVE_PARAMETER,
@@ -83,7 +87,8 @@ struct rule {
     uint16_t
         first[RULE_KEYS + 1]; /* of the values of a key; those of the last one end at the end */
     struct buf page;          /* the content of the file of RULE_ERROR_PAGE */
-    struct host_list hosts;   /* of that of RULE_HOST_LIST */
+    struct name_list hosts;   /* of that of RULE_HOST_LIST */
+    struct name_list users;   /* of that of RULE_USER_LIST */
     struct networks networks; /* of RULE_NETWORK */
     unsigned edits;           /* of enum rule_edits */
     _Atomic int64_t even_ns;  /* of RULE_RATE: rule_rate.h */
@@ -109,6 +114,15 @@ static inline bool
 rule_has_any(const struct rule *rule, enum rule_key first, enum rule_key last)
 {
     return rule->first[last + 1] != rule->first[first];
+}
+
+/* Does it refuse requests? */
+static inline bool
+rule_denies(const struct rule *rule)
+{
+    struct rule_values deny = rule_values(rule, RULE_DENY);
+
+    return deny.count && deny.of[0].number;
 }
 
 /*

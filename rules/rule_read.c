@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/json.h"
 #include "base/nearest.h"
 #include "base/token_bucket.h"
 #include "base/units.h"
@@ -174,12 +175,22 @@ read_denial(struct rule_value *value, char *text, const char **wrong)
     uint64_t number;
 
     /* The others have fields that say what would be accepted instead. */
-    *wrong = "is not a status from 400 to 599 other than 401, 407 and 426";
+    *wrong = "is neither \"no\" nor a status from 400 to 599 other than 401, 407 and 426";
+    if (strcasecmp(text, "no") == 0)
+        return true;
     if (!units_parse_uint(text, 400, 599, &number) || number == 401 || number == 407 ||
         number == 426)
         return false;
     value->number = (int64_t)number;
     return true;
+}
+
+static bool
+read_reason(struct rule_value *value, char *text, const char **wrong)
+{
+    value->name = span_str(text);
+    *wrong = "is not one line of at most 500 bytes of UTF-8";
+    return value->name.len <= 500 && json_is_utf8(value->name) && http_is_value(value->name);
 }
 
 /* "[STATUS] TARGET". */
@@ -380,8 +391,8 @@ static const struct section_key keys[RULE_KEYS + 1] = {
     [RULE_HOST] =
         REPEATED("host", "NAME|*.NAME", "if the host of the URL is one of these", SECTION_TEXT),
     [RULE_HOST_LIST] =
-        REPEATED("host-list", "FILE", "if it is in the list of this file, or below a name there",
-                 SECTION_TEXT),
+        SINGLE("host-list", "FILE", "if it is in the list of this file, or below a name there",
+               SECTION_TEXT),
     [RULE_PORT] = REPEATED("port", "N|N-N", "if its port is", SECTION_TEXT),
     [RULE_PATH] = REPEATED("path", "PATTERN", "if its path is, without the query; * is any bytes",
                            SECTION_TEXT),
@@ -395,17 +406,23 @@ static const struct section_key keys[RULE_KEYS + 1] = {
     [RULE_NETWORK] = REPEATED("network", "CIDR", "if the client's address is there", SECTION_TEXT),
     [RULE_TIME] =
         REPEATED("time", "DAY-DAY HH:MM-HH:MM", "if it is that time of the week", SECTION_TEXT),
+    [RULE_USER] = REPEATED("user", "PATTERN", "if the user of the request is", SECTION_TEXT),
+    [RULE_USER_LIST] = SINGLE("user-list", "FILE", "if it is in the list of this file", SECTION_TEXT),
     [RULE_STATUS] = REPEATED("status", "N|Nxx", "if the status of the response is", SECTION_TEXT),
     [RULE_TYPE] =
         REPEATED("type", "PATTERN", "if its Content-Type is, without parameters", SECTION_TEXT),
     [RULE_RESPONSE_FIELD] = REPEATED("response-field", "NAME[: PATTERN]",
                                      "if the response has this field", SECTION_TEXT),
     [RULE_PASS] = SINGLE("pass", "yes|no", "the cache is passed by", SECTION_TEXT),
-    [RULE_DENY] = SINGLE("deny", "STATUS", "the request is refused", SECTION_TEXT),
+    [RULE_DENY] =
+        SINGLE("deny", "STATUS|no", "it is refused; no: not by later rules", SECTION_TEXT),
+    [RULE_REASON] = SINGLE("reason", "TEXT", "that the page of a denial states", SECTION_TEXT),
     [RULE_REDIRECT] = SINGLE(
         "redirect", "[STATUS] URL",
         "answered so; it may have {scheme}, {host}, {path}, {query} with its ?", SECTION_TEXT),
     [RULE_RATE] = SINGLE("rate", "N[:BURST]", "a second of all that match; else 429", SECTION_TEXT),
+    [RULE_AUTHENTICATE] =
+        SINGLE("authenticate", "yes|no", "the request needs a user", SECTION_TEXT),
     [RULE_SET_FIELD] =
         REPEATED("set-field", "NAME: VALUE", "of the request to the origin", SECTION_TEXT),
     [RULE_REMOVE_FIELD] = REPEATED("remove-field", "NAME", "likewise", SECTION_TEXT),
@@ -446,13 +463,17 @@ static read_value *const readers[RULE_KEYS] = {
     [RULE_COOKIE] = read_pair,
     [RULE_NETWORK] = read_network,
     [RULE_TIME] = read_times,
+    [RULE_USER] = read_pattern,
+    [RULE_USER_LIST] = read_file,
     [RULE_STATUS] = read_statuses,
     [RULE_TYPE] = read_pattern,
     [RULE_RESPONSE_FIELD] = read_field,
     [RULE_PASS] = read_yes,
     [RULE_DENY] = read_denial,
+    [RULE_REASON] = read_reason,
     [RULE_REDIRECT] = read_redirect,
     [RULE_RATE] = read_rate,
+    [RULE_AUTHENTICATE] = read_yes,
     [RULE_SET_FIELD] = read_set,
     [RULE_REMOVE_FIELD] = read_edited,
     [RULE_REMOVE_PARAMETER] = read_pattern,
@@ -647,12 +668,20 @@ check(struct reading *r, const struct rule *rule)
                                rule_has(rule, RULE_KEY_COOKIE) || rule_has(rule, RULE_KEY_FIELD))) {
         begin_error(r);
         buf_append_str(r->why, "a condition on the response stands beside an action on requests");
-    } else if (rule_has_any(rule, RULE_PARAMETER, RULE_TIME) &&
+    } else if (rule_has_any(rule, RULE_PARAMETER, RULE_USER_LIST) &&
                rule_has_any(rule, RULE_KEY_FIELD, RULE_KEYS - 1)) {
         begin_error(r);
         buf_append_str(
             r->why, "an action on responses, which all requests for a URL share, stands "
-                    "beside a condition on a parameter, a field, a cookie, a network or the time");
+                    "beside a condition on a parameter, a field, a cookie, a network, the time or "
+                    "a user");
+    } else if (rule_has(rule, RULE_AUTHENTICATE) && rule_has_any(rule, RULE_USER, RULE_USER_LIST)) {
+        begin_error(r);
+        buf_append_str(r->why, "authenticate stands beside a condition on the user, who is not "
+                               "known when it is decided whether there has to be one");
+    } else if (rule_has(rule, RULE_REASON) && !rule_denies(rule)) {
+        begin_error(r);
+        buf_append_str(r->why, "reason stands beside deny");
     } else if (rule_has(rule, RULE_ERROR_PAGE) && !rule_has(rule, RULE_STATUS)) {
         begin_error(r);
         buf_append_str(r->why, "error-page stands beside status");
@@ -734,6 +763,7 @@ rule_free(struct rule *rule)
     free(rule->text);
     free(rule->values);
     buf_free(&rule->page);
-    host_list_free(&rule->hosts);
+    name_list_free(&rule->hosts);
+    name_list_free(&rule->users);
     networks_free(&rule->networks);
 }

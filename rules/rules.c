@@ -73,8 +73,7 @@ passes(const struct rule *rule)
 {
     struct rule_values pass = rule_values(rule, RULE_PASS);
 
-    return (pass.count && pass.of[0].number) || rule_has(rule, RULE_DENY) ||
-           rule_has(rule, RULE_REDIRECT);
+    return (pass.count && pass.of[0].number) || rule_denies(rule) || rule_has(rule, RULE_REDIRECT);
 }
 
 /* An edit of a field of requests that the key does not have; NULL: there is none. */
@@ -126,7 +125,7 @@ check(const struct rules *rules, const struct rule *rule, const char *place, str
     const struct rule_value *unkeyed = NULL;
     struct rule_values fields = rule_values(rule, RULE_RESPONSE_FIELD);
 
-    if (rule_has_any(rule, RULE_FIELD, RULE_TIME) && !passes(rule))
+    if (rule_has_any(rule, RULE_FIELD, RULE_USER_LIST) && !passes(rule))
         unkeyed = find_unkeyed(rules, rule);
     if (unkeyed) {
         buf_end_line(why);
@@ -155,6 +154,16 @@ check(const struct rules *rules, const struct rule *rule, const char *place, str
 }
 
 bool
+rules_know_users(const struct rules *rules)
+{
+    for (size_t i = 0; i < rules->count; i++)
+        if (rule_has_any(&rules->rules[i], RULE_USER, RULE_USER_LIST) ||
+            rule_has(&rules->rules[i], RULE_AUTHENTICATE))
+            return true;
+    return false;
+}
+
+bool
 rules_finish(struct rules *rules, const char *(*place)(void *context, size_t rule), void *context,
              struct buf *why)
 {
@@ -168,15 +177,17 @@ rules_finish(struct rules *rules, const char *(*place)(void *context, size_t rul
 
 /* False with a sentence. */
 static bool
-load_list(struct rule *rule, rules_reader *read, void *context, struct buf *why)
+load_list(struct rule *rule, enum rule_key key, rules_reader *read, void *context, struct buf *why)
 {
-    const char *path = rule_values(rule, RULE_HOST_LIST).of[0].name.ptr;
+    const enum name_list_kind kind = key == RULE_HOST_LIST ? NAME_LIST_HOSTS : NAME_LIST_USERS;
+    struct name_list *list = key == RULE_HOST_LIST ? &rule->hosts : &rule->users;
+    const char *path = rule_values(rule, key).of[0].name.ptr;
     struct buf content;
     bool ok;
 
     buf_init(&content, RULES_LIST_MAX);
     ok = read(context, path, &content, why) &&
-         host_list_init(&rule->hosts, buf_span(&content), path, why);
+         name_list_init(list, kind, buf_span(&content), path, why);
     buf_free(&content);
     return ok;
 }
@@ -190,8 +201,9 @@ rules_load(struct rules *rules, rules_reader *read, void *context, struct buf *w
         struct rule *rule = &rules->rules[i];
 
         buf_end_line(why);
-        if (rule_has(rule, RULE_HOST_LIST))
-            ok = load_list(rule, read, context, why) && ok;
+        for (enum rule_key key = 0; key < RULE_KEYS; key++)
+            if ((key == RULE_HOST_LIST || key == RULE_USER_LIST) && rule_has(rule, key))
+                ok = load_list(rule, key, read, context, why) && ok;
         buf_end_line(why);
         if (rule_has(rule, RULE_ERROR_PAGE))
             ok = read(context, rule_values(rule, RULE_ERROR_PAGE).of[0].name.ptr, &rule->page,

@@ -9,13 +9,13 @@
  * A rule matches if each key that is a condition holds; of several values of one key any will do.
  * "*" in a pattern is any bytes. Hosts and names of fields are compared without regard to case. All
  * rules that match apply: edits add up, in the order of the rules. Of an action with one value
- * (pass, deny, redirect, sort-parameters, lifetime, default-lifetime, grace, error-page) the first
+ * (pass, deny, redirect, authenticate, sort-parameters, lifetime, default-lifetime, grace, error-page) the first
  * rule that matches and has it decides.
  *
  * What responses are made of must not depend on what is not in the key of their object, so a rule
  * with an action on responses has conditions on URL, method and response alone. What a rule sets or
- * removes under a condition on a field, a cookie, a network or the time is a field of the key
- * (key-field) by another rule; a request for a URL whose key lacks it passes.
+ * removes under a condition on a field, a cookie, a network, the time or a user is a field of the
+ * key (key-field) by another rule; a request for a URL whose key lacks it passes.
  *
  * Made by one thread; then constant but for the rates, and safe on any thread.
  */
@@ -56,6 +56,9 @@ bool rules_add(struct rules *rules, const char *text, struct buf *why);
 bool rules_finish(struct rules *rules, const char *(*place)(void *context, size_t rule),
                   void *context, struct buf *why);
 
+/* Has a rule a condition on users, or the action authenticate? */
+bool rules_know_users(const struct rules *rules);
+
 /* Appends the content of a file of a rule, up to the buffer's ceiling. False with a sentence. */
 typedef bool rules_reader(void *context, const char *path, struct buf *content, struct buf *why);
 
@@ -74,6 +77,7 @@ struct rules_request {
     uint32_t has;                  /* of enum http_request_field: what they may have */
     int64_t now_us;                /* of the monotonic clock */
     const struct sockaddr *client; /* its address; NULL: it has none, and is in no network */
+    struct span user;              /* that has sent it; a NULL pointer: no user is known */
 };
 
 enum rules_verdict {
@@ -87,6 +91,7 @@ struct rules_answer {
     enum rules_verdict verdict;
     const struct rule *by; /* the rule of the verdict; NULL: none */
     unsigned status;
+    struct span reason; /* that the rule states for a person; empty: none */
     bool passes;     /* the response is neither stored nor another request's */
     struct span url; /* to be used instead; that of the request, or in `bytes` */
     struct span location;
@@ -106,6 +111,13 @@ void rules_apply(const struct rules *rules, const struct rules_request *request,
 /* The same, without a token. */
 void rules_peek(const struct rules *rules, const struct rules_request *request, char *bytes,
                 size_t size, struct rules_answer *answer);
+
+/*
+ * Does the request need a user, where users are asked for? The first rule decides whose conditions
+ * hold and that has the action authenticate, and without one it does. The user of the request does
+ * not count.
+ */
+bool rules_demand_user(const struct rules *rules, const struct rules_request *request);
 
 /* The URL that rules_apply() has in its answer, without all else: a URL that is purged is spelt as
  * that of a GET request without fields. */

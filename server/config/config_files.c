@@ -98,7 +98,8 @@ config_files_read(const struct options *options, struct buf *files, struct buf *
 
         buf_end_line(why);
         if (strstr(options->rule.items[i], "error-page") ||
-            strstr(options->rule.items[i], "host-list"))
+            strstr(options->rule.items[i], "host-list") ||
+            strstr(options->rule.items[i], "user-list"))
             ok = read_pages(options->rule.items[i], &reading, why) && ok;
     }
     buf_end_line(why);

@@ -113,16 +113,17 @@ check_response(const struct rules *rules, struct span url, struct span text)
 }
 
 static void
-check_hosts(struct span content, struct span host)
+check_list(enum name_list_kind kind, struct span content, struct span name)
 {
-    struct host_list list;
+    struct name_list list;
     struct buf why;
 
     buf_init(&why, 4096);
-    if (host_list_init(&list, content, "list", &why)) {
+    if (name_list_init(&list, kind, content, "list", &why)) {
         FUZZ_CHECK(list.count);
-        (void)host_list_has(&list, host);
-        host_list_free(&list);
+        (void)name_list_has_host(&list, name);
+        (void)name_list_has(&list, name);
+        name_list_free(&list);
     } else {
         FUZZ_CHECK(why.len);
     }
@@ -143,7 +144,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         url = span_str("http://a.test/x?b=1&a=2");
     check_request(rules, url, lines);
     check_response(rules, url, lines);
-    check_hosts(input, url);
+    check_list(NAME_LIST_HOSTS, input, url);
+    check_list(NAME_LIST_USERS, input, url);
     rules_free(rules);
     return 0;
 }

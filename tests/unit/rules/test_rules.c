@@ -105,6 +105,16 @@ START_TEST(refused)
         {"time=; deny=403", "is empty"},
         {"network=::1; lifetime=1s", "all requests for a URL share"},
         {"time=mon; lifetime=1s", "all requests for a URL share"},
+        {"host-list=/a; host-list=/b; deny=403", "twice"},
+        {"user-list=a; deny=403", "absolute path"},
+        {"user=a; lifetime=1s", "all requests for a URL share"},
+        {"user=a; authenticate=no", "authenticate stands beside"},
+        {"user-list=/a; authenticate=yes", "authenticate stands beside"},
+        {"authenticate=maybe", "yes or no"},
+        {"reason=a; pass=yes", "beside deny"},
+        {"reason=a; deny=no", "beside deny"},
+        {"deny=403; reason=a\x01", "one line"},
+        {"deny=403; reason=\xff", "UTF-8"},
         {"status=404; error-page=a.html", "absolute path"},
         {"path=/a; error-page=/a.html", "beside status"},
     };
@@ -131,6 +141,8 @@ START_TEST(contradictions)
         {{"field=User-Agent: *; set-field=X-D: m"}, "key-field"},
         {{"cookie=a; remove-field=Accept"}, "key-field"},
         {{"response-field=X-C: yes; lifetime=1s", "remove-response-field=x-c"}, "X-C"},
+        {{"user=a; set-field=X-D: m"}, "key-field"},
+        {{"field=A; set-field=X-D: m; deny=no"}, "key-field"},
         {{"field=A; set-field=X-D: m", "key-field=x-d"}, NULL},
         {{"field=A; set-field=X-D: m; pass=yes"}, NULL},
         {{"cookie=a; set-field=Cookie: a=1", "key-cookie=a"}, NULL},
@@ -238,6 +250,101 @@ START_TEST(conditions)
                       rows[i].rule, rows[i].url);
         rules_free(rules);
     }
+}
+END_TEST
+
+/* ---- users ----------------------------------------------------------------------------------- */
+
+static struct rules_answer
+ask_as(const struct rules *rules, const char *url, const char *user)
+{
+    const struct rules_request request = {.url = span_str(url),
+                                          .lines = span_str(""),
+                                          .user = user ? span_str(user) : span_of(NULL, 0)};
+    struct rules_answer answer;
+
+    rules_apply(rules, &request, bytes, sizeof(bytes), &answer);
+    return answer;
+}
+
+START_TEST(users)
+{
+    static const char *const texts[] = {"user=alice; path=/a; deny=no",
+                                        "path=/a; deny=403; reason=not you",
+                                        "user=b*; user=carol; path=/b; deny=404",
+                                        "user=*; path=/any; deny=410", NULL};
+    static const struct {
+        const char *path, *user;
+        unsigned status;
+    } rows[] = {
+        {"/a", "alice", 0},  {"/a", "Alice", 403}, {"/a", "bob", 403}, {"/a", NULL, 403},
+        {"/b", "bob", 404},  {"/b", "carol", 404}, {"/b", "dan", 0},   {"/b", NULL, 0},
+        {"/any", "dan", 410}, {"/any", NULL, 0},
+    };
+    struct rules *rules = finished(texts);
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        char url[64];
+
+        snprintf(url, sizeof(url), "http://h%s", rows[i].path);
+        ck_assert_msg(ask_as(rules, url, rows[i].user).status == rows[i].status, "%s %s", url,
+                      rows[i].user);
+    }
+    assert_span(ask_as(rules, "http://h/a", "bob").reason, "not you");
+    ck_assert_uint_eq(ask_as(rules, "http://h/b", "bob").reason.len, 0);
+    ck_assert(rules_know_users(rules));
+    rules_free(rules);
+}
+END_TEST
+
+/* For rules_load(). */
+static bool
+give_list(void *context, const char *path, struct buf *content, struct buf *why)
+{
+    (void)why;
+    ck_assert_str_eq(path, strstr(context, "user") ? "/users" : "/hosts");
+    return buf_append_str(content, context);
+}
+
+START_TEST(lists_of_users)
+{
+    static const char *const texts[] = {"user-list=/users; user=a*; deny=403", NULL};
+    struct rules *rules = finished(texts);
+    struct buf why;
+
+    buf_init(&why, 4096);
+    ck_assert(rules_load(rules, give_list, "# users\nalice\nbob\n", &why));
+    ck_assert_int_eq(ask_as(rules, "http://h/", "alice").verdict, RULES_DENY);
+    ck_assert_int_eq(ask_as(rules, "http://h/", "bob").verdict, RULES_GO_ON);
+    ck_assert_int_eq(ask_as(rules, "http://h/", "anna").verdict, RULES_GO_ON);
+    ck_assert_int_eq(ask_as(rules, "http://h/", NULL).verdict, RULES_GO_ON);
+    buf_free(&why);
+    rules_free(rules);
+}
+END_TEST
+
+/* Whether there has to be a user is decided without regard to who it is. */
+START_TEST(demands)
+{
+    static const char *const texts[] = {"path=/open/in/*; authenticate=yes",
+                                        "path=/open/*; authenticate=no", "user=a; deny=403", NULL};
+    static const char *const none[] = {"deny=403", NULL};
+    static const struct {
+        const char *url;
+        bool demands;
+    } rows[] = {{"http://h/open/in/x", true}, {"http://h/open/x", false}, {"http://h/x", true}};
+    struct rules *rules = finished(texts);
+    struct rules_request request = {.user = span_str("a")};
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        request.url = span_str(rows[i].url);
+        ck_assert_msg(rules_demand_user(rules, &request) == rows[i].demands, "%s", rows[i].url);
+    }
+    rules_free(rules);
+    rules = finished(none);
+    ck_assert(rules_demand_user(rules, &request));
+    ck_assert(!rules_know_users(rules));
+    rules_free(rules);
 }
 END_TEST
 
@@ -521,6 +628,9 @@ unit_suite(void)
     tcase_add_test(tests, contradictions);
     tcase_add_test(tests, separators_in_values);
     tcase_add_test(tests, conditions);
+    tcase_add_test(tests, users);
+    tcase_add_test(tests, lists_of_users);
+    tcase_add_test(tests, demands);
     tcase_add_test(tests, the_first_rule_decides);
     tcase_add_test(tests, urls);
     tcase_add_test(tests, redirects);

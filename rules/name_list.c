@@ -1,4 +1,4 @@
-#include "rules/host_list.h"
+#include "rules/name_list.h"
 
 #include <stdlib.h>
 
@@ -6,18 +6,19 @@
 #include "http/field.h"
 #include "http/octet.h"
 
-#define NAME_MAX_LEN 253u /* RFC 1035 section 2.3.4 */
+#define HOST_MAX_LEN 253u /* RFC 1035 section 2.3.4 */
+#define USER_MAX_LEN 255u
 #define SLOTS_LEAST 16u
 
 static struct span
-name_at(const struct host_list *list, size_t at)
+name_at(const struct name_list *list, size_t at)
 {
     return span_of(list->names + at + 2, (unsigned char)list->names[at]);
 }
 
 /* The slot of a name, or the empty one where it belongs. */
 static uint32_t *
-find(const struct host_list *list, struct span name)
+find(const struct name_list *list, struct span name)
 {
     size_t i = hash64_bytes(name) & list->mask;
 
@@ -27,9 +28,9 @@ find(const struct host_list *list, struct span name)
 }
 
 static bool
-is_name(struct span name)
+is_host(struct span name)
 {
-    if (name.len == 0 || name.len > NAME_MAX_LEN || name.ptr[0] == '.' ||
+    if (name.len == 0 || name.len > HOST_MAX_LEN || name.ptr[0] == '.' ||
         name.ptr[name.len - 1] == '.')
         return false;
     for (size_t i = 0; i < name.len; i++)
@@ -41,7 +42,7 @@ is_name(struct span name)
 
 /* What the line has: a name, or nothing. False: something else. */
 static bool
-read_line(struct span line, struct span *name, bool *alone)
+read_host(struct span line, struct span *name, bool *alone)
 {
     const char *comment = line.len ? memchr(line.ptr, '#', line.len) : NULL;
 
@@ -56,12 +57,27 @@ read_line(struct span line, struct span *name, bool *alone)
         (void)span_take_char(name, '.');
     if (name->len && name->ptr[name->len - 1] == '.')
         name->len--;
-    return is_name(*name);
+    return is_host(*name);
+}
+
+/* The same. */
+static bool
+read_user(struct span line, struct span *name, bool *alone)
+{
+    *alone = true;
+    *name = http_trim(line);
+    if (name->len && name->ptr[0] == '#')
+        name->len = 0;
+    for (size_t i = 0; i < name->len; i++)
+        if ((unsigned char)name->ptr[i] < 0x20 || name->ptr[i] == 0x7f || name->ptr[i] == ':')
+            return false;
+    return name->len <= USER_MAX_LEN;
 }
 
 static void
-add(struct host_list *list, struct span name, bool alone)
+add(struct name_list *list, enum name_list_kind kind, struct span name, bool alone)
 {
+    const bool lower = kind == NAME_LIST_HOSTS;
     char *at = list->names + list->len;
     uint32_t *slot;
 
@@ -70,7 +86,7 @@ add(struct host_list *list, struct span name, bool alone)
     for (size_t i = 0; i < name.len; i++) {
         char c = name.ptr[i];
 
-        at[2 + i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+        at[2 + i] = lower && c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
     }
     slot = find(list, span_of(at + 2, name.len));
     if (*slot) {
@@ -86,7 +102,7 @@ add(struct host_list *list, struct span name, bool alone)
 
 /* Memory for as many names as there may be in the content. */
 static bool
-allocate(struct host_list *list, struct span content)
+allocate(struct name_list *list, struct span content)
 {
     size_t lines = 1, slots = SLOTS_LEAST;
 
@@ -94,7 +110,7 @@ allocate(struct host_list *list, struct span content)
         lines += content.ptr[i] == '\n';
     while (slots < 2 * lines)
         slots *= 2;
-    *list = (struct host_list){.mask = slots - 1};
+    *list = (struct name_list){.mask = slots - 1};
     if (content.len > UINT32_MAX / 2)
         return false;
     list->names = malloc(content.len + 2 * lines);
@@ -103,21 +119,21 @@ allocate(struct host_list *list, struct span content)
 }
 
 static bool
-fail(struct host_list *list, struct buf *why, const char *path, size_t line, const char *what)
+fail(struct name_list *list, struct buf *why, const char *path, size_t line, const char *what)
 {
     buf_printf(why, "%s:%zu: %s", path, line, what);
-    host_list_free(list);
+    name_list_free(list);
     return false;
 }
 
 bool
-host_list_init(struct host_list *list, struct span content, const char *path, struct buf *why)
+name_list_init(struct name_list *list, enum name_list_kind kind, struct span content,
+               const char *path, struct buf *why)
 {
+    const uint64_t digest = hash64_bytes(content);
     struct span line, name;
     size_t number = 0;
     bool alone;
-
-    const uint64_t digest = hash64_bytes(content);
 
     if (!allocate(list, content))
         return fail(list, why, path, 0, "there is no memory for the list");
@@ -131,17 +147,19 @@ host_list_init(struct host_list *list, struct span content, const char *path, st
         content = span_of(end + 1, content.len - line.len - 1);
         if (line.len && line.ptr[line.len - 1] == '\r')
             line.len--;
-        if (!read_line(line, &name, &alone))
-            return fail(list, why, path, number, "is not the name of a host");
+        if (!(kind == NAME_LIST_HOSTS ? read_host : read_user)(line, &name, &alone))
+            return fail(list, why, path, number,
+                        kind == NAME_LIST_HOSTS ? "is not the name of a host"
+                                                : "is not the name of a user");
         if (name.len)
-            add(list, name, alone);
+            add(list, kind, name, alone);
     }
     list->digest = digest;
     return list->count != 0 || fail(list, why, path, number, "the list has no name");
 }
 
 bool
-host_list_has(const struct host_list *list, struct span host)
+name_list_has_host(const struct name_list *list, struct span host)
 {
     struct span name = host;
 
@@ -159,10 +177,16 @@ host_list_has(const struct host_list *list, struct span host)
     return false;
 }
 
+bool
+name_list_has(const struct name_list *list, struct span name)
+{
+    return list->slots && *find(list, name) != 0;
+}
+
 void
-host_list_free(struct host_list *list)
+name_list_free(struct name_list *list)
 {
     free(list->names);
     free(list->slots);
-    *list = (struct host_list){0};
+    *list = (struct name_list){0};
 }
