@@ -110,7 +110,7 @@ endif
 # ---- flags ---------------------------------------------------------------------------------------
 
 PACKAGES := libtirpc libcurl libevent_core libbsd libseccomp sqlite3 zlib liblzma libzstd libbrotlidec libcjson \
-	libxxhash libssl libcrypto
+	libxxhash libssl libcrypto libcrypt
 
 # Asked once, and only by targets that compile.
 pkg_cflags = $(shell $(PKG_CONFIG) --cflags $(PACKAGES) | sed 's/-I/-isystem /g')

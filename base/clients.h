@@ -59,6 +59,7 @@ enum client_shared {
 enum client_queue {
     CLIENT_FETCHES, /* of the fetcher's thread */
     CLIENT_LOOKUPS, /* under the resolver's lock */
+    CLIENT_CHECKS,  /* of users, under the lock of the checks */
     CLIENT_QUEUES
 };
 

@@ -34,6 +34,7 @@ libzstd:library:libzstd-dev
 libbrotlidec:library:libbrotli-dev
 libcjson:library:libcjson-dev
 libxxhash:library:libxxhash-dev
+libcrypt:library:libcrypt-dev
 openssl:library:libssl-dev
 openssl:command:openssl
 rpcbind:command:rpcbind

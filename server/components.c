@@ -416,6 +416,21 @@ make_cursors(struct service *service)
     return service->cursors != NULL;
 }
 
+static struct users_config
+users_config_of(const struct options *options)
+{
+    return (struct users_config){.timeout_us = options->auth_timeout, .ttl_us = options->auth_ttl};
+}
+
+static bool
+make_users(struct service *service)
+{
+    const struct users_config config = users_config_of(service->options);
+
+    service->users = users_create(&config);
+    return service->users != NULL;
+}
+
 int
 components_make_threads(struct components *parts)
 {
@@ -424,7 +439,7 @@ components_make_threads(struct components *parts)
 
     if (status == EX_OK)
         status = make_rpc(service, &parts->descriptors);
-    if (status == EX_OK && !(make_cursors(service) && service_make_proxy(service) &&
+    if (status == EX_OK && !(make_cursors(service) && make_users(service) && service_make_proxy(service) &&
                              prober_init(&parts->prober, service))) {
         log_error("%s", strerror(ENOMEM));
         status = EX_OSERR;
@@ -459,6 +474,7 @@ components_change(struct components *parts, const struct config *config)
 {
     const struct options *options = config->options;
     struct service *service = &parts->service;
+    const struct users_config users = users_config_of(options);
     struct net_limits limits;
 
     parts->descriptors = plan_descriptors(options, service->workers, parts->descriptors.limit);
@@ -469,6 +485,7 @@ components_change(struct components *parts, const struct config *config)
     client_share_set_slots(&parts->http.tunnels, parts->descriptors.tunnels,
                            options->max_fetches_per_client != 0);
     cursors_set_bounds(service->cursors, options->max_cursors, options->cursor_timeout);
+    users_configure(service->users, &users);
     log_setup((enum log_level)options->log_level, log_format_of(options->log_format));
 }
 
@@ -510,6 +527,7 @@ components_free(struct components *parts)
     rpc_server_destroy(service->rpc);
     http_service_free(&parts->http);
     free(service->cursors);
+    users_destroy(service->users);
     access_log_close(service->access_log);
     request_db_close(service->request_db);
     if (parts->log_file >= 0)

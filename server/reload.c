@@ -354,24 +354,33 @@ take_effect(struct components *parts, struct options *options, struct span files
     return false;
 }
 
+/* Takes the file of an option that names one off both; names the option if it names the same file as
+ * before, and its content has changed. */
+static void
+compare_file(const char *name, const char *before, const char *now, struct span *last,
+             struct span *files, struct buf *live)
+{
+    struct span last_content = {0}, content = {0};
+
+    if (before)
+        (void)config_files_next(last, &last_content);
+    if (now)
+        (void)config_files_next(files, &content);
+    if (before && now && strcmp(before, now) == 0 && !span_equal(last_content, content))
+        buf_printf(live, "%s%s", live->len ? ", " : "", name);
+}
+
 /* Names the options of files whose content has changed, unless they name other files. */
 static void
 compare_files(const struct config *last, const struct options *options, struct span files,
               struct buf *live)
 {
     static const char *const names[] = {"rule", NULL};
-    const char *before = last->options->cacert;
-    struct span last_files = buf_span(&last->files), last_content, content;
+    struct span before = buf_span(&last->files);
 
-    last_content = content = span_of(NULL, 0);
-    if (before)
-        (void)config_files_next(&last_files, &last_content);
-    if (options->cacert)
-        (void)config_files_next(&files, &content);
-    if (before && options->cacert && strcmp(before, options->cacert) == 0 &&
-        !span_equal(last_content, content))
-        buf_printf(live, "%scacert", live->len ? ", " : "");
-    if (!options_differ(last->options, options, names) && !span_equal(last_files, files))
+    compare_file("cacert", last->options->cacert, options->cacert, &before, &files, live);
+    compare_file("users", last->options->users, options->users, &before, &files, live);
+    if (!options_differ(last->options, options, names) && !span_equal(before, files))
         buf_printf(live, "%srule", live->len ? ", " : "");
 }
 

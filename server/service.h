@@ -17,6 +17,7 @@
 #include "server/config/options.h"
 #include "server/logs/request_db.h"
 #include "server/config/reload_desk.h"
+#include "server/users/users.h"
 
 #define SERVICE_MAGIC 0x73756e70u /* "sunp" */
 
@@ -34,6 +35,7 @@ struct service {
     struct request_db *request_db; /* NULL: none */
     char *request_db_path;         /* absolute; NULL: none, or too long to be sent */
     bool logs;                     /* there is one of them: service_log() is called */
+    struct users *users;           /* owned; checks of users */
     struct http_service *http;     /* not owned; NULL: none */
     struct cursors *cursors;       /* owned; what clients of version 2 read on (rpc/cursor.h) */
     unsigned workers;

@@ -260,12 +260,24 @@ destroy(struct shared *shared)
     networks_free(&config->trusted);
     free(config->admins);
     buf_free(&config->files);
+    user_file_free(config->users);
     fetch_settings_release(&config->settings);
     http_origins_free(&config->origins);
     if (config->owned)
         options_free(config->owned);
     free(config->owned);
     free(config);
+}
+
+static bool
+check_users(const struct options *options, struct buf *why)
+{
+    if (!options->users || !options->auth_helper)
+        return true;
+    buf_end_line(why);
+    buf_printf(why, "%susers: --auth-helper is given, too: users are checked by one of them",
+               options_place(options, "users"));
+    return false;
 }
 
 /* All values are read, whatever the others are, so that `why` has every error. */
@@ -278,6 +290,7 @@ read_options(struct config *config, struct buf *why)
     buf_end_line(why);
     ok = http_origins_init(&config->origins, &options->origin, why) && ok;
     buf_end_line(why);
+    ok = check_users(options, why) && ok;
     ok = check_fields(&options->tag_field, why) && ok;
     ok = read_rules(&config->tag_rules, &options->tag_rule, "tag-rule", why) && ok;
     ok = read_rules(&config->write_rules, &options->write_rule, "write-rule", why) && ok;
@@ -304,7 +317,7 @@ take_page(void *context, const char *path, struct buf *page, struct buf *why)
 bool
 config_take_files(struct config *config, struct span files, struct buf *why)
 {
-    struct span rest;
+    struct span rest, content = {0};
 
     if (!buf_append(&config->files, files.ptr, files.len)) {
         buf_append_str(why, strerror(ENOMEM));
@@ -313,7 +326,19 @@ config_take_files(struct config *config, struct span files, struct buf *why)
     rest = buf_span(&config->files);
     if (config->options->cacert)
         (void)config_files_next(&rest, &config->authorities);
+    if (config->options->users) {
+        (void)config_files_next(&rest, &content);
+        config->users = user_file_read(content, config->options->users, why);
+        if (!config->users)
+            return false;
+    }
     return !config->table || rules_load(config->table, take_page, &rest, why);
+}
+
+bool
+config_asks_users(const struct config *config)
+{
+    return config->options->users || config->options->auth_helper;
 }
 
 void

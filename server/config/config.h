@@ -18,6 +18,7 @@
 #include "server/http/http_ports.h"
 #include "server/config/options.h"
 #include "server/logs/access_line.h"
+#include "server/users/user_file.h"
 
 struct config {
     struct proxy_rules rules;      /* first; its references are the configuration's */
@@ -37,6 +38,7 @@ struct config {
     struct settings *settings;           /* to fetch with: a reference, from outside */
     struct buf files;                    /* that the options name (config_files.h) */
     struct span authorities;             /* of these, PEM of --cacert; empty: none */
+    struct user_file *users;             /* of these, that of --users; NULL: none */
     uid_t *admins;                       /* besides root and our own */
     size_t admin_count;
     struct http_ports connect_ports; /* of tunnels */
@@ -51,6 +53,9 @@ struct config *config_create(const struct options *options, struct buf *why);
 
 /* Takes the text of the files that the options name. False with a sentence in `why`. */
 bool config_take_files(struct config *config, struct span files, struct buf *why);
+
+/* Do requests to the forward proxy need a user? */
+bool config_asks_users(const struct config *config);
 
 /* Drops a reference, which may be NULL. */
 void config_release(struct config *config);

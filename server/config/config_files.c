@@ -7,6 +7,8 @@
 #include "base/load.h"
 #include "fetch/fetch.h"
 #include "rules/rules.h"
+#include "server/logs/log.h"
+#include "server/users/user_file.h"
 
 static bool
 append(struct buf *files, const struct buf *content, const char *path, struct buf *why)
@@ -38,19 +40,74 @@ read_authorities(const struct options *options, struct buf *files, struct buf *w
     return ok;
 }
 
+/* Not what may have no end, or never a begin. 0 or an errno. */
+static int
+load(const char *path, struct buf *content)
+{
+    struct stat status;
+
+    return stat(path, &status) != 0 || S_ISREG(status.st_mode) ? load_file(path, content) : EINVAL;
+}
+
+/* ---- users ----------------------------------------------------------------------------------- */
+
+static void
+warn_of_readers(const char *path)
+{
+    struct stat status;
+
+    if (stat(path, &status) == 0 && status.st_mode & (S_IRGRP | S_IROTH))
+        log_warning("users: %s can be read by its group or by others: its mode should be 0600",
+                    path);
+}
+
+/* Reads it as the daemon will, for what is wrong with it. */
+static bool
+check_users(struct span text, const char *place, const char *path, struct buf *why)
+{
+    struct buf errors;
+    struct user_file *file;
+
+    buf_init(&errors, 65536);
+    file = user_file_read(text, path, &errors);
+    if (!file)
+        buf_printf(why, "%susers: %s", place, buf_str(&errors));
+    user_file_free(file);
+    buf_free(&errors);
+    return file != NULL;
+}
+
+static bool
+read_users(const struct options *options, struct buf *files, struct buf *why)
+{
+    const char *path = options->users, *place = options_place(options, "users");
+    struct buf content;
+    int error;
+    bool ok;
+
+    if (!path)
+        return true;
+    buf_end_line(why);
+    buf_init(&content, USER_FILE_MAX);
+    error = load(path, &content);
+    if (error == EFBIG)
+        buf_printf(why, "%susers: %s is larger than %zu bytes", place, path, USER_FILE_MAX);
+    else if (error)
+        buf_printf(why, "%susers: cannot read %s: %s", place, path, strerror(error));
+    ok = !error && check_users(buf_span(&content), place, path, why) &&
+         append(files, &content, path, why);
+    if (ok)
+        warn_of_readers(path);
+    buf_free(&content);
+    return ok;
+}
+
+/* ---- rules ----------------------------------------------------------------------------------- */
+
 struct reading {
     struct buf *files;
     const char *place;
 };
-
-/* Not what may have no end, or never a begin. */
-static bool
-is_file(const char *path)
-{
-    struct stat status;
-
-    return stat(path, &status) != 0 || S_ISREG(status.st_mode);
-}
 
 /* For rules_load(). */
 static bool
@@ -62,7 +119,7 @@ read_page(void *context, const char *path, struct buf *page, struct buf *why)
     bool ok;
 
     buf_init(&content, page->ceiling);
-    error = is_file(path) ? load_file(path, &content) : EINVAL;
+    error = load(path, &content);
     if (error)
         buf_printf(why, "%srule: cannot read %s: %s", reading->place, path, strerror(error));
     /* For the check of what it is. */
@@ -93,6 +150,7 @@ config_files_read(const struct options *options, struct buf *files, struct buf *
 {
     bool ok = read_authorities(options, files, why);
 
+    ok = read_users(options, files, why) && ok;
     for (size_t i = 0; i < options->rule.count; i++) {
         struct reading reading = {.files = files, .place = option_place(&options->rule, i)};
 

@@ -1,6 +1,6 @@
 /*
- * The files that a configuration names and that are a part of it: the authorities of --cacert, and
- * the pages of rules. They are read where files can be opened, and are then one text: behind the
+ * The files that a configuration names and that are a part of it: the authorities of --cacert,
+ * the users of --users, and the files of rules. They are read where files can be opened, and are then one text: behind the
  * length of each, 8 bytes, its content, in the order in which the options name them.
  */
 #ifndef SUNPROXY_SERVER_CONFIG_CONFIG_FILES_H

@@ -61,6 +61,27 @@ const struct option_row option_rows[] = {
      "serve the metrics there at /metrics, as OpenMetrics, and /healthz, to any client; may be "
      "repeated"},
 
+    {.help = "Users"},
+    {"users", 0, OPTION_LIVE, OPTION_STRING, AT(users), "FILE", NULL, 0, 0,
+     "users of the forward proxy, a line NAME:HASH each, which \"sunproxy passwd\" writes: requests "
+     "need one, and get status 407 without"},
+    {"auth-helper", 0, OPTION_FIXED, OPTION_STRING, AT(auth_helper), "COMMAND", NULL, 0, 0,
+     "ask this command about users instead, in the protocol of Squid's basic authenticators"},
+    {"auth-helper-children", 0, OPTION_FIXED, OPTION_UINT, AT(auth_helper_children), "N", "2", 1,
+     64,
+     "processes of the command"},
+    {"auth-helper-concurrency", 0, OPTION_FIXED, OPTION_UINT, AT(auth_helper_concurrency), "N", "0",
+     0, 64,
+     "questions at once to one process, with channel numbers; 0: one, without"},
+    {"auth-realm", 0, OPTION_LIVE, OPTION_STRING, AT(auth_realm), "TEXT", "sunproxy", 0, 0,
+     "realm that browsers show when they ask for a password"},
+    {"auth-timeout", 0, OPTION_LIVE, OPTION_DURATION, AT(auth_timeout), "TIME", "10s", 1, 0,
+     "time limit for the check of a user"},
+    {"auth-ttl", 0, OPTION_LIVE, OPTION_DURATION, AT(auth_ttl), "TIME", "5m", 0, 0,
+     "time for which an accepted password is not checked again; a refused one 10 s at most"},
+    {"auth-failure", 0, OPTION_LIVE, OPTION_CHOICE, AT(auth_failure), "503|407", "503", 0, 0,
+     "status for requests whose user cannot be checked: no helper answers, or too many wait"},
+
     {.help = "Privileges"},
     {"user", 'u', OPTION_FIXED, OPTION_STRING, AT(user), "NAME[:GROUP]", NULL, 0, 0,
      "run as this user after root has opened ports, socket and access log"},

@@ -37,6 +37,7 @@ enum count_bytes { COUNT_WHOLE, COUNT_BODY };
 enum sandbox_choice { SANDBOX_ON, SANDBOX_OFF };
 enum freshness { FRESHNESS_ON, FRESHNESS_OFF };
 enum rewrite_location { REWRITE_LOCATION_ON, REWRITE_LOCATION_OFF };
+enum auth_failure { AUTH_FAILURE_503, AUTH_FAILURE_407 };
 enum show_victims { VICTIMS_NONE, VICTIMS_ADMIN, VICTIMS_ALL };
 
 struct options {
@@ -64,6 +65,16 @@ struct options {
     struct option_list purge_net;
     struct option_list connect_port; /* empty: 443 */
     uint64_t max_tunnels;
+
+    /* users */
+    char *users;       /* file; NULL: none */
+    char *auth_helper; /* command; NULL: none */
+    uint64_t auth_helper_children;
+    uint64_t auth_helper_concurrency; /* 0: helpers without channel numbers */
+    char *auth_realm;
+    int64_t auth_timeout;
+    int64_t auth_ttl;
+    uint64_t auth_failure;
 
     /* privileges */
     char *user; /* NULL: the user that started the daemon */

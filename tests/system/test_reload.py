@@ -339,7 +339,8 @@ class ReloadTest(ReloadCase):
                   "N": "7", "PATTERN -> TAG...": "/* -> $1", "HOST:PORT:HOST:PORT": "a.test:80:127.0.0.1:80",
                   "[HOST]/PREFIX=URL[,URL...]": f"site.test/={self.members[0].url}"}
         lines, left_out = [], {"user", "upstream-proxy", "cacert", "access-log", "request-db", "rule",
-                               "request-db-max", "socket", "listen", "port", "trust-forwarded"}
+                               "request-db-max", "socket", "listen", "port", "trust-forwarded", "users",
+                               "auth-helper"}
         text = self.run_daemon("--default-config").stdout.decode()
         for line in text[:text.index("\n#[")].splitlines():
             key, equals, value = line.removeprefix("#").partition(" = ")
