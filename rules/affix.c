@@ -1,5 +1,6 @@
 #include "rules/affix.h"
 
+#include <endian.h>
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -73,14 +74,27 @@ has(const struct affix_table *table, struct span text, struct span literal)
     return text.len >= literal.len && common(table, text, literal) == literal.len;
 }
 
-/* The bit of a text, which is not shorter than `least`: by Fibonacci hashing. */
+/* The first or the last `least` bytes of a text, which has them, as a number. */
+static uint64_t
+edge_of(const struct affix_table *table, struct span text)
+{
+    const unsigned unused = 64 - 8 * (unsigned)table->least; /* bits */
+    uint64_t bytes = 0;
+
+    if (table->least == 0 || text.len < sizeof(bytes)) {
+        memcpy(&bytes, text.ptr + (table->at_end ? text.len - table->least : 0), table->least);
+        return le64toh(bytes);
+    }
+    memcpy(&bytes, text.ptr + (table->at_end ? text.len - sizeof(bytes) : 0), sizeof(bytes));
+    bytes = le64toh(bytes);
+    return table->at_end ? bytes >> unused : bytes << unused >> unused;
+}
+
+/* The bit of such a text: by Fibonacci hashing. */
 static unsigned
 bit_of(const struct affix_table *table, struct span text)
 {
-    uint64_t bytes = 0;
-
-    memcpy(&bytes, text.ptr + (table->at_end ? text.len - table->least : 0), table->least);
-    return (unsigned)(bytes * UINT64_C(0x9e3779b97f4a7c15) >> 54);
+    return (unsigned)(edge_of(table, text) * UINT64_C(0x9e3779b97f4a7c15) >> 54);
 }
 
 static void

@@ -207,6 +207,22 @@ index_path(struct rules *rules, size_t number, struct span path)
     return true;
 }
 
+/* A rule for what some requests lack. */
+static void
+index_needs(struct rules *rules, size_t number)
+{
+    const struct rule *rule = &rules->rules[number];
+    const bool on_cookies =
+        rule_has_any(rule, RULE_REMOVE_COOKIE, RULE_KEEP_COOKIE) || rule_has(rule, RULE_KEY_COOKIE);
+
+    if (rule_has(rule, RULE_COOKIE) ||
+        (on_cookies && !rule_has_any(rule, RULE_PASS, RULE_SORT_PARAMETERS)))
+        add(rules, RULES_ON_COOKIES, number);
+    if (rule_has(rule, RULE_PARAMETER) ||
+        (!on_cookies && !rule_has_any(rule, RULE_PASS, RULE_REMOVE_FIELD)))
+        add(rules, RULES_ON_QUERIES, number);
+}
+
 bool
 rules_index(struct rules *rules)
 {
@@ -215,6 +231,7 @@ rules_index(struct rules *rules)
     struct rule_values paths = rule_values(rule, RULE_PATH);
 
     add(rules, RULES_ALL, number);
+    index_needs(rules, number);
     if (rule_has_any(rule, RULE_PASS, RULE_KEEP_COOKIE) || rule_has(rule, RULE_KEY_COOKIE)) {
         add(rules, RULES_ON_REQUESTS, number);
         rules->act_on_requests = true;
@@ -423,12 +440,13 @@ static bool
 time_holds(const struct rule *rule)
 {
     struct rule_values times = rule_values(rule, RULE_TIME);
-    time_t now = time(NULL);
     struct tm tm;
     int64_t minute;
+    time_t now;
 
     if (!times.count)
         return true;
+    now = time(NULL);
     localtime_r(&now, &tm);
     minute = tm.tm_hour * 60 + tm.tm_min;
     for (size_t i = 0; i < times.count; i++) {
@@ -528,12 +546,25 @@ narrow(const struct rules *rules, struct rules_set *set, const struct rules_url 
     return any;
 }
 
+/* Takes a group of rules out of the set. */
+static void
+leave_out(const struct rules *rules, struct rules_set *set, enum rules_group group)
+{
+    for (size_t i = 0; i < (rules->count + 63) / 64; i++)
+        set->words[i] &= ~rules->groups[i][group];
+}
+
 bool
 rules_match_request(const struct rules *rules, const struct rules_request *request,
                     const struct rules_url *url, struct rules_set *found)
 {
-    return find(rules, url, RULES_ON_REQUESTS, found) &&
-           narrow(rules, found, url, request_holds, request);
+    if (!find(rules, url, RULES_ON_REQUESTS, found))
+        return false;
+    if (!(request->has & HTTP_HAS_COOKIE))
+        leave_out(rules, found, RULES_ON_COOKIES);
+    if (!url->query.ptr)
+        leave_out(rules, found, RULES_ON_QUERIES);
+    return narrow(rules, found, url, request_holds, request);
 }
 
 bool
@@ -574,7 +605,8 @@ rules_match_url(const struct rules *rules, struct span url, struct rules_set *fo
     struct rules_url parts;
 
     rules_url_split(url, &parts);
-    return find(rules, &parts, RULES_ALL, found) && narrow(rules, found, &parts, url_alone_holds, NULL);
+    return find(rules, &parts, RULES_ALL, found) &&
+           narrow(rules, found, &parts, url_alone_holds, NULL);
 }
 
 bool

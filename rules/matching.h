@@ -22,6 +22,8 @@ enum rules_group {
     RULES_ANY_PATH, /* or by the path */
     RULES_ON_REQUESTS,
     RULES_ON_RESPONSES, /* they have actions on those */
+    RULES_ON_COOKIES,   /* they have no effect on a request without one, */
+    RULES_ON_QUERIES,   /* or for a URL without a query */
     RULES_ALL,
     RULES_GROUPS
 };
