@@ -16,7 +16,7 @@
 #include "server/config/config_files.h"
 #include "server/rpc/cursor.h"
 #include "server/logs/log.h"
-#include "server/logs/log_command.h"
+#include "server/commands/keeper.h"
 #include "server/logs/origin_report.h"
 
 #define MOST_WORKERS 64u
@@ -532,7 +532,7 @@ components_free(struct components *parts)
     request_db_close(service->request_db);
     if (parts->log_file >= 0)
         close(parts->log_file);
-    log_command_wait(parts->log_keeper);
+    keeper_wait(parts->log_keeper);
     if (service->has_proxy)
         proxy_destroy(&service->proxy);
     cache_destroy(service->cache);

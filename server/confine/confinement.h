@@ -17,7 +17,7 @@ int confinement_find_user(const struct options *options, struct service_user *us
 
 /*
  * Opens the access log that the options name, so that it can be opened again after the user has
- * changed. Of a command *keeper is the process that runs it as that user, for log_command_wait();
+ * changed. Of a command *keeper is the process that runs it as that user, for keeper_wait();
  * otherwise 0. -1 with errno set on failure.
  */
 int confinement_open_log(const struct options *options, const struct service_user *user,

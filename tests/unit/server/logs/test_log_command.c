@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "server/commands/keeper.h"
 #include "server/logs/log.h"
 #include "tests/unit/server/logs/logged.h"
 #include "tests/unit/unit.h"
@@ -92,11 +93,11 @@ START_TEST(it_reads_to_the_end)
     await_content("one\n");
     put(fd, "two\n");
     close(fd);
-    log_command_wait(keeper);
+    keeper_wait(keeper);
     ck_assert_str_eq(content(), "one\ntwo\n");
     ck_assert_int_eq(waitpid(keeper, NULL, WNOHANG), -1);
     ck_assert_uint_eq(logged_times("has ended"), 0);
-    log_command_wait(0);
+    keeper_wait(0);
 }
 END_TEST
 
@@ -111,7 +112,7 @@ START_TEST(it_is_started_again_with_whole_lines)
     ck_assert_uint_eq(logged_times("\" has ended with status 0; it is started again in 1 s"), 1);
     put(fd, "five\n");
     close(fd);
-    log_command_wait(keeper);
+    keeper_wait(keeper);
     /* What is left is read once more behind the end. */
     await_content("one\ntwthree\nfive\n");
 }
@@ -127,7 +128,7 @@ START_TEST(a_command_that_cannot_be_run)
     ck_assert_uint_eq(logged_times("has ended with status 127; it is started again in 1 s"), 1);
     put(fd, "line\n"); /* waits in the pipe */
     close(fd);
-    log_command_wait(keeper);
+    keeper_wait(keeper);
 }
 END_TEST
 
@@ -144,7 +145,7 @@ START_TEST(a_command_that_does_not_read)
     ck_assert_int_eq(n, -1);
     ck_assert_int_eq(errno, EAGAIN);
     close(fd);
-    log_command_wait(keeper);
+    keeper_wait(keeper);
     ck_assert_int_eq(waitpid(keeper, NULL, 0), keeper);
 }
 END_TEST
@@ -160,7 +161,7 @@ START_TEST(privileges_that_cannot_be_given_up)
     ck_assert_int_eq(poll(&end, 1, -1), 1); /* no process has the other end */
     ck_assert_int_ne(end.revents & POLLERR, 0);
     close(fd);
-    log_command_wait(keeper);
+    keeper_wait(keeper);
 }
 END_TEST
 
