@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 enum {
     DROPS_AT_ONCE = 16, /* clients forgotten while the lock is held */
     MEAN_SHIFT = 3,     /* the mean of answers moves by an eighth of the difference */
@@ -324,6 +326,18 @@ clients_find_uid(struct clients *table, uid_t uid, int64_t now_us)
     uint32_t number = htonl((uint32_t)uid);
 
     memcpy(key.bytes, &number, sizeof(number));
+    return find_or_add(table, &key, now_us);
+}
+
+struct client *
+clients_find_user(struct clients *table, struct span name, int64_t now_us)
+{
+    struct client_key key = {.kind = CLIENT_USER};
+    const uint64_t hash = hash64_bytes(name);
+
+    memcpy(key.bytes, name.ptr, name.len < sizeof(key.bytes) ? name.len : sizeof(key.bytes));
+    if (name.len > sizeof(key.bytes))
+        memcpy(key.bytes + sizeof(key.bytes) - sizeof(hash), &hash, sizeof(hash));
     return find_or_add(table, &key, now_us);
 }
 

@@ -1,7 +1,8 @@
 /*
- * A client: the uid of an AF_UNIX peer, or the address of a TCP peer cut to a prefix. An IPv4
- * address counts whole by default; an IPv6 address counts by its /64, since one host owns all of it
- * (RFC 6177, RFC 8981). An IPv4-mapped IPv6 address is the IPv4 address.
+ * A client: the uid of an AF_UNIX peer, or the address of a TCP peer cut to a prefix, or a user of
+ * the forward proxy. An IPv4 address counts whole by default; an IPv6 address counts by its /64,
+ * since one host owns all of it (RFC 6177, RFC 8981). An IPv4-mapped IPv6 address is the IPv4
+ * address.
  *
  * There is one struct client for each, with all that the server counts for it. A connection finds
  * it when it is accepted, in a table that is a balanced tree, so that no choice of addresses makes
@@ -27,6 +28,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include "base/span.h"
 #include "base/token_bucket.h"
 #include "base/tree.h"
 
@@ -39,12 +41,14 @@ enum client_kind {
     CLIENT_INET,
     CLIENT_INET6,
     CLIENT_UID,
+    CLIENT_USER,
 };
 
 /* No padding, so that keys can be compared and hashed as bytes. Zero is CLIENT_UNKNOWN. */
 struct client_key {
     uint32_t kind;
-    uint8_t bytes[16]; /* in network order; what the kind does not use is zero */
+    uint8_t bytes[16]; /* in network order; what the kind does not use is zero. Of a user the name,
+                          or its first 8 bytes and a hash of it if it is longer */
 };
 
 /* What clients share (client_share.h). */
@@ -162,6 +166,9 @@ struct client *clients_find(struct clients *table, const struct sockaddr *addres
 
 /* The client of an AF_UNIX peer, by the uid that the kernel states (SO_PEERCRED). Likewise. */
 struct client *clients_find_uid(struct clients *table, uid_t uid, int64_t now_us);
+
+/* The client of a user with this name, over whatever connections. Likewise. */
+struct client *clients_find_user(struct clients *table, struct span name, int64_t now_us);
 
 /* One more reference, of a caller that has one. Returns the client. */
 struct client *client_retain(struct client *client);

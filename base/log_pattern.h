@@ -19,6 +19,7 @@
 enum log_value {
     LOG_VALUE_CLIENT,
     LOG_VALUE_NOTHING, /* "-" */
+    LOG_VALUE_USER,
     LOG_VALUE_TIME,    /* of the kinds below */
     LOG_VALUE_REQUEST, /* "GET /index.html HTTP/1.1" */
     LOG_VALUE_METHOD,

@@ -12,14 +12,14 @@
 #define REQUEST_SCHEMA_APPLICATION_AT 68
 
 /* PRAGMA user_version */
-#define REQUEST_SCHEMA_VERSION 2
+#define REQUEST_SCHEMA_VERSION 3
 
 #define REQUEST_SCHEMA_TABLE "requests"
 
 /*
  * Times are in microseconds, of the clock since 1970-01-01 UTC. Rows are inserted when requests
  * end, so `id` rises in the order of the ends; the index gives the order of the arrivals. Bytes of
- * `method` and `url` that are not printable ASCII, blanks and the backslash are \xNN.
+ * `method`, `url` and `user` that are not printable ASCII, blanks and the backslash are \xNN.
  */
 #define REQUEST_SCHEMA_SQL                                                                      \
     "CREATE TABLE IF NOT EXISTS requests (\n"                                                   \
@@ -35,11 +35,13 @@
     "    outcome TEXT NOT NULL,        -- 'hit', 'miss' ..., or the word of a failure\n"        \
     "    status INTEGER,               -- of HTTP; NULL: none\n"                                \
     "    bytes INTEGER NOT NULL,       -- of the body\n"                                        \
-    "    reason TEXT                   -- why it was no hit; NULL: it was, or it failed\n"      \
+    "    reason TEXT,                  -- why it was no hit; NULL: a hit or failure\n"       \
+    "    user TEXT                     -- of the forward proxy; NULL: none\n"                   \
     ");\n"                                                                                      \
     "CREATE INDEX IF NOT EXISTS requests_by_time ON requests (time_us);\n"
 
-/* What makes this schema of that of version 1, which lacks only this. */
-#define REQUEST_SCHEMA_UPGRADE "ALTER TABLE requests ADD COLUMN reason TEXT"
+/* What makes version 2 of version 1, and this one of version 2, which lack only these. */
+#define REQUEST_SCHEMA_UPGRADE_1 "ALTER TABLE requests ADD COLUMN reason TEXT;"
+#define REQUEST_SCHEMA_UPGRADE_2 "ALTER TABLE requests ADD COLUMN user TEXT"
 
 #endif

@@ -407,7 +407,8 @@ static const struct section_key keys[RULE_KEYS + 1] = {
     [RULE_TIME] =
         REPEATED("time", "DAY-DAY HH:MM-HH:MM", "if it is that time of the week", SECTION_TEXT),
     [RULE_USER] = REPEATED("user", "PATTERN", "if the user of the request is", SECTION_TEXT),
-    [RULE_USER_LIST] = SINGLE("user-list", "FILE", "if it is in the list of this file", SECTION_TEXT),
+    [RULE_USER_LIST] =
+        SINGLE("user-list", "FILE", "if it is in the list of this file", SECTION_TEXT),
     [RULE_STATUS] = REPEATED("status", "N|Nxx", "if the status of the response is", SECTION_TEXT),
     [RULE_TYPE] =
         REPEATED("type", "PATTERN", "if its Content-Type is, without parameters", SECTION_TEXT),

@@ -9,8 +9,8 @@
  * A rule matches if each key that is a condition holds; of several values of one key any will do.
  * "*" in a pattern is any bytes. Hosts and names of fields are compared without regard to case. All
  * rules that match apply: edits add up, in the order of the rules. Of an action with one value
- * (pass, deny, redirect, authenticate, sort-parameters, lifetime, default-lifetime, grace, error-page) the first
- * rule that matches and has it decides.
+ * (pass, deny, redirect, authenticate, sort-parameters, lifetime, default-lifetime, grace,
+ * error-page) the first rule that matches and has it decides.
  *
  * What responses are made of must not depend on what is not in the key of their object, so a rule
  * with an action on responses has conditions on URL, method and response alone. What a rule sets or

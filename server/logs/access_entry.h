@@ -23,6 +23,7 @@ struct access_http {
 /* Valid during the call that it is passed to. */
 struct access_entry {
     const struct net_peer *peer;
+    struct span user; /* of the forward proxy; empty: none */
     struct span url;
     const char *outcome;  /* static */
     const char *reason;   /* http_reason_word() of it; NULL or "": none; static */

@@ -68,6 +68,8 @@ append_json(struct buf *line, const struct access_entry *entry, const char *when
     json_open_object(&json, NULL);
     json_cstring(&json, "time", when);
     json_string(&json, "client", buf_span(&peer));
+    if (entry->user.len)
+        json_string(&json, "user", entry->user);
     json_string(&json, "url", entry->url);
     json_cstring(&json, "outcome", entry->outcome);
     if (entry->reason && *entry->reason)
@@ -107,7 +109,9 @@ append_combined(struct buf *line, const struct access_entry *entry, int64_t wall
     const struct access_http *http = entry->http;
 
     append_peer(line, entry->peer);
-    buf_append_str(line, " - - [");
+    buf_append_str(line, " - ");
+    append_escaped(line, entry->user);
+    buf_append_str(line, " [");
     access_text_date(line, wall_us);
     buf_append_str(line, "] \"");
     if (http->method.len) {

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -118,9 +119,12 @@ field_of(struct span lines, const char *name)
     return value.ptr ? value : span_of("", 0);
 }
 
+/* What a user proves himself with is not for logs. */
 static struct span
 request_field(const struct access_entry *entry, const char *name)
 {
+    if (strcasecmp(name, "Proxy-Authorization") == 0)
+        return span_of("", 0);
     return entry->http ? field_of(entry->http->fields, name) : span_of("", 0);
 }
 
@@ -176,6 +180,8 @@ text_of(const struct access_entry *entry, const struct log_part *part)
         return field_of(entry->response, part->argument);
     case LOG_VALUE_COOKIE:
         return cookie_of(entry, part->argument);
+    case LOG_VALUE_USER:
+        return entry->user;
     case LOG_VALUE_URL:
         return entry->url;
     case LOG_VALUE_MEMBER:

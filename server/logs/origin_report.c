@@ -302,7 +302,7 @@ may_log(struct origin_report *report, enum subject subject, struct span name, ui
                           clock_monotonic_us(), withheld);
 }
 
-#define CLIENT_MAX (INET6_ADDRSTRLEN + 8)
+#define CLIENT_MAX (INET6_ADDRSTRLEN + 16)
 
 static const char *
 client_text(const struct client *client, char *text)
@@ -321,6 +321,10 @@ client_text(const struct client *client, char *text)
     case CLIENT_UID:
         memcpy(&uid, bytes, sizeof(uid));
         snprintf(text, CLIENT_MAX, "unix:%u", (unsigned)ntohl(uid));
+        break;
+    case CLIENT_USER:
+        /* All of the name or, where it is longer, perhaps the begin. */
+        snprintf(text, CLIENT_MAX, "user %.*s", bytes[15] ? 8 : 16, (const char *)bytes);
         break;
     case CLIENT_UNKNOWN:
         break;

@@ -24,7 +24,7 @@ configure(sqlite3 *handle, int busy_ms)
 }
 
 /* What a file has that may be written to. */
-enum schema { SCHEMA_NONE, SCHEMA_FIRST, SCHEMA_THIS };
+enum schema { SCHEMA_NONE, SCHEMA_FIRST, SCHEMA_SECOND, SCHEMA_THIS };
 
 static int
 check_schema(sqlite3 *handle, enum schema *schema, struct buf *why)
@@ -38,7 +38,7 @@ check_schema(sqlite3 *handle, enum schema *schema, struct buf *why)
         rc = sqlite_read_number(handle, "SELECT count(*) FROM sqlite_master", &objects);
     if (rc != SQLITE_OK)
         return rc;
-    *schema = version == 1 ? SCHEMA_FIRST : SCHEMA_THIS;
+    *schema = version == 1 ? SCHEMA_FIRST : version == 2 ? SCHEMA_SECOND : SCHEMA_THIS;
     if (application == 0 && version == 0 && objects == 0) {
         *schema = SCHEMA_NONE;
         return SQLITE_OK;
@@ -94,10 +94,15 @@ make_schema(sqlite3 *handle)
 /* Another process may have done it meanwhile: then the statement fails, and the next start finds it.
  */
 static int
-upgrade_schema(sqlite3 *handle)
+upgrade_schema(sqlite3 *handle, enum schema from)
 {
     char numbers[160];
-    int rc = sqlite_run(handle, "BEGIN IMMEDIATE; " REQUEST_SCHEMA_UPGRADE);
+    int rc = sqlite_run(handle, "BEGIN IMMEDIATE");
+
+    if (rc == SQLITE_OK && from == SCHEMA_FIRST)
+        rc = sqlite_run(handle, REQUEST_SCHEMA_UPGRADE_1);
+    if (rc == SQLITE_OK)
+        rc = sqlite_run(handle, REQUEST_SCHEMA_UPGRADE_2);
 
     sqlite3_snprintf(sizeof(numbers), numbers, "PRAGMA user_version = %d; COMMIT",
                      REQUEST_SCHEMA_VERSION);
@@ -120,7 +125,7 @@ request_connection_set_up(sqlite3 *handle, int busy_ms, struct buf *why)
         rc = use_log(handle, schema == SCHEMA_NONE, why);
     if (rc == SQLITE_OK && schema == SCHEMA_NONE)
         rc = make_schema(handle);
-    if (rc == SQLITE_OK && schema == SCHEMA_FIRST)
-        rc = upgrade_schema(handle);
+    if (rc == SQLITE_OK && (schema == SCHEMA_FIRST || schema == SCHEMA_SECOND))
+        rc = upgrade_schema(handle, schema);
     return rc;
 }

@@ -13,7 +13,7 @@ struct queued {
     const char *protocol, *outcome, *reason; /* static */
     struct access_client client;
     unsigned status;
-    uint32_t method_len, url_len;
+    uint32_t method_len, user_len, url_len;
     char text[];
 };
 
@@ -21,7 +21,8 @@ bool
 request_queue_add(struct ring *queue, const struct access_entry *entry)
 {
     struct span method = entry->http ? entry->http->method : span_str("GET");
-    struct queued *queued = ring_reserve(queue, sizeof(*queued) + method.len + entry->url.len);
+    struct queued *queued = ring_reserve(queue, sizeof(*queued) + method.len +
+                                                     entry->user.len + entry->url.len);
 
     if (!queued)
         return false;
@@ -36,9 +37,10 @@ request_queue_add(struct ring *queue, const struct access_entry *entry)
         .client = access_client_of(entry->peer),
         .status = entry->status,
         .method_len = (uint32_t)method.len,
+        .user_len = (uint32_t)entry->user.len,
         .url_len = (uint32_t)entry->url.len,
     };
-    span_put(span_put(queued->text, method), entry->url);
+    span_put(span_put(span_put(queued->text, method), entry->user), entry->url);
     ring_publish(queue);
     return true;
 }
@@ -62,7 +64,8 @@ request_queue_read(struct ring *queue, struct request_row *row)
         .status = queued->status,
         .client = queued->client,
         .method = span_of(queued->text, queued->method_len),
-        .url = span_of(queued->text + queued->method_len, queued->url_len),
+        .user = span_of(queued->text + queued->method_len, queued->user_len),
+        .url = span_of(queued->text + queued->method_len + queued->user_len, queued->url_len),
     };
     return true;
 }

@@ -23,7 +23,7 @@ struct request_table {
     int64_t page_bytes, file_bytes; /* when the bound was kept last; 0: unknown */
     int log_frames;                 /* after the last transaction */
     bool log_is_full;               /* and cannot be emptied */
-    struct buf client, method, url, origin;
+    struct buf client, method, user, url, origin;
 };
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -35,7 +35,8 @@ prepare(struct request_table *table)
     return sqlite3_prepare_v3(
         table->handle,
         "INSERT INTO requests (time_us, duration_us, fetch_us, protocol, client, method, url, "
-        "origin, outcome, status, bytes, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "origin, outcome, status, bytes, reason, user) VALUES "
+        "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         -1, SQLITE_PREPARE_PERSISTENT, &table->insert, NULL);
 }
 
@@ -75,6 +76,7 @@ free_table(struct request_table *table)
     request_file_free(&table->file);
     buf_free(&table->client);
     buf_free(&table->method);
+    buf_free(&table->user);
     buf_free(&table->url);
     buf_free(&table->origin);
     free(table);
@@ -97,6 +99,7 @@ request_table_open(const char *path, uint64_t max_bytes, int busy_ms, struct buf
     table->max_bytes = max_bytes < INT64_MAX ? max_bytes : 0;
     buf_init(&table->client, 128);
     buf_init(&table->method, LONGEST_TEXT);
+    buf_init(&table->user, LONGEST_TEXT);
     buf_init(&table->url, LONGEST_TEXT);
     buf_init(&table->origin, LONGEST_TEXT);
     rc = sqlite3_open_v2(path, &table->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
@@ -219,10 +222,12 @@ make_texts(struct request_table *table, const struct request_row *row)
 {
     buf_reset(&table->client);
     buf_reset(&table->method);
+    buf_reset(&table->user);
     buf_reset(&table->url);
     buf_reset(&table->origin);
     access_client_append(&table->client, &row->client);
     access_text_escape(&table->method, row->method);
+    access_text_escape(&table->user, row->user);
     access_text_escape(&table->url, row->url);
     access_text_origin(&table->origin, buf_span(&table->url));
     if (row->url.len == 0)
@@ -244,7 +249,8 @@ bind_row(struct request_table *table, const struct request_row *row)
         OUTCOME,
         STATUS,
         BYTES,
-        REASON
+        REASON,
+        USER
     };
     sqlite3_stmt *to = table->insert;
     int rc = sqlite3_bind_int64(to, TIME, row->time_us);
@@ -274,6 +280,8 @@ bind_row(struct request_table *table, const struct request_row *row)
     if (rc == SQLITE_OK)
         rc = row->reason && *row->reason ? bind_word(to, REASON, row->reason)
                                          : sqlite3_bind_null(to, REASON);
+    if (rc == SQLITE_OK)
+        rc = bind_text(to, USER, &table->user);
     return rc;
 }
 

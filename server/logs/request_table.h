@@ -25,6 +25,7 @@ struct request_row {
     unsigned status; /* 0: none */
     struct access_client client;
     struct span method; /* empty: unknown */
+    struct span user;   /* empty: none */
     struct span url;    /* any bytes */
 };
 

@@ -385,6 +385,22 @@ is_same(struct client *a, struct client *b)
 
 #define INET(text) of(table, AF_INET, text)
 #define INET6(text) of(table, AF_INET6, text)
+#define USER(name) clients_find_user(table, span_str(name), 0)
+
+START_TEST(a_user_is_a_client)
+{
+    struct clients *table = create((struct clients_config){.max_idle = 0});
+
+    ck_assert(is_same(USER("alice"), USER("alice")));
+    ck_assert(!is_same(USER("alice"), USER("Alice")));
+    ck_assert(!is_same(USER("alice"), USER("alice2")));
+    ck_assert(is_same(USER("a.very.long.name@example"), USER("a.very.long.name@example")));
+    ck_assert(!is_same(USER("a.very.long.name@example"), USER("a.very.long.name@example.")));
+    ck_assert(!is_same(USER("a.very.l"), USER("a.very.long.name@example")));
+    clients_destroy(table);
+}
+END_TEST
+
 #define UID(uid) clients_find_uid(table, uid, 0)
 
 START_TEST(an_address_or_a_uid_is_a_client)
@@ -443,6 +459,7 @@ unit_suite(void)
     tcase_add_test(tcase, threads_share_a_clients_tokens);
     tcase_add_test(tcase, threads_find_and_release_a_client);
     tcase_add_test(tcase, an_address_or_a_uid_is_a_client);
+    tcase_add_test(tcase, a_user_is_a_client);
     tcase_add_test(tcase, prefixes_are_cut_to_the_bit);
     suite_add_tcase(suite, tcase);
     return suite;

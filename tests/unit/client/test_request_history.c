@@ -258,7 +258,7 @@ static const struct {
     const char *sql, *word;
 } refused[] = {
     {"CREATE TABLE requests (id)", "not a database of sunproxyd"},
-    {"PRAGMA application_id = 0x73756e70; PRAGMA user_version = 3", "its schema is 3"},
+    {"PRAGMA application_id = 0x73756e70; PRAGMA user_version = 4", "its schema is 4"},
     {NUMBERS "CREATE TABLE other (id)", "no such table"},
     {NUMBERS "CREATE VIEW requests AS SELECT 1 AS time_us, 'hit' AS outcome, 1 AS bytes, "
              "hex(zeroblob(1000000000)) AS url",

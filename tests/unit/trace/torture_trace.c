@@ -140,7 +140,7 @@ static const char *const databases[] = {
     "PRAGMA application_id = 0x73756e70;"
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 300) "
     "INSERT INTO requests SELECT i, i, 1, NULL, 'http', '-', 'GET', "
-    "'http://host.test/\\x20' || i, NULL, 'hit', 200, i, NULL FROM n;",
+    "'http://host.test/\\x20' || i, NULL, 'hit', 200, i, NULL, NULL FROM n;",
 };
 
 START_TEST(a_database)

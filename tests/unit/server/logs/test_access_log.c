@@ -172,6 +172,7 @@ START_TEST(combined_lines)
 
     for (size_t i = 0; i < 2; i++)
         access_log_add(log, &(struct access_entry){.peer = &peer,
+                                                   .user = span_str(i ? "a b" : ""),
                                                    .outcome = "hit",
                                                    .reason = i ? "" : "no-store",
                                                    .status = 200,
@@ -183,6 +184,7 @@ START_TEST(combined_lines)
     ck_assert_ptr_nonnull(strstr(buf_str(&text),
                                  " +0000] \"GET http://a/\\x22\\x5c HTTP/1.1\" 200 1024 "
                                  "\"a\\x0ab\\x22 200 1\" \"x \\x1b\\x80\" no-store\n"));
+    ck_assert_ptr_nonnull(strstr(buf_str(&text), "192.0.2.7 - a\\x20b ["));
     ck_assert_ptr_nonnull(strstr(buf_str(&text), " +0000] \"-\" 200 1024 \"-\" \"-\" -\n"));
     ck_assert_uint_eq(count_lines(buf_str(&text)), 2);
     buf_free(&text);

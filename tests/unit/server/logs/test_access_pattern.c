@@ -29,6 +29,7 @@ http_entry(const struct access_http *http)
     return (struct access_entry){.peer = &peer,
                                  .url = span_str("http://user@a.test:8080/x y?q=\"1\"#f"),
                                  .outcome = "miss",
+                                 .user = span_str("a b"),
                                  .response = span_str("Content-Type: text/html\r\n"),
                                  .member = span_str("http://b/|"),
                                  .reason = "uri-miss",
@@ -42,7 +43,8 @@ http_entry(const struct access_http *http)
 }
 
 #define FIELDS                                                                           \
-    "Host: a.test\r\nUser-Agent: m \"x\" \x80\r\nCookie: a=1; sid = 2 3; b\r\nCookie: sid=9\r\n"
+    "Host: a.test\r\nUser-Agent: m \"x\" \x80\r\nCookie: a=1; sid = 2 3; b\r\nCookie: sid=9\r\n" \
+    "Proxy-Authorization: Basic YTpi\r\n"
 
 static const struct access_http http = {
     .method = {"GET", 3},
@@ -76,7 +78,9 @@ START_TEST(a_request_over_http)
 {
     const struct access_entry entry = http_entry(&http);
     static const char *const lines[][2] = {
-        {"%h %a %l %u", "192.0.2.7 192.0.2.7 - -"},
+        {"%h %a %l %u", "192.0.2.7 192.0.2.7 - a b"},
+        {"%{user}x", "a b"},
+        {"%{proxy-authorization}i", "-"},
         {"%t", "[14/Nov/2023:22:13:19 +0000]"},
         {"%{end:}t", "[14/Nov/2023:22:13:21 +0000]"},
         {"%{sec}t %{msec}t %{usec}t", "1699999999 1699999999749 1699999999749750"},

@@ -35,6 +35,7 @@ START_TEST(a_row_has_what_is_known_of_the_request)
         db_add(db, 0, urls[i].url);
     request_db_add(db, &(struct access_entry){.peer = &local,
                                               .url = span_str("http://b.test/"),
+                                              .user = span_str("a b"),
                                               .outcome = "timeout",
                                               .protocol = "http",
                                               .worker = 1,
@@ -59,8 +60,9 @@ START_TEST(a_row_has_what_is_known_of_the_request)
     ck_assert_str_eq(sql_ask(db_path,
                              "SELECT protocol || ',' || client || ',' || method || ',' || outcome "
                              "|| ',' || (status IS NULL) || ',' || bytes || ',' || duration_us "
-                             "|| ',' || fetch_us FROM requests WHERE id = 9"),
-                     "http,unix:4711,PO\\x09ST,timeout,1,1099511627776,1000000,999");
+                             "|| ',' || fetch_us || ',' || user FROM requests WHERE id = 9"),
+                     "http,unix:4711,PO\\x09ST,timeout,1,1099511627776,1000000,999,a\\x20b");
+    ck_assert_uint_eq(sql_ask_number(db_path, "SELECT count(user) FROM requests"), 1);
     /* Arrival, by the wall clock. */
     ck_assert_uint_eq(sql_ask_number(db_path, "SELECT count(*) FROM requests WHERE abs(time_us + "
                                               "duration_us - strftime('%s') * 1000000) < 60000000"),
@@ -73,12 +75,12 @@ END_TEST
 START_TEST(the_schema_is_that_which_is_documented)
 {
     request_db_close(db_start(0, 1));
-    ck_assert_uint_eq(sql_ask_number(db_path, "PRAGMA user_version"), 2);
+    ck_assert_uint_eq(sql_ask_number(db_path, "PRAGMA user_version"), 3);
     ck_assert_uint_eq(sql_ask_number(db_path, "PRAGMA application_id"), 0x73756e70);
     ck_assert_str_eq(sql_ask(db_path, "PRAGMA journal_mode"), "wal");
     ck_assert_str_eq(sql_ask(db_path, "SELECT name FROM pragma_table_info('requests')"),
                      "id\ntime_us\nduration_us\nfetch_us\nprotocol\nclient\nmethod\nurl\norigin\n"
-                     "outcome\nstatus\nbytes\nreason");
+                     "outcome\nstatus\nbytes\nreason\nuser");
     ck_assert_ptr_nonnull(
         strstr(sql_ask(db_path, "SELECT detail FROM (SELECT * FROM "
                                 "pragma_index_list('requests')), (SELECT name AS detail "

@@ -43,7 +43,7 @@ START_TEST(a_file_that_is_something_else_is_refused_and_stays_as_it_is)
     other = sql_open(db_path);
     sql_run(other, "CREATE TABLE bookmarks (id, url)");
     expect_refusal("of something else");
-    sql_run(other, "DROP TABLE bookmarks; PRAGMA user_version = 3");
+    sql_run(other, "DROP TABLE bookmarks; PRAGMA user_version = 4");
     expect_refusal("of something else");
     sqlite3_close(other);
     ck_assert_str_eq(sql_ask(db_path, "SELECT count(*) FROM sqlite_master"), "0");
@@ -57,29 +57,33 @@ START_TEST(another_schema_is_refused)
 
     request_db_close(db_start(0, 1));
     other = sql_open(db_path);
-    sql_run(other, "PRAGMA user_version = 3");
-    expect_refusal("its schema is 3, of a later release");
+    sql_run(other, "PRAGMA user_version = 4");
+    expect_refusal("its schema is 4, of a later release");
     sql_run(other, "PRAGMA user_version = 0");
     expect_refusal("its schema is 0");
-    sql_run(other, "PRAGMA user_version = 2; ALTER TABLE requests RENAME COLUMN bytes TO size");
+    sql_run(other, "PRAGMA user_version = 3; ALTER TABLE requests RENAME COLUMN bytes TO size");
     expect_refusal("bytes");
     sqlite3_close(other);
 }
 END_TEST
 
-START_TEST(the_first_schema_is_upgraded)
+START_TEST(earlier_schemas_are_upgraded)
 {
+    static const char *const sql[] = {
+        "ALTER TABLE requests DROP COLUMN user; ALTER TABLE requests DROP COLUMN reason; "
+        "PRAGMA user_version = 1",
+        "ALTER TABLE requests DROP COLUMN user; PRAGMA user_version = 2"};
     sqlite3 *other;
 
     request_db_close(db_start(0, 1));
     other = sql_open(db_path);
-    sql_run(other, "ALTER TABLE requests DROP COLUMN reason; PRAGMA user_version = 1");
+    sql_run(other, sql[_i]);
     sqlite3_close(other);
     request_db_close(db_start(0, 1));
-    ck_assert_str_eq(sql_ask(db_path, "PRAGMA user_version"), "2");
+    ck_assert_str_eq(sql_ask(db_path, "PRAGMA user_version"), "3");
     ck_assert_str_eq(sql_ask(db_path, "SELECT name FROM pragma_table_info('requests') "
-                                      "ORDER BY cid DESC LIMIT 1"),
-                     "reason");
+                                      "ORDER BY cid DESC LIMIT 2"),
+                     "user\nreason");
 }
 END_TEST
 
@@ -108,7 +112,7 @@ unit_suite(void)
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, a_file_that_is_something_else_is_refused_and_stays_as_it_is);
     tcase_add_test(tests, another_schema_is_refused);
-    tcase_add_test(tests, the_first_schema_is_upgraded);
+    tcase_add_loop_test(tests, earlier_schemas_are_upgraded, 0, 2);
     tcase_add_test(tests, a_file_that_cannot_be_opened_is_refused);
     suite_add_tcase(suite, tests);
     return suite;

@@ -12,7 +12,7 @@
 #define HEADER "PRAGMA application_id = 0x73756e70; PRAGMA user_version = 1;"
 #define ROW(id, time, method, url, outcome, status, bytes)                                     \
     "INSERT INTO requests VALUES(" #id "," #time ",5,NULL,'http','192.0.2.1'," method ",'" url \
-    "','http://a.test','" outcome "'," #status "," #bytes ",NULL);"
+    "','http://a.test','" outcome "'," #status "," #bytes ",NULL,NULL);"
 
 static sqlite3 *
 make(const char *name, const char *sql)
@@ -140,7 +140,7 @@ START_TEST(long_urls)
         "requests.db", REQUEST_SCHEMA_SQL HEADER
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) "
         "INSERT INTO requests SELECT i, i, 1, NULL, 'rpc2', '-', 'GET', "
-        "'http://a.test/' || hex(zeroblob(30000)) || i, 'http://a.test', 'hit', 200, i, 'stale' FROM n"));
+        "'http://a.test/' || hex(zeroblob(30000)) || i, 'http://a.test', 'hit', 200, i, 'stale', NULL FROM n"));
     t = loading_file(scratch_path("requests.db"), TRACE_OPTIONS_DEFAULT);
     ck_assert_uint_eq(t->request_count, 300);
     ck_assert_uint_eq(t->url_count, 300);
@@ -160,7 +160,7 @@ write_all_the_time(void *context)
         if (sqlite3_exec(db,
                          "BEGIN IMMEDIATE;"
                          "INSERT INTO requests SELECT NULL, time_us, 5, NULL, 'http', '-', 'GET', "
-                         "url, NULL, 'hit', 200, bytes, NULL FROM requests WHERE id < 11;"
+                         "url, NULL, 'hit', 200, bytes, NULL, NULL FROM requests WHERE id < 11;"
                          "COMMIT",
                          NULL, NULL, NULL) != SQLITE_OK)
             return NULL;
