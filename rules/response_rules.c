@@ -274,9 +274,10 @@ rules_concern(const struct rules *rules, size_t from, size_t to, struct span url
         if (number < from || number >= to)
             continue;
         if (rule->edits & (RULE_EDITS_FIELDS | RULE_EDITS_COOKIES) ||
-            rule_has_any(rule, RULE_KEY_FIELD, RULE_KEY_COOKIE))
+            rule_has_any(rule, RULE_KEY_FIELD, RULE_KEY_COOKIE) ||
+            rule_has_any(rule, RULE_SET_RESPONSE_FIELD, RULE_REMOVE_RESPONSE_COOKIE))
             return RULES_CONCERN_CONTENT;
-        if (rule_has_any(rule, RULE_LIFETIME, RULE_REMOVE_RESPONSE_COOKIE))
+        if (rule_has_any(rule, RULE_LIFETIME, RULE_OVERRIDE))
             concern = RULES_CONCERN_STORING;
     }
     return concern;

@@ -192,8 +192,9 @@ bool rules_have_same_files(const struct rules *a, size_t number_a, const struct 
 /* What a response to this URL owes to rules that have come or gone. */
 enum rules_concern {
     RULES_CONCERN_NOT,
-    RULES_CONCERN_STORING, /* its fields, or how long it is used */
-    RULES_CONCERN_CONTENT, /* for which requests it is, or what the origin was sent */
+    RULES_CONCERN_STORING, /* how long it is used */
+    RULES_CONCERN_CONTENT, /* for which requests it is, what the origin was sent, or its fields: a
+                              304 gives back none that a rule has changed */
 };
 
 /* Does a rule let in what is one client's otherwise, of the URL? A change of others may take that

@@ -17,6 +17,7 @@ class Member(harness.PythonOrigin):
     def __init__(self, test):
         self.status = 200
         self.fields = []
+        self.confirming = None  # fields of a 304 to a request with If-None-Match
         self.silence = None  # an event that ends it
         self.delay = 0
         self.health = 200  # the status of /probe
@@ -47,12 +48,15 @@ class MemberHandler(http.server.BaseHTTPRequestHandler):
             self.server.silence.wait(60)
         time.sleep(self.server.delay)
         body = f"{self.command} {self.headers['Host']}{self.path} {request}".encode()
-        self.send_response(self.server.status)
-        for field in self.server.fields:
+        status, fields = self.server.status, self.server.fields
+        if self.server.confirming and self.headers["If-None-Match"]:
+            status, fields = 304, self.server.confirming
+        self.send_response(status)
+        for field in fields:
             self.send_header(*field)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        if self.server.status != 304:
+        if status != 304:
             self.wfile.write(body)
 
     do_GET = do_POST = do_PUT = answer

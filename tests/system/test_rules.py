@@ -520,6 +520,25 @@ class ReloadTest(RuleCase):
         self.assertFalse(self.hits("/a/1"))
         self.assertFalse(self.hits("/b/1"))
 
+    def test_edits_go_with_their_rule(self):
+        """A 304 has neither the fields that a rule has removed nor those in place of set ones."""
+        origin = ("purge-net = 127.0.0.0/8",)
+        self.members[0].fields = [("Cache-Control", "max-age=600"), ("ETag", '"1"'),
+                                  ("Content-Security-Policy", "a"), ("Cache-Tag", "t")]
+        self.serve(*origin, "[rule]", "set-response-field = Access-Control-Allow-Origin: *",
+                   "remove-response-field = Content-Security-Policy",
+                   "remove-response-field = Cache-Tag")
+        response = self.get("/a")
+        self.assertEqual(response.field("access-control-allow-origin"), "*")
+        self.assertIsNone(response.field("content-security-policy"))
+        self.again(*origin)
+        self.member_of.confirming = [("ETag", '"1"')]
+        response = self.get("/a")
+        self.assertIsNone(response.field("access-control-allow-origin"))
+        self.assertEqual(response.field("content-security-policy"), "a")
+        self.assertEqual(self.get("/a", "Cache-Tag: t", method="PURGE").status, 200)
+        self.assertFalse(self.hits("/a"))
+
     def test_what_an_override_let_in_before_another_rule(self):
         rule = ("[rule]", "path = *", "lifetime = 1h", "override = cookie")
         self.members[0].fields = [("ETag", '"1"')]
