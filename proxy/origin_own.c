@@ -149,14 +149,16 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
     return begun;
 }
 
-/* Do rules change what requests for the URL are sent with, perhaps by their method? */
+/* Do rules change what requests for the URL are sent with, or the response, for either method? */
 static bool
 is_edited(const struct origin_fill *fill)
 {
     const struct rules *rules = proxy_rules_of(fill->proxy, fill->request)->table;
+    const struct span url = object_url(fill->base.object);
 
-    return rules && rules_concern(rules, 0, SIZE_MAX, object_url(fill->base.object)) ==
-                        RULES_CONCERN_CONTENT;
+    return rules &&
+           (rules_concern(rules, 0, SIZE_MAX, HTTP_GET, url) == RULES_CONCERN_CONTENT ||
+            rules_concern(rules, 0, SIZE_MAX, HTTP_POST, url) == RULES_CONCERN_CONTENT);
 }
 
 void

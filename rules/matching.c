@@ -595,18 +595,20 @@ rules_visit(const struct rules *rules, const struct rules_request *request,
 static bool
 url_alone_holds(const struct rule *rule, const void *message, const struct rules_url *url)
 {
-    (void)message;
-    return url_holds(rule, url, HTTP_GET);
+    const enum http_method *method = message;
+
+    return url_holds(rule, url, *method);
 }
 
 bool
-rules_match_url(const struct rules *rules, struct span url, struct rules_set *found)
+rules_match_url(const struct rules *rules, struct span url, enum http_method method,
+                struct rules_set *found)
 {
     struct rules_url parts;
 
     rules_url_split(url, &parts);
     return find(rules, &parts, RULES_ALL, found) &&
-           narrow(rules, found, &parts, url_alone_holds, NULL);
+           narrow(rules, found, &parts, url_alone_holds, &method);
 }
 
 bool

@@ -72,8 +72,10 @@ bool rules_match_request(const struct rules *rules, const struct rules_request *
 bool rules_match_response(const struct rules *rules, const struct rules_response *response,
                           struct rules_set *found);
 
-/* The rules that concern any request for the URL, whatever else it has and the response is. */
-bool rules_match_url(const struct rules *rules, struct span url, struct rules_set *found);
+/* The rules that concern any request for the URL with the method, whatever else it has and the
+ * response is. */
+bool rules_match_url(const struct rules *rules, struct span url, enum http_method method,
+                     struct rules_set *found);
 
 /* How far a walk through a set is; all zero: at its begin. */
 struct rules_cursor {

@@ -411,7 +411,7 @@ rules_edit_url_most(const struct rules *rules, struct span url, char *bytes, siz
     struct rules_set set UNINITIALIZED;
 
     rules_url_split(url, &parts);
-    if (!parts.query.ptr || !rules->act_on_requests || !rules_match_url(rules, url, &set) ||
+    if (!parts.query.ptr || !rules->act_on_requests || !rules_match_url(rules, url, HTTP_GET, &set) ||
         !(edits_of(rules, &set) & RULE_EDITS_URL))
         return url;
     return edit_url(rules, &set, url, &parts, &w);

@@ -250,7 +250,7 @@ rules_let_in(const struct rules *rules, struct span url)
     struct rules_set set UNINITIALIZED;
     const struct rule *rule;
 
-    if (!rules_match_url(rules, url, &set))
+    if (!rules_match_url(rules, url, HTTP_GET, &set))
         return false;
     while ((rule = rules_next(rules, &set, &cursor)))
         if (lets_in(rule))
@@ -259,14 +259,15 @@ rules_let_in(const struct rules *rules, struct span url)
 }
 
 enum rules_concern
-rules_concern(const struct rules *rules, size_t from, size_t to, struct span url)
+rules_concern(const struct rules *rules, size_t from, size_t to, enum http_method method,
+              struct span url)
 {
     enum rules_concern concern = RULES_CONCERN_NOT;
     struct rules_cursor cursor = {0};
     struct rules_set set UNINITIALIZED;
     const struct rule *rule;
 
-    if (!rules_match_url(rules, url, &set))
+    if (!rules_match_url(rules, url, method, &set))
         return concern;
     while ((rule = rules_next(rules, &set, &cursor))) {
         const size_t number = (size_t)(rule - rules->rules);

@@ -201,8 +201,9 @@ enum rules_concern {
  * away. */
 bool rules_let_in(const struct rules *rules, struct span url);
 
-/* By the rules from one number up to another, which have come or gone. */
+/* By the rules from one number up to another, which have come or gone; to a request with the method.
+ */
 enum rules_concern rules_concern(const struct rules *rules, size_t from, size_t to,
-                                 struct span url);
+                                 enum http_method method, struct span url);
 
 #endif

@@ -162,7 +162,7 @@ concern(const struct rule_change *change, struct span url)
     for (unsigned i = 0; i < 2; i++) {
         enum rules_concern one =
             change->tables[i]
-                ? rules_concern(change->tables[i], change->begin, change->end[i], url)
+                ? rules_concern(change->tables[i], change->begin, change->end[i], HTTP_GET, url)
                 : RULES_CONCERN_NOT;
 
         most = one > most ? one : most;

@@ -106,7 +106,7 @@ check_response(const struct rules *rules, struct span url, struct span text)
         rules_restore_response(buf_span(&edited), &restored))
         FUZZ_CHECK(!(http_known_fields(buf_span(&restored)) & HTTP_KNOWN_ORIGIN_CONTROL) ||
                    memmem(text.ptr, text.len, ":", 1));
-    (void)rules_concern(rules, 0, SIZE_MAX, url);
+    (void)rules_concern(rules, 0, SIZE_MAX, HTTP_GET, url);
     buf_free(&lines);
     buf_free(&edited);
     buf_free(&restored);

@@ -367,6 +367,19 @@ class ResponsesTest(RuleCase):
         self.assertIn("stored", self.state("/m/b", "User-Agent: mobile"))
         self.assertFalse(self.hits("/m/b"))
 
+    def test_a_response_to_post_is_not_kept_as_rules_have_made_it(self):
+        rules = (("method = POST", "set-field = X-Role: admin"),
+                 ("method = GET", "remove-response-field = X-Secret"),
+                 ("method = POST", "set-response-field = A: b"))
+        self.serve(*(line for number, rule in enumerate(rules)
+                     for line in ("[rule]", f"path = /{number}", *rule)))
+        for number, kept in enumerate((False, False, False, True)):
+            path = f"/{number}"
+            self.member_of.fields = [("Cache-Control", "max-age=60"), ("Content-Location", path),
+                                     ("X-Secret", "1")]
+            self.get(path, "Content-Length: 0", method="POST")
+            self.assertEqual(self.hits(path), kept, path)
+
     def test_a_cookie_that_is_overridden(self):
         self.serve("[rule]", "path = *", "default-lifetime = 1h", "override = cookie")
         self.get("/x", "Cookie: sid=1")

@@ -593,6 +593,36 @@ START_TEST(responses)
 }
 END_TEST
 
+/* What a stored response owes to rules, by the method of the request that has made it. */
+START_TEST(concerns)
+{
+    static const struct {
+        const char *rule;
+        enum rules_concern get, post;
+    } rows[] = {
+        {"pass=yes", RULES_CONCERN_NOT, RULES_CONCERN_NOT},
+        {"path=/b; lifetime=1s", RULES_CONCERN_NOT, RULES_CONCERN_NOT},
+        {"lifetime=1s; override=private", RULES_CONCERN_STORING, RULES_CONCERN_STORING},
+        {"method=POST; grace=1s", RULES_CONCERN_NOT, RULES_CONCERN_STORING},
+        {"status=404; set-response-field=A: b", RULES_CONCERN_CONTENT, RULES_CONCERN_CONTENT},
+        {"method=GET; remove-response-field=A", RULES_CONCERN_CONTENT, RULES_CONCERN_NOT},
+        {"method=POST; set-field=A: b", RULES_CONCERN_NOT, RULES_CONCERN_CONTENT},
+        {"method=POST; keep-cookie=a", RULES_CONCERN_NOT, RULES_CONCERN_CONTENT},
+    };
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        const char *const texts[] = {rows[i].rule, NULL};
+        struct rules *rules = finished(texts);
+        const struct span url = span_str("http://h/a");
+
+        ck_assert_int_eq(rules_concern(rules, 0, 1, HTTP_GET, url), rows[i].get);
+        ck_assert_int_eq(rules_concern(rules, 0, 1, HTTP_POST, url), rows[i].post);
+        ck_assert_int_eq(rules_concern(rules, 1, 1, HTTP_GET, url), RULES_CONCERN_NOT);
+        rules_free(rules);
+    }
+}
+END_TEST
+
 /* As many rules as there may be: each finds its own, and one more is refused. */
 START_TEST(many_rules)
 {
@@ -639,6 +669,7 @@ unit_suite(void)
     tcase_add_test(tests, rates);
     tcase_add_test(tests, lifetimes);
     tcase_add_test(tests, responses);
+    tcase_add_test(tests, concerns);
     tcase_add_test(tests, many_rules);
     suite_add_tcase(suite, tests);
     return suite;
