@@ -44,17 +44,16 @@ void
 content_begin(struct content *content, const struct object *object,
               const struct content_limits *limits)
 {
-    enum coding coding;
+    const enum coding coding = may_be_coded(object) ? coding_of(object) : CODING_IDENTITY;
 
     *content = (struct content){.object = object};
-    if (!may_be_coded(object))
-        return;
-    coding = coding_of(object);
     if (coding == CODING_UNKNOWN)
         decoding_break(content, FAILURE_ORIGIN,
                        "the origin sent content in a coding that is unknown or one of several");
     else if (coding != CODING_IDENTITY)
         decoding_begin(content, coding, limits);
+    else if (object->notes & HTTP_KNOWN_ORIGIN_CONTROL)
+        decoding_copy_fields(content, limits);
 }
 
 /* ---- seeking --------------------------------------------------------------------------------- */
@@ -175,6 +174,8 @@ content_fields(const struct content *content)
 {
     const struct decoding *d = content->decoding;
 
+    if (content->fields)
+        return span_of(content->fields->bytes, content->fields->len);
     return d ? span_of(d->fields, d->fields_len) : object_fields(content->object);
 }
 

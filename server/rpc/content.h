@@ -3,7 +3,7 @@
  * Clients of HTTP get the same object as its origin has sent it.
  *
  * A body that is not coded is read in the object, at any offset where its bytes are kept: nothing
- * is allocated. A coded one is read in order. It is decoded as far as is asked for, into memory
+ * is allocated for it. A coded one is read in order. It is decoded as far as is asked for, into memory
  * that is counted for the client and charged to the account (MEMORY_REPLIES), as its decoder is.
  *
  * Belongs to one thread. The caller refers to the object until content_end(), or until it makes no
@@ -50,6 +50,7 @@ enum content_stage {
 };
 
 struct decoding;
+struct content_block;
 
 /* All zero: content_end() is harmless. */
 struct content {
@@ -61,9 +62,10 @@ struct content {
     const char *sentence;      /* of CONTENT_BROKEN, for the operator; as long as the content */
     size_t there;              /* what the last content_seek() has found */
     struct decoding *decoding; /* owned; NULL: not coded */
+    struct content_block *fields; /* owned: content_fields(); NULL: those of object or decoding */
 };
 
-/* Frees content->decoding: content_end(). */
+/* Frees what the content has: content_end(). */
 void decoding_end(struct content *content);
 
 /* The body of an object that has its head. It may be CONTENT_BROKEN at once: of an unknown coding,
@@ -75,7 +77,7 @@ void content_begin(struct content *content, const struct object *object,
 static inline void
 content_end(struct content *content)
 {
-    if (content->decoding)
+    if (content->decoding || content->fields)
         decoding_end(content);
 }
 
@@ -94,9 +96,6 @@ enum content_step {
  * that the step is CONTENT_WAITS while the end of a coded body is not known.
  */
 enum content_step content_seek(struct content *content, uint64_t offset, size_t want);
-
-/* Decoded bytes. */
-struct content_block;
 
 /* Frees a list, and clears it: content_piece_release(). */
 void content_free_blocks(struct content_block **blocks);
@@ -133,8 +132,8 @@ content_piece_release(struct content_piece *piece)
         content_free_blocks(&piece->blocks);
 }
 
-/* Field lines that fit the body: of a coded one without Content-Encoding and Content-Length. As
- * long as content and object. */
+/* Field lines for clients: those of the object without HTTP_ORIGIN_CONTROL, and of a coded body
+ * without Content-Encoding and Content-Length. As long as content and object. */
 struct span content_fields(const struct content *content);
 
 /* Of the whole body; -1: not known yet. */

@@ -14,7 +14,7 @@
 #define DECODER_BYTES ((size_t)64 << 10) /* of a decoder without its window: coding.h */
 #define WINDOW_LEAST ((size_t)256 << 10) /* charged at first for a decoder's window */
 
-static const char no_memory[] = "there is no memory to decode the body now; try again";
+static const char no_memory[] = "there is no memory for the answer now; try again";
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -81,19 +81,48 @@ break_coded(struct content *content, const char *reason)
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
+/* Copies the lines but those of some fields. */
 static size_t
-copy_fields(char *to, struct span lines)
+copy_fields(char *to, struct span lines, unsigned dropped)
 {
     const char *begin = to;
     struct span line;
 
-    while (http_next_whole_line(&lines, &line)) {
-        unsigned field = http_known_field(line);
-
-        if (field != HTTP_KNOWN_CODING && field != HTTP_KNOWN_LENGTH)
+    while (http_next_whole_line(&lines, &line))
+        if (!(http_known_field(line) & dropped))
             to = span_put(to, line);
-    }
     return (size_t)(to - begin);
+}
+
+/* A block that is in no list. NULL without memory: the content is broken. */
+static struct content_block *
+make_block(struct content *content, const struct content_limits *limits, size_t size)
+{
+    struct content_block *block;
+
+    if (!charge(limits->share, limits->client, sizeof(*block) + size)) {
+        decoding_break(content, FAILURE_OVERLOADED, no_memory);
+        return NULL;
+    }
+    block = memory_realloc(limits->share->account, NULL, sizeof(*block) + size);
+    if (!block) {
+        uncharge(limits->share, limits->client, sizeof(*block) + size);
+        decoding_break(content, FAILURE_INTERNAL, "out of memory");
+        return NULL;
+    }
+    *block = (struct content_block){.share = limits->share, .client = limits->client, .size = size};
+    return block;
+}
+
+void
+decoding_copy_fields(struct content *content, const struct content_limits *limits)
+{
+    struct span lines = object_fields(content->object);
+    struct content_block *block = make_block(content, limits, lines.len);
+
+    if (block)
+        block->len = copy_fields(block->bytes, lines, HTTP_KNOWN_ORIGIN_CONTROL);
+    content->fields = block;
 }
 
 static struct decoder *
@@ -128,7 +157,9 @@ decoding_begin(struct content *content, enum coding coding, const struct content
         decoding_break(content, FAILURE_INTERNAL, "out of memory");
         return;
     }
-    d->fields_len = copy_fields(d->fields, fields);
+    d->fields_len =
+        copy_fields(d->fields, fields,
+                    HTTP_KNOWN_CODING | HTTP_KNOWN_LENGTH | HTTP_KNOWN_ORIGIN_CONTROL);
     content->decoding = d;
     content->stage = CONTENT_CODED;
 }
@@ -138,7 +169,10 @@ decoding_end(struct content *content)
 {
     struct decoding *d = content->decoding;
 
+    content_free_blocks(&content->fields);
     content->decoding = NULL;
+    if (!d)
+        return;
     free_decoder(d);
     content_free_blocks(&d->blocks);
     uncharge(d->limits.share, d->limits.client, d->size);
@@ -240,20 +274,10 @@ static struct content_block *
 add_block(struct content *content, size_t size)
 {
     struct decoding *d = content->decoding;
-    struct content_block *block;
+    struct content_block *block = make_block(content, &d->limits, size);
 
-    if (!charge(d->limits.share, d->limits.client, sizeof(*block) + size)) {
-        decoding_break(content, FAILURE_OVERLOADED, no_memory);
+    if (!block)
         return NULL;
-    }
-    block = memory_realloc(d->limits.share->account, NULL, sizeof(*block) + size);
-    if (!block) {
-        uncharge(d->limits.share, d->limits.client, sizeof(*block) + size);
-        decoding_break(content, FAILURE_INTERNAL, "out of memory");
-        return NULL;
-    }
-    *block =
-        (struct content_block){.share = d->limits.share, .client = d->limits.client, .size = size};
     if (d->last)
         d->last->next = block;
     else

@@ -10,7 +10,7 @@
 #include "http/coding.h"
 #include "server/rpc/content.h"
 
-/* Decoded bytes, in the order of a list, which belongs to the content or to a piece. */
+/* Decoded bytes, or field lines, in the order of a list, which belongs to the content or to a piece. */
 struct content_block {
     struct content_block *next;
     struct client_share *share; /* that counts it, for */
@@ -39,6 +39,10 @@ struct decoding {
 /* Begins to decode the content of this coding: CONTENT_CODED, or CONTENT_BROKEN without memory. */
 void decoding_begin(struct content *content, enum coding coding,
                     const struct content_limits *limits);
+
+/* Gives the content fields of its own: those of the object that clients get. CONTENT_BROKEN without
+ * memory. */
+void decoding_copy_fields(struct content *content, const struct content_limits *limits);
 
 /* content_seek() and content_take(). */
 enum content_step decoding_seek(struct content *content, uint64_t offset, size_t want);

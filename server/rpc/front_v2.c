@@ -5,30 +5,12 @@
  */
 #include <string.h>
 
-#include "http/known_fields.h"
 #include "base/clock.h"
 #include "base/container_of.h"
 #include "server/rpc/cursor.h"
 #include "server/rpc/front_follow.h"
 #include "server/rpc/front_v2_result.h"
 #include "server/rpc/front_way.h"
-
-/* The fields of the content for clients, in memory of this thread until the next call if they are
- * not all of them. */
-static struct span
-fields_of(const struct front_exchange *front)
-{
-    static _Thread_local char text[FRONT_FIELDS];
-    struct span rest = content_fields(&front->content), line;
-    char *end = text;
-
-    if (!(front->exchange.object->notes & HTTP_KNOWN_ORIGIN_CONTROL) || rest.len > sizeof(text))
-        return rest;
-    while (http_next_whole_line(&rest, &line))
-        if (!(http_known_field(line) & HTTP_KNOWN_ORIGIN_CONTROL))
-            end = span_put(end, line);
-    return span_of(text, (size_t)(end - text));
-}
 
 /* A result refers to an object or a failure, which the request holds, or to static text. */
 int
@@ -81,7 +63,7 @@ begin_page(proxy_page *page, const struct front_exchange *front)
     page->age = exchange->outcome == OUTCOME_HIT ? age_of(exchange) : 0;
     page->total_us = (uint64_t)total_us;
     FRONT_REFER(page->final_url, proxy_url, front_final_url(exchange));
-    FRONT_REFER(page->headers, proxy_headers, fields_of(front));
+    FRONT_REFER(page->headers, proxy_headers, content_fields(&front->content));
     if (exchange->outcome == OUTCOME_HIT)
         metrics_observe(exchange->proxy->config.metrics, exchange->worker, HISTOGRAM_HIT_DURATION,
                         total_us);

@@ -5,6 +5,7 @@ import os
 import time
 
 import harness
+import rpc
 from http_front import Connection, http_address
 from reload_case import ReloadCase
 
@@ -305,6 +306,21 @@ class ResponsesTest(RuleCase):
                 self.assertTrue(response.whole)
         got = self.sunproxy("get", "-i", "http://site.test/ruled", daemon=self.d, expect=None)
         self.assertNotIn(b"Cache-Origin-Control", got.stdout)
+
+    def test_answers_over_rpc_have_their_own_fields(self):
+        """Two that are answered in one turn, with fields that are sent from where they are."""
+        self.serve("[rule]", "set-response-field = Cache-Control: max-age=1")
+        pages = {name: [("Cache-Control", "max-age=600"), ("X-Name", name), ("X-Long", name * 400)]
+                 for name in ("one", "two!")}
+        for name, self.member_of.fields in pages.items():
+            self.get(f"/{name}")
+        with rpc.Connection(self.d.address) as c:
+            c.send(b"".join(rpc.record(rpc.call(procedure=rpc.V2_GET, arguments=rpc.get_arguments(
+                f"http://site.test/{name}"))) for name in pages))
+            for name in pages:
+                headers = rpc.Page(c.receive().results).headers
+                self.assertIn(f"X-Name: {name}\r\nX-Long: {name * 400}\r\n", headers)
+                self.assertNotIn("Origin-Control", headers)
 
     def test_what_passes_is_one_clients(self):
         self.serve("[rule]", "cookie = session", "pass = yes")

@@ -347,6 +347,38 @@ START_TEST(a_response_that_has_no_body)
 }
 END_TEST
 
+/* The lines that keep what an origin has said are not for clients, however long they are. */
+START_TEST(fields_that_are_not_for_clients)
+{
+    static char lines[70000];
+    size_t len = (size_t)snprintf(lines, sizeof(lines), "A: b\r\n%s: Expires: 0\r\nLong: ",
+                                  HTTP_ORIGIN_CONTROL);
+    struct span fields;
+
+    memset(lines + len, 'x', 60000);
+    snprintf(lines + len + 60000, 20, "\r\nC: d\r\n");
+    make(lines, false);
+    complete();
+    content_begin(&content, object, &limits);
+    ck_assert_int_eq(content.stage, CONTENT_PLAIN);
+    fields = content_fields(&content);
+    ck_assert_uint_eq(fields.len, 6 + 6 + 60000 + 2 + 6);
+    ck_assert(span_starts_with(fields, span_str("A: b\r\nLong: xx")));
+    ck_assert_uint_ge(memory_used(&account, MEMORY_REPLIES), fields.len);
+    ck_assert_int_eq(content_seek(&content, 0, 10), CONTENT_LAST);
+    set_up_memory(50000);
+    content_begin(&content, object, &limits);
+    expect_failure(content_seek(&content, 0, 10), FAILURE_OVERLOADED, "no memory for the answer");
+    content_end(&content);
+    set_up_memory(UINT64_MAX / 64);
+    make("A: b\r\n" HTTP_ORIGIN_CONTROL ": Pragma: x\r\nContent-Encoding: gzip\r\n", true);
+    object->notes = 0;
+    content_begin(&content, object, &limits);
+    ck_assert_int_eq(content.stage, CONTENT_CODED);
+    ck_assert(span_equal(content_fields(&content), span_str("A: b\r\n")));
+}
+END_TEST
+
 /* A body may be empty whatever its coding; a part of the coded content is no body. */
 START_TEST(a_body_that_is_cut)
 {
@@ -611,12 +643,12 @@ START_TEST(memory_that_is_used_up)
 {
     set_up_memory(256 << 10);
     make_text(CODING_GZIP, 1000, true);
-    expect_failure(content_seek(&content, 0, 10), FAILURE_OVERLOADED, "no memory to decode");
+    expect_failure(content_seek(&content, 0, 10), FAILURE_OVERLOADED, "no memory for the answer");
     set_up_memory(600 << 10);
     make_text(CODING_GZIP, MIB, true);
-    expect_failure(seek(0, MIB), FAILURE_OVERLOADED, "no memory to decode");
+    expect_failure(seek(0, MIB), FAILURE_OVERLOADED, "no memory for the answer");
     make_text(CODING_ZSTD, MIB, true);
-    expect_failure(seek(MIB - 10, 100), FAILURE_OVERLOADED, "no memory to decode");
+    expect_failure(seek(MIB - 10, 100), FAILURE_OVERLOADED, "no memory for the answer");
     make_text(CODING_GZIP, MIB, true);
     ck_assert_uint_eq(read_text(0, 10000), MIB);
 }
@@ -661,6 +693,7 @@ unit_suite(void)
     tcase_add_test(tests, an_inline_body_that_is_coded);
     tcase_add_test(tests, names_of_codings);
     tcase_add_test(tests, a_response_that_has_no_body);
+    tcase_add_test(tests, fields_that_are_not_for_clients);
     tcase_add_loop_test(tests, a_body_that_is_cut, CODING_GZIP, CODING_UNKNOWN);
     tcase_add_test(tests, a_body_that_is_not_in_its_coding);
     tcase_add_test(tests, zero_bytes);

@@ -421,12 +421,12 @@ START_TEST(memory_that_is_used_up)
     memory_charge_anyway(&scene.account, MEMORY_REQUESTS, share);
     send_get(fd, 2, URL, 0);
     receive_page(fd, 2, PROXY_OVERLOADED, &result);
-    ck_assert_ptr_nonnull(strstr(result.proxy_fetch_result_u.sentence, "no memory to decode"));
+    ck_assert_ptr_nonnull(strstr(result.proxy_fetch_result_u.sentence, "no memory for the answer"));
     free_page(&result);
     send_fetch(fd, 3, URL, strlen(URL));
     ck_assert_int_eq(receive_status(fd, 3), SYSTEM_ERR);
     send_read(fd, 4, name, PIECE, PIECE);
-    receive_refusal(fd, 4, PROXY_OVERLOADED, "no memory to decode");
+    receive_refusal(fd, 4, PROXY_OVERLOADED, "no memory for the answer");
     expect_refusal(fd, 5, name, PIECE, "no such object");
     memory_uncharge(&scene.account, MEMORY_REQUESTS, share);
     ck_assert_uint_eq(stats().ended[CURSOR_FAILED], 1);
