@@ -82,6 +82,13 @@ front_request(struct front_exchange *front)
     return rpc_request_of_data(front);
 }
 
+/* The configuration with which the exchange begins, while it is being started. */
+static inline const struct config *
+front_config(const struct front_exchange *front)
+{
+    return container_of(front->exchange.request->rules, const struct config, rules.shared);
+}
+
 /* Bytes for a field of XDR's types, which are not const: encoding does not change them. */
 static inline char *
 front_bytes(struct span span)

@@ -7,9 +7,9 @@
 #include "rules/rules.h"
 
 static const struct rules *
-table_of(struct front_exchange *front)
+table_of(const struct front_exchange *front)
 {
-    return service_config(service_of(front_request(front)))->table;
+    return front_config(front)->table;
 }
 
 static struct rules_request

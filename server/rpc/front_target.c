@@ -28,7 +28,7 @@ front_target_fields(struct exchange *exchange)
 {
     static _Thread_local char text[FRONT_FIELDS];
     struct front_exchange *front = front_of(exchange);
-    const char *user_agent = service_config(service_of(front_request(front)))->options->user_agent;
+    const char *user_agent = front_config(front)->options->user_agent;
     const struct span agent = user_agent ? span_str(user_agent) : span_of(NULL, 0);
     const struct span own = front->own_fields;
     char *end = text;

@@ -20,9 +20,9 @@ class ReloadCase(harness.SystemTest):
     def write(self, *lines):
         self.file.write_text("".join(f"{line}\n" for line in lines))
 
-    def start(self, *lines, options=()):
+    def start(self, *lines, options=(), env=None):
         self.write(*lines)
-        self.d = self.daemon("--http", "127.0.0.1:0", "--config", self.file, *options)
+        self.d = self.daemon("--http", "127.0.0.1:0", "--config", self.file, *options, env=env)
         self.address = harness.wait_until(lambda: http_address(self.d), what="the HTTP front")
         self.c = Connection(self.address)
         self.addCleanup(self.c.close)
