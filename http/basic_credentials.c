@@ -4,10 +4,10 @@
 #include "base/json.h"
 #include "http/field.h"
 
-enum http_credentials
+enum http_credentials_found
 http_credentials_find(struct span lines, struct span name, struct span *value)
 {
-    enum http_credentials found = HTTP_CREDENTIALS_NONE;
+    enum http_credentials_found found = HTTP_CREDENTIALS_NONE;
     struct span line, other;
 
     while (http_next_line(&lines, &line)) {

@@ -7,14 +7,14 @@
 
 #include "base/span.h"
 
-enum http_credentials {
+enum http_credentials_found {
     HTTP_CREDENTIALS_NONE, /* there is no such field */
     HTTP_CREDENTIALS_ONE,
     HTTP_CREDENTIALS_SEVERAL, /* recipients may read different ones */
 };
 
 /* The value of the field with this name among the lines, without blanks at its ends. */
-enum http_credentials http_credentials_find(struct span lines, struct span name,
+enum http_credentials_found http_credentials_find(struct span lines, struct span name,
                                             struct span *value);
 
 enum { HTTP_BASIC_BYTES = 768 }; /* of a name and a password, with the colon */

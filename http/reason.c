@@ -43,6 +43,9 @@ http_reason_word(enum http_reason reason)
         [HTTP_REASON_WHILE_REVALIDATE] = "stale-while-revalidate",
         [HTTP_REASON_IF_ERROR] = "stale-if-error",
         [HTTP_REASON_DISCONNECTED] = "disconnected",
+        [HTTP_REASON_USER_DEMANDED] = "user-demanded",
+        [HTTP_REASON_USER_REFUSED] = "user-refused",
+        [HTTP_REASON_USER_UNCHECKED] = "user-unchecked",
     };
 
     return words[reason];
@@ -111,6 +114,10 @@ http_reason_sentence(enum http_reason reason)
             "a stale response was used since the origin failed (RFC 5861 section 4)",
         [HTTP_REASON_DISCONNECTED] =
             "a stale response was used since the origin was not reached (RFC 9111 section 4.2.4)",
+        [HTTP_REASON_USER_DEMANDED] = "the request names no user (RFC 9110 section 11.7.2)",
+        [HTTP_REASON_USER_REFUSED] =
+            "the request does not name a user with the right password (RFC 7617)",
+        [HTTP_REASON_USER_UNCHECKED] = "the user of the request could not be checked",
     };
 
     return sentences[reason];

@@ -60,6 +60,11 @@ enum http_reason {
     HTTP_REASON_IF_ERROR,
     HTTP_REASON_DISCONNECTED,
 
+    /* The forward proxy answers with status 407, or 503 (RFC 9110 section 11.7). */
+    HTTP_REASON_USER_DEMANDED,  /* the request names no user */
+    HTTP_REASON_USER_REFUSED,   /* the user that it names is not one, or has another password */
+    HTTP_REASON_USER_UNCHECKED, /* the user could not be checked */
+
     HTTP_REASON_COUNT,
 };
 

@@ -80,7 +80,7 @@ void net_server_relieve(struct net_server *server);
 /* [any] */
 void net_server_get_stats(struct net_server *server, struct net_stats *stats);
 
-/* The connections of a worker, by its number from 0; for tests. [any] */
+/* The connections of a worker, by its number from 0, which are for its thread. [any] */
 struct net_connections *net_server_connections(struct net_server *server, unsigned number);
 
 #endif

@@ -9,6 +9,7 @@
 #include "proxy/control.h"
 #include "server/config/config_files.h"
 #include "rules/rules.h"
+#include "server/http/http_user.h"
 #include "server/logs/origin_report.h"
 
 enum { NAMES_MAX = 8192 }; /* bytes of names of options */
@@ -240,6 +241,8 @@ replace(struct service *service, struct config *next)
     atomic_store(&service->proxy.generation, next->rules.generation);
     /* A worker that has found the last one in this turn may begin a fetch with it. */
     net_server_await_turn(rpc_server_net(service->rpc));
+    if (service->http)
+        http_user_recheck(service->http);
     if (service->report)
         origin_report_watch(service->report, &next->origins);
     remove_changed(&service->proxy, &last->origins, &next->origins);

@@ -1,7 +1,6 @@
 #include "trace/url_table.h"
 
 #include <stdlib.h>
-#include <sys/random.h>
 
 #define CHUNK_BYTES (64U * 1024U)
 #define FIRST_SLOTS 64U
@@ -17,9 +16,8 @@ void
 url_table_init(struct url_table *t)
 {
     memset(t, 0, sizeof(*t));
-    /* Fails only early at boot; a known key is then no worse than a plain hash. */
-    if (getrandom(t->key, sizeof(t->key), 0) != (ssize_t)sizeof(t->key))
-        memset(t->key, 0, sizeof(t->key));
+    /* A known key is no worse than a plain hash. */
+    (void)hash_key_init(&t->key);
 }
 
 void
@@ -48,53 +46,10 @@ url_table_settle(struct url_table *t)
     t->capacity = 0;
 }
 
-static uint64_t
-rotate(uint64_t x, unsigned bits)
-{
-    return (x << bits) | (x >> (64U - bits));
-}
-
-static void
-sip_round(uint64_t v[4])
-{
-    v[0] += v[1];
-    v[1] = rotate(v[1], 13) ^ v[0];
-    v[0] = rotate(v[0], 32);
-    v[2] += v[3];
-    v[3] = rotate(v[3], 16) ^ v[2];
-    v[0] += v[3];
-    v[3] = rotate(v[3], 21) ^ v[0];
-    v[2] += v[1];
-    v[1] = rotate(v[1], 17) ^ v[2];
-    v[2] = rotate(v[2], 32);
-}
-
-/* SipHash-1-3 (Aumasson, Bernstein 2012; one round a word, three at the end). */
 uint64_t
 url_table_hash(const struct url_table *t, struct span url)
 {
-    uint64_t v[4] = {t->key[0] ^ 0x736f6d6570736575U, t->key[1] ^ 0x646f72616e646f6dU,
-                     t->key[0] ^ 0x6c7967656e657261U, t->key[1] ^ 0x7465646279746573U};
-    uint64_t word;
-    size_t at = 0;
-
-    for (; url.len - at >= sizeof(word); at += sizeof(word)) {
-        memcpy(&word, url.ptr + at, sizeof(word));
-        v[3] ^= word;
-        sip_round(v);
-        v[0] ^= word;
-    }
-    word = 0;
-    if (at < url.len)
-        memcpy(&word, url.ptr + at, url.len - at);
-    word |= (uint64_t)url.len << 56;
-    v[3] ^= word;
-    sip_round(v);
-    v[0] ^= word;
-    v[2] ^= 0xff;
-    for (int i = 0; i < 3; i++)
-        sip_round(v);
-    return v[0] ^ v[1] ^ v[2] ^ v[3];
+    return keyed_hash(&t->key, url);
 }
 
 /* Tags are the upper half of the hash; places come of the lower one. */

@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 
+#include "base/keyed_hash.h"
 #include "base/span.h"
 
 struct url_chunk;
@@ -22,7 +23,7 @@ struct url_table {
     uint64_t *slots;         /* number + 1 below, half of the hash above; 0: free */
     size_t slot_count;       /* a power of two, or 0 */
     struct url_chunk *chunk; /* the bytes, in a chain of blocks */
-    uint64_t key[2];
+    struct hash_key key;
 };
 
 void url_table_init(struct url_table *t);

@@ -280,6 +280,16 @@ check_users(const struct options *options, struct buf *why)
     return false;
 }
 
+/* A denial of users that no one ever has would go unnoticed. */
+static bool
+check_users_of_rules(const struct config *config, struct buf *why)
+{
+    if (!config->table || config_asks_users(config) || !rules_know_users(config->table))
+        return true;
+    buf_append_str(why, "rule: user, user-list and authenticate need --users or --auth-helper");
+    return false;
+}
+
 /* All values are read, whatever the others are, so that `why` has every error. */
 static bool
 read_options(struct config *config, struct buf *why)
@@ -296,6 +306,8 @@ read_options(struct config *config, struct buf *why)
     ok = read_rules(&config->write_rules, &options->write_rule, "write-rule", why) && ok;
     buf_end_line(why);
     ok = read_table(config, options->rule, why) && ok;
+    buf_end_line(why);
+    ok = check_users_of_rules(config, why) && ok;
     buf_end_line(why);
     ok = http_ports_read(&config->connect_ports, &options->connect_port, why) && ok;
     buf_end_line(why);

@@ -17,6 +17,7 @@
 #include "server/http/http_stream.h"
 #include "server/http/http_tunnel.h"
 #include "server/http/http_upgrade.h"
+#include "server/http/http_user.h"
 #include "server/http/http_worker.h"
 
 /* Can the fields of the request be passed on? Otherwise a page has been sent. */
@@ -51,6 +52,19 @@ rewrite(struct http_exchange *x, const char **reason)
     return refusal.status;
 }
 
+/* It is not answered at once. False without memory: a page has been sent. */
+static bool
+keep_waiting(struct http_exchange *x, struct span head_bytes)
+{
+    if (!x->kept_config)
+        x->kept_config = shared_retain(&x->config->rules.shared);
+    http_stream_set_waiting(&x->stream, true);
+    if (http_exchange_keep_head(x, head_bytes))
+        return true;
+    http_exchange_break(x, 503, "the proxy has no memory for the request; try again");
+    return false;
+}
+
 /* A request for this URL. False without memory. */
 static bool
 begin_exchange(struct http_exchange *x, struct span url, struct span head_bytes)
@@ -59,12 +73,8 @@ begin_exchange(struct http_exchange *x, struct span url, struct span head_bytes)
         return true;
     if (http_exchange_start(x, url))
         return true;
-    x->kept_config = shared_retain(&x->config->rules.shared);
-    http_stream_set_waiting(&x->stream, true);
-    if (!http_exchange_keep_head(x, head_bytes)) {
-        http_exchange_break(x, 503, "the proxy has no memory for the request; try again");
+    if (!keep_waiting(x, head_bytes))
         return true;
-    }
     if (http_stream_awaits_body(&x->stream) && x->request.expects_continue)
         http_interim_send(&x->stream, 100, span_of(NULL, 0));
     if (http_request_has_body(&x->request) && !http_stream_awaits_body(&x->stream))
@@ -81,7 +91,8 @@ begin_tunnel(struct http_exchange *x, struct span url, struct span head_bytes)
             return true;
         http_fields_make(x, url);
     }
-    x->kept_config = shared_retain(&x->config->rules.shared);
+    if (!x->kept_config)
+        x->kept_config = shared_retain(&x->config->rules.shared);
     http_stream_set_waiting(&x->stream, true);
     if (!http_exchange_keep(x, head_bytes)) {
         http_exchange_finish(x);
@@ -132,6 +143,17 @@ keep_for_logs(struct http_exchange *x, struct span head_bytes)
         return http_exchange_keep_head(x, head_bytes);
     x->stream.worker->unkept = head_bytes;
     return true;
+}
+
+/* The user is known, or none is needed. False without memory. */
+static bool
+admit(struct http_exchange *x, struct span url, struct span head_bytes)
+{
+    if (!http_rules_apply(x, &url))
+        return true;
+    if (x->request.method_id == HTTP_CONNECT || http_upgrade_is_wanted(&x->request))
+        return begin_tunnel(x, url, head_bytes);
+    return begin_exchange(x, url, head_bytes);
 }
 
 static bool
@@ -187,11 +209,27 @@ begin_request(struct http_connection *c, struct http_worker *worker,
         http_exchange_send_made(x);
         return true;
     }
-    if (!http_rules_apply(x, &route.url))
-        return true;
-    if (request->method_id == HTTP_CONNECT || http_upgrade_is_wanted(&x->request))
-        return begin_tunnel(x, route.url, head_bytes);
-    return begin_exchange(x, route.url, head_bytes);
+    switch (http_user_ask(x, route.url)) {
+    case HTTP_USER_SETTLED:
+        return admit(x, route.url, head_bytes);
+    case HTTP_USER_AWAITED:
+        (void)keep_waiting(x, head_bytes);
+        break;
+    case HTTP_USER_ANSWERED:
+        break;
+    }
+    return true;
+}
+
+void
+http_exchange_resume(struct http_exchange *x)
+{
+    struct http_connection *c = x->stream.connection;
+
+    /* Of the body, too, which was held. */
+    http_stream_read_on(&x->stream);
+    if (!admit(x, http_route_url_again(x), span_of(x->kept_head.bytes, x->kept_head.len)))
+        http_connection_end(c);
 }
 
 bool

@@ -10,6 +10,7 @@
 #include "http/request_head.h"
 
 struct http_connection;
+struct http_exchange;
 struct http_worker;
 
 /*
@@ -18,6 +19,10 @@ struct http_worker;
  */
 bool http_exchange_begin(struct http_connection *connection, struct http_worker *worker,
                          const struct http_request *request, struct span head);
+
+/* The user of a request that was HTTP_CHECKED is known: goes on. The exchange is not the caller's any
+ * more. */
+void http_exchange_resume(struct http_exchange *x);
 
 /* Answers a request that cannot be read with a page, after which the connection ends. */
 void http_exchange_refuse(struct http_connection *connection, struct http_worker *worker,

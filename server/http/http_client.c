@@ -2,6 +2,7 @@
 
 #include "server/http/http_exchange.h"
 #include "server/http/http_stream.h"
+#include "server/http/http_user.h"
 
 struct span
 http_client_name(struct http_exchange *x, char text[INET6_ADDRSTRLEN])
@@ -12,6 +13,8 @@ http_client_name(struct http_exchange *x, char text[INET6_ADDRSTRLEN])
 struct client *
 http_client(struct http_exchange *x)
 {
+    if (x->user)
+        return x->user->client;
     if (!x->stated)
         return http_stream_client(&x->stream);
     if (!x->client)
@@ -22,5 +25,5 @@ http_client(struct http_exchange *x)
 bool
 http_client_is_bounded(const struct http_exchange *x)
 {
-    return (x->stated || http_stream_is_bounded(&x->stream)) && !x->has_token;
+    return (x->user || x->stated || http_stream_is_bounded(&x->stream)) && !x->has_token;
 }

@@ -1,5 +1,6 @@
 /*
- * The client and the sender of a request as origins are told.
+ * The client and the sender of a request as origins are told, and the client whose shares and rates
+ * it takes.
  *
  * Everything here is for the connection's worker.
  */
@@ -21,7 +22,7 @@ http_peer(const struct http_exchange *x)
  * of the sender. */
 struct span http_client_name(struct http_exchange *x, char text[INET6_ADDRSTRLEN]);
 
-/* The client, as long as the exchange; NULL without memory. */
+/* That of the user, if there is one; as long as the exchange. NULL without memory. */
 struct client *http_client(struct http_exchange *x);
 
 /* Does its rate of fetches bound the request, which has no token yet? */

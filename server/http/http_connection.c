@@ -9,6 +9,7 @@
 #include "server/http/http_service.h"
 #include "server/http/http_source.h"
 #include "server/http/http_tunnel.h"
+#include "server/http/http_user.h"
 
 /* A request's body must grow by that much in the time that a message has (--record-timeout). */
 #define BODY_PROGRESS 4096u
@@ -30,6 +31,18 @@ static struct http_exchange *
 current_exchange(const struct http_connection *c)
 {
     return c->current ? http_exchange_of_stream(c->current) : NULL;
+}
+
+const struct http_user *
+http_connection_user(struct net_connection *net)
+{
+    const struct http_connection *c = connection_of(net);
+    const struct http_exchange *x;
+
+    if (net->protocol != &http_protocol && net->protocol != &http_proxied_protocol)
+        return NULL;
+    x = current_exchange(c);
+    return c->tunnel ? http_tunnel_user(c->tunnel) : x ? x->user : NULL;
 }
 
 static void
@@ -265,7 +278,9 @@ received(struct net_connection *net, struct span *input)
     if (c->awaits_source)
         return take_source(c, input);
     c->receiving = true;
-    if (c->in_body)
+    if (c->in_body && current_exchange(c)->serving == HTTP_CHECKED)
+        result = NET_INPUT_HOLD;
+    else if (c->in_body)
         result = c->body_is_chunked ? take_chunks(c, input) : take_bytes(c, input);
     else if (!http_connection_takes_request(c))
         result = NET_INPUT_HOLD;
@@ -275,9 +290,9 @@ received(struct net_connection *net, struct span *input)
     return c->ending ? NET_INPUT_END : result;
 }
 
-/* Does the response depend on a fetch? */
+/* Does the response depend on a check or a fetch? */
 static bool
-waits_for_origin(const struct http_connection *c)
+waits_for_others(const struct http_connection *c)
 {
     const struct http_exchange *x = current_exchange(c);
 
@@ -295,7 +310,7 @@ left(struct net_connection *net)
 {
     const struct http_connection *c = connection_of(net);
 
-    return !c->tunnel && !c->in_body && waits_for_origin(c);
+    return !c->tunnel && !c->in_body && waits_for_others(c);
 }
 
 /*
@@ -308,7 +323,7 @@ stopped(struct net_connection *net)
     struct http_connection *c = connection_of(net);
     struct http_exchange *x = current_exchange(c);
     bool incomplete = c->in_body;
-    bool gone = !net_connection_is_open(net) || (net->ended && waits_for_origin(c));
+    bool gone = !net_connection_is_open(net) || (net->ended && waits_for_others(c));
 
     drop_head(c);
     c->in_body = false;
@@ -329,6 +344,7 @@ closed(struct net_connection *net)
         http_exchange_discard(x);
     if (c->tunnel)
         http_tunnel_closed(c->tunnel);
+    http_user_release(&c->user);
     free(c->source);
     c->source = NULL;
 }

@@ -17,6 +17,7 @@
 #include "server/http/http_stream.h"
 
 struct http_tunnel;
+struct http_user;
 struct http_worker;
 
 enum { HTTP_UNWRITTEN = 16 }; /* responses that are queued at once on a connection */
@@ -41,6 +42,8 @@ struct http_connection {
     uint32_t body_progress; /* bytes since its time began anew */
     struct chunked chunked;
 
+    struct http_user *user; /* of the latest request that was accepted: a reference; NULL: none */
+
     char sender[INET6_ADDRSTRLEN]; /* http_stream_sender_name(); empty: not written yet */
 
     bool awaits_source;      /* a header of the PROXY protocol comes first */
@@ -54,6 +57,10 @@ http_sender(const struct http_connection *connection)
 {
     return connection->source ? connection->source : &connection->net.peer;
 }
+
+/* The user of the request in work, or of the tunnel. NULL: there is none, or the connection is not
+ * one of HTTP. */
+const struct http_user *http_connection_user(struct net_connection *net);
 
 /*
  * May the next request begin? The response before it must be queued whole, and little of what is

@@ -8,6 +8,7 @@
 #include "server/http/http_output.h"
 #include "server/http/http_page.h"
 #include "server/http/http_stream.h"
+#include "server/http/http_user.h"
 #include "server/http/http_worker.h"
 
 enum { POOLED_EXCHANGES = 256 }; /* kept by a worker for reuse, and not charged */
@@ -51,7 +52,7 @@ http_exchange_create(struct http_connection *c, struct http_worker *worker)
     if (!x)
         return NULL;
     charged = x->charged;
-    memset(x, 0, offsetof(struct http_exchange, pieces));
+    memset(x, 0, offsetof(struct http_exchange, check));
     x->charged = charged;
     http_stream_begin(&x->stream, c);
     x->stream.output.release = release;
@@ -75,8 +76,11 @@ http_exchange_discard(struct http_exchange *x)
 
     if (x->logged)
         http_log_add(x);
+    if (x->serving == HTTP_CHECKED)
+        http_user_cancel(x);
     exchange_end(&x->exchange);
     client_release(&x->client);
+    http_user_release(&x->user);
     shared_release(&x->kept_config);
     free(x->stated);
     x->stated = NULL;
@@ -157,10 +161,12 @@ http_exchange_keep(struct http_exchange *x, struct span head)
 
 /* ---- the end of a response ------------------------------------------------------------------- */
 
-/* The exchange is not needed any more; it may still have a last call to come. */
+/* Check and exchange are not needed any more; a last call may still have to come. */
 static void
 cancel(struct http_exchange *x)
 {
+    if (x->serving == HTTP_CHECKED)
+        http_user_cancel(x);
     if (x->serving != HTTP_SERVED)
         return;
     x->serving = HTTP_CANCELLED;
@@ -293,13 +299,14 @@ http_exchange_send_page(struct http_exchange *x, unsigned status, struct span re
 size_t
 http_exchange_send(struct http_exchange *x, struct span bytes)
 {
-    return x->serving == HTTP_OVER ? bytes.len : exchange_send(&x->exchange, bytes.ptr, bytes.len);
+    return x->serving == HTTP_SERVED ? exchange_send(&x->exchange, bytes.ptr, bytes.len)
+                                     : bytes.len;
 }
 
 void
 http_exchange_send_end(struct http_exchange *x)
 {
-    if (x->serving != HTTP_OVER)
+    if (x->serving == HTTP_SERVED)
         exchange_send_end(&x->exchange);
 }
 

@@ -16,12 +16,14 @@
 
 #include "base/container_of.h"
 #include "http/range.h"
+#include "http/reason.h"
 #include "http/request_head.h"
 #include "http/response_head.h"
 #include "proxy/exchange.h"
 #include "server/http/http_service.h"
 #include "server/http/http_stream.h"
 #include "server/http/http_worker.h"
+#include "server/users/users.h"
 
 enum {
     HTTP_RUNS = 17,         /* of a body, queued at once: HTTP_QUEUED in segments of 16 KiB */
@@ -68,12 +70,21 @@ enum http_stage {
     HTTP_FINISHED,
 };
 
-/* Is the exchange to call? OVER -> SERVED -> CANCELLED -> OVER, and SERVED -> OVER. */
+/*
+ * What is to call? First the check of the user, then the exchange.
+ *
+ *   OVER -> CHECKED -> OVER       the user is checked (http_user.h)
+ *   OVER -> SERVED -> OVER        the exchange runs
+ *   CHECKED or SERVED -> CANCELLED -> OVER
+ */
 enum http_serving {
-    HTTP_OVER,      /* its last call has come, or it was never started */
-    HTTP_SERVED,    /* it may call */
-    HTTP_CANCELLED, /* exchange_cancel() has been called, and its last call is to come */
+    HTTP_OVER,      /* nothing: its last call has come, or neither was started */
+    HTTP_CHECKED,   /* the check, once: http_exchange_resume() */
+    HTTP_SERVED,    /* the exchange */
+    HTTP_CANCELLED, /* either, for the last time, and to no effect */
 };
+
+struct http_user;
 
 /* A request and its response. */
 struct http_exchange {
@@ -91,6 +102,7 @@ struct http_exchange {
     struct config *config;      /* with which it began; valid in the call that began it, or while */
     struct shared *kept_config; /* this is a reference; NULL: it is answered in that call */
     struct net_peer *stated;     /* the peer that a trusted proxy states; owned; NULL: the sender */
+    struct http_user *user;      /* a reference; NULL: none is known */
     struct client *client;       /* its client, once it is known: a reference; NULL without one */
     struct http_origin *origin;  /* of a reverse proxy; NULL: forward */
     struct origin_choice choice; /* of its members, for the connection of an upgrade */
@@ -98,6 +110,7 @@ struct http_exchange {
     int64_t arrived_us;   /* of the monotonic clock */
     unsigned ruled;       /* of enum http_ruled (http_rules.h) */
     enum failure failure; /* of the exchange; 0: none */
+    enum http_reason reason; /* why the proxy answers by itself; HTTP_REASON_NONE: see the exchange */
     bool charged;
     bool has_token;  /* of the client's rate of fetches, for the connection of an upgrade */
     bool logged;     /* http_log_add() is called at its end */
@@ -112,6 +125,7 @@ struct http_exchange {
     size_t head_bytes;    /* of those */
     size_t head_len;      /* of `head`, that are used, until it is queued */
     /* From here on not zero at first. */
+    struct user_check check; /* of its user, while it is HTTP_CHECKED */
     struct iovec pieces[1 + HTTP_FIELD_RUNS + 3 + HTTP_RUNS];
     char frame[24]; /* of a chunk */
     char head[HTTP_HEAD_BYTES];

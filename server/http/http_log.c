@@ -5,6 +5,7 @@
 #include "server/http/http_client.h"
 #include "server/http/http_exchange.h"
 #include "server/http/http_stream.h"
+#include "server/http/http_user.h"
 
 static void
 read_fields(struct access_http *entry, struct span fields)
@@ -42,6 +43,14 @@ url_of(const struct exchange *exchange, struct span target)
     return object ? object_url(object) : target;
 }
 
+static const char *
+reason(const struct http_exchange *x)
+{
+    if (x->failure)
+        return NULL;
+    return http_reason_word(x->reason ? x->reason : exchange_reason(&x->exchange));
+}
+
 void
 http_log_add(struct http_exchange *x)
 {
@@ -69,7 +78,8 @@ http_log_add(struct http_exchange *x)
                         exchange->object ? object_fields(exchange->object) : span_of(NULL, 0),
                     .url = url_of(exchange, http.target),
                     .outcome = outcome(x),
-                    .reason = x->failure ? NULL : http_reason_word(exchange_reason(exchange)),
+                    .reason = reason(x),
+                    .user = x->user ? x->user->name : span_of(NULL, 0),
                     .error = x->failure ? exchange->error : span_of(NULL, 0),
                     .status = x->status ? x->status : HTTP_CLIENT_CLOSED,
                     .bytes = x->body.sent,

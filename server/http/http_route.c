@@ -69,15 +69,19 @@ find_reverse(struct http_exchange *x, struct http_route *route, const char **rea
     return 0;
 }
 
-/* The URL that a request to a forward proxy names, likewise. */
+/* The URL that a request to a forward proxy names, likewise; of a tunnel, one that leads to its host
+ * and port. */
 static struct span
 write_whole_url(const struct http_exchange *x)
 {
     const struct http_request *request = &x->request;
+    const bool tunnel = request->method_id == HTTP_CONNECT;
     struct http_worker *worker = x->stream.worker;
 
-    return span_of(worker->url, http_write_url(worker->url, sizeof(worker->url), request->https,
-                                               request->host, request->port, request->path));
+    return span_of(worker->url,
+                   http_write_url(worker->url, sizeof(worker->url), !tunnel && request->https,
+                                  request->host, request->port,
+                                  tunnel ? span_str("/") : request->path));
 }
 
 struct span
@@ -103,12 +107,10 @@ find_forward(struct http_exchange *x, struct http_route *route, const char **rea
     return 0;
 }
 
-/* The URL is one that leads to the host and port. */
 static unsigned
 find_tunnel(struct http_exchange *x, struct http_route *route, const char **reason)
 {
     const struct http_request *request = &x->request;
-    struct http_worker *worker = x->stream.worker;
 
     if (x->config->origins.count)
         return refuse(405, "this is a reverse proxy: it makes no tunnels", reason);
@@ -116,8 +118,7 @@ find_tunnel(struct http_exchange *x, struct http_route *route, const char **reas
         return refuse(403, "this client may not use the proxy", reason);
     if (!http_ports_have(&x->config->connect_ports, request->port))
         return refuse(403, "tunnels to that port are not allowed (--connect-port)", reason);
-    route->url = span_of(worker->url, http_write_url(worker->url, sizeof(worker->url), false,
-                                                     request->host, request->port, span_str("/")));
+    route->url = write_whole_url(x);
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "server/http/http_exchange.h"
 #include "server/http/http_page.h"
 #include "server/http/http_route.h"
+#include "server/http/http_user.h"
 
 static struct rules_request
 to_rules(const struct http_exchange *x, struct span url, uint32_t has)
@@ -17,6 +18,7 @@ to_rules(const struct http_exchange *x, struct span url, uint32_t has)
         .has = has,
         .now_us = x->arrived_us,
         .client = (const struct sockaddr *)&http_peer(x)->address,
+        .user = x->user ? x->user->name : span_of(NULL, 0),
     };
 }
 
@@ -120,14 +122,31 @@ redirect(struct http_exchange *x, const struct rules_answer *answer)
     http_exchange_send_made(x);
 }
 
+/* A forward proxy serves many hosts and users, so it says which ones it has refused. */
+static void
+deny(struct http_exchange *x, struct span url, const struct rules_answer *answer)
+{
+    struct buf sentence;
+
+    buf_init(&sentence, 4096);
+    buf_append_str(&sentence, "this server refuses such requests");
+    if (!x->origin)
+        buf_printf(&sentence, " for %.*s", (int)x->request.host.len, x->request.host.ptr);
+    if (x->user)
+        buf_printf(&sentence, " of %.*s", (int)x->user->name.len, x->user->name.ptr);
+    if (answer->reason.len)
+        buf_printf(&sentence, ": %.*s", (int)answer->reason.len, answer->reason.ptr);
+    http_rules_send_page(x, url, answer->status, buf_span(&sentence), "rule-deny");
+    buf_free(&sentence);
+}
+
 static void
 respond(struct http_exchange *x, struct span url, const struct rules_answer *answer)
 {
     switch (answer->verdict) {
     case RULES_GO_ON:
     case RULES_DENY:
-        http_rules_send_page(x, url, answer->status, span_str("this server refuses such requests"),
-                             "rule-deny");
+        deny(x, url, answer);
         break;
     case RULES_REDIRECT:
         redirect(x, answer);
@@ -137,6 +156,14 @@ respond(struct http_exchange *x, struct span url, const struct rules_answer *ans
                              span_str("there are too many such requests; try again"), "rule-rate");
         break;
     }
+}
+
+bool
+http_rules_demand_user(const struct http_exchange *x, struct span url)
+{
+    const struct rules_request request = to_rules(x, url, x->request.has);
+
+    return !x->config->table || rules_demand_user(x->config->table, &request);
 }
 
 bool

@@ -25,6 +25,9 @@ enum http_ruled {
  */
 bool http_rules_apply(struct http_exchange *x, struct span *url);
 
+/* Do the rules leave it at that a request for this URL needs a user? */
+bool http_rules_demand_user(const struct http_exchange *x, struct span url);
+
 /* Other keys that the rules may make of a URL that is purged: their number. They are in the
  * worker's memory. */
 unsigned http_rules_keys(const struct http_exchange *x, struct span url, struct span keys[2]);

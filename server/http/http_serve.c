@@ -9,6 +9,7 @@
 #include "server/http/http_response.h"
 #include "server/http/http_rules.h"
 #include "server/http/http_stream.h"
+#include "server/http/http_user.h"
 
 static void make_fields(struct exchange *exchange);
 
@@ -175,7 +176,9 @@ set_exchange(struct http_exchange *x, struct span url, int64_t as_of_us)
 {
     const struct http_request *request = &x->request;
     x->serving = HTTP_SERVED;
-    x->asked.client = x->stated ? x->client : http_stream_client(&x->stream);
+    x->asked.client = x->user     ? x->user->client
+                      : x->stated ? x->client
+                                  : http_stream_client(&x->stream);
     x->asked.method = request->method_id;
     x->asked.method_name = request->method;
     x->asked.url = url;

@@ -49,6 +49,8 @@ http_service_init(struct http_service *http, struct service *service, uint32_t t
     http_head_limits_default(&http->limits);
     service->http = http;
     name_in_via(http);
+    if (!hash_key_init(&http->user_key))
+        return false;
     client_share_init_slots(&http->tunnels, CLIENT_TUNNELS, tunnels,
                             service->options->max_fetches_per_client != 0);
     if (make_workers(http, service->workers))

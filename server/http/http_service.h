@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "base/client_share.h"
+#include "base/keyed_hash.h"
 #include "http/request_head.h"
 #include "net/server.h"
 #include "server/service.h"
@@ -29,6 +30,7 @@ struct http_service {
     char hit_text[128];    /* bytes of hit_lines */
     struct span hit_lines; /* Via and Cache-Status of hits, up to the parameters; of responses
                               that came in HTTP/1.1 */
+    struct hash_key user_key;    /* of what connections keep of credentials (http_user.h) */
     struct client_share tunnels; /* connected, or to be connected; any thread */
     struct http_worker *workers; /* owned; by the numbers of the net's */
 };

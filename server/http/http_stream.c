@@ -112,6 +112,14 @@ http_stream_find_client(const struct http_stream *stream, const struct sockaddr_
     return net_connection_find_client(&stream->connection->net, (const struct sockaddr *)address);
 }
 
+struct client *
+http_stream_find_user(const struct http_stream *stream, struct span name)
+{
+    const struct net_connections *set = stream->connection->net.set;
+
+    return clients_find_user(net_admission_clients(set->admission), name, set->worker->now_us);
+}
+
 /* ---- the response ---------------------------------------------------------------------------- */
 
 bool

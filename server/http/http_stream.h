@@ -77,6 +77,9 @@ bool http_stream_is_bounded(const struct http_stream *stream);
 struct client *http_stream_find_client(const struct http_stream *stream,
                                        const struct sockaddr_storage *address);
 
+/* A reference to the client of the user with this name; NULL without memory. */
+struct client *http_stream_find_user(const struct http_stream *stream, struct span name);
+
 /* ---- the response ---------------------------------------------------------------------------- */
 
 bool http_stream_is_open(const struct http_stream *stream);

@@ -16,6 +16,7 @@
 #include "server/http/http_serve.h"
 #include "server/http/http_service.h"
 #include "server/http/http_upgrade.h"
+#include "server/http/http_user.h"
 #include "server/logs/origin_report.h"
 
 struct http_tunnel {
@@ -31,7 +32,8 @@ struct http_tunnel {
     size_t charged;
     size_t handshake_bytes; /* of those, for the upgrade */
     int64_t begun_us;
-    struct client *client; /* a reference */
+    struct client *client;  /* a reference */
+    struct http_user *user; /* a reference; NULL: none */
     struct net_peer peer;
     struct span member; /* of the row, its URL; empty: no row */
     struct origin_server *server; /* of the member, a reference; NULL: no row */
@@ -97,6 +99,7 @@ log_tunnel(const struct http_tunnel *tunnel)
         service_log(service,
                     &(struct access_entry){
                         .peer = &tunnel->peer,
+                        .user = tunnel->user ? tunnel->user->name : span_of(NULL, 0),
                         .protocol = "http",
                         .worker = net_worker_number(tunnel->connection->net.set->worker),
                         .fetch_us = -1,
@@ -132,6 +135,7 @@ free_tunnel(struct http_tunnel *tunnel)
     free_handshake(tunnel);
     client_share_give_back(&http->tunnels, tunnel->client, 1);
     client_release(&tunnel->client);
+    http_user_release(&tunnel->user);
     if (tunnel->server) {
         atomic_fetch_sub(&tunnel->server->tunnels, 1);
         origin_server_exit(tunnel->server);
@@ -427,6 +431,7 @@ start(struct http_exchange *x, struct span url, bool *bounded)
         return "the proxy is out of memory";
     }
     tunnel->client = client_retain(client);
+    tunnel->user = http_user_retain(x->user);
     if (asked.route) {
         tunnel->server = origin_server_retain(asked.route->members[x->choice.member].server);
         origin_server_enter(tunnel->server);
@@ -457,6 +462,12 @@ http_tunnel_begin(struct http_exchange *x, struct span url)
         http_exchange_serve(x);
     else if (why)
         (void)http_exchange_send_failure(x, FAILURE_OVERLOADED, span_str(why));
+}
+
+const struct http_user *
+http_tunnel_user(const struct http_tunnel *tunnel)
+{
+    return tunnel->user;
 }
 
 /* ---- the connection's events ----------------------------------------------------------------- */

@@ -19,6 +19,7 @@
 
 struct http_exchange;
 struct http_tunnel;
+struct http_user;
 
 /*
  * Begins to connect to the host and port of the URL, for CONNECT, or for an upgrade to a member of
@@ -26,6 +27,9 @@ struct http_tunnel;
  * or has been made.
  */
 void http_tunnel_begin(struct http_exchange *x, struct span url);
+
+/* NULL: none. */
+const struct http_user *http_tunnel_user(const struct http_tunnel *tunnel);
 
 /* For the net's received(), stopped() and closed() of a connection that has a tunnel. */
 enum net_input http_tunnel_received(struct http_tunnel *tunnel, struct span *input);

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/span.h"
 #include "net/counter.h"
+#include "net/worker.h"
 #include "proxy.h"
 
 struct http_exchange;
@@ -30,6 +31,8 @@ struct http_worker {
     _Alignas(64) struct http_service *http;
     SLIST_HEAD(, http_exchange) pool;
     struct http_tunnel_counts tunnels;
+    struct net_task recheck; /* of http_user_recheck(), */
+    atomic_bool rechecks;    /* which is posted; any thread */
     unsigned uncharged; /* exchanges there are, pooled or not, that the account does not count */
     char url[PROXY_MAX_URL];  /* of the request that is started */
     char ruled_url[PROXY_MAX_URL]; /* of that request, by http_rules_apply() */

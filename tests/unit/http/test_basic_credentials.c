@@ -90,7 +90,7 @@ START_TEST(fields)
 {
     static const struct {
         const char *lines;
-        enum http_credentials found;
+        enum http_credentials_found found;
         const char *value;
     } rows[] = {
         {"", HTTP_CREDENTIALS_NONE, ""},

@@ -1,0 +1,351 @@
+"""Users of the forward proxy: what a request gets with and without credentials, what its origin and
+the logs get, and what rules and reloads make of it."""
+
+import base64
+import concurrent.futures
+import json
+import re
+import shutil
+import socket
+import sqlite3
+import subprocess
+import threading
+import time
+
+import harness
+from http_front import Connection, http_address
+from raw_origin import RawOrigin
+from reload_case import ReloadCase
+from test_tunnel import Server, echo, read, read_to_end
+
+ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+
+
+def hash_of(password, salt="salt"):
+    """A line's hash that costs little: the tests are not about its time."""
+    return subprocess.run(["openssl", "passwd", "-5", "-salt", salt, password], check=True,
+                          capture_output=True).stdout.decode().strip()
+
+
+def basic(name, password):
+    text = f"{name}:{password}".encode()
+    return "Proxy-Authorization: Basic " + base64.b64encode(text).decode()
+
+
+ALICE, BOB, EVE = basic("alice", "secret"), basic("bob", "b:ob"), basic("alice", "wrong")
+NOBODY = basic("nobody", "secret")
+
+
+class ProxyUsersCase(ReloadCase):
+    """A forward proxy whose users are alice and bob, before an origin that answers anything."""
+
+    lines = ("allow-net = 127.0.0.0/8", "allow-port = any", "connect-port = any",
+             "client-net = 127.0.0.0/8")
+
+    def setUp(self):
+        super().setUp()
+        self.o = RawOrigin(self, {"/kept": b"HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n"
+                                           b"Content-Length: 4\r\n\r\nkept"})
+        self.users = self.dir / "users"
+        self.hashes = {"alice": hash_of("secret"), "bob": hash_of("b:ob")}
+        self.write_users()
+
+    def write_users(self):
+        self.users.write_text("".join(f"{name}:{text}\n" for name, text in self.hashes.items()))
+        self.users.chmod(0o600)
+
+    def serve(self, *rules, options=()):
+        self.rules = rules
+        self.start(*self.lines, f"users = {self.users}", *rules, options=options)
+
+    def connect(self, source="127.0.0.1"):
+        c = Connection.__new__(Connection)
+        c.socket = socket.create_connection(self.address, 20, (source, 0))
+        c.socket.settimeout(60)
+        c.rest = b""
+        self.addCleanup(c.close)
+        return c
+
+    def get(self, path="/x", *lines, method="GET", c=None):
+        return (c or self.connect()).get(self.o.url + path, *lines, method=method)
+
+    def tunnel(self, port, *lines, c=None):
+        c = c or self.connect()
+        c.send(f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: x\r\n"
+               + "".join(f"{line}\r\n" for line in lines) + "\r\n")
+        return c
+
+    def connect_status(self, port, *lines):
+        return self.tunnel(port, *lines).receive(head_only=True).status
+
+    def reload_users(self):
+        self.write_users()
+        return self.hang_up()
+
+
+class DemandTest(ProxyUsersCase):
+    def test_who_gets_in(self):
+        self.serve("auth-realm = a \"quoted\" realm")
+        for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"):
+            with self.subTest(method):
+                response = self.get("/x", method=method)
+                self.assertEqual(response.status, 407)
+                self.assertEqual(response.field("Proxy-Authenticate"),
+                                 'Basic realm="a \\"quoted\\" realm", charset="UTF-8"')
+                self.assertIn("detail=user-demanded", response.field("Cache-Status"))
+                for line in (EVE, NOBODY):
+                    self.assertEqual(self.get("/x", line, method=method).status, 407)
+                self.assertEqual(self.get("/x", ALICE, method=method).status, 200)
+                self.assertEqual(self.get("/x", BOB, method=method).status, 200)
+        self.assertEqual([method for method, _ in self.o.arrivals],
+                         [m for m in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
+                          for _ in range(2)])
+
+    def test_garbled_credentials(self):
+        self.serve()
+        for value in ("", "Basic", "Basic ", "Basic !", "Basic YWxpY2U=", "Basic YWxpY2U6c2VjcmV0=",
+                      "Bearer YWxpY2U6c2VjcmV0", "Digest username=alice", "Basic " + "A" * 6000,
+                      base64.b64encode(b"alice:secret").decode(),
+                      "Basic " + base64.b64encode(b"alice:sec\0ret").decode(),
+                      "Basic " + base64.b64encode(b"alice\n:secret").decode(),
+                      "Basic " + base64.b64encode(b"alice:secret\n").decode(),
+                      "Basic " + base64.b64encode(b":secret").decode(),
+                      "Basic " + base64.b64encode(b"\xe4lice:secret").decode()):
+            with self.subTest(value[:40]):
+                self.assertEqual(self.get("/x", f"Proxy-Authorization: {value}").status, 407)
+        self.assertEqual(self.get("/x", ALICE, ALICE).status, 407)
+        self.assertEqual(self.get("/x", EVE, ALICE).status, 407)
+        self.assertEqual(self.get("/x", ALICE.replace("Proxy-", "")).status, 407)
+        self.assertEqual(self.o.arrivals, [])
+
+    def test_a_connection_persists(self):
+        self.serve()
+        c = self.connect()
+        for line, status in (("A: b", 407), (EVE, 407), (ALICE, 200), (ALICE, 200), (BOB, 200),
+                             ("A: b", 407), (EVE, 407), (BOB, 200)):
+            self.assertEqual(self.get("/x", line, c=c).status, status)
+        self.assertEqual(len(self.o.arrivals), 4)
+
+    def test_pipelined_requests_are_answered_in_order(self):
+        self.serve()
+        self.get("/kept", ALICE)
+        lines = [(ALICE, "/1"), (BOB, "/2"), (EVE, "/3"), ("A: b", "/4"), (ALICE, "/kept"),
+                 (NOBODY, "/5"), (BOB, "/kept"), (ALICE, "/6")]
+        c = self.connect()
+        c.send("".join(f"GET {self.o.url}{path} HTTP/1.1\r\nHost: x\r\n{line}\r\n\r\n"
+                       for line, path in lines))
+        self.assertEqual([c.receive().status for _ in lines],
+                         [200, 200, 407, 407, 200, 407, 200, 200])
+
+    def test_a_body_waits_for_the_check(self):
+        self.serve()
+        body = b"x" * 300000
+        for number, (frame, sent) in enumerate((
+                ("Content-Length: 300000", body),
+                ("Transfer-Encoding: chunked", b"493e0\r\n" + body + b"\r\n0\r\n\r\n"))):
+            self.hashes["carol"] = hash_of("c", str(number))  # not checked before
+            self.reload_users()
+            c = self.connect()
+            c.send(f"POST {self.o.url}/x HTTP/1.1\r\nHost: x\r\n{basic('carol', 'c')}\r\n"
+                   f"{frame}\r\n\r\n".encode() + sent)
+            if number == 0:
+                self.assertEqual(c.receive().status, 200)
+            c.close()
+            c = self.connect()
+            c.send(f"POST {self.o.url}/x HTTP/1.1\r\nHost: x\r\n{EVE}\r\n{frame}\r\n\r\n".encode()
+                   + sent)
+            self.assertEqual(c.receive().status, 407)
+            self.assertTrue(c.is_closed())
+
+    def test_100_is_sent_to_users_only(self):
+        self.serve()
+        for line, status in (("A: b", 407), (EVE, 407), (ALICE, 100)):
+            c = self.connect()
+            c.send(f"POST {self.o.url}/x HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+                   f"Content-Length: 3\r\n{line}\r\n\r\n")
+            self.assertEqual(c.receive().status, status)
+        c.send("abc")
+        self.assertEqual(c.receive().status, 200)
+
+    def test_what_goes_on_to_the_origin(self):
+        self.serve()
+        self.get("/x", ALICE, "Authorization: Basic eDp5")
+        for head in self.o.heads:
+            self.assertNotIn(b"proxy-auth", head.lower())
+        self.assertIn(b"Authorization: Basic eDp5", self.o.heads[0])
+
+    def test_curl(self):
+        if not shutil.which("curl"):
+            self.skipTest("curl is not installed")
+        self.serve()
+        proxy = "http://%s:%d" % self.address
+        for user, status in (("alice:secret", b"200"), ("bob:b:ob", b"200"), ("alice:no", b"407")):
+            for more in ((), ("--proxytunnel",), ("-d", "a=b"), ("--head",)):
+                done = self.run_program(["curl", "-s", "-o", "/dev/null", "-w",
+                                         "%{http_connect} %{http_code}", "-x", proxy, "-U", user,
+                                         *more, self.o.url + "/x"])
+                self.assertIn(status, done.stdout.split(), (user, more))
+
+    def test_peers_on_this_machine_are_not_asked(self):
+        self.serve(f"http = unix:{self.dir / 'http'}")
+        c = Connection(str(self.dir / "http"))
+        self.addCleanup(c.close)
+        self.assertEqual(self.get(c=c).status, 200)
+        self.assertEqual(self.get("/x", EVE, c=c).status, 200)
+
+    def test_a_client_that_leaves_gives_its_check_up(self):
+        self.hashes["slow"] = subprocess.run(
+            ["openssl", "passwd", "-6", "-salt", "rounds=400000$salt", "p"], check=True,
+            capture_output=True).stdout.decode().strip()
+        self.write_users()
+        self.serve("auth-timeout = 60s")
+        for n in range(30):
+            c = self.connect()
+            c.send(f"GET {self.o.url}/left HTTP/1.1\r\nHost: x\r\n{basic('slow', str(n))}\r\n\r\n")
+            c.close()
+        self.assertEqual(self.get("/x", ALICE).status, 200)
+        self.assertEqual(self.o.arrivals, [("GET", "/x")])
+
+    def test_a_stop_waits_for_a_check(self):
+        self.serve()
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            asked = [pool.submit(self.get, "/x", basic("alice", str(n))) for n in range(8)]
+            self.d.signal(15)
+            statuses = set()
+            for one in asked:
+                try:
+                    statuses.add(one.result().status)
+                except (OSError, AttributeError):
+                    pass
+        self.assertLessEqual(statuses, {407, 503})
+        self.assertEqual(self.d.wait(60), 0)
+
+
+class TunnelsTest(ProxyUsersCase):
+    def test_connect(self):
+        self.serve()
+        server = Server(self, echo)
+        for lines in ((), (EVE,), (NOBODY,), (ALICE, BOB)):
+            self.assertEqual(self.connect_status(server.port, *lines), 407)
+        for line in (ALICE, ALICE, BOB):
+            c = self.tunnel(server.port, line)
+            c.send("hello")
+            self.assertEqual(read(c.socket, len(ESTABLISHED) + 5), ESTABLISHED + b"hello")
+
+    def test_reloads_end_tunnels(self):
+        self.serve()
+        server = Server(self, echo)
+        tunnels = {}
+        for name, line in (("alice", ALICE), ("bob", BOB)):
+            tunnels[name] = self.tunnel(server.port, line)
+            self.assertEqual(read(tunnels[name].socket, len(ESTABLISHED)), ESTABLISHED)
+        self.hashes["carol"] = hash_of("c")
+        self.reload_users()
+        for c in tunnels.values():
+            c.send("a")
+            self.assertEqual(read(c.socket, 1), b"a")
+        del self.hashes["alice"]
+        self.reload_users()
+        self.assertEqual(read_to_end(tunnels["alice"].socket), b"")
+        tunnels["bob"].send("b")
+        self.assertEqual(read(tunnels["bob"].socket, 1), b"b")
+        self.assertEqual(self.connect_status(server.port, ALICE), 407)
+        self.hashes["bob"] = hash_of("b:ob", "other")
+        self.reload_users()
+        self.assertEqual(read_to_end(tunnels["bob"].socket), b"")
+        self.assertEqual(self.connect_status(server.port, BOB), 200)
+
+    def test_reloads_end_downloads(self):
+        self.serve()
+        ended = threading.Event()
+
+        def serve(connection):
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfirst")
+            ended.wait(60)
+
+        server = Server(self, serve)
+        c = self.connect()
+        c.send(f"GET http://127.0.0.1:{server.port}/ HTTP/1.1\r\nHost: x\r\n{ALICE}\r\n\r\n")
+        response = c.receive(head_only=True)
+        self.assertEqual(response.status, 200)
+        del self.hashes["alice"]
+        self.reload_users()
+        self.assertLessEqual(len(read_to_end(c.socket)), 5)
+        ended.set()
+
+    def test_a_connection_forgets_a_removed_user(self):
+        self.serve()
+        c = self.connect()
+        self.assertEqual(self.get("/x", ALICE, c=c).status, 200)
+        self.hashes["alice"] = hash_of("secret", "other")
+        self.reload_users()
+        self.assertEqual(self.get("/x", ALICE, c=c).status, 200)
+        del self.hashes["alice"]
+        self.reload_users()
+        self.assertEqual(self.get("/x", ALICE, c=c).status, 407)
+        self.assertEqual(self.get("/x", BOB, c=c).status, 200)
+
+
+class RulesTest(ProxyUsersCase):
+    def test_by_user(self):
+        names = self.dir / "names"
+        names.write_text("bob\n")
+        self.serve("[rule]", "path = /only-alice", "user = alice", "deny = no",
+                   "[rule]", "path = /only-alice", "deny = 403", "reason = <b>ask alice</b>",
+                   "[rule]", "path = /not-bob", f"user-list = {names}", "deny = 404",
+                   "[rule]", "path = /open/*", "authenticate = no")
+        for path, line, status in (
+                ("/only-alice", ALICE, 200), ("/only-alice", BOB, 403), ("/only-alice", EVE, 407),
+                ("/only-alice", "A: b", 407), ("/not-bob", ALICE, 200), ("/not-bob", BOB, 404),
+                ("/open/x", "A: b", 200), ("/open/x", EVE, 200)):
+            with self.subTest(path=path, line=line):
+                self.assertEqual(self.get(path, line).status, status)
+
+    def test_a_page_that_says_why(self):
+        self.hashes["<i>&"] = hash_of("p")
+        self.write_users()
+        self.serve("[rule]", "path = /*", "deny = 403", 'reason = <b>not "here"</b>')
+        response = self.get("/x", basic("<i>&", "p"), "Accept: text/html")
+        page = response.body.decode()
+        self.assertEqual(response.status, 403)
+        self.assertIn("403 Forbidden", page)
+        self.assertIn("for 127.0.0.1 of &lt;i&gt;&amp;: &lt;b&gt;not &quot;here&quot;&lt;/b&gt;", page)
+        response = self.get("/x", ALICE)
+        self.assertEqual(response.field("Content-Type"), "text/plain; charset=utf-8")
+        self.assertIn('for 127.0.0.1 of alice: <b>not "here"</b>', response.body.decode())
+
+    def test_networks_times_hosts_ports_and_methods(self):
+        hosts = self.dir / "hosts"
+        hosts.write_text("games.test\n")
+        server = Server(self, echo)
+        self.serve("[rule]", "network = 127.0.0.2/32", "user = bob", "deny = 403",
+                   "[rule]", "time = mon-sun", "path = /always", "deny = 410",
+                   "[rule]", "time = 00:00-00:00", "path = /never", "deny = 410",
+                   "[rule]", f"host-list = {hosts}", "user = alice", "deny = 451",
+                   "[rule]", f"port = {server.port}", "user = bob", "deny = 404",
+                   "[rule]", "method = DELETE", "deny = 405")
+        two = self.connect("127.0.0.2")
+        self.assertEqual(self.get("/x", BOB, c=two).status, 403)
+        self.assertEqual(self.get("/x", ALICE, c=two).status, 200)
+        self.assertEqual(self.get("/x", BOB).status, 200)
+        self.assertEqual(self.get("/always", BOB).status, 410)
+        self.assertEqual(self.get("/never", BOB).status, 200)
+        self.assertEqual(self.connect().get("http://www.games.test/", ALICE).status, 451)
+        self.assertEqual(self.connect().get("http://www.games.test/", EVE).status, 407)
+        self.assertEqual(self.connect_status(server.port, BOB), 404)
+        self.assertEqual(self.connect_status(server.port, ALICE), 200)
+        self.assertEqual(self.connect_status(server.port), 407)
+        self.assertEqual(self.get("/x", BOB, method="DELETE").status, 405)
+        self.assertEqual(self.get("/x", method="DELETE").status, 407)
+
+    def test_rules_about_users_need_users(self):
+        for rule in ("user = alice", "user-list = /etc/hostname", "authenticate = no"):
+            action = "deny = 403" if rule.startswith("user") else "pass = no"
+            self.write(*self.lines, "[rule]", rule, action)
+            done = self.run_daemon("--config", self.file, "--check-config")
+            self.assertEqual(done.returncode, 78)
+            self.assertIn(b"need --users or --auth-helper", done.stderr)
+
+
+del ReloadCase, ProxyUsersCase
