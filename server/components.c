@@ -422,13 +422,20 @@ users_config_of(const struct options *options)
     return (struct users_config){.timeout_us = options->auth_timeout, .ttl_us = options->auth_ttl};
 }
 
+/* Without a keeper, as where the configuration is checked, there are no helpers. */
 static bool
-make_users(struct service *service)
+make_users(struct components *parts)
 {
-    const struct users_config config = users_config_of(service->options);
+    struct users_config config = users_config_of(parts->options);
 
-    service->users = users_create(&config);
-    return service->users != NULL;
+    if (parts->helpers >= 0) {
+        config.keeper = parts->helpers;
+        config.helpers = (unsigned)parts->options->auth_helper_children;
+        config.concurrency = (unsigned)parts->options->auth_helper_concurrency;
+        parts->helpers = -1;
+    }
+    parts->service.users = users_create(&config);
+    return parts->service.users != NULL;
 }
 
 int
@@ -439,8 +446,8 @@ components_make_threads(struct components *parts)
 
     if (status == EX_OK)
         status = make_rpc(service, &parts->descriptors);
-    if (status == EX_OK && !(make_cursors(service) && make_users(service) && service_make_proxy(service) &&
-                             prober_init(&parts->prober, service))) {
+    if (status == EX_OK && !(make_cursors(service) && make_users(parts) &&
+                             service_make_proxy(service) && prober_init(&parts->prober, service))) {
         log_error("%s", strerror(ENOMEM));
         status = EX_OSERR;
     }
@@ -532,7 +539,10 @@ components_free(struct components *parts)
     request_db_close(service->request_db);
     if (parts->log_file >= 0)
         close(parts->log_file);
+    if (parts->helpers >= 0)
+        close(parts->helpers);
     keeper_wait(parts->log_keeper);
+    keeper_wait(parts->helpers_keeper);
     if (service->has_proxy)
         proxy_destroy(&service->proxy);
     cache_destroy(service->cache);

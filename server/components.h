@@ -22,8 +22,10 @@ struct components {
     struct address_policy *addresses; /* NULL: the fetcher has them */
     struct listening listening;
     struct restart restart;
-    int log_file;     /* -1: none, or owned by the access log */
-    pid_t log_keeper; /* of its command; 0: none */
+    int log_file;         /* -1: none, or owned by the access log */
+    pid_t log_keeper;     /* of its command; 0: none */
+    int helpers;          /* to their keeper; -1: none, or owned by the checks of users */
+    pid_t helpers_keeper; /* 0: none */
     struct registration *registration;
     struct descriptor_plan descriptors;
     struct service_user user; /* of --user */

@@ -45,6 +45,18 @@ open_access_log(struct components *parts)
 }
 
 static int
+start_helpers(struct components *parts)
+{
+    if (!parts->options->auth_helper)
+        return EX_OK;
+    parts->helpers =
+        confinement_start_helpers(parts->options, &parts->user, &parts->helpers_keeper);
+    if (parts->helpers < 0)
+        log_error("auth-helper: %s", strerror(errno));
+    return parts->helpers < 0 ? EX_OSERR : EX_OK;
+}
+
+static int
 start_access_log(struct components *parts)
 {
     const struct options *options = parts->options;
@@ -430,6 +442,7 @@ daemon_run(const struct options *options)
     struct components parts = {.options = options,
                                .listening = LISTENING_NONE,
                                .log_file = -1,
+                               .helpers = -1,
                                .opener.fd = -1,
                                .restart = RESTART_NONE};
     sigset_t signals;
@@ -455,6 +468,8 @@ daemon_run(const struct options *options)
         status = open_sockets(&parts);
     if (status == EX_OK)
         status = open_access_log(&parts);
+    if (status == EX_OK)
+        status = start_helpers(&parts);
     if (status == EX_OK)
         status = confinement_enter(options, &parts.listening, &parts.user);
     if (status == EX_OK)

@@ -129,8 +129,8 @@ name_of(struct span authority)
     char *name = NULL;
 
     if (begin && begin[3] != '[' &&
-        http_authority_read(span_of(begin + 3,
-                                    (size_t)(authority.ptr + authority.len - begin - 3)), &host))
+        http_authority_read(span_of(begin + 3, (size_t)(authority.ptr + authority.len - begin - 3)),
+                            &host))
         name = strndup(host.host.ptr, host.host.len);
     if (name && inet_pton(AF_INET, name, &inet) == 1) {
         free(name);
@@ -215,7 +215,7 @@ check_database(const struct options *options)
 int
 daemon_check(const struct options *options)
 {
-    struct components parts = {.options = options, .log_file = -1};
+    struct components parts = {.options = options, .log_file = -1, .helpers = -1};
     int status = components_make_settings(&parts), made = status;
     int checked[] = {
         check_listening(options),

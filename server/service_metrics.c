@@ -167,6 +167,39 @@ static const struct metric_row cursor_rows[] = {
 
 _Static_assert(CURSOR_ENDS == 5, "each end has a row");
 
+/* ---- users ------------------------------------------------------------------------------------
+ */
+
+_Static_assert(sizeof(struct users_stats) <= METRICS_SNAPSHOT_BYTES, "it fits");
+
+static void
+read_users(void *context, void *snapshot)
+{
+    const struct service *service = context;
+
+    if (service->users)
+        users_get_stats(service->users, snapshot);
+}
+
+#define AT(field) offsetof(struct users_stats, field)
+#define HELP_CHECKS "Checks of users that were made, or could not be, by their answer."
+
+static const struct metric_row user_rows[] = {
+    {"user_checks", "answer=\"accepted\"", COUNTER, "", HELP_CHECKS, AT(accepted)},
+    {"user_checks", "answer=\"refused\"", COUNTER, "", HELP_CHECKS, AT(refused)},
+    {"user_checks", "answer=\"unavailable\"", COUNTER, "", HELP_CHECKS, AT(unavailable)},
+    {"user_checks_cached", "", COUNTER, "", "Users that were known from an earlier check.",
+     AT(cached)},
+    {"user_checks_pending", "", GAUGE, "", "Checks of users that wait or are being made.",
+     AT(pending)},
+    {"user_helpers", "", GAUGE, "", "Processes of --auth-helper that run.", AT(helpers)},
+    {"user_helpers_restarted", "", COUNTER, "",
+     "Processes of --auth-helper that were started in the place of another one.",
+     AT(helpers_restarted)},
+};
+
+#undef AT
+
 /* ---- memory -----------------------------------------------------------------------------------
  */
 
@@ -223,7 +256,7 @@ _Static_assert(MEMORY_KINDS == 6, "each kind has a row");
 static const struct metric_source service_sources[] = {
     SOURCE(service_rows, read_service), SOURCE(rpc_rows, read_rpc),
     SOURCE(tunnel_rows, read_tunnels),  SOURCE(cursor_rows, read_cursors),
-    SOURCE(memory_rows, read_memory),
+    SOURCE(user_rows, read_users),      SOURCE(memory_rows, read_memory),
 };
 
 bool

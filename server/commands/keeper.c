@@ -55,10 +55,10 @@ keeper_describe_end(int status, char *text)
 }
 
 int
-keeper_next_pause(int *pause_ms, int64_t ran_us)
+keeper_next_pause(int *pause_ms, int first_ms, int64_t ran_us)
 {
     if (*pause_ms == 0 || ran_us >= KEEPER_STEADY_US)
-        *pause_ms = KEEPER_FIRST_PAUSE_MS;
+        *pause_ms = first_ms;
     else
         *pause_ms =
             *pause_ms > KEEPER_LONGEST_PAUSE_MS / 2 ? KEEPER_LONGEST_PAUSE_MS : 2 * *pause_ms;

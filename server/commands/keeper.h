@@ -45,14 +45,13 @@ const char *keeper_describe_end(int status, char *text);
 
 /* ---- pauses ---------------------------------------------------------------------------------- */
 
-#define KEEPER_FIRST_PAUSE_MS 1000
 #define KEEPER_LONGEST_PAUSE_MS 60000
 #define KEEPER_STEADY_US ((int64_t)60 * 1000000) /* after this time a pause is short again */
 
 /*
- * The pause before a command that ran for this long is started again. *pause_ms is the keeper's
- * memory, 0 at first: each pause is twice the last one, up to the longest.
+ * The pause before a command that ran for this long is started again. *pause_ms is the caller's
+ * memory, 0 at first: each pause is twice the last one, from first_ms up to the longest.
  */
-int keeper_next_pause(int *pause_ms, int64_t ran_us);
+int keeper_next_pause(int *pause_ms, int first_ms, int64_t ran_us);
 
 #endif

@@ -14,6 +14,7 @@
 #include "server/logs/log_target.h"
 #include "server/rpc/registration.h"
 #include "server/confine/sandbox.h"
+#include "server/users/helper_keeper.h"
 
 int
 confinement_find_user(const struct options *options, struct service_user *user)
@@ -42,9 +43,16 @@ become(const void *context)
     buf_init(&why, 1024);
     ok = !user || privileges_become(user, &why);
     if (!ok)
-        log_error("access log: %s", buf_str(&why));
+        log_error("a command cannot be run: %s", buf_str(&why));
     buf_free(&why);
     return ok;
+}
+
+int
+confinement_start_helpers(const struct options *options, const struct service_user *user,
+                          pid_t *keeper)
+{
+    return helper_keeper_start(options->auth_helper, become, options->user ? user : NULL, keeper);
 }
 
 static bool
@@ -60,8 +68,7 @@ find_target(const struct options *options, struct log_target *target)
 }
 
 int
-confinement_open_log(const struct options *options, const struct service_user *user,
-                     pid_t *keeper)
+confinement_open_log(const struct options *options, const struct service_user *user, pid_t *keeper)
 {
     struct log_target target;
 
@@ -138,7 +145,8 @@ give_folder(const char *path, uid_t uid, gid_t gid)
 static bool
 give_local(const struct local_socket *local, uid_t uid, gid_t gid, struct buf *why)
 {
-    /* What a running daemon has passed is the user's, or what it says to be a lock is another file. */
+    /* What a running daemon has passed is the user's, or what it says to be a lock is another file.
+     */
     if (!local->bound || local->lent ||
         ((local->lock < 0 || fchown(local->lock, uid, gid) == 0) &&
          give_socket(local->path, uid, gid) &&

@@ -24,6 +24,13 @@ int confinement_open_log(const struct options *options, const struct service_use
                          pid_t *keeper);
 
 /*
+ * Starts the keeper of the command of --auth-helper, as that user (server/users/helper_keeper.h).
+ * Returns the connection to it; -1 with errno.
+ */
+int confinement_start_helpers(const struct options *options, const struct service_user *user,
+                              pid_t *keeper);
+
+/*
  * listen_open(), in another process than the daemon, for sockets that are the daemon's then: gives
  * them to its user.
  */

@@ -11,6 +11,8 @@
 #include "server/commands/keeper.h"
 #include "server/logs/log.h"
 
+#define FIRST_PAUSE_MS 1000
+
 /* ---- sunproxyd-log --------------------------------------------------------------------------- */
 
 /* Waits for the daemon's end; false if it has not ended within this time. */
@@ -79,8 +81,10 @@ keep(const void *what, int from)
         if (last)
             return;
         last = await_hangup(from, 0) ||
-               pause_after(command, status,
-                           keeper_next_pause(&pause_ms, clock_monotonic_us() - started_us), from);
+               pause_after(
+                   command, status,
+                   keeper_next_pause(&pause_ms, FIRST_PAUSE_MS, clock_monotonic_us() - started_us),
+                   from);
         if (last && is_empty(from))
             return;
         skip_line(from);

@@ -13,6 +13,7 @@
 #include "base/container_of.h"
 #include "base/thread.h"
 #include "fetch/queue.h"
+#include "server/users/helpers.h"
 #include "server/users/user_cache.h"
 #include "server/users/user_hash.h"
 
@@ -27,8 +28,11 @@ struct user_question {
     struct user_check *check; /* NULL: given up by its owner */
     int64_t asked_us;         /* INT64_MIN: the queue was full */
     struct shared *keeps;
-    const char *hash; /* that is compared; NULL: helpers are asked */
-    bool known;       /* the user has this hash */
+    struct client *client;
+    struct helper_job job;
+    bool asked_before; /* a helper that ended then */
+    const char *hash;  /* that is compared; NULL: helpers are asked */
+    bool known;        /* the user has this hash */
     struct user_key key;
     char name[USER_NAME_MAX + 1];
     char password[USER_PASSWORD_MAX + 1];
@@ -45,6 +49,7 @@ struct users {
     pthread_t thread;
     struct user_hasher *hasher;
     int64_t rests_until_us;
+    struct helpers *helpers; /* NULL: none */
 
     /* protected by lock */
     struct users_config config;
@@ -106,6 +111,7 @@ make_question(const struct users *users, const struct user_request *request, int
     }
     question->asked_us = now_us;
     question->keeps = shared_retain(request->keeps);
+    question->client = client_retain(request->client);
     *span_put(question->name, request->name) = '\0';
     *span_put(question->password, request->password) = '\0';
     return question;
@@ -118,6 +124,7 @@ free_question(struct user_question *question)
     if (!question)
         return;
     shared_release(&question->keeps);
+    client_release(&question->client);
     OPENSSL_cleanse(question, sizeof(*question));
     free(question);
 }
@@ -133,11 +140,12 @@ take_out(struct users *users, struct user_question *question)
 
 /* [lock] False: the queue is full, or there is no memory. */
 static bool
-enter_queue(struct users *users, struct user_question *question, struct client *client)
+enter_queue(struct users *users, struct user_question *question)
 {
     struct user_question *last;
 
-    if (users->count == MOST_PENDING || !queue_add(users->queue, &question->turn, client, ""))
+    if (users->count == MOST_PENDING ||
+        !queue_add(users->queue, &question->turn, question->client, ""))
         return false;
     TAILQ_INSERT_TAIL(&users->pending, question, arrival);
     users->count++;
@@ -214,6 +222,19 @@ answer(struct users *users, struct user_question *question, enum user_answer ans
 /* ---- the thread; under the lock, which is released where it says so ----------------------------
  */
 
+/* Counts an answer, keeps it, and gives it. The lock is released meanwhile. */
+static void
+settle(struct users *users, struct user_question *question, enum user_answer said, int64_t now_us)
+{
+    const bool accepted = said == USER_ACCEPTED;
+    const int64_t until_us = now_us + keep_us(users, accepted);
+
+    count(users, said);
+    if (said != USER_UNAVAILABLE)
+        user_cache_add(users->cache, &question->key, accepted, until_us);
+    answer(users, question, said, said == USER_UNAVAILABLE ? now_us : until_us);
+}
+
 /* Ends questions whose time is over. */
 static void
 expire(struct users *users, int64_t now_us)
@@ -222,8 +243,9 @@ expire(struct users *users, int64_t now_us)
 
     while ((first = TAILQ_FIRST(&users->pending)) && first->asked_us < now_us &&
            now_us - users->config.timeout_us >= first->asked_us) {
-        count(users, USER_UNAVAILABLE);
-        answer(users, first, USER_UNAVAILABLE, now_us);
+        if (users->helpers)
+            helpers_give_up(users->helpers, &first->job);
+        settle(users, first, USER_UNAVAILABLE, now_us);
     }
 }
 
@@ -232,14 +254,8 @@ static void
 check_by_file(struct users *users, struct user_question *question)
 {
     int64_t began_us, now_us;
-    struct user_check found;
     bool accepted;
 
-    /* Another question of the same user may have been answered since this one was queued. */
-    if (find_in_cache(users, &question->key, clock_monotonic_us(), &found)) {
-        answer(users, question, found.answer, found.until_us);
-        return;
-    }
     pthread_mutex_unlock(&users->lock);
     began_us = clock_read_us(CLOCK_THREAD_CPUTIME_ID);
     accepted = user_hasher_check(users->hasher, question->hash, question->password);
@@ -247,19 +263,62 @@ check_by_file(struct users *users, struct user_question *question)
     now_us = clock_monotonic_us();
     users->rests_until_us = now_us + clock_read_us(CLOCK_THREAD_CPUTIME_ID) - began_us;
     pthread_mutex_lock(&users->lock);
-    count(users, accepted ? USER_ACCEPTED : USER_REFUSED);
-    user_cache_add(users->cache, &question->key, accepted, now_us + keep_us(users, accepted));
-    answer(users, question, accepted ? USER_ACCEPTED : USER_REFUSED,
-           now_us + keep_us(users, accepted));
+    settle(users, question, accepted ? USER_ACCEPTED : USER_REFUSED, now_us);
+}
+
+/* Begins the check of one whose turn it is. The lock is released meanwhile. */
+static void
+check(struct users *users, struct user_question *question, int64_t now_us)
+{
+    struct user_check found;
+
+    /* Another question of the same user may have been answered since this one was queued. */
+    if (find_in_cache(users, &question->key, now_us, &found))
+        answer(users, question, found.answer, found.until_us);
+    else if (question->hash)
+        check_by_file(users, question);
+    else if (users->helpers)
+        helpers_ask(users->helpers, &question->job, question->name, question->password);
+    else
+        settle(users, question, USER_UNAVAILABLE, now_us);
+}
+
+/* Of helpers_work(), without the lock. */
+static void
+take_answer(void *context, struct helper_job *job, enum user_answer said)
+{
+    struct user_question *question = container_of(job, struct user_question, job);
+    struct users *users = context;
+    bool asks_again = false;
+
+    pthread_mutex_lock(&users->lock);
+    /* A question that has ended two helpers is not for a third one. */
+    if (said == USER_PENDING && question->check && !question->asked_before) {
+        queue_remove(users->queue, &question->turn);
+        asks_again = queue_add(users->queue, &question->turn, question->client, "");
+        question->asked_before = true;
+    }
+    if (!asks_again)
+        settle(users, question, said == USER_PENDING ? USER_UNAVAILABLE : said,
+               clock_monotonic_us());
+    pthread_mutex_unlock(&users->lock);
 }
 
 /* The next one whose turn has come; NULL: none may be checked now. */
 static struct user_question *
 take_next(struct users *users, int64_t now_us)
 {
-    struct queue_item *item = now_us >= users->rests_until_us ? queue_next(users->queue) : NULL;
+    const bool free =
+        users->helpers ? helpers_are_free(users->helpers) : now_us >= users->rests_until_us;
+    struct queue_item *item = free ? queue_next(users->queue) : NULL;
 
     return item ? container_of(item, struct user_question, turn) : NULL;
+}
+
+static int64_t
+sooner(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
 }
 
 /* Until when nothing happens by itself. */
@@ -267,29 +326,35 @@ static int64_t
 next_us(const struct users *users)
 {
     const struct user_question *first = TAILQ_FIRST(&users->pending);
-    int64_t us = INT64_MAX;
+    int64_t us = users->helpers ? helpers_next_us(users->helpers) : INT64_MAX;
 
     if (first && first->asked_us == INT64_MIN)
         return 0;
     if (first)
-        us = first->asked_us + users->config.timeout_us;
-    if (queue_queued(users->queue) && users->rests_until_us < us)
-        us = users->rests_until_us;
+        us = sooner(us, first->asked_us + users->config.timeout_us);
+    if (!users->helpers && queue_queued(users->queue))
+        us = sooner(us, users->rests_until_us);
     return us;
 }
 
-/* Waits for that, or for a wake-up. The lock is released meanwhile. */
+/* Waits for that, for a wake-up, or for helpers, and lets these work. The lock is released
+ * meanwhile. */
 static void
 rest(struct users *users, int64_t now_us)
 {
     const int64_t until_us = next_us(users);
     const struct timespec time = clock_timespec(until_us > now_us ? until_us - now_us : 0);
-    struct pollfd fd = {.fd = users->wake_fd, .events = POLLIN};
+    struct pollfd fds[1 + HELPERS_FDS] = {{.fd = users->wake_fd, .events = POLLIN}};
+    unsigned count = 1;
     uint64_t wakes;
 
+    if (users->helpers)
+        count += helpers_get_fds(users->helpers, fds + 1);
     pthread_mutex_unlock(&users->lock);
-    if (ppoll(&fd, 1, until_us == INT64_MAX ? NULL : &time, NULL) > 0)
+    if (ppoll(fds, count, until_us == INT64_MAX ? NULL : &time, NULL) > 0 && fds[0].revents)
         (void)!read(users->wake_fd, &wakes, sizeof(wakes));
+    if (users->helpers)
+        helpers_work(users->helpers, fds + 1, clock_monotonic_us());
     pthread_mutex_lock(&users->lock);
 }
 
@@ -307,12 +372,8 @@ run(void *context)
         question = take_next(users, now_us);
         if (!question)
             rest(users, now_us);
-        else if (question->hash)
-            check_by_file(users, question);
-        else {
-            count(users, USER_UNAVAILABLE);
-            answer(users, question, USER_UNAVAILABLE, now_us);
-        }
+        else
+            check(users, question, now_us);
     }
     pthread_mutex_unlock(&users->lock);
     return NULL;
@@ -339,22 +400,57 @@ start(struct users *users)
 
 /* ---- interface ------------------------------------------------------------------------------- */
 
-struct users *
-users_create(const struct users_config *config)
+/* The connection to the keeper is the helpers', whether they can be made or not. */
+static bool
+make_helpers(struct users *users, const struct users_config *config)
 {
-    const struct queue_limits limits = {.opening = 1};
-    struct users *users = calloc(1, sizeof(*users));
+    const struct helpers_config helpers = {
+        .keeper = config->keeper,
+        .count = config->helpers,
+        .concurrency = config->concurrency,
+        .answered = take_answer,
+        .context = users,
+    };
 
-    if (!users)
-        return NULL;
-    users->config = *config;
-    pthread_mutex_init(&users->lock, NULL);
-    pthread_cond_init(&users->called, NULL);
-    TAILQ_INIT(&users->pending);
+    if (!config->helpers)
+        return true;
+    users->helpers = helpers_create(&helpers);
+    if (!users->helpers)
+        close(config->keeper);
+    return users->helpers != NULL;
+}
+
+static bool
+make_parts(struct users *users)
+{
+    struct queue_limits limits = {.opening = 1};
+
+    if (users->helpers)
+        limits.opening = helpers_capacity(users->helpers);
     users->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     users->queue = queue_create(&limits, CLIENT_CHECKS);
     users->cache = user_cache_create();
-    if (users->wake_fd >= 0 && users->queue && users->cache)
+    return users->wake_fd >= 0 && users->queue && users->cache;
+}
+
+struct users *
+users_create(const struct users_config *config)
+{
+    struct users *users = calloc(1, sizeof(*users));
+    bool made;
+
+    if (!users) {
+        if (config->helpers)
+            close(config->keeper);
+        return NULL;
+    }
+    users->config = *config;
+    users->wake_fd = -1;
+    pthread_mutex_init(&users->lock, NULL);
+    pthread_cond_init(&users->called, NULL);
+    TAILQ_INIT(&users->pending);
+    made = make_helpers(users, config) && make_parts(users);
+    if (made && (!users->helpers || start(users)))
         return users;
     users_destroy(users);
     return NULL;
@@ -378,6 +474,7 @@ users_destroy(struct users *users)
         take_out(users, question);
         free_question(question);
     }
+    helpers_destroy(users->helpers);
     queue_destroy(users->queue);
     user_cache_free(users->cache);
     user_hasher_free(users->hasher);
@@ -392,19 +489,19 @@ void
 users_configure(struct users *users, const struct users_config *config)
 {
     pthread_mutex_lock(&users->lock);
-    users->config = *config;
+    users->config.timeout_us = config->timeout_us;
+    users->config.ttl_us = config->ttl_us;
     pthread_mutex_unlock(&users->lock);
     wake(users);
 }
 
 /* [lock] Of a question, which may be NULL and is kept only if it is pending then. */
 static enum user_answer
-begin(struct users *users, struct user_question *question, struct client *client, int64_t now_us,
-      struct user_check *check)
+begin(struct users *users, struct user_question *question, int64_t now_us, struct user_check *check)
 {
     if (question && find_in_cache(users, &question->key, now_us, check))
         return check->answer;
-    if (question && start(users) && enter_queue(users, question, client)) {
+    if (question && start(users) && enter_queue(users, question)) {
         question->check = check;
         check->question = question;
         check->answer = USER_PENDING;
@@ -429,7 +526,7 @@ users_check(struct users *users, const struct user_request *request, int64_t now
         return USER_REFUSED;
     question = make_question(users, request, now_us);
     pthread_mutex_lock(&users->lock);
-    answer = begin(users, question, request->client, now_us, check);
+    answer = begin(users, question, now_us, check);
     pthread_mutex_unlock(&users->lock);
     /* The check may be over by now. */
     if (answer == USER_PENDING)
@@ -463,8 +560,15 @@ users_cancel(struct users *users, struct user_check *check)
 void
 users_get_stats(struct users *users, struct users_stats *stats)
 {
+    struct helpers_stats helpers;
+
     pthread_mutex_lock(&users->lock);
     *stats = users->stats;
     stats->pending = users->count;
     pthread_mutex_unlock(&users->lock);
+    if (users->helpers) {
+        helpers_get_stats(users->helpers, &helpers);
+        stats->helpers = helpers.running;
+        stats->helpers_restarted = helpers.restarted;
+    }
 }

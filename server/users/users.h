@@ -61,6 +61,11 @@ struct user_request {
 struct users_config {
     int64_t timeout_us; /* of a check, its time in the queue included */
     int64_t ttl_us;     /* for which an accepted answer is used again */
+
+    /* users_create() only */
+    unsigned helpers;     /* 0: there are none */
+    unsigned concurrency; /* as in helpers.h */
+    int keeper;           /* of helper_keeper_start(); taken over */
 };
 
 /* A refused answer is used again for this time, or ttl_us if that is shorter. */
@@ -72,9 +77,11 @@ struct users_stats {
     uint64_t unavailable;
     uint64_t cached;  /* answered from the cache */
     uint64_t pending; /* now */
+    uint64_t helpers; /* that run */
+    uint64_t helpers_restarted;
 };
 
-/* Starts no thread. NULL without memory. */
+/* Starts no thread, unless there are helpers. NULL without memory. */
 struct users *users_create(const struct users_config *config);
 
 /* Ends the thread and frees all. No check may be pending. NULL is harmless. */
