@@ -548,6 +548,7 @@ http_evaluate_response(const struct http_received *received, const struct http_s
     if (rules->cdn_cache_control && http_cdn_cache_control_read(&head.control, received->lines))
         head.expires = span_of(NULL, 0);
     overrides = overrides_in_force(&head, rules);
+    storing->lets_in_cookie = head.set_cookie && overrides & HTTP_OVERRIDE_SET_COOKIE;
     override(&head, overrides);
     storing->vary = http_vary_extend(&storing->vary_names,
                                      http_vary_read(&storing->vary_names, received->lines),

@@ -80,6 +80,7 @@ struct http_storing_rules {
     bool drops_named_fields;
     bool cdn_cache_control; /* honours CDN-Cache-Control; for caches that the origin's owner runs */
     bool set_cookie;        /* stores responses with Set-Cookie that state a lifetime */
+    bool drops_set_cookie;  /* does not store the field Set-Cookie (http/update.h) */
     bool client_errors;     /* stores 400, 413 and 414 */
     /* The caller's client knows nothing of freshness: a 200, 301 or 308 that states no lifetime is
      * fresh without a limit, instead of by a heuristic. */
@@ -126,6 +127,8 @@ struct http_storing {
     /* Behind the lifetime; 0 if not stated or if it may not be used stale: RFC 5861. */
     int64_t stale_while_revalidate_us;
     int64_t stale_if_error_us;
+    bool lets_in_cookie;  /* it has Set-Cookie, which the operator has overridden: the field is one
+                             client's, and is not for others */
     unsigned made_for; /* of enum http_credentials: of the request, and as http_received has it,
                           without what is overridden */
     unsigned not_for; /* of enum http_credentials: requests with these may not have it while it is

@@ -12,6 +12,7 @@ struct exclusions {
     struct http_connection_options connection;
     struct http_cache_control control; /* the fields that it names */
     bool named;                        /* these count */
+    bool set_cookie;
 };
 
 static bool
@@ -33,6 +34,7 @@ read_control(struct exclusions *exclusions, struct span lines,
              const struct http_storing_rules *rules)
 {
     exclusions->named = rules->drops_named_fields;
+    exclusions->set_cookie = rules->drops_set_cookie;
     if (!rules->cdn_cache_control || !http_cdn_cache_control_read(&exclusions->control, lines))
         http_cache_control_read_lines(&exclusions->control, lines);
 }
@@ -48,6 +50,8 @@ is_stored(struct span name, const struct exclusions *exclusions)
 {
     return !http_is_hop_by_hop(name, &exclusions->connection) && !is_proxy_field(name) &&
            !http_name_is(name, "Age") &&
+           !(exclusions->set_cookie &&
+             (http_name_is(name, "Set-Cookie") || http_name_is(name, "Set-Cookie2"))) &&
            !(exclusions->named && http_cache_control_names(&exclusions->control, name));
 }
 
@@ -148,6 +152,7 @@ http_update_fields(struct span stored, struct span update, const struct http_sto
     /* What a Connection field lists belongs to its own message. */
     none.control = exclusions.control;
     none.named = exclusions.named;
+    none.set_cookie = exclusions.set_cookie;
     while (http_next_line(&stored, &line)) {
         if (!http_split_field(line, &name, &value) || !is_stored(name, &none) ||
             http_name_is_among(name, updates.names, updates.count) || http_name_is(name, "Date"))

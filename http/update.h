@@ -16,7 +16,7 @@
  * Appends the lines of a response that are stored, each ended by CR LF, and Date of `wall_s` if the
  * response has none (RFC 9110 section 6.6.1). Left out: hop-by-hop fields, those that Connection
  * lists, Proxy-*, and Age, which is written anew for each use; where the rules say so, those that
- * no-cache and private name.
+ * no-cache and private name, and Set-Cookie.
  *
  * False if Connection lists too many fields to be searched, with out->failed unset: the response is
  * not stored. Without memory the buffer says so, too.

@@ -342,13 +342,14 @@ static bool
 write_parts(struct origin_fill *fill, const struct fetch_head *head, struct response_parts *parts)
 {
     const struct rules_response response = to_rules(fill, head->status, head->headers);
-    const struct http_storing_rules rules =
-        proxy_storing_rules(fill->proxy, fill->request, &response);
+    struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->request, &response);
     struct buf edited;
     struct span lines;
     bool written;
 
     read_tags(fill, head->headers, &parts->tags);
+    rules.drops_set_cookie = fill->sharing.lets_in_cookie && !fill->sharing.unshared &&
+                             !fill->sharing.refusal && !origin_fill_bypasses(fill);
     buf_init(&edited, EDITED_MAX);
     lines = edit(fill, &response, RULES_EDIT_ALL, &edited);
     written = !buf_failed(&edited) && write_fields(fill, head, lines, &rules, &parts->fields);
@@ -530,12 +531,13 @@ update(struct origin_fill *fill, const struct fetch_head *head, struct span befo
 {
     const struct object *previous = fill->base.previous;
     const struct rules_response response = to_rules(fill, previous->status, before);
-    const struct http_storing_rules rules =
-        proxy_storing_rules(fill->proxy, fill->request, &response);
+    struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->request, &response);
     struct buf *fields = &parts->fields;
 
     if (!http_not_modified_concerns(head->headers, before, proxy_wall_s(fill->proxy)))
         return repeat(fill);
+    rules.drops_set_cookie =
+        (rules.overrides | rules.default_overrides) & HTTP_OVERRIDE_SET_COOKIE;
     /* Where the updated fields are too many, or too long, a new response may have fewer. */
     if (!http_update_fields(before, head->headers, &rules, proxy_wall_s(fill->proxy), fields))
         return repeat(fill);

@@ -96,6 +96,7 @@ sharing_evaluate(struct sharing *sharing, const struct http_received *received,
     sharing->joinable = is_joinable(&storing);
     sharing->unshared = is_for_one(storing.refusal) ? storing.refusal : HTTP_REASON_NONE;
     sharing->refusal = storing.refusal;
+    sharing->lets_in_cookie = storing.lets_in_cookie;
     sharing->notes = notes_of(&storing);
     if (!sharing->joinable && rules->keeps_unstated && is_joinable_unstated(&storing)) {
         sharing->joinable = true;

@@ -232,6 +232,27 @@ class ResponsesTest(RuleCase):
         self.assertEqual(self.get("/y").field("set-cookie"), "sid=1")
         self.assertFalse(self.hits("/y"))
 
+    def test_an_overridden_cookie_is_not_for_others(self):
+        self.serve("[rule]", "path = /default", "default-lifetime = 1h", "override = set-cookie",
+                   "[rule]", "path = *", "lifetime = 1h", "override = set-cookie")
+        for path in ("/x", "/default"):
+            for n in range(3):
+                self.member_of.fields = [("Set-Cookie", f"sid={n}"), ("ETag", '"1"')]
+                response = self.get(path)
+                self.assertIsNone(response.field("set-cookie"))
+            self.assertIn("; hit", response.field("cache-status"))
+        self.member_of.status = 304
+        response = self.get("/x", "Cache-Control: no-cache")
+        self.assertIn("fwd-status=304; stored", response.field("cache-status"))
+        self.assertIsNone(response.field("set-cookie"))
+        self.assertIsNone(self.get("/x").field("set-cookie"))
+        # It stays where the response is one client's for another reason.
+        self.member_of.status = 200
+        self.member_of.fields = [("Set-Cookie", "sid=9"), ("Cache-Control", "private")]
+        self.assertEqual(self.get("/y").field("set-cookie"), "sid=9")
+        self.assertEqual(self.get("/z", "Content-Length: 0", method="POST").field("set-cookie"),
+                         "sid=9")
+
     def test_edits_outlast_a_validation(self):
         self.serve("purge-net = 127.0.0.0/8", "[rule]", "path = *", "lifetime = 0",
                    "remove-response-field = Cache-Tag", "remove-response-cookie = c",

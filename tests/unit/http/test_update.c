@@ -77,6 +77,11 @@ START_TEST(by_the_rules)
     rules.drops_named_fields = false;
     ck_assert(http_stored_fields(span_str(lines), &rules, NOW, &out));
     ck_assert_str_eq(buf_str(&out), lines);
+    buf_reset(&out);
+    rules.drops_set_cookie = true;
+    ck_assert(
+        http_stored_fields(span_str(OLD "set-cookie: a\r\nSet-Cookie2: b\r\n"), &rules, NOW, &out));
+    ck_assert_str_eq(buf_str(&out), OLD);
     buf_free(&out);
 }
 END_TEST
