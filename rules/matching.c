@@ -108,6 +108,27 @@ make_plain(struct span path)
     return span_of(bytes, end_segment(bytes, len));
 }
 
+struct span
+rules_plain_parameter(struct span parameter)
+{
+    static _Thread_local char bytes[PATH_MAX_PLAIN];
+    size_t len = 0;
+
+    if (parameter.len > PATH_MAX_PLAIN || !memchr(parameter.ptr, '%', parameter.len))
+        return parameter;
+    while (parameter.len)
+        bytes[len++] = next_plain(&parameter);
+    return span_of(bytes, len);
+}
+
+struct span
+rules_plain_host(struct span host)
+{
+    if (span_starts_with(host, span_str("[::ffff:")) && memchr(host.ptr, '.', host.len))
+        return span_of(host.ptr + 8, host.len - 9);
+    return host;
+}
+
 void
 rules_url_split(struct span url, struct rules_url *parts)
 {
@@ -129,9 +150,7 @@ rules_url_split(struct span url, struct rules_url *parts)
     }
     parts->port = behind(parts->authority, parts->host.len);
     (void)span_take_char(&parts->port, ':');
-    if (span_starts_with(parts->host, span_str("[::ffff:")) &&
-        memchr(parts->host.ptr, '.', parts->host.len))
-        parts->host = span_of(parts->host.ptr + 8, parts->host.len - 9);
+    parts->host = rules_plain_host(parts->host);
     url = behind(url, authority.len);
     question = memchr(url.ptr, '?', url.len);
     parts->path = span_of(url.ptr, question ? (size_t)(question - url.ptr) : url.len);
@@ -391,9 +410,11 @@ parameter_holds(const struct rule_value *value, struct span query)
 {
     struct span parameter, name;
 
-    while (rules_next_parameter(&query, &parameter, &name))
-        if (pair_holds(value, parameter, name))
+    while (rules_next_parameter(&query, &parameter, &name)) {
+        parameter = rules_plain_parameter(parameter);
+        if (pair_holds(value, parameter, until(parameter, '=', '=')))
             return true;
+    }
     return false;
 }
 

@@ -60,6 +60,15 @@ struct rules_url {
  */
 void rules_url_split(struct span url, struct rules_url *parts);
 
+/*
+ * A parameter, or its name, as an origin understands it: with unreserved characters decoded. If
+ * that is another text, it is in memory of this thread until the next call.
+ */
+struct span rules_plain_parameter(struct span parameter);
+
+/* The host in an IPv4-mapped IPv6 address is the IPv4 address; another host is itself. */
+struct span rules_plain_host(struct span host);
+
 /* Puts the last rule into the index. False without memory. */
 bool rules_index(struct rules *rules);
 void rules_index_finish(struct rules *rules);

@@ -28,6 +28,14 @@ write(struct writer *w, struct span text)
     w->len += text.len;
 }
 
+/* Part of a URL. Browsers take a backslash for a slash. */
+static void
+write_part(struct writer *w, struct span text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        write(w, text.ptr[i] == '\\' ? span_str("%5C") : span_of(text.ptr + i, 1));
+}
+
 /* The text with its placeholders replaced. */
 static void
 write_location(struct writer *w, struct span text, const struct rules_url *url)
@@ -51,7 +59,10 @@ write_location(struct writer *w, struct span text, const struct rules_url *url)
                 value = places[i].value;
                 taken = strlen(places[i].name);
             }
-        write(w, value);
+        if (taken > 1)
+            write_part(w, value);
+        else
+            write(w, value);
         text = span_of(text.ptr + taken, text.len - taken);
     }
 }
@@ -138,7 +149,8 @@ parameter_stays(const struct rules *rules, const struct rules_set *set, struct s
 {
     static const enum rule_key keep[] = {RULE_KEEP_PARAMETER};
 
-    return rules_name_stays(rules, set, RULE_REMOVE_PARAMETER, keep, 1, name);
+    return rules_name_stays(rules, set, RULE_REMOVE_PARAMETER, keep, 1,
+                            rules_plain_parameter(name));
 }
 
 /* ---- the URL and the fields ------------------------------------------------------------------ */

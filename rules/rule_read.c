@@ -9,8 +9,10 @@
 #include "base/units.h"
 #include "http/field.h"
 #include "http/hop_by_hop.h"
+#include "http/known_fields.h"
 #include "http/method.h"
 #include "http/target.h"
+#include "rules/matching.h"
 #include "rules/rule.h"
 #include "rules/rules.h"
 
@@ -28,7 +30,8 @@ read_pattern(struct rule_value *value, char *text, const char **wrong)
     return true;
 }
 
-/* As URLs have it: in lower case, without a dot at its end, and IPv6 as RFC 5952 writes it. */
+/* As URLs have it: in lower case, without a dot at its end, and IPv6 as RFC 5952 writes it, but an
+ * IPv4-mapped address as IPv4. */
 static bool
 read_host(struct rule_value *value, char *text, const char **wrong)
 {
@@ -47,7 +50,7 @@ read_host(struct rule_value *value, char *text, const char **wrong)
     }
     memcpy(name, url + 7, len - 8);
     name[len - 8] = '\0';
-    value->name = name == text ? span_str(text) : span_str(text + 1);
+    value->name = name == text ? rules_plain_host(span_str(text)) : span_str(text + 1);
     return true;
 }
 
@@ -102,7 +105,8 @@ read_field(struct rule_value *value, char *text, const char **wrong)
     return http_is_token(value->name);
 }
 
-/* A field that frames a message or names its server is not an operator's to edit. */
+/* A field that frames a message or names its server is not an operator's to edit, nor what is
+ * between a client and the proxy, or within the proxy. */
 static bool
 is_of_message(struct span name)
 {
@@ -124,10 +128,12 @@ is_of_message(struct span name)
         "Date",
         "Content-Encoding",
         "Vary",
+        HTTP_ORIGIN_CONTROL,
         NULL,
     };
 
-    return http_name_is_one_of(name, names);
+    return http_name_is_one_of(name, names) ||
+           (name.len >= 6 && strncasecmp(name.ptr, "Proxy-", 6) == 0);
 }
 
 static bool

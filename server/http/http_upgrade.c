@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "http/field.h"
 #include "http/hop_by_hop.h"
+#include "http/known_fields.h"
 
 enum {
     RESPONSE_BYTES = 16384, /* of the origin's head, and what comes with it */
@@ -170,7 +171,8 @@ http_upgrade_write_head(const struct http_upgrade *upgrade, struct span via, str
     buf_append_str(out, "HTTP/1.1 101 Switching Protocols\r\n");
     rest = field_lines(upgrade);
     while (http_next_line(&rest, &line)) {
-        if (!http_split_field(line, &name, &value) || http_is_hop_by_hop(name, &options))
+        if (!http_split_field(line, &name, &value) || http_is_hop_by_hop(name, &options) ||
+            http_name_is(name, HTTP_ORIGIN_CONTROL))
             continue;
         buf_append(out, line.ptr, line.len);
         buf_append_str(out, "\r\n");
