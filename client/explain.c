@@ -20,6 +20,7 @@ struct explain_options {
     const char *method;
     struct buf headers;
     uint64_t last;
+    const char *user;
     bool json;
 };
 
@@ -30,6 +31,8 @@ static const struct option_row rows[] = {
      "a header 'Name: value' of the request; may be repeated"},
     {"request", 'X', "METHOD", option_text, AT(method), 1, PROXY_MAX_NAME, NULL,
      "its method (default: GET)"},
+    {"user", 0, "NAME", option_text, AT(user), 1, 255, NULL,
+     "the user of the forward proxy that sends it"},
     {"last", 0, "N", option_uint, AT(last), 0, 64, "0",
      "also the last N requests for the URL that were no hits"},
     {"json", 0, NULL, option_flag, AT(json), 0, 0, NULL,
@@ -119,6 +122,8 @@ explain(int argc, char **argv)
 
     buf_init(&options.headers, PROXY_MAX_HEADERS);
     status = command_read(&command_explain, into, argc, argv);
+    if (status == COMMAND_GO_ON && options.user)
+        buf_printf(&options.headers, "Explain-User: %s\r\n", options.user);
     if (status == COMMAND_GO_ON)
         status = argc - optind == 1 ? ask(&options, argv[optind]) : command_usage(&command_explain);
     buf_free(&options.headers);

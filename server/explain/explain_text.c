@@ -23,6 +23,7 @@ struct asking {
     struct exchange exchange;
     struct buf lines; /* of the request, as the rules have them */
     struct buf *out;
+    struct span user; /* a NULL pointer: none is named, or needed */
     char url[PROXY_MAX_URL + RULES_LOCATION_MAX];
 };
 
@@ -45,6 +46,13 @@ static void
 span_line(struct buf *out, const char *name, struct span value)
 {
     line(out, name, "%.*s", (int)value.len, value.ptr);
+}
+
+static void
+tell_reason(struct buf *out, const char *name, enum http_reason reason)
+{
+    if (reason)
+        line(out, name, "%s: %s", http_reason_word(reason), http_reason_sentence(reason));
 }
 
 /* ---- the request ----------------------------------------------------------------------------- */
@@ -118,21 +126,69 @@ verdict_word(enum rules_verdict verdict)
     return words[verdict];
 }
 
-/* True: the rules answer the request. */
-static bool
-apply_rules(struct asking *a, struct span lines)
+/* Without the one that names the user. */
+static void
+take_lines(struct asking *a, struct span lines)
 {
-    const struct rules_request request = {
+    static const struct span field = {"Explain-User", sizeof("Explain-User") - 1};
+    struct span text, value;
+
+    while (http_next_line(&lines, &text)) {
+        if (http_line_is(text, field, &value)) {
+            a->user = value;
+            continue;
+        }
+        buf_append(&a->lines, text.ptr, text.len);
+        buf_append_str(&a->lines, "\r\n");
+    }
+}
+
+static struct rules_request
+to_rules(const struct asking *a)
+{
+    const struct span lines = buf_span(&a->lines);
+
+    return (struct rules_request){
         .method = a->request.method,
         .url = a->request.url,
         .lines = lines,
         .has = fields_of(lines),
         .now_us = a->request.arrived_us,
+        .user = a->user,
     };
+}
+
+/* The request of a client over TCP gets status 407. */
+static bool
+demand_user(struct asking *a)
+{
+    const struct rules_request request = to_rules(a);
+    enum http_reason reason = HTTP_REASON_NONE;
+
+    if (!config_asks_users(a->config) || a->config->origins.count ||
+        (a->config->table && !rules_demand_user(a->config->table, &request))) {
+        a->user = span_of(NULL, 0);
+        return false;
+    }
+    if (!a->user.ptr)
+        reason = HTTP_REASON_USER_DEMANDED;
+    else if (a->config->users && !user_file_find(a->config->users, a->user))
+        reason = HTTP_REASON_USER_REFUSED;
+    span_line(a->out, "user", a->user.ptr ? a->user : span_str("none, and one is needed"));
+    if (!reason)
+        return false;
+    line(a->out, "answer", "denied, status 407");
+    tell_reason(a->out, "reason", reason);
+    return true;
+}
+
+/* True: the rules answer the request. */
+static bool
+apply_rules(struct asking *a)
+{
+    const struct rules_request request = to_rules(a);
     struct rules_answer answer;
 
-    buf_append(&a->lines, lines.ptr, lines.len);
-    buf_end_line(&a->lines);
     a->request.lacks = ~request.has;
     if (!a->config->table)
         return false;
@@ -211,13 +267,6 @@ tell_object(struct asking *a, const struct explanation *e)
 /* ---- the answer ------------------------------------------------------------------------------ */
 
 static void
-tell_reason(struct buf *out, const char *name, enum http_reason reason)
-{
-    if (reason)
-        line(out, name, "%s: %s", http_reason_word(reason), http_reason_sentence(reason));
-}
-
-static void
 tell(struct asking *a, const struct explanation *e)
 {
     struct span variant = buf_span(&e->variant), text;
@@ -294,7 +343,8 @@ explain_write(struct service *service, unsigned worker, const struct explain_req
     line(out, "request", "%.*s %.*s", asked->method.len ? (int)asked->method.len : 3,
          asked->method.len ? asked->method.ptr : "GET", (int)asked->url.len, asked->url.ptr);
     tell_row(&a);
-    if (!apply_rules(&a, asked->lines))
+    take_lines(&a, asked->lines);
+    if (!demand_user(&a) && !apply_rules(&a))
         ask_cache(&a, worker);
     tell_last(&a, asked->last);
     buf_free(&a.lines);

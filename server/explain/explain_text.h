@@ -12,7 +12,8 @@
 struct explain_request {
     struct span method; /* empty: GET */
     struct span url;
-    struct span lines; /* fields, each ended by CR LF */
+    struct span lines; /* fields, each ended by CR LF; Explain-User is none of the request, but names
+                          its user */
     unsigned last;     /* the number of latest misses that are told, too */
 };
 

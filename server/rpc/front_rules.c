@@ -51,10 +51,39 @@ explain(const struct rules_answer *answer, const char **why)
     return FAILURE_REDIRECT;
 }
 
+/* What rules match is spelt as HTTP has it. */
+static void
+spell_url(struct front_exchange *front)
+{
+    static _Thread_local char normal[FETCH_NORMAL_SIZE];
+
+    front->before_rules = front->request.url;
+    /* Otherwise it is already spelt so. */
+    if (!front->exchange.proxy->config.follows_http)
+        front->before_rules = fetch_normal_url(front->request.url, normal, sizeof(normal));
+    if (!front->before_rules.ptr)
+        front->before_rules = front->request.url;
+}
+
+bool
+front_rules_demand_user(struct front_exchange *front)
+{
+    const struct config *config = front_config(front);
+    struct rules_request request;
+
+    if (!config_asks_users(config) || config->origins.count ||
+        rpc_request_peer(front_request(front))->has_uid)
+        return false;
+    if (!config->table)
+        return true;
+    spell_url(front);
+    request = to_rules(front, ~front->request.lacks);
+    return rules_demand_user(config->table, &request);
+}
+
 enum failure
 front_rules_apply(struct front_exchange *front, const char **why)
 {
-    static _Thread_local char normal[FETCH_NORMAL_SIZE];
     const struct rules *rules = table_of(front);
     struct rules_request request;
     struct rules_answer answer;
@@ -64,12 +93,7 @@ front_rules_apply(struct front_exchange *front, const char **why)
         front->request.passes = HTTP_REASON_NONE;
     if (!rules)
         return 0;
-    front->before_rules = front->request.url;
-    /* Otherwise it is already spelt so. */
-    if (!front->exchange.proxy->config.follows_http)
-        front->before_rules = fetch_normal_url(front->request.url, normal, sizeof(normal));
-    if (!front->before_rules.ptr)
-        front->before_rules = front->request.url;
+    spell_url(front);
     request = to_rules(front, ~front->request.lacks);
     rules_apply(rules, &request, ruled_url, sizeof(ruled_url), &answer);
     if (answer.verdict != RULES_GO_ON)

@@ -11,6 +11,12 @@
 #include "server/rpc/front.h"
 
 /*
+ * Does the forward proxy need a user for the URL of front->request? Over TCP a request cannot name
+ * one; peers over AF_UNIX are not asked.
+ */
+bool front_rules_demand_user(struct front_exchange *front);
+
+/*
  * Applies the rules to the URL of front->request, which is in memory of this thread then if they
  * edit it. 0; or why the request is refused, with a sentence of this thread in *why.
  */

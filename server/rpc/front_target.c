@@ -146,6 +146,8 @@ front_target_set(struct front_exchange *front, const char **why)
         failure = 0;
     if (!failure && !request->route)
         request->url = proxy_normal_url(proxy, request->url);
+    if (!failure && front_rules_demand_user(front))
+        failure = refuse(FAILURE_DENIED, "this proxy needs a user, whom HTTP can name", why);
     if (!failure)
         failure = front_rules_apply(front, why);
     if (way && !proxy->config.follows_http) {

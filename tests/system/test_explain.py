@@ -127,9 +127,9 @@ class ReasonsTest(ExplainCase):
     seconds = 20
 
     # Not here: what the daemon never does (no-cache, since it validates), what takes a memory that
-    # is used up (test_limits), and a request that others' responses send back four times (unit test
-    # proxy/test_unshared).
-    ELSEWHERE = {"no-cache", "memory", "request-passes"}
+    # is used up (test_limits), a request that others' responses send back four times (unit test
+    # proxy/test_unshared), and users whom no check is made of (test_proxy_users).
+    ELSEWHERE = {"no-cache", "memory", "request-passes", "user-unchecked"}
 
     def told(self, path, *lines, fields=(), status=200, times=1, **more):
         """The word of the last miss, after the last of these requests."""
@@ -227,6 +227,17 @@ class ReasonsTest(ExplainCase):
         word(f"{origin.url}/disconnected")
         origin.end()
         yield "disconnected", word(f"{origin.url}/disconnected")
+        yield from self.users(origin.url)
+
+    def users(self, url):
+        """What a forward proxy says that has users."""
+        users = self.dir / "users"
+        users.write_text("alice:$5$salt$Gcm6FsVtF/Qa77ZKD.iwsJlCVPY0XSMgLJL0Hnww/c1\n")
+        users.chmod(0o600)
+        d = self.daemon("--users", str(users))
+        for reason, options in (("user-demanded", ()), ("user-refused", ("--user", "bob"))):
+            done = self.sunproxy("explain", *options, url, daemon=d)
+            yield reason, done.stdout.decode().splitlines()[-1].split()[1].rstrip(":")
 
     def test_each_reason(self):
         self.serve("max-page = 2K", "heuristic-lifetime = 10", "range-fill-size = 0", "[rule]", "path = /pass", "pass = yes")

@@ -193,11 +193,31 @@ class DemandTest(ProxyUsersCase):
         self.assertEqual(self.get(c=c).status, 200)
         self.assertEqual(self.get("/x", EVE, c=c).status, 200)
 
-    def test_a_client_that_leaves_gives_its_check_up(self):
+    def make_slow_user(self):
+        """His checks take long."""
         self.hashes["slow"] = subprocess.run(
             ["openssl", "passwd", "-6", "-salt", "rounds=400000$salt", "p"], check=True,
             capture_output=True).stdout.decode().strip()
         self.write_users()
+
+    def test_checks_that_are_not_made(self):
+        self.make_slow_user()
+        for option, status in ((), 503), (("auth-failure = 407",), 407):
+            self.serve("auth-timeout = 1ms", *option)
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                responses = list(pool.map(
+                    lambda n: self.get("/x", basic("slow", f"{n}")), range(8)))
+            unchecked = [r for r in responses if "user-unchecked" in r.field("Cache-Status")]
+            self.assertGreater(len(unchecked), 0)
+            for response in unchecked:
+                self.assertEqual(response.status, status)
+                self.assertEqual(response.field("Retry-After"), "1" if status == 503 else None)
+                self.assertEqual(response.field("Proxy-Authenticate") is None, status == 503)
+            self.assertEqual(self.d.stop(30), 0)
+        self.assertEqual(self.o.arrivals, [])
+
+    def test_a_client_that_leaves_gives_its_check_up(self):
+        self.make_slow_user()
         self.serve("auth-timeout = 60s")
         for n in range(30):
             c = self.connect()
@@ -346,6 +366,123 @@ class RulesTest(ProxyUsersCase):
             done = self.run_daemon("--config", self.file, "--check-config")
             self.assertEqual(done.returncode, 78)
             self.assertIn(b"need --users or --auth-helper", done.stderr)
+
+    def test_a_denied_name_is_not_resolved(self):
+        self.serve("[rule]", "host = *.games.invalid", "deny = 403",
+                   "[rule]", "host = *.games.invalid", "authenticate = no",
+                   options=("--workers", "1"))
+        threads = self.d.threads()
+        for n in range(5):
+            url = f"http://x{n}.games.invalid/"
+            self.assertEqual(self.connect().get(url, ALICE).status, 403)
+            self.assertEqual(self.connect().get(f"http://x{n}.other.invalid/").status, 407)
+        self.assertEqual(self.d.threads(), threads)
+        # Threads that resolve names start when they are needed.
+        self.assertEqual(self.connect().get("http://x.other.invalid/", BOB).status, 502)
+        self.assertGreater(self.d.threads(), threads)
+
+
+class SeenTest(ProxyUsersCase):
+    """The user in logs, in the request database, in explanations, and as the client of rates."""
+
+    def ask_all(self):
+        server = Server(self, echo)
+        self.get("/kept", ALICE)
+        self.get("/kept", BOB)
+        self.get("/x", EVE)
+        self.get("/x")
+        self.tunnel(server.port, ALICE, c=self.connect()).socket.recv(100)
+        return server
+
+    def log(self, *options):
+        path = self.dir / "access.log"
+        self.serve(options=("--access-log", str(path), *options))
+        self.ask_all()
+        self.assertEqual(self.d.stop(30), 0)
+        text = path.read_text()
+        for secret in (ALICE, BOB, EVE):
+            self.assertNotIn(secret.split()[-1], text + self.d.err)
+        return text.splitlines()
+
+    def test_the_access_log(self):
+        lines = self.log()
+        self.assertEqual([re.match(r"127.0.0.1 - (\S+) \[.*?\] \"(\S+) .*\" (\d+) ", line).groups()
+                          for line in lines],
+                         [("alice", "GET", "200"), ("bob", "GET", "200"), ("-", "GET", "407"),
+                          ("-", "GET", "407"), ("alice", "CONNECT", "200")])
+        self.assertTrue(lines[2].endswith(" user-refused"))
+        self.assertTrue(lines[3].endswith(" user-demanded"))
+
+    def test_the_access_log_in_json(self):
+        rows = [json.loads(line) for line in self.log("--log-format", "json")]
+        self.assertEqual([row.get("user") for row in rows],
+                         ["alice", "bob", None, None, "alice"])
+
+    def test_the_access_log_by_a_pattern(self):
+        lines = self.log("--log-format", "%u %{user}x %{Proxy-Authorization}i %s")
+        self.assertEqual(lines[:2], ["alice alice - 200", "bob bob - 200"])
+
+    def test_the_request_database(self):
+        path = self.dir / "requests.db"
+        self.serve(options=("--request-db", str(path)))
+        self.ask_all()
+        self.assertEqual(self.d.stop(30), 0)
+        with sqlite3.connect(path) as db:
+            rows = db.execute("SELECT user, status, outcome, reason FROM requests "
+                              "ORDER BY time_us")
+            self.assertEqual(list(rows), [
+                ("alice", 200, "miss", "uri-miss"), ("bob", 200, "hit", None),
+                (None, 407, "local", "user-refused"), (None, 407, "local", "user-demanded"),
+                ("alice", 200, "tunnel", None)])
+
+    def test_rates_count_by_user(self):
+        self.serve("rate-fetches = 1:3")
+        statuses = [self.get(f"/{n}", ALICE, c=self.connect(f"127.0.0.{n + 1}")).status
+                    for n in range(1, 7)]
+        self.assertEqual(statuses[:3], [200] * 3)
+        self.assertIn(503, statuses)
+        self.assertEqual(self.get("/bob", BOB).status, 200)
+
+    def test_what_is_kept_for_users_is_given_back(self):
+        self.serve()
+        connections = [self.connect() for _ in range(50)]
+        for c in connections:
+            self.assertEqual(self.get("/x", ALICE, c=c).status, 200)
+        for c in connections:
+            c.close()
+        self.c.close()
+        harness.wait_until(
+            lambda: self.stat(self.d)["memory_requests"] == 0, what="the memory of requests")
+
+    def test_rpc_over_tcp_names_no_user(self):
+        self.serve("[rule]", "path = /open", "authenticate = no")
+        for path, tcp, status in (("/x", False, 0), ("/x", True, None), ("/open", True, 0)):
+            done = self.sunproxy("get", self.o.url + path, daemon=self.d, tcp=tcp, expect=status)
+            if status is None:
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn("this proxy needs a user", done.stderr.decode())
+        self.assertEqual([path for _, path in self.o.arrivals], ["/x", "/open"])
+
+    def test_explain(self):
+        self.serve("[rule]", "user = bob", "deny = 451", "reason = not bob",
+                   "[rule]", "path = /open", "authenticate = no")
+
+        def explain(path, *options):
+            done = self.sunproxy("explain", *options, self.o.url + path, daemon=self.d)
+            return dict(line.split(None, 1) for line in done.stdout.decode().splitlines())
+
+        told = explain("/x")
+        self.assertEqual(told["answer"], "denied, status 407")
+        self.assertTrue(told["reason"].startswith("user-demanded: "))
+        told = explain("/x", "--user", "nobody")
+        self.assertTrue(told["reason"].startswith("user-refused: "))
+        told = explain("/x", "--user", "alice")
+        self.assertEqual((told["user"], told["answer"]), ("alice", "miss"))
+        told = explain("/x", "--user", "bob")
+        self.assertEqual(told["answer"], "denied, status 451")
+        self.assertIn("reason=not bob", told["rule"])
+        told = explain("/open", "--user", "bob")
+        self.assertEqual((told.get("user"), told["answer"]), (None, "miss"))
 
 
 del ReloadCase, ProxyUsersCase
