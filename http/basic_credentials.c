@@ -36,6 +36,25 @@ has_controls(struct span text)
     return false;
 }
 
+static bool
+is_text(struct span text)
+{
+    return json_is_utf8(text) && !has_controls(text);
+}
+
+bool
+http_basic_is_name(struct span name)
+{
+    return name.len > 0 && name.len <= HTTP_BASIC_NAME_MAX && is_text(name) &&
+           !memchr(name.ptr, ':', name.len);
+}
+
+bool
+http_basic_is_password(struct span password)
+{
+    return password.len > 0 && password.len <= HTTP_BASIC_PASSWORD_MAX && is_text(password);
+}
+
 bool
 http_basic_read(struct span value, char bytes[HTTP_BASIC_BYTES], struct http_basic *basic)
 {
@@ -52,7 +71,7 @@ http_basic_read(struct span value, char bytes[HTTP_BASIC_BYTES], struct http_bas
         return false;
     text = span_of(bytes, len);
     colon = len ? memchr(bytes, ':', len) : NULL;
-    if (!colon || colon == bytes || !json_is_utf8(text) || has_controls(text))
+    if (!colon || colon == bytes || !is_text(text))
         return false;
     basic->name = span_of(bytes, (size_t)(colon - bytes));
     basic->password = span_of(colon + 1, len - basic->name.len - 1);

@@ -15,7 +15,7 @@ enum http_credentials_found {
 
 /* The value of the field with this name among the lines, without blanks at its ends. */
 enum http_credentials_found http_credentials_find(struct span lines, struct span name,
-                                            struct span *value);
+                                                  struct span *value);
 
 enum { HTTP_BASIC_BYTES = 768 }; /* of a name and a password, with the colon */
 
@@ -23,6 +23,16 @@ struct http_basic {
     struct span name; /* at least one byte */
     struct span password;
 };
+
+/* Bytes of a name and of a password, at most; crypt(3) takes as many. */
+enum { HTTP_BASIC_NAME_MAX = 255, HTTP_BASIC_PASSWORD_MAX = 511 };
+
+/*
+ * Can a user have this name, or this password? Each is UTF-8 without control characters, and has at
+ * least one byte; a name has no colon.
+ */
+bool http_basic_is_name(struct span name);
+bool http_basic_is_password(struct span password);
 
 /*
  * Reads such a value into `bytes`, to which the spans point. False: the scheme is another one, or

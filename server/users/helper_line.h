@@ -8,13 +8,13 @@
 #include <stdbool.h>
 
 #include "base/span.h"
-#include "server/users/user_file.h"
-#include "server/users/user_hash.h"
+#include "http/basic_credentials.h"
 
 #define HELPER_NO_CHANNEL (~0u)
 
 /* The longest question, with its line feed. */
-#define HELPER_QUESTION_MAX (12u + 3u * (USER_NAME_MAX + USER_PASSWORD_MAX) + 2u)
+#define HELPER_QUESTION_MAX \
+    (12u + 3u * ((unsigned)HTTP_BASIC_NAME_MAX + (unsigned)HTTP_BASIC_PASSWORD_MAX) + 2u)
 
 /* Writes a question with its line feed into HELPER_QUESTION_MAX bytes; returns its length. */
 size_t helper_line_write(char *at, unsigned channel, const char *name, const char *password);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/basic_credentials.h"
 #include "server/users/user_hash.h"
 
 #define MOST_ERRORS 20u /* that are named */
@@ -32,18 +33,6 @@ struct reading {
     unsigned errors;
     struct buf *why;
 };
-
-bool
-user_name_is_valid(struct span name)
-{
-    for (size_t i = 0; i < name.len; i++) {
-        unsigned char c = (unsigned char)name.ptr[i];
-
-        if (c < 0x20 || c == 0x7f || c == ':')
-            return false;
-    }
-    return name.len > 0 && name.len <= USER_NAME_MAX;
-}
 
 static struct span
 name_of(const struct user_file *file, const struct user *user)
@@ -73,10 +62,12 @@ find_fault(const char *line, size_t len)
         return "a zero byte";
     if (!colon)
         return "a line is NAME:HASH, and this one has no colon";
-    if (colon - line > (long)USER_NAME_MAX)
+    if (colon == line)
+        return "the name is missing";
+    if (colon - line > HTTP_BASIC_NAME_MAX)
         return "the name is too long";
-    if (!user_name_is_valid(span_of(line, (size_t)(colon - line))))
-        return colon == line ? "the name is missing" : "the name has a control character";
+    if (!http_basic_is_name(span_of(line, (size_t)(colon - line))))
+        return "the name is not UTF-8 without control characters";
     return user_hash_find_fault(colon + 1);
 }
 

@@ -13,14 +13,13 @@
 #include "base/buf.h"
 
 #define USER_FILE_MAX ((size_t)8 << 20) /* bytes */
-#define USER_NAME_MAX 255u              /* bytes of a name */
 
 struct user_file;
 
 /*
  * Reads the text of the file, which is copied. NULL with a line in `why` for each error, with path
- * and number of the line: a name that is doubled, too long or not allowed, a hash that is cut or of
- * a method that libcrypt does not have; or that there is no user at all, or no memory.
+ * and number of the line: a name that is doubled or that Basic does not take, a hash that is cut or
+ * of a method that libcrypt does not have; or that there is no user at all, or no memory.
  */
 struct user_file *user_file_read(struct span text, const char *path, struct buf *why);
 
@@ -38,11 +37,5 @@ const char *user_file_pick(const struct user_file *file, size_t number);
 /* Has the user the same hash in both files, which may be NULL? A user that is in neither has not.
  */
 bool user_file_has_same(const struct user_file *a, const struct user_file *b, struct span name);
-
-/*
- * Can this be the name of a user? It has 1 to USER_NAME_MAX bytes, no colon and no control
- * character (RFC 7617 section 2).
- */
-bool user_name_is_valid(struct span name);
 
 #endif

@@ -8,8 +8,6 @@
 
 #include "base/span.h"
 
-#define USER_PASSWORD_MAX 511u /* bytes: what crypt(3) takes */
-
 /* What is wrong with a hash, as a sentence in static memory; NULL: nothing. */
 const char *user_hash_find_fault(const char *hash);
 
@@ -19,7 +17,7 @@ struct user_hasher *user_hasher_create(void);
 void user_hasher_free(struct user_hasher *hasher); /* NULL is harmless */
 
 /*
- * Is this the hash of the password, which has at most USER_PASSWORD_MAX bytes and no zero? It takes
+ * Is this the hash of the password, which has at most HTTP_BASIC_PASSWORD_MAX bytes? It takes
  * milliseconds to seconds, by the method of the hash. For one thread at a time. No copy of the
  * password is left.
  */

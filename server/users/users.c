@@ -13,6 +13,7 @@
 #include "base/container_of.h"
 #include "base/thread.h"
 #include "fetch/queue.h"
+#include "http/basic_credentials.h"
 #include "server/users/helpers.h"
 #include "server/users/user_cache.h"
 #include "server/users/user_hash.h"
@@ -34,8 +35,8 @@ struct user_question {
     const char *hash;  /* that is compared; NULL: helpers are asked */
     bool known;        /* the user has this hash */
     struct user_key key;
-    char name[USER_NAME_MAX + 1];
-    char password[USER_PASSWORD_MAX + 1];
+    char name[HTTP_BASIC_NAME_MAX + 1];
+    char password[HTTP_BASIC_PASSWORD_MAX + 1];
 };
 
 TAILQ_HEAD(question_list, user_question);
@@ -80,18 +81,12 @@ choose_hash(const struct users *users, const struct user_request *request, bool 
     return hash ? hash : user_file_pick(request->file, number);
 }
 
-/* RFC 7617 section 2: neither has a control character. To a directory an empty password is the wish
- * to be nobody, which it grants (RFC 4513 section 5.1.2). */
+/* To a directory an empty password is the wish to be nobody, which it grants (RFC 4513 section
+ * 5.1.2): http_basic_is_password() refuses it. */
 static bool
 may_be_right(const struct user_request *request)
 {
-    struct span password = request->password;
-
-    for (size_t i = 0; i < password.len; i++)
-        if ((unsigned char)password.ptr[i] < 0x20 || password.ptr[i] == 0x7f)
-            return false;
-    return password.len > 0 && password.len <= USER_PASSWORD_MAX &&
-           user_name_is_valid(request->name);
+    return http_basic_is_name(request->name) && http_basic_is_password(request->password);
 }
 
 static struct user_question *

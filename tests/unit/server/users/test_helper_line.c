@@ -18,15 +18,16 @@ is_written(const char *expected, unsigned channel, const char *name, const char 
 
 START_TEST(questions)
 {
-    char name[USER_NAME_MAX + 1], password[USER_PASSWORD_MAX + 1], line[HELPER_QUESTION_MAX];
+    char name[HTTP_BASIC_NAME_MAX + 1], password[HTTP_BASIC_PASSWORD_MAX + 1],
+        line[HELPER_QUESTION_MAX];
 
     is_written("anna secret\n", HELPER_NO_CHANNEL, "anna", "secret");
     is_written("0 anna secret\n", 0, "anna", "secret");
     is_written("63 an%20na a%25b%3Ac%0A%C3%BC\n", 63, "an na", "a%b:c\n\xc3\xbc");
     is_written("a-._~Z09 %2B%2F\n", HELPER_NO_CHANNEL, "a-._~Z09", "+/");
-    memset(name, ' ', USER_NAME_MAX);
-    memset(password, ' ', USER_PASSWORD_MAX);
-    name[USER_NAME_MAX] = password[USER_PASSWORD_MAX] = '\0';
+    memset(name, ' ', HTTP_BASIC_NAME_MAX);
+    memset(password, ' ', HTTP_BASIC_PASSWORD_MAX);
+    name[HTTP_BASIC_NAME_MAX] = password[HTTP_BASIC_PASSWORD_MAX] = '\0';
     ck_assert_uint_le(helper_line_write(line, 4294967294u, name, password), sizeof(line));
 }
 END_TEST

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "http/basic_credentials.h"
 #include "tests/unit/server/users/made_hash.h"
 #include "tests/unit/unit.h"
 
@@ -133,7 +134,7 @@ START_TEST(what_no_user_can_have_is_refused_at_once)
 {
     static const char *const rows[][2] = {{"", "x"},       {"anna", ""},     {"an:na", "x"},
                                           {"an\nna", "x"}, {"anna", "x\ny"}, {"anna", "\x7f"}};
-    char name[USER_NAME_MAX + 2], password[514];
+    char name[HTTP_BASIC_NAME_MAX + 2], password[514];
     struct asked asked;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
