@@ -138,22 +138,31 @@ invalidation_free(struct invalidation *inv)
 
 #define KEY_BYTES 16384u /* of a URL that rules have spelt, which are shorter than before */
 
+struct url_purge {
+    struct invalidation *inv;
+    struct buf *found; /* gets the tags of what is removed */
+};
+
+static void
+purge_key(void *context, struct span key)
+{
+    const struct url_purge *purge = context;
+
+    cache_purge_part(purge->inv->proxy->config.cache, CACHE_BY_URL, key, NULL, purge->found,
+                     &purge->inv->change);
+}
+
 /* Purges a URL, and the keys that the operator's rules make of it. */
 static void
 purge_url(struct invalidation *inv, struct span url, struct buf *found)
 {
     const struct rules *rules = proxy_rules_of(inv->proxy, inv->request)->table;
-    struct cache *cache = inv->proxy->config.cache;
-    char bytes[2][KEY_BYTES];
-    struct span keys[3] = {url, url, url};
+    struct url_purge purge = {.inv = inv, .found = found};
+    char bytes[KEY_BYTES];
 
-    if (rules) {
-        keys[1] = rules_edit_url(rules, &(struct rules_request){.url = url}, bytes[0], KEY_BYTES);
-        keys[2] = rules_edit_url_most(rules, url, bytes[1], KEY_BYTES);
-    }
-    for (unsigned i = 0; i < 3; i++)
-        if (i == 0 || (!span_equal(keys[i], url) && !(i == 2 && span_equal(keys[1], keys[2]))))
-            cache_purge_part(cache, CACHE_BY_URL, keys[i], NULL, found, &inv->change);
+    purge_key(&purge, url);
+    if (rules)
+        rules_visit_keys(rules, url, bytes, sizeof(bytes), purge_key, &purge);
 }
 
 bool

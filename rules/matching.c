@@ -314,6 +314,22 @@ rules_next(const struct rules *rules, const struct rules_set *set, struct rules_
     return &rules->rules[(cursor->words - 1) * 64 + bit];
 }
 
+void
+rules_leave_out(const struct rules *rules, struct rules_set *set, const struct rule *rule)
+{
+    const size_t number = (size_t)(rule - rules->rules);
+
+    set->words[number / 64] &= ~(UINT64_C(1) << (number % 64));
+}
+
+void
+rules_put_in(const struct rules *rules, struct rules_set *set, const struct rule *rule)
+{
+    const size_t number = (size_t)(rule - rules->rules);
+
+    set->words[number / 64] |= UINT64_C(1) << (number % 64);
+}
+
 static bool
 is_among(struct rule_values patterns, struct span name)
 {
@@ -456,6 +472,12 @@ any_holds(const struct rule *rule, enum rule_key key, struct span in,
     return values.count == 0;
 }
 
+bool
+rule_holds_query(const struct rule *rule, struct span query)
+{
+    return any_holds(rule, RULE_PARAMETER, query, parameter_holds);
+}
+
 /* The local time of now. */
 static bool
 time_holds(const struct rule *rule)
@@ -512,7 +534,7 @@ request_holds(const struct rule *rule, const void *message, const struct rules_u
 
     return url_holds(rule, url, request->method) && network_holds(rule, request->client) &&
            user_holds(rule, request->user) && time_holds(rule) &&
-           any_holds(rule, RULE_PARAMETER, url->query, parameter_holds) &&
+           rule_holds_query(rule, url->query) &&
            any_holds(rule, RULE_FIELD, lines, field_holds) &&
            any_holds(rule, RULE_COOKIE, has_cookie ? lines : span_of(NULL, 0), cookie_holds);
 }
@@ -630,6 +652,53 @@ rules_match_url(const struct rules *rules, struct span url, enum http_method met
     rules_url_split(url, &parts);
     return find(rules, &parts, RULES_ALL, found) &&
            narrow(rules, found, &parts, url_alone_holds, &method);
+}
+
+/* ---- rules about one URL --------------------------------------------------------------------- */
+
+bool
+rule_switches_url(const struct rule *rule)
+{
+    struct rule_values methods = rule_values(rule, RULE_METHOD);
+    size_t i;
+
+    for (i = 0; i < methods.count && methods.of[i].number != HTTP_GET; i++)
+        ;
+    return rule->edits & RULE_EDITS_URL && rule_has_any(rule, RULE_FIELD, RULE_USER_LIST) &&
+           (!methods.count || i < methods.count);
+}
+
+static bool
+hosts_meet(struct span a, struct span b)
+{
+    return http_same_name(a, b) || host_holds(a, b) || host_holds(b, a);
+}
+
+static bool
+paths_meet(struct span a, struct span b)
+{
+    struct span begin_a = glob_prefix(a), begin_b = glob_prefix(b);
+
+    if (begin_a.len == a.len || begin_b.len == b.len)
+        return begin_a.len == a.len ? glob_matches(b, a) : glob_matches(a, b);
+    return span_starts_with(begin_a, begin_b) || span_starts_with(begin_b, begin_a);
+}
+
+static bool
+values_meet(struct rule_values a, struct rule_values b, bool (*meet)(struct span a, struct span b))
+{
+    for (size_t i = 0; i < a.count; i++)
+        for (size_t k = 0; k < b.count; k++)
+            if (meet(a.of[i].name, b.of[k].name))
+                return true;
+    return a.count == 0 || b.count == 0;
+}
+
+bool
+rules_may_meet(const struct rule *a, const struct rule *b)
+{
+    return values_meet(rule_values(a, RULE_HOST), rule_values(b, RULE_HOST), hosts_meet) &&
+           values_meet(rule_values(a, RULE_PATH), rule_values(b, RULE_PATH), paths_meet);
 }
 
 bool

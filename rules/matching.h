@@ -86,6 +86,19 @@ bool rules_match_response(const struct rules *rules, const struct rules_response
 bool rules_match_url(const struct rules *rules, struct span url, enum http_method method,
                      struct rules_set *found);
 
+/* Does the rule spell URLs of some of the requests for a URL with GET? */
+bool rule_switches_url(const struct rule *rule);
+
+/* May there be a URL that both rules are about? */
+bool rules_may_meet(const struct rule *a, const struct rule *b);
+
+/* Takes a rule out of the set, or puts it in. */
+void rules_leave_out(const struct rules *rules, struct rules_set *set, const struct rule *rule);
+void rules_put_in(const struct rules *rules, struct rules_set *set, const struct rule *rule);
+
+/* Do the conditions on parameters hold for the query? */
+bool rule_holds_query(const struct rule *rule, struct span query);
+
 /* How far a walk through a set is; all zero: at its begin. */
 struct rules_cursor {
     size_t words;  /* that have been read */

@@ -1,4 +1,5 @@
 /* What rules make of requests. */
+#include "base/hash.h"
 #include "base/uninitialized.h"
 #include "http/field.h"
 #include "http/known_fields.h"
@@ -415,18 +416,62 @@ rules_edit_url(const struct rules *rules, const struct rules_request *request, c
     return edit_url(rules, &set, request->url, &parts, &w);
 }
 
-struct span
-rules_edit_url_most(const struct rules *rules, struct span url, char *bytes, size_t size)
+/* Leaves of the set the rules that spell the URL in some requests with GET. Takes those out of it
+ * that spell it by more than the URL: their number. */
+static unsigned
+take_switches(const struct rules *rules, struct rules_set *set, struct span query,
+              const struct rule *switches[RULES_SWITCHES_MAX])
 {
-    struct writer w = {.bytes = bytes, .size = size};
+    struct rules_cursor cursor = {0};
+    const struct rule *rule;
+    unsigned count = 0;
+
+    while ((rule = rules_next(rules, set, &cursor))) {
+        const bool spells = rule->edits & RULE_EDITS_URL && rule_holds_query(rule, query);
+
+        if (spells && !rule_switches_url(rule))
+            continue;
+        rules_leave_out(rules, set, rule);
+        if (spells && count < RULES_SWITCHES_MAX)
+            switches[count++] = rule;
+    }
+    return count;
+}
+
+void
+rules_visit_keys(const struct rules *rules, struct span url, char *bytes, size_t size,
+                 void (*visit)(void *context, struct span key), void *context)
+{
+    const struct rule *switches[RULES_SWITCHES_MAX] = {NULL};
+    uint64_t seen[1u << RULES_SWITCHES_MAX];
+    struct rules_set always UNINITIALIZED;
     struct rules_url parts;
-    struct rules_set set UNINITIALIZED;
+    unsigned count, keys = 0;
 
     rules_url_split(url, &parts);
-    if (!parts.query.ptr || !rules->act_on_requests || !rules_match_url(rules, url, HTTP_GET, &set) ||
-        !(edits_of(rules, &set) & RULE_EDITS_URL))
-        return url;
-    return edit_url(rules, &set, url, &parts, &w);
+    if (!parts.query.ptr || !rules->act_on_requests ||
+        !rules_match_url(rules, url, HTTP_GET, &always))
+        return;
+    count = take_switches(rules, &always, parts.query, switches);
+    for (unsigned choice = 0; choice < 1u << count; choice++) {
+        struct writer w = {.bytes = bytes, .size = size};
+        struct rules_set set = always;
+        struct span key;
+        uint64_t hash;
+        unsigned i;
+
+        for (i = 0; i < count; i++)
+            if (choice >> i & 1)
+                rules_put_in(rules, &set, switches[i]);
+        key = edits_of(rules, &set) ? edit_url(rules, &set, url, &parts, &w) : url;
+        hash = hash64_bytes(key);
+        for (i = 0; i < keys && seen[i] != hash; i++)
+            ;
+        if (i < keys || span_equal(key, url))
+            continue;
+        seen[keys++] = hash;
+        visit(context, key);
+    }
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */

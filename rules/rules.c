@@ -153,6 +153,67 @@ check(const struct rules *rules, const struct rule *rule, const char *place, str
     return true;
 }
 
+/* ---- rules that spell one URL ---------------------------------------------------------------- */
+
+/* The number of these rules that may be about a URL of one of them, itself included. */
+static size_t
+count_meeting(const struct rule *const *switches, size_t count, const struct rule *rule)
+{
+    size_t meeting = 0;
+
+    for (size_t i = 0; i < count; i++)
+        meeting += rules_may_meet(switches[i], rule);
+    return meeting;
+}
+
+/*
+ * Removes rules that meet few others until none is left, or each meets too many: no URL has too
+ * many unless that is so. Returns what is left.
+ */
+static size_t
+leave_crowded(const struct rule **switches, size_t count)
+{
+    size_t before;
+
+    do {
+        before = count;
+        for (size_t i = 0; i < count;)
+            if (count_meeting(switches, count, switches[i]) <= RULES_SWITCHES_MAX)
+                switches[i] = switches[--count];
+            else
+                i++;
+    } while (count != before);
+    return count;
+}
+
+/* A purge finds the keys of a URL by trying all combinations of the rules that spell it. */
+static bool
+check_switches(const struct rules *rules, const char *(*place)(void *context, size_t rule),
+               void *context, struct buf *why)
+{
+    const struct rule **switches = calloc(rules->count + 1, sizeof(struct rule *));
+    size_t count = 0;
+
+    if (!switches) {
+        buf_append_str(why, "out of memory");
+        return false;
+    }
+    for (size_t i = 0; i < rules->count; i++)
+        if (rule_switches_url(&rules->rules[i]))
+            switches[count++] = &rules->rules[i];
+    count = leave_crowded(switches, count);
+    if (count) {
+        buf_end_line(why);
+        buf_printf(why,
+                   "%srule: more than %u rules may change the parameters of one URL under "
+                   "conditions on fields, cookies, networks, times or users: name their hosts or "
+                   "paths, or put some into one",
+                   place(context, (size_t)(switches[0] - rules->rules)), RULES_SWITCHES_MAX);
+    }
+    free(switches);
+    return count == 0;
+}
+
 bool
 rules_know_users(const struct rules *rules)
 {
@@ -172,7 +233,7 @@ rules_finish(struct rules *rules, const char *(*place)(void *context, size_t rul
     rules_index_finish(rules);
     for (size_t i = 0; i < rules->count; i++)
         ok = check(rules, &rules->rules[i], place(context, i), why) && ok;
-    return ok;
+    return check_switches(rules, place, context, why) && ok;
 }
 
 /* False with a sentence. */

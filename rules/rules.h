@@ -119,15 +119,19 @@ void rules_peek(const struct rules *rules, const struct rules_request *request, 
  */
 bool rules_demand_user(const struct rules *rules, const struct rules_request *request);
 
-/* The URL that rules_apply() has in its answer, without all else: a URL that is purged is spelt as
- * that of a GET request without fields. */
+/* The URL that rules_apply() has in its answer, without all else. */
 struct span rules_edit_url(const struct rules *rules, const struct rules_request *request,
                            char *bytes, size_t size);
 
-/* The URL as all rules for requests with GET spell it together whose conditions on the URL hold,
- * whatever conditions on fields and parameters they have: another key that a page may have. */
-struct span rules_edit_url_most(const struct rules *rules, struct span url, char *bytes,
-                                size_t size);
+/*
+ * Calls visit() once with each spelling that requests with GET for the URL may have by the rules,
+ * whatever else they have, but for its own: the other keys of a page that is purged. At most
+ * RULES_SWITCHES_MAX rules that spell URLs under conditions on that concern one URL; rules_finish()
+ * refuses more. `bytes` are for a spelling: at least the length of the URL.
+ */
+#define RULES_SWITCHES_MAX 6u
+void rules_visit_keys(const struct rules *rules, struct span url, char *bytes, size_t size,
+                      void (*visit)(void *context, struct span key), void *context);
 
 /*
  * Edits the lines that go on to the origin, of a request that has answer.edits, as the rules say.
@@ -201,7 +205,7 @@ enum rules_concern {
  * away. */
 bool rules_let_in(const struct rules *rules, struct span url);
 
-/* By the rules from one number up to another, which have come or gone; to a request with the method.
+/* By the rules from one number up to another, which have come or gone; to a request with a method.
  */
 enum rules_concern rules_concern(const struct rules *rules, size_t from, size_t to,
                                  enum http_method method, struct span url);

@@ -113,15 +113,18 @@ purge_tags(struct purge *p, struct span fields)
             purge(p, CONTROL_PURGE_TAG, tag);
 }
 
+static void
+purge_key(void *context, struct span key)
+{
+    purge(context, CONTROL_PURGE_URL, key);
+}
+
 /* As it is, and by the keys that the rules make of it. */
 static void
 purge_url(struct http_exchange *x, struct purge *p, struct span url)
 {
-    struct span keys[2];
-
     purge(p, CONTROL_PURGE_URL, url);
-    for (unsigned i = 0, count = http_rules_keys(x, url, keys); i < count; i++)
-        purge(p, CONTROL_PURGE_URL, keys[i]);
+    http_rules_visit_keys(x, url, purge_key, p);
 }
 
 static void

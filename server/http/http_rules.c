@@ -187,22 +187,15 @@ http_rules_apply(struct http_exchange *x, struct span *url)
     return true;
 }
 
-unsigned
-http_rules_keys(const struct http_exchange *x, struct span url, struct span keys[2])
+void
+http_rules_visit_keys(const struct http_exchange *x, struct span url,
+                      void (*visit)(void *context, struct span key), void *context)
 {
-    const struct rules *rules = x->config->table;
     struct http_worker *worker = x->stream.worker;
-    unsigned count = 0;
 
-    if (!rules)
-        return 0;
-    keys[0] = rules_edit_url(rules, &(struct rules_request){.url = url}, worker->ruled_url,
-                             sizeof(worker->ruled_url));
-    count += !span_equal(keys[0], url);
-    keys[count] = rules_edit_url_most(rules, url, worker->path, sizeof(worker->path));
-    if (!span_equal(keys[count], url) && !(count && span_equal(keys[0], keys[1])))
-        count++;
-    return count;
+    if (x->config->table)
+        rules_visit_keys(x->config->table, url, worker->ruled_url, sizeof(worker->ruled_url), visit,
+                         context);
 }
 
 struct span

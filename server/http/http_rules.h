@@ -28,9 +28,10 @@ bool http_rules_apply(struct http_exchange *x, struct span *url);
 /* Do the rules leave it at that a request for this URL needs a user? */
 bool http_rules_demand_user(const struct http_exchange *x, struct span url);
 
-/* Other keys that the rules may make of a URL that is purged: their number. They are in the
+/* Calls visit() with other keys that the rules may make of a URL that is purged, each in the
  * worker's memory. */
-unsigned http_rules_keys(const struct http_exchange *x, struct span url, struct span keys[2]);
+void http_rules_visit_keys(const struct http_exchange *x, struct span url,
+                           void (*visit)(void *context, struct span key), void *context);
 
 /* Writes the URL that is to be used into the worker's memory again. */
 struct span http_rules_url_again(struct http_exchange *x);

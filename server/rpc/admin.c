@@ -45,15 +45,29 @@ purge_of(proxy_purge_kind wanted, enum control_purge *kind)
     return false;
 }
 
+struct removal {
+    struct proxy *proxy;
+    enum control_purge kind;
+    uint64_t (*remove)(struct proxy *proxy, enum control_purge kind, struct span url);
+    uint64_t count;
+};
+
+static void
+remove_key(void *context, struct span key)
+{
+    struct removal *removal = context;
+
+    removal->count += removal->remove(removal->proxy, removal->kind, key);
+}
+
 static bool_t
 purge(struct svc_req *call, const proxy_purge_args *args, proxy_purge_result *result,
       uint64_t (*remove)(struct proxy *proxy, enum control_purge kind, struct span url))
 {
     static char unknown[] = "there is no such kind of purge";
-    struct span url = span_of(args->url.proxy_url_val, args->url.proxy_url_len), keys[2];
+    struct span url = span_of(args->url.proxy_url_val, args->url.proxy_url_len);
     struct service *service = admin_service(call);
     enum control_purge kind;
-    unsigned count = 0;
 
     memset(result, 0, sizeof(*result));
     if (!service) {
@@ -63,12 +77,13 @@ purge(struct svc_req *call, const proxy_purge_args *args, proxy_purge_result *re
         result->status = PROXY_BAD_VALUE;
         result->proxy_purge_result_u.sentence = unknown;
     } else {
-        result->status = PROXY_OK;
-        result->proxy_purge_result_u.purged = remove(&service->proxy, kind, url);
+        struct removal removal = {.proxy = &service->proxy, .kind = kind, .remove = remove};
+
+        remove_key(&removal, url);
         if (kind == CONTROL_PURGE_URL)
-            count = front_rules_keys(service, url, keys);
-        for (unsigned i = 0; i < count; i++)
-            result->proxy_purge_result_u.purged += remove(&service->proxy, kind, keys[i]);
+            front_rules_visit_keys(service, url, remove_key, &removal);
+        result->status = PROXY_OK;
+        result->proxy_purge_result_u.purged = removal.count;
     }
     return TRUE;
 }

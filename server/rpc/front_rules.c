@@ -125,20 +125,18 @@ front_rules_edit(struct front_exchange *front, char *fields, size_t len, size_t 
     return span_of(fields, len);
 }
 
-unsigned
-front_rules_keys(const struct service *service, struct span url, struct span keys[2])
+void
+front_rules_visit_keys(const struct service *service, struct span url,
+                       void (*visit)(void *context, struct span key), void *context)
 {
-    static _Thread_local char most[sizeof(ruled_url)];
+    static _Thread_local char copy[FETCH_NORMAL_SIZE];
     const struct rules *rules = service_config(service)->table;
-    const struct rules_request request = {.url = proxy_normal_url(&service->proxy, url)};
-    unsigned count = 0;
+    const struct span normal = proxy_normal_url(&service->proxy, url);
 
-    if (!rules || !request.url.len)
-        return 0;
-    keys[0] = rules_edit_url(rules, &request, ruled_url, sizeof(ruled_url));
-    count += !span_equal(keys[0], request.url);
-    keys[count] = rules_edit_url_most(rules, request.url, most, sizeof(most));
-    if (!span_equal(keys[count], request.url) && !(count && span_equal(keys[0], keys[1])))
-        count++;
-    return count;
+    if (!rules || normal.len > sizeof(copy))
+        return;
+    /* A purge normalises a URL, too. */
+    span_put(copy, normal);
+    rules_visit_keys(rules, span_of(copy, normal.len), ruled_url, sizeof(ruled_url), visit,
+                     context);
 }

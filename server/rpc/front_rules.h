@@ -25,8 +25,9 @@ enum failure front_rules_apply(struct front_exchange *front, const char **why);
 /* The fields that go to the origin, of which the buffer has this size, as the rules have them. */
 struct span front_rules_edit(struct front_exchange *front, char *fields, size_t len, size_t size);
 
-/* Other keys that the rules may make of a URL that is purged: their number. They are in memory of
+/* Calls visit() with other keys that the rules may make of a URL that is purged, each in memory of
  * this thread. */
-unsigned front_rules_keys(const struct service *service, struct span url, struct span keys[2]);
+void front_rules_visit_keys(const struct service *service, struct span url,
+                            void (*visit)(void *context, struct span key), void *context);
 
 #endif

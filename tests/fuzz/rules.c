@@ -7,7 +7,7 @@
 #include "rules/rules.h"
 
 #include "http/known_fields.h"
-#include "rules/host_list.h"
+#include "rules/name_list.h"
 #include "tests/fuzz/fuzz.h"
 
 static struct span
@@ -64,21 +64,25 @@ write_lines(struct span text, struct buf *lines)
 }
 
 static void
+check_key(void *context, struct span key)
+{
+    const struct span *url = context;
+
+    FUZZ_CHECK(key.len <= url->len && !span_equal(key, *url));
+}
+
+static void
 check_request(const struct rules *rules, struct span url, struct span text)
 {
     static char bytes[16384], again[16384];
     struct rules_request request = {.url = url, .lines = text, .has = UINT32_MAX, .now_us = 1};
     struct rules_answer answer;
-    struct span edited;
     struct buf lines;
 
     rules_peek(rules, &request, again, sizeof(again), &answer);
     rules_apply(rules, &request, bytes, sizeof(bytes), &answer);
     FUZZ_CHECK(answer.verdict != RULES_GO_ON || answer.url.len <= url.len);
-    edited = rules_edit_url_most(rules, url, bytes, sizeof(bytes));
-    FUZZ_CHECK(edited.len <= url.len);
-    edited = rules_edit_url_most(rules, edited, again, sizeof(again));
-    FUZZ_CHECK(edited.len <= url.len);
+    rules_visit_keys(rules, url, bytes, sizeof(bytes), check_key, &url);
     buf_init(&lines, 1 << 20);
     write_lines(text, &lines);
     rules_edit_fields(rules, &request, &lines);

@@ -66,6 +66,18 @@ class RequestsTest(RuleCase):
         self.get(url, "Content-Length: 0", method="POST")
         self.assertFalse(self.hits("/x?a=2&b=1"))
         self.assertFalse(self.hits("/x?a=2&b=1&utm_source=1"))
+        # Two rules with conditions of their own.
+        self.reload("purge-net = 127.0.0.0/8", f"origin = /={self.member_of.url}",
+                    "[rule]", "field = X-A", "remove-parameter = a",
+                    "[rule]", "field = X-B", "remove-parameter = b")
+        url = "/y?a=1&b=2&c=3"
+        for method in ("PURGE", "POST"):
+            for lines in ((), ("X-A: 1",), ("X-B: 1",), ("X-A: 1", "X-B: 1")):
+                self.get(url, *lines)
+            self.assertTrue(self.hits("/y?c=3"))
+            self.get(url, "Content-Length: 0", method=method)
+            for path in (url, "/y?b=2&c=3", "/y?a=1&c=3", "/y?c=3"):
+                self.assertFalse(self.hits(path), path)
         # A prefix is what it is.
         self.get("/shop")
         self.get("/shop/a?a=1&b=2")

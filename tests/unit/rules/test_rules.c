@@ -404,6 +404,89 @@ START_TEST(urls)
 }
 END_TEST
 
+static void
+collect_key(void *context, struct span key)
+{
+    buf_printf(context, " %.*s", (int)key.len, key.ptr);
+}
+
+/* All spellings of a URL that a purge has to find, each once. */
+START_TEST(keys)
+{
+    static const struct {
+        const char *rules[4], *url, *keys;
+    } rows[] = {
+        {{"remove-parameter=a"}, "http://h/x?a&b", " http://h/x?b"},
+        {{"remove-parameter=a"}, "http://h/x?b", ""},
+        {{"remove-parameter=a"}, "http://h/x", ""},
+        {{"method=POST; remove-parameter=a"}, "http://h/x?a", ""},
+        {{"field=A; remove-parameter=a", "field=B; remove-parameter=b"},
+         "http://h/x?a&b&c",
+         " http://h/x?b&c http://h/x?a&c http://h/x?c"},
+        {{"cookie=a; remove-parameter=a", "time=mon; remove-parameter=z", "remove-parameter=b"},
+         "http://h/x?a&b",
+         " http://h/x?a http://h/x"},
+        {{"network=::/0; sort-parameters=yes", "user=a; keep-parameter=a"},
+         "http://h/x?b&a",
+         " http://h/x?a&b http://h/x?a"},
+        {{"parameter=c; field=A; remove-parameter=a", "parameter=a; remove-parameter=a"},
+         "http://h/x?a&b",
+         " http://h/x?b"},
+        {{"path=/y; field=A; remove-parameter=a", "pass=yes"}, "http://h/x?a&b", ""},
+    };
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        struct rules *rules = finished(rows[i].rules);
+        struct buf found;
+
+        buf_init(&found, 1024);
+        rules_visit_keys(rules, span_str(rows[i].url), bytes, sizeof(bytes), collect_key, &found);
+        ck_assert_str_eq(buf_str(&found), rows[i].keys);
+        buf_free(&found);
+        rules_free(rules);
+    }
+}
+END_TEST
+
+/* Seven rules with this beside them, where %u is the number. */
+static bool
+may_be_seven(const char *beside)
+{
+    struct rules *rules = rules_create();
+    struct buf why;
+    char text[256];
+    bool ok;
+
+    buf_init(&why, 4096);
+    for (unsigned i = 0; i < 7; i++) {
+        int len = snprintf(text, sizeof(text), "field=F%u; remove-parameter=p%u; ", i, i);
+
+        snprintf(text + len, sizeof(text) - (size_t)len, beside, i);
+        ck_assert_msg(rules_add(rules, text, &why), "%s", buf_str(&why));
+    }
+    /* One that meets all of them, of which no two meet. */
+    ck_assert(rules_add(rules, "cookie=c; sort-parameters=yes", &why));
+    ok = rules_finish(rules, place, NULL, &why);
+    ck_assert(ok || strstr(buf_str(&why), "more than 6 rules"));
+    buf_free(&why);
+    rules_free(rules);
+    return ok;
+}
+
+START_TEST(combinations_are_bounded)
+{
+    ck_assert(!may_be_seven("path=*"));
+    ck_assert(!may_be_seven("method=GET; path=/a*; path=/%u"));
+    ck_assert(!may_be_seven("host=*.h; host=%u.a.h"));
+    ck_assert(!may_be_seven("path=*%u"));
+    ck_assert(may_be_seven("method=POST"));
+    ck_assert(may_be_seven("path=/%u/*"));
+    ck_assert(may_be_seven("path=/%u"));
+    ck_assert(may_be_seven("host=*.%u.h"));
+    ck_assert(may_be_seven("host=%u.h"));
+}
+END_TEST
+
 START_TEST(redirects)
 {
     static const struct {
@@ -672,6 +755,8 @@ unit_suite(void)
     tcase_add_test(tests, demands);
     tcase_add_test(tests, the_first_rule_decides);
     tcase_add_test(tests, urls);
+    tcase_add_test(tests, keys);
+    tcase_add_test(tests, combinations_are_bounded);
     tcase_add_test(tests, redirects);
     tcase_add_test(tests, long_locations_are_refused);
     tcase_add_test(tests, fields);
