@@ -31,6 +31,8 @@ enum http_known_field {
                                     what states no lifetime: http/storing.h, keeps_unstated */
     HTTP_KNOWN_ORIGIN_CONTROL = 65536, /* a field: what the origin has said about storing, where
                                           rules have changed that for clients (rules/rules.h) */
+    HTTP_KNOWN_NO_SET_COOKIE = 131072, /* it is stored without its Set-Cookie
+                                          (http_storing.lets_in_cookie) */
     HTTP_KNOWN_NOT_FOR_AUTHORIZATION = 32768, /* or with Authorization (http_storing.not_for) */
 };
 

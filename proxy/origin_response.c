@@ -348,8 +348,8 @@ write_parts(struct origin_fill *fill, const struct fetch_head *head, struct resp
     bool written;
 
     read_tags(fill, head->headers, &parts->tags);
-    rules.drops_set_cookie = fill->sharing.lets_in_cookie && !fill->sharing.unshared &&
-                             !fill->sharing.refusal && !origin_fill_bypasses(fill);
+    rules.drops_set_cookie = fill->sharing.notes & HTTP_KNOWN_NO_SET_COOKIE &&
+                             !fill->sharing.unshared && !origin_fill_bypasses(fill);
     buf_init(&edited, EDITED_MAX);
     lines = edit(fill, &response, RULES_EDIT_ALL, &edited);
     written = !buf_failed(&edited) && write_fields(fill, head, lines, &rules, &parts->fields);

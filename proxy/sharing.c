@@ -47,7 +47,8 @@ notes_of(const struct http_storing *storing)
                                                        : 0) |
            (storing->not_for & HTTP_FOR_COOKIE ? (unsigned)HTTP_KNOWN_NOT_FOR_COOKIE : 0) |
            (storing->not_for & HTTP_FOR_AUTHORIZATION ? (unsigned)HTTP_KNOWN_NOT_FOR_AUTHORIZATION
-                                                      : 0);
+                                                      : 0) |
+           (storing->lets_in_cookie && !storing->refusal ? (unsigned)HTTP_KNOWN_NO_SET_COOKIE : 0);
 }
 
 unsigned
@@ -96,7 +97,6 @@ sharing_evaluate(struct sharing *sharing, const struct http_received *received,
     sharing->joinable = is_joinable(&storing);
     sharing->unshared = is_for_one(storing.refusal) ? storing.refusal : HTTP_REASON_NONE;
     sharing->refusal = storing.refusal;
-    sharing->lets_in_cookie = storing.lets_in_cookie;
     sharing->notes = notes_of(&storing);
     if (!sharing->joinable && rules->keeps_unstated && is_joinable_unstated(&storing)) {
         sharing->joinable = true;

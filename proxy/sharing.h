@@ -28,7 +28,6 @@ struct sharing {
     enum http_reason refusal;  /* why it is not storable, whether or not it is unshared;
                                   HTTP_REASON_NONE: it is storable */
     unsigned notes;            /* what an object of the response has as notes because of this */
-    bool lets_in_cookie;       /* http_storing.lets_in_cookie */
     bool joinable;             /* requests that wait for the response may have it */
     int64_t born_us;           /* when its age was 0 */
     int64_t fresh_until_us;    /* INT64_MAX: unlimited */
