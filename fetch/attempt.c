@@ -2,18 +2,22 @@
 
 #include <stdio.h>
 
+#include "base/clock.h"
+#include "http/field.h"
+
 static bool
 choose_next(struct attempt *attempt, const struct request *request, int64_t now_us)
 {
     attempt->next = attempt->choice;
-    return origin_route_next(request->route, &attempt->next, now_us);
+    return attempt->peers ? origin_peers_next(attempt->peers, &attempt->next, now_us)
+                          : origin_route_next(request->route, &attempt->next, now_us);
 }
 
 static bool
 enter_member(struct attempt *attempt, const struct request *request)
 {
     attempt->choice = attempt->next;
-    origin_server_enter(request->route->members[attempt->choice.member].server);
+    origin_server_enter(attempt_member(attempt, request)->server);
     attempt->choice.urgent = attempt->choice.unsent = false;
     attempt->counted = true;
     attempt->stage = ATTEMPT_OPEN;
@@ -24,17 +28,38 @@ static void
 leave_member(struct attempt *attempt, const struct request *request)
 {
     if (attempt->counted)
-        origin_server_exit(request->route->members[attempt->choice.member].server);
+        origin_server_exit(attempt_member(attempt, request)->server);
     attempt->counted = false;
+}
+
+/* Of the peers, or of the row. */
+static bool
+begin_at(struct attempt *attempt, const struct request *request, int64_t now_us)
+{
+    struct origin_route *route = attempt_route(attempt, request);
+
+    attempt->choice = (struct origin_choice){0};
+    attempt->stage = ATTEMPT_OPEN;
+    if (!route)
+        return true;
+    origin_route_set_key(route, &attempt->choice, request_fetched_url(request));
+    return choose_next(attempt, request, now_us) && enter_member(attempt, request);
+}
+
+/* No peer is asked any more. */
+static bool
+begin_at_origin(struct attempt *attempt, const struct request *request, int64_t now_us)
+{
+    attempt->peers = NULL;
+    attempt->timeouts = 0;
+    return begin_at(attempt, request, now_us);
 }
 
 bool
 attempt_begin(struct attempt *attempt, const struct request *request, int64_t now_us)
 {
-    if (!request->route)
-        return true;
-    origin_route_set_key(request->route, &attempt->choice, request_fetched_url(request));
-    return choose_next(attempt, request, now_us) && enter_member(attempt, request);
+    return begin_at(attempt, request, now_us) ||
+           (attempt->peers && begin_at_origin(attempt, request, now_us));
 }
 
 /* A member that cannot reach its own origin, or does not serve now. */
@@ -44,20 +69,44 @@ is_failure(unsigned status)
     return status == 502 || status == 503 || status == 504;
 }
 
-bool
-attempt_counts(struct attempt *attempt, const struct request *request, unsigned status,
-               int64_t took_us, int64_t now_us)
+/* What is no response of a peer says that there is none at its URL, or that it has another key. */
+static bool
+counts_of_peer(struct attempt *attempt, const struct fetch_response *response, int64_t now_us)
 {
-    struct origin_server *server;
+    struct origin_peers *peers = attempt->peers;
+    const enum peer_outcome outcome = peer_response_read(
+        &peers->keys, &attempt->code, http_first_value(response->lines, PEER_FIELD));
+    char reason[64];
+
+    attempt->stage = outcome == PEER_SERVED ? ATTEMPT_COUNTS : ATTEMPT_PASSED_OVER;
+    if (outcome != PEER_NONE) {
+        origin_route_succeeded(peers->route, &attempt->choice, now_us);
+    } else {
+        snprintf(reason, sizeof(reason), "its response is not a peer's (status %u)",
+                 response->status);
+        origin_route_failed(peers->route, &attempt->choice, now_us, reason);
+    }
+    return outcome == PEER_SERVED;
+}
+
+bool
+attempt_counts(struct attempt *attempt, const struct request *request,
+               const struct fetch_response *response, int64_t now_us)
+{
+    const struct origin_member *member;
+    const unsigned status = response->status;
     char reason[32];
 
-    if (!request->route)
+    if (!attempt_route(attempt, request))
         return true;
     attempt->stage = ATTEMPT_COUNTS;
-    server = request->route->members[attempt->choice.member].server;
-    origin_latency_add(&server->latency, took_us, now_us);
+    member = attempt_member(attempt, request);
+    origin_latency_add(&member->server->latency, response->waited_us, now_us);
+    if (attempt->peers)
+        return counts_of_peer(attempt, response, now_us);
     if (!is_failure(status)) {
-        origin_route_responded(request->route, &attempt->choice, status, took_us, now_us);
+        origin_route_responded(request->route, &attempt->choice, status, response->waited_us,
+                               now_us);
         return true;
     }
     snprintf(reason, sizeof(reason), "its status is %u", status);
@@ -111,11 +160,40 @@ leaves_member(struct attempt *attempt, const struct request *request, const stru
     return false;
 }
 
+/* Is the request still to be answered after this end at a peer? */
+static bool
+leaves_peer(struct attempt *attempt, const struct request *request, const struct attempt_end *end,
+            int64_t now_us)
+{
+    if (attempt->stage == ATTEMPT_OPEN && blames_member(request, end))
+        origin_route_failed(attempt->peers->route, &attempt->choice, now_us, end->sentence);
+    else if (attempt->stage == ATTEMPT_OPEN)
+        origin_route_give_back(attempt->peers->route, &attempt->choice, now_us);
+    return attempt->stage != ATTEMPT_COUNTS && end->error != FETCH_CANCELLED &&
+           end->error != FETCH_STOPPING && end->error != FETCH_DISPLACED;
+}
+
+static bool
+goes_on_from_peer(struct attempt *attempt, const struct request *request,
+                  const struct attempt_end *end, int64_t now_us)
+{
+    const bool goes_on = leaves_peer(attempt, request, end, now_us);
+
+    leave_member(attempt, request);
+    if (!goes_on)
+        return false;
+    return choose_next(attempt, request, now_us) ? enter_member(attempt, request)
+                                                 : begin_at_origin(attempt, request, now_us);
+}
+
 bool
 attempt_goes_on(struct attempt *attempt, const struct request *request,
                 const struct attempt_end *end, int64_t now_us)
 {
     bool goes_on = false;
+
+    if (attempt->peers && attempt->stage != ATTEMPT_REPEATS)
+        return goes_on_from_peer(attempt, request, end, now_us);
 
     switch (attempt->stage) {
     case ATTEMPT_OPEN:
@@ -146,6 +224,8 @@ attempt_url(const struct attempt *attempt, const struct request *request, struct
     const struct span url = request_fetched_url(request);
     struct span path;
 
+    if (attempt->peers)
+        return attempt_member(attempt, request)->url;
     if (!request->route)
         return url;
     (void)origin_route_client(fetch_normal_url(url, text->client, sizeof(text->client)), &path);
@@ -164,4 +244,20 @@ attempt_host(const struct request *request, struct attempt_text *text)
         return route->name;
     return origin_route_authority(
         fetch_normal_url(request_fetched_url(request), text->client, sizeof(text->client)));
+}
+
+bool
+attempt_write_proof(struct attempt *attempt, const struct request *request, struct buf *value)
+{
+    const struct origin_peers *peers = attempt->peers;
+    const struct peer_words words = {
+        .from = peers->route->members[peers->self].url,
+        .to = attempt_member(attempt, request)->url,
+        .method = request->method_name.len ? request->method_name : span_str("GET"),
+        .target = request_fetched_url(request),
+        .says = span_of(NULL, 0),
+    };
+
+    return peer_auth_write(peers->auth, &peers->keys, &words, clock_wall_us(), value,
+                           &attempt->code);
 }

@@ -6,13 +6,16 @@
  * goes on to another one that has a place. Each member is tried once at most, and none that is
  * down (origin_route.h). A request without a row has one attempt.
  *
+ * Before them, peers may be asked (origin_peers.h): one that fails, or whose response is not a
+ * peer's, or says that it has none, is passed over. The request is one that may be repeated.
+ *
  * On the thread of the fetch; pure but for the state of the members.
  */
 #ifndef SUNPROXY_FETCH_ATTEMPT_H
 #define SUNPROXY_FETCH_ATTEMPT_H
 
 #include "fetch/fetch.h"
-#include "origins/origin_route.h"
+#include "origins/origin_peers.h"
 
 /*
  * OPEN -status-> COUNTS or PASSED_OVER; OPEN, COUNTS -FETCH_REPEAT-> REPEATS. An end leads from
@@ -28,6 +31,9 @@ enum attempt_stage {
 
 /* All zero: none has begun. */
 struct attempt {
+    struct origin_peers *peers; /* of which the choice is one; NULL: it is a member of the row, or
+                                   there is none. Set before attempt_begin(), where they are asked */
+    struct peer_code code;      /* of the request at a peer */
     struct origin_choice choice;
     struct origin_choice next; /* ATTEMPT_PASSED_OVER: of the attempt that follows */
     enum attempt_stage stage;
@@ -35,12 +41,26 @@ struct attempt {
     bool counted;      /* as one in flight of its member */
 };
 
+/* The row of the members that are asked now; NULL: there is none. */
+static inline struct origin_route *
+attempt_route(const struct attempt *attempt, const struct request *request)
+{
+    return attempt->peers ? attempt->peers->route : request->route;
+}
+
+/* The member that is asked now, of a row. */
+static inline const struct origin_member *
+attempt_member(const struct attempt *attempt, const struct request *request)
+{
+    return &attempt_route(attempt, request)->members[attempt->choice.member];
+}
+
 /* Chooses the first member. False: all of them are down. */
 bool attempt_begin(struct attempt *attempt, const struct request *request, int64_t now_us);
 
-/* The response has this status, and its head took this long. False: it is passed over. */
-bool attempt_counts(struct attempt *attempt, const struct request *request, unsigned status,
-                    int64_t took_us, int64_t now_us);
+/* The response has come. False: it is passed over. */
+bool attempt_counts(struct attempt *attempt, const struct request *request,
+                    const struct fetch_response *response, int64_t now_us);
 
 /* How an attempt has ended. */
 struct attempt_end {
@@ -65,5 +85,8 @@ struct span attempt_url(const struct attempt *attempt, const struct request *req
 
 /* The Host that the member is sent, perhaps in *text; empty: that of the URL. */
 struct span attempt_host(const struct request *request, struct attempt_text *text);
+
+/* Writes the value of PEER_FIELD for the request at a peer. False without memory. */
+bool attempt_write_proof(struct attempt *attempt, const struct request *request, struct buf *value);
 
 #endif

@@ -228,6 +228,13 @@ struct fetch_sink {
      * NULL: not wanted.
      */
     void (*member)(void *context, unsigned member);
+    /*
+     * Once, before the first attempt: the peers that are asked before the row or the URL's origin
+     * (origin_peers.h), or NULL; and an attempt at one of them begins, instead of member(). The
+     * member stays as long as the request's rules. Both or neither.
+     */
+    struct origin_peers *(*peers)(void *context);
+    void (*peer)(void *context, const struct origin_member *peer);
     /* The field lines that the request is sent with, which must stay until done(). NULL: those of
      * the request. */
     struct span (*fields)(void *context);

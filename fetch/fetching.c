@@ -210,6 +210,19 @@ find_end(const struct fetch *f)
     return f->submitted_us + f->settings->config.total_timeout_us + f->held_us;
 }
 
+/* Is a peer asked, which shows at once that it has the request? */
+static bool
+asks_peer(const struct fetch *f)
+{
+    return f->consumer.attempt.peers != NULL;
+}
+
+static int64_t
+longest_silence(const struct fetch *f, int64_t limit_us)
+{
+    return asks_peer(f) && limit_us > ORIGIN_PEERS_SILENCE_US ? ORIGIN_PEERS_SILENCE_US : limit_us;
+}
+
 /* The limit of the phase that a transfer is in. */
 static int64_t
 find_transfer_deadline(const struct fetch *f, const char **what)
@@ -220,13 +233,13 @@ find_transfer_deadline(const struct fetch *f, const char **what)
     case TRANSFER_CONNECTING:
     case TRANSFER_UNCLEAN:
         *what = "connecting";
-        return f->stage_since_us + config->connect_timeout_us;
+        return f->stage_since_us + longest_silence(f, config->connect_timeout_us);
     case TRANSFER_SENDING:
         *what = "sending the body of the request";
         return f->transfer.last_byte_us + config->stall_timeout_us;
     case TRANSFER_ASKED:
         *what = "waiting for the first byte of the answer";
-        return f->stage_since_us + config->first_byte_timeout_us;
+        return f->stage_since_us + longest_silence(f, config->first_byte_timeout_us);
     case TRANSFER_ANSWERING:
         *what = "waiting for more of the headers";
         return f->transfer.last_byte_us + config->stall_timeout_us;
@@ -243,7 +256,7 @@ find_transfer_deadline(const struct fetch *f, const char **what)
 static const struct origin_server *
 attempt_server(const struct fetch *f)
 {
-    return f->consumer.request->route->members[f->consumer.attempt.choice.member].server;
+    return attempt_member(&f->consumer.attempt, f->consumer.request)->server;
 }
 
 #define LOOK_AGAIN_US 100000
@@ -255,6 +268,15 @@ static bool
 waits_for_member(const struct fetch *f)
 {
     return f->consumer.attempt.counted && origin_server_fetch_limit(attempt_server(f));
+}
+
+/* Have other requests found that the peer has failed, or the news for it (peer_news.h)? */
+static bool
+has_failed(const struct fetch *f)
+{
+    return asks_peer(f) && !f->consumer.attempt.choice.trial &&
+           (f->stage != FETCH_TRANSFER || f->transfer.stage < TRANSFER_BODY) &&
+           atomic_load(&attempt_server(f)->left_until_us);
 }
 
 /*
@@ -277,11 +299,18 @@ find_deadline(const struct fetch *f, const char **what)
         *what = "the pause by its consumer";
         return config->pause_timeout_us ? f->held_since_us + config->pause_timeout_us : INT64_MAX;
     }
+    if (has_failed(f)) {
+        *what = "the peer, which has failed,";
+        return f->submitted_us;
+    }
     if (f->stage == FETCH_RESOLVING) {
         due = f->stage_since_us + config->resolve_timeout_us;
         *what = "resolving the name";
     } else if (f->stage == FETCH_TRANSFER) {
         due = find_transfer_deadline(f, what);
+        if (asks_peer(f) && f->transfer.stage < TRANSFER_BODY &&
+            due > f->loop->place.turn_us + LOOK_AGAIN_US)
+            due = f->loop->place.turn_us + LOOK_AGAIN_US;
     } else if (f->stage == FETCH_QUEUED && waits_for_member(f)) {
         due = f->stage_since_us + f->consumer.request->route->queue_us;
         *what = busy;
@@ -376,14 +405,25 @@ start_transfer(struct fetch *f, struct resolved *addresses)
         .target = &f->target,
         .route = &f->route,
         .addresses = addresses,
-        .fields = fields_of(f),
+        .headers.fields = fields_of(f),
+        .peers = f->consumer.attempt.peers,
     };
     struct attempt_text text;
+    struct buf proof;
+    bool started;
 
     /* To an upstream proxy the URL is the target. */
-    if (!f->route.proxied || f->target.https)
-        order.host = attempt_host(f->consumer.request, &text);
-    return transfer_start(&f->transfer, &f->loop->place, &f->consumer, &order);
+    if (asks_peer(f))
+        order.headers.host = origin_route_authority(request_fetched_url(f->consumer.request));
+    else if (!f->route.proxied || f->target.https)
+        order.headers.host = attempt_host(f->consumer.request, &text);
+    buf_init(&proof, ORIGIN_ROUTE_URL + PEER_VALUE_SIZE);
+    started = !order.peers ||
+              attempt_write_proof(&f->consumer.attempt, f->consumer.request, &proof);
+    order.headers.proof = buf_span(&proof);
+    started = started && transfer_start(&f->transfer, &f->loop->place, &f->consumer, &order);
+    buf_free(&proof);
+    return started;
 }
 
 static void
@@ -474,7 +514,8 @@ fetching_take_addresses(struct fetch *f)
 static bool
 is_configured(const struct fetch *f)
 {
-    return f->consumer.request->route || f->consumer.request->flags & REQUEST_CONFIGURED;
+    return asks_peer(f) || f->consumer.request->route ||
+           f->consumer.request->flags & REQUEST_CONFIGURED;
 }
 
 static void
@@ -485,7 +526,9 @@ start_attempt(struct fetch *f)
     struct resolved *one;
     union address literal;
 
-    f->route = settings_route(settings, &f->target);
+    /* Peers are reached as they are named. */
+    f->route = asks_peer(f) ? (struct route){.host = f->target.host, .port = f->target.port}
+                            : settings_route(settings, &f->target);
     if (is_configured(f))
         f->route.by_operator = f->route.own_port = true;
     if (!f->route.own_port && !settings_permit_port(settings, f->target.port)) {
@@ -672,7 +715,10 @@ begin_attempt(struct fetch *f)
     struct attempt_text text;
     enum fetch_error error;
 
-    if (f->consumer.sink.member)
+    if (asks_peer(f))
+        f->consumer.sink.peer(f->consumer.context,
+                              attempt_member(&f->consumer.attempt, f->consumer.request));
+    else if (f->consumer.sink.member)
         f->consumer.sink.member(f->consumer.context, f->consumer.attempt.choice.member);
     error = target_parse(&f->target, attempt_url(&f->consumer.attempt, f->consumer.request, &text),
                          why, sizeof(why));
@@ -695,6 +741,8 @@ fetching_begin(struct fetch *f)
         fetching_finish(f, FETCH_CANCELLED, cancelled_sentence);
         return;
     }
+    if (f->consumer.sink.peers)
+        f->consumer.attempt.peers = f->consumer.sink.peers(f->consumer.context);
     if (!attempt_begin(&f->consumer.attempt, f->consumer.request, clock_monotonic_us())) {
         fetching_finish(f, FETCH_DOWN, "every member of the origin is down; try again");
         return;

@@ -136,23 +136,37 @@ append_field(struct curl_slist **list, struct span name, struct span value)
     return ok;
 }
 
+/* Who the client is, as a front states it to origins. */
+static bool
+is_about_client(struct span name)
+{
+    static const char prefix[] = "X-Forwarded-";
+    static const char *const names[] = {"Forwarded", "X-Real-IP", NULL};
+
+    return http_name_is_one_of(name, names) ||
+           (name.len > sizeof(prefix) - 1 &&
+            http_name_is(span_of(name.ptr, sizeof(prefix) - 1), prefix));
+}
+
 bool
-headers_to_list(const struct request *request, struct span fields, struct span host,
+headers_to_list(const struct request *request, const struct headers_sent *sent,
                 struct curl_slist **list)
 {
     static const char *const accept[] = {"Accept", NULL};
-    struct span rest = fields;
+    struct span rest = sent->fields;
     struct span line, name, value;
     bool ok = true;
 
     *list = NULL;
     while (ok && http_next_line(&rest, &line))
-        if (http_split_field(line, &name, &value))
+        if (http_split_field(line, &name, &value) && !(sent->proof.len && is_about_client(name)))
             ok = append_field(list, name, value);
-    if (ok && host.len)
-        ok = append_field(list, span_str("Host"), host);
+    if (ok && sent->host.len)
+        ok = append_field(list, span_str("Host"), sent->host);
+    if (ok && sent->proof.len)
+        ok = append_field(list, span_str(PEER_FIELD), sent->proof);
     /* Or libcurl accepts all. */
-    if (ok && !headers_have(fields, accept))
+    if (ok && !headers_have(sent->fields, accept))
         ok = append(list, "Accept:");
     /* Or libcurl expects 100 (Continue) before it sends a body that is long or of unknown length.
      */

@@ -15,9 +15,17 @@
 enum fetch_error headers_check(const struct request *request, struct span fields, char *why,
                                size_t why_size);
 
-/* The lines of a request with this value of Host, if it is not empty, as libcurl wants them; to be
- * freed with curl_slist_free_all(). False without memory. */
-bool headers_to_list(const struct request *request, struct span fields, struct span host,
+/* What a request is sent with. */
+struct headers_sent {
+    struct span fields;
+    struct span host;  /* the value of Host; empty: that of the URL */
+    struct span proof; /* the value of PEER_FIELD, to a peer, which gets nothing about the client;
+                          empty: it is sent to no peer */
+};
+
+/* The lines of a request as libcurl wants them; to be freed with curl_slist_free_all(). False
+ * without memory. */
+bool headers_to_list(const struct request *request, const struct headers_sent *sent,
                      struct curl_slist **list);
 
 /* Is there a field of one of these names, which NULL ends? */

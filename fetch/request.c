@@ -9,7 +9,7 @@
 
 struct kept {
     _Atomic unsigned references;
-    _Atomic unsigned member; /* request_note_member(), from 1; 0: none */
+    _Atomic(const struct origin_member *) member; /* request_note_member() */
     struct memory_account *account;
     size_t charged;
     struct request request; /* its spans are in text */
@@ -55,7 +55,7 @@ request_keep(const struct request *request, struct span url, struct client *clie
     }
     end = kept->text;
     atomic_init(&kept->references, 1);
-    atomic_init(&kept->member, 0);
+    atomic_init(&kept->member, NULL);
     kept->account = account;
     kept->charged = size;
     kept->request = *request;
@@ -82,19 +82,18 @@ request_retain(const struct request *kept)
 }
 
 void
-request_note_member(const struct request *request, unsigned member)
+request_note_member(const struct request *request, const struct origin_member *member)
 {
-    atomic_store_explicit(&kept_of(request)->member, member + 1, memory_order_relaxed);
+    atomic_store_explicit(&kept_of(request)->member, member, memory_order_relaxed);
 }
 
 struct span
 request_member(const struct request *request)
 {
-    unsigned member = request->route ? atomic_load_explicit(&kept_of(request)->member,
-                                                            memory_order_relaxed)
-                                     : 0;
+    const struct origin_member *member =
+        atomic_load_explicit(&kept_of(request)->member, memory_order_relaxed);
 
-    return member ? request->route->members[member - 1].url : span_of("", 0);
+    return member ? member->url : span_of("", 0);
 }
 
 void

@@ -20,6 +20,8 @@
 #include "http/method.h"
 #include "http/reason.h"
 
+struct origin_member;
+struct origin_peers;
 struct origin_route;
 struct settings;
 
@@ -117,6 +119,8 @@ struct request {
                                    NULL:  the fetcher's */
     struct origin_route *route; /* to the origin, which lives as long as the rules; NULL: the URL
                                    itself */
+    struct origin_peers *peers; /* that may be asked before the origin, where the request is no one
+                                   client's; likewise; NULL: none */
     size_t waiting_bytes; /* what the front's memory for the request takes while it waits, not 0;
                              counted for the client, and charged to the account by the front */
     int64_t arrived_us;   /* of the monotonic clock */
@@ -174,9 +178,9 @@ size_t request_size(const struct request *request, struct span url);
 /* Of what request_keep() has returned. */
 const struct request *request_retain(const struct request *kept);
 
-/* The member of its route that the request, which is kept, is sent to last; and its URL, empty
- * before that or without a route. [any thread] */
-void request_note_member(const struct request *kept, unsigned member);
+/* The member of its route, or of its peers, that the request, which is kept, is sent to last; NULL:
+ * neither. And its URL, empty before that. [any thread] */
+void request_note_member(const struct request *kept, const struct origin_member *member);
 struct span request_member(const struct request *kept);
 
 /* Releases and clears *kept, which may be NULL. */

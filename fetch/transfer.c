@@ -186,7 +186,7 @@ pass_response(struct transfer *t)
     if (consumer_is_cancelled(c))
         return;
     response.passed_over =
-        !attempt_counts(&c->attempt, t->request, response.status, response.waited_us, now_us);
+        !attempt_counts(&c->attempt, t->request, &response, now_us);
     if (c->sink.response)
         c->sink.response(c->context, &response);
 }
@@ -232,7 +232,8 @@ take_answer(struct transfer *t)
     return pass_head(t);
 }
 
-/* 100 (Continue) is dropped: the request did not expect it (RFC 9110 section 15.2.1). */
+/* 100 (Continue) is dropped: the request did not expect it (RFC 9110 section 15.2.1). So is what a
+ * peer says, that it has the request. */
 static bool
 take_interim(struct transfer *t)
 {
@@ -245,7 +246,7 @@ take_interim(struct transfer *t)
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent an interim answer in HTTP/1.0", host);
     else if (++t->interim > MAX_INTERIM)
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s sent interim answers without end", host);
-    else if (t->status.status != 100 && read_lines(t) && c->sink.interim &&
+    else if (t->status.status != 100 && read_lines(t) && c->sink.interim && !t->peers &&
              !consumer_is_cancelled(c))
         c->sink.interim(c->context, t->status.status, buf_span(&t->head.fields));
     buf_reset(&t->lines);
@@ -701,11 +702,14 @@ handles_free(struct handles *handles)
         curl_easy_cleanup(handles->kept[--handles->count]);
 }
 
-/* Ends the use of a share, and of the buffer for errors. */
+/* Ends the use of a share, of the buffer for errors, and of the target of a request at a peer. */
 static bool
-let_go(CURL *easy)
+let_go(const struct transfer *t)
 {
-    return curl_easy_setopt(easy, CURLOPT_SHARE, NULL) == CURLE_OK &&
+    CURL *easy = t->easy;
+
+    return (!t->peers || curl_easy_setopt(easy, CURLOPT_REQUEST_TARGET, NULL) == CURLE_OK) &&
+           curl_easy_setopt(easy, CURLOPT_SHARE, NULL) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, NULL) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_VERBOSE, 0L) == CURLE_OK;
 }
@@ -718,7 +722,7 @@ release_handle(struct transfer *t)
 
     curl_multi_remove_handle(t->place->multi, t->easy); /* harmless before it was added */
     if (t->stage == TRANSFER_ENDED && transfer_is_plain(t) && t->line_bytes <= HANDLES_LINES &&
-        t->settings == t->place->settings && handles->count < HANDLES_MAX && let_go(t->easy))
+        t->settings == t->place->settings && handles->count < HANDLES_MAX && let_go(t))
         handles->kept[handles->count++] = t->easy;
     else
         curl_easy_cleanup(t->easy);

@@ -115,8 +115,8 @@ struct transfer_order {
     const struct target *target;
     const struct route *route;  /* its host stands for ... */
     struct resolved *addresses; /* ... these, to which a reference is taken */
-    struct span fields; /* of the request, as they are sent */
-    struct span host;   /* the value of Host; empty: that of the URL */
+    struct headers_sent headers;
+    const struct origin_peers *peers; /* one of them is asked; NULL: none */
 };
 
 /* Whether the consumer gets what comes, and libcurl passes it on. */
@@ -136,6 +136,7 @@ struct transfer {
     const struct target *target;
     const struct route *route;
     struct span fields; /* of the request, as they are sent */
+    const struct origin_peers *peers; /* one of them is asked, for the URL; NULL: none */
     enum transfer_stage stage;
     unsigned asked;   /* how often the request was given to a connection: libcurl repeats it */
     int64_t asked_us; /* when it was, last */

@@ -366,6 +366,19 @@ set_method(struct transfer *t, CURL *easy)
     return CURLE_OK;
 }
 
+/* A peer is asked as a proxy is, for any scheme. */
+static CURLcode
+set_whole_url(const struct transfer *t, CURL *easy)
+{
+    struct span url = request_fetched_url(t->request);
+    char *text = strndup(url.ptr, url.len);
+    CURLcode code = text ? curl_easy_setopt(easy, CURLOPT_REQUEST_TARGET, text) /* copied */
+                         : CURLE_OUT_OF_MEMORY;
+
+    free(text);
+    return code;
+}
+
 /* What stands in the request line, if it is not the URL or its path. */
 static CURLcode
 set_target(struct transfer *t, CURL *easy)
@@ -374,6 +387,8 @@ set_target(struct transfer *t, CURL *easy)
     CURLcode code;
     char *server;
 
+    if (t->peers)
+        return set_whole_url(t, easy);
     if (!(t->request->flags & REQUEST_WHOLE_SERVER))
         return CURLE_OK;
     if (!t->route->proxied || t->target->https) {
@@ -437,7 +452,8 @@ transfer_start(struct transfer *t, struct transfer_place *place, struct consumer
         .settings = order->settings,
         .target = order->target,
         .route = order->route,
-        .fields = order->fields,
+        .fields = order->headers.fields,
+        .peers = order->peers,
         .last_byte_us = clock_monotonic_us(),
         .addresses = resolved_retain(order->addresses),
         .head.content_length = -1,
@@ -450,7 +466,7 @@ transfer_start(struct transfer *t, struct transfer_place *place, struct consumer
                   ? handles->kept[--handles->count]
                   : make_handle(place, t->settings);
     if (!t->easy || !choose_pool(t) ||
-        !headers_to_list(request, order->fields, order->host, &t->headers) ||
+        !headers_to_list(request, &order->headers, &t->headers) ||
         (!is_literal(t->route) && !pin(t)) || (t->route->redirected && !redirect_connection(t)) ||
         set_connection(t, t->easy) != CURLE_OK || set_request(t, t->easy) != CURLE_OK ||
         curl_multi_add_handle(place->multi, t->easy) != CURLM_OK) {

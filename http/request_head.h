@@ -47,6 +47,7 @@ enum http_request_field {
     HTTP_HAS_MAX_FORWARDS = 1u << 18,
     HTTP_HAS_TRAILER = 1u << 19,
     HTTP_HAS_VIA = 1u << 20,
+    HTTP_HAS_PEER = 1u << 21, /* Proxy-Peer, between daemons (origins/peer_auth.h) */
 };
 
 #define HTTP_HAS_CONDITION                                                     \

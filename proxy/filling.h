@@ -46,6 +46,7 @@ struct origin_fill {
     struct shedding_body body;
     uint64_t fetch;  /* its id */
     unsigned member; /* of request->route, that is asked */
+    const struct origin_member *peer; /* that is asked; NULL: none */
     unsigned status; /* of its response, once that has come */
     size_t charged;  /* to the account, */
     size_t counted;  /* and for the client */

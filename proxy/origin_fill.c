@@ -328,13 +328,52 @@ check_wanted(struct origin_fill *fill)
 
 /* ---- on the fetcher's thread ----------------------------------------------------------------- */
 
+/*
+ * Is there user information in the authority of the URL (RFC 3986, section 3.2)? The fetcher, which
+ * parses the URL exactly, says so again with each response (struct fetch_response); known now, no
+ * request waits for a response that is not shared.
+ */
+static bool
+has_user(struct span url)
+{
+    const struct span authority = origin_route_authority(url);
+
+    return memchr(authority.ptr, '@', authority.len) != NULL;
+}
+
 static void
 fill_member(void *context, unsigned member)
 {
     struct origin_fill *fill = context;
 
+    const struct origin_route *route = fill->request->route;
+
     fill->member = member;
-    request_note_member(fill->request, member);
+    fill->peer = NULL;
+    request_note_member(fill->request, route ? &route->members[member] : NULL);
+}
+
+static void
+fill_peer(void *context, const struct origin_member *peer)
+{
+    struct origin_fill *fill = context;
+
+    fill->peer = peer;
+    request_note_member(fill->request, peer);
+}
+
+/* Only what is for the cache, and no one client's. */
+static struct origin_peers *
+fill_peers(void *context)
+{
+    const struct origin_fill *fill = context;
+    const struct request *request = fill->request;
+
+    if (!request->peers || request->method != HTTP_GET || fill->purpose > ORIGIN_FILL_REFRESHES ||
+        request_has_body(request) || request->flags & REQUEST_OWN_FIELDS ||
+        http_credentials_of(origin_fill_selecting(fill)) || has_user(object_url(fill->base.object)))
+        return NULL;
+    return request->peers;
 }
 
 static struct span
@@ -617,9 +656,8 @@ report(const struct origin_fill *fill, enum failure failure, const char *sentenc
         config->fetched(config->fetched_context,
                         &(struct proxy_fetched){
                             .url = object_url(fill->base.object),
-                            .member = fill->request->route && failure != FAILURE_DOWN
-                                          ? fill->request->route->members[fill->member].url
-                                          : span_of(NULL, 0),
+                            .member = failure != FAILURE_DOWN ? request_member(fill->request)
+                                                              : span_of(NULL, 0),
                             .total_us = total_us,
                             .failure = failure,
                             .sentence = sentence,
@@ -670,6 +708,8 @@ fill_done(void *context, enum fetch_error error, const char *sentence, int64_t t
 
 static const struct fetch_sink sink = {
     .member = fill_member,
+    .peers = fill_peers,
+    .peer = fill_peer,
     .fields = fill_fields,
     .begin = fill_begin,
     .response = fill_response,
@@ -682,19 +722,6 @@ static const struct fetch_sink sink = {
 };
 
 /* ---- submission ------------------------------------------------------------------------------ */
-
-/*
- * Is there user information in the authority of the URL (RFC 3986, section 3.2)? The fetcher, which
- * parses the URL exactly, says so again with each response (struct fetch_response); known now, no
- * request waits for a response that is not shared.
- */
-static bool
-has_user(struct span url)
-{
-    const struct span authority = origin_route_authority(url);
-
-    return memchr(authority.ptr, '@', authority.len) != NULL;
-}
 
 /* Takes the token of a fetch: 0, or in how many microseconds there will be one. */
 static int64_t

@@ -255,7 +255,7 @@ make_report(struct service *service)
     }
     config = service_config(service);
     if (config)
-        origin_report_watch(service->report, &config->origins);
+        origin_report_watch(service->report, &config->origins, &config->peers.rows);
     return EX_OK;
 }
 
@@ -438,6 +438,14 @@ make_users(struct components *parts)
     return parts->service.users != NULL;
 }
 
+static bool
+make_peers(struct service *service)
+{
+    service->peer_auth = peer_auth_create(clock_wall_us());
+    service_config(service)->peers.group.auth = service->peer_auth;
+    return service->peer_auth != NULL;
+}
+
 int
 components_make_threads(struct components *parts)
 {
@@ -446,7 +454,7 @@ components_make_threads(struct components *parts)
 
     if (status == EX_OK)
         status = make_rpc(service, &parts->descriptors);
-    if (status == EX_OK && !(make_cursors(service) && make_users(parts) &&
+    if (status == EX_OK && !(make_cursors(service) && make_users(parts) && make_peers(service) &&
                              service_make_proxy(service) && prober_init(&parts->prober, service))) {
         log_error("%s", strerror(ENOMEM));
         status = EX_OSERR;
@@ -535,6 +543,7 @@ components_free(struct components *parts)
     http_service_free(&parts->http);
     free(service->cursors);
     users_destroy(service->users);
+    peer_auth_destroy(service->peer_auth);
     access_log_close(service->access_log);
     request_db_close(service->request_db);
     if (parts->log_file >= 0)

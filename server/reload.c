@@ -235,6 +235,8 @@ replace(struct service *service, struct config *next)
     struct config *last = service_config(service);
 
     http_origins_inherit(&next->origins, &last->origins);
+    http_origins_inherit(&next->peers.rows, &last->peers.rows);
+    next->peers.group.auth = service->peer_auth;
     next->rules.generation = last->rules.generation + 1;
     atomic_store_explicit(&service->config, next, memory_order_release);
     /* What requests with the last one still fetch is not stored. */
@@ -244,7 +246,7 @@ replace(struct service *service, struct config *next)
     if (service->http)
         http_user_recheck(service->http);
     if (service->report)
-        origin_report_watch(service->report, &next->origins);
+        origin_report_watch(service->report, &next->origins, &next->peers.rows);
     remove_changed(&service->proxy, &last->origins, &next->origins);
     outdate(&service->proxy, last, next);
     config_release(last);
@@ -383,6 +385,8 @@ compare_files(const struct config *last, const struct options *options, struct s
 
     compare_file("cacert", last->options->cacert, options->cacert, &before, &files, live);
     compare_file("users", last->options->users, options->users, &before, &files, live);
+    compare_file("peer-key-file", last->options->peer_key_file, options->peer_key_file, &before,
+                 &files, live);
     if (!options_differ(last->options, options, names) && !span_equal(before, files))
         buf_printf(live, "%srule", live->len ? ", " : "");
 }

@@ -36,6 +36,7 @@ struct service {
     char *request_db_path;         /* absolute; NULL: none, or too long to be sent */
     bool logs;                     /* there is one of them: service_log() is called */
     struct users *users;           /* owned; checks of users */
+    struct peer_auth *peer_auth;   /* owned */
     struct http_service *http;     /* not owned; NULL: none */
     struct cursors *cursors;       /* owned; what clients of version 2 read on (rpc/cursor.h) */
     unsigned workers;

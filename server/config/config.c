@@ -263,6 +263,7 @@ destroy(struct shared *shared)
     user_file_free(config->users);
     fetch_settings_release(&config->settings);
     http_origins_free(&config->origins);
+    config_peers_free(&config->peers);
     if (config->owned)
         options_free(config->owned);
     free(config->owned);
@@ -301,6 +302,8 @@ read_options(struct config *config, struct buf *why)
     ok = http_origins_init(&config->origins, &options->origin, why) && ok;
     buf_end_line(why);
     ok = check_users(options, why) && ok;
+    ok = config_peers_read(&config->peers, options, why) && ok;
+    buf_end_line(why);
     ok = check_fields(&options->tag_field, why) && ok;
     ok = read_rules(&config->tag_rules, &options->tag_rule, "tag-rule", why) && ok;
     ok = read_rules(&config->write_rules, &options->write_rule, "write-rule", why) && ok;
@@ -344,6 +347,11 @@ config_take_files(struct config *config, struct span files, struct buf *why)
         if (!config->users)
             return false;
     }
+    if (config->options->peer_key_file) {
+        (void)config_files_next(&rest, &content);
+        if (!peer_keys_read(&config->peers.group.keys, content, why))
+            return false;
+    }
     return !config->table || rules_load(config->table, take_page, &rest, why);
 }
 
@@ -379,6 +387,8 @@ config_create(const struct options *options, struct buf *why)
     }
     set_storing(&config->storing, options);
     set_rules(config);
+    if (config->peers.rows.count)
+        config->peers.group.route->changed = log_member;
     for (size_t i = 0; i < config->origins.count; i++) {
         config->origins.rows[i].route.changed = log_member;
         config->origins.rows[i].route.budget.percent = (unsigned)options->retry_budget;

@@ -16,6 +16,7 @@
 #include "rules/tag_rules.h"
 #include "server/http/http_origins.h"
 #include "server/http/http_ports.h"
+#include "server/config/config_peers.h"
 #include "server/config/options.h"
 #include "server/logs/access_line.h"
 #include "server/users/user_file.h"
@@ -42,6 +43,7 @@ struct config {
     uid_t *admins;                       /* besides root and our own */
     size_t admin_count;
     struct http_ports connect_ports; /* of tunnels */
+    struct config_peers peers;       /* of --peers; its key is among the files */
     struct http_origins origins;     /* the rows of --origin: none, unless a reverse proxy */
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/load.h"
 #include "fetch/fetch.h"
+#include "origins/peer_auth.h"
 #include "rules/rules.h"
 #include "server/logs/log.h"
 #include "server/users/user_file.h"
@@ -52,12 +53,12 @@ load(const char *path, struct buf *content)
 /* ---- users ----------------------------------------------------------------------------------- */
 
 static void
-warn_of_readers(const char *path)
+warn_of_readers(const char *option, const char *path)
 {
     struct stat status;
 
     if (stat(path, &status) == 0 && status.st_mode & (S_IRGRP | S_IROTH))
-        log_warning("users: %s can be read by its group or by others: its mode should be 0600",
+        log_warning("%s: %s can be read by its group or by others: its mode should be 0600", option,
                     path);
 }
 
@@ -97,7 +98,47 @@ read_users(const struct options *options, struct buf *files, struct buf *why)
     ok = !error && check_users(buf_span(&content), place, path, why) &&
          append(files, &content, path, why);
     if (ok)
-        warn_of_readers(path);
+        warn_of_readers("users", path);
+    buf_free(&content);
+    return ok;
+}
+
+/* ---- peers ----------------------------------------------------------------------------------- */
+
+#define PEER_KEY_FILE_MAX ((size_t)65536)
+
+static bool
+check_peer_keys(struct span text, const char *place, const char *path, struct buf *why)
+{
+    const size_t before = why->len;
+    struct peer_keys keys;
+
+    buf_printf(why, "%speer-key-file: %s: ", place, path);
+    if (!peer_keys_read(&keys, text, why))
+        return false;
+    buf_truncate(why, before);
+    return true;
+}
+
+static bool
+read_peer_keys(const struct options *options, struct buf *files, struct buf *why)
+{
+    const char *path = options->peer_key_file, *place = options_place(options, "peer-key-file");
+    struct buf content;
+    int error;
+    bool ok;
+
+    if (!path)
+        return true;
+    buf_end_line(why);
+    buf_init(&content, PEER_KEY_FILE_MAX);
+    error = load(path, &content);
+    if (error)
+        buf_printf(why, "%speer-key-file: cannot read %s: %s", place, path, strerror(error));
+    ok = !error && check_peer_keys(buf_span(&content), place, path, why) &&
+         append(files, &content, path, why);
+    if (ok)
+        warn_of_readers("peer-key-file", path);
     buf_free(&content);
     return ok;
 }
@@ -151,6 +192,7 @@ config_files_read(const struct options *options, struct buf *files, struct buf *
     bool ok = read_authorities(options, files, why);
 
     ok = read_users(options, files, why) && ok;
+    ok = read_peer_keys(options, files, why) && ok;
     for (size_t i = 0; i < options->rule.count; i++) {
         struct reading reading = {.files = files, .place = option_place(&options->rule, i)};
 

@@ -1,7 +1,8 @@
 /*
  * The files that a configuration names and that are a part of it: the authorities of --cacert,
- * the users of --users, and the files of rules. They are read where files can be opened, and are then one text: behind the
- * length of each, 8 bytes, its content, in the order in which the options name them.
+ * the users of --users, the keys of --peer-key-file, and the files of rules. They are read where
+ * files can be opened, and are then one text: behind the length of each, 8 bytes, its content, in
+ * this order, and those of rules in the order in which the options name them.
  */
 #ifndef SUNPROXY_SERVER_CONFIG_CONFIG_FILES_H
 #define SUNPROXY_SERVER_CONFIG_CONFIG_FILES_H

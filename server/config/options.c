@@ -82,6 +82,16 @@ const struct option_row option_rows[] = {
     {"auth-failure", 0, OPTION_LIVE, OPTION_CHOICE, AT(auth_failure), "503|407", "503", 0, 0,
      "status for requests whose user cannot be checked: no helper answers, or too many wait"},
 
+    {.help = "Peers"},
+    {"peers", 0, OPTION_LIVE, OPTION_STRING, AT(peers), "URL,URL...", NULL, 0, 0,
+     "daemons that share what they fetch, this one included; the same list for each: a miss is asked "
+     "of the URL's owner among them before the origin"},
+    {"peer-self", 0, OPTION_LIVE, OPTION_STRING, AT(peer_self), "URL", NULL, 0, 0,
+     "the URL of --peers that is this daemon's (default: the one with the address of --http)"},
+    {"peer-key-file", 0, OPTION_LIVE, OPTION_STRING, AT(peer_key_file), "FILE", NULL, 0, 0,
+     "file with the key by which peers know each other, of 16 to 256 bytes; of several lines the "
+     "first is sent, and each is accepted"},
+
     {.help = "Privileges"},
     {"user", 'u', OPTION_FIXED, OPTION_STRING, AT(user), "NAME[:GROUP]", NULL, 0, 0,
      "run as this user after root has opened ports, socket and access log"},

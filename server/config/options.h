@@ -76,6 +76,11 @@ struct options {
     int64_t auth_ttl;
     uint64_t auth_failure;
 
+    /* peers */
+    char *peers;
+    char *peer_self;
+    char *peer_key_file;
+
     /* privileges */
     char *user; /* NULL: the user that started the daemon */
     uint64_t sandbox;

@@ -266,6 +266,20 @@ tell_object(struct asking *a, const struct explanation *e)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
+/* Who is asked before the origin, without what a client's fields change. */
+static void
+tell_peer(struct asking *a, enum explained would)
+{
+    struct origin_peers *peers = config_peers_of(&a->config->peers);
+    unsigned owner;
+
+    if (!peers || (would != EXPLAINED_MISS && would != EXPLAINED_VALIDATES))
+        return;
+    owner = origin_peers_owner(peers, a->request.url, a->request.arrived_us);
+    line(a->out, "peer", "%.*s%s", (int)peers->route->members[owner].url.len,
+         peers->route->members[owner].url.ptr, owner == peers->self ? ", which is this daemon" : "");
+}
+
 static void
 tell(struct asking *a, const struct explanation *e)
 {
@@ -280,6 +294,7 @@ tell(struct asking *a, const struct explanation *e)
     if (e->object)
         tell_object(a, e);
     line(a->out, "answer", "%s", explained_word(e->would));
+    tell_peer(a, e->would);
     if (e->passes_for_now)
         line(a->out, "reason",
              "uri-miss: an earlier response was one client's, and for a while "

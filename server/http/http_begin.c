@@ -9,6 +9,7 @@
 #include "server/http/http_forwarded.h"
 #include "server/http/http_interim.h"
 #include "server/http/http_page.h"
+#include "server/http/http_peer.h"
 #include "server/http/http_purge.h"
 #include "server/http/http_route.h"
 #include "server/http/http_rules.h"
@@ -75,6 +76,7 @@ begin_exchange(struct http_exchange *x, struct span url, struct span head_bytes)
         return true;
     if (!keep_waiting(x, head_bytes))
         return true;
+    http_peer_reassure(x);
     if (http_stream_awaits_body(&x->stream) && x->request.expects_continue)
         http_interim_send(&x->stream, 100, span_of(NULL, 0));
     if (http_request_has_body(&x->request) && !http_stream_awaits_body(&x->stream))
@@ -184,6 +186,8 @@ begin_request(struct http_connection *c, struct http_worker *worker,
         x->persistent = false;
     if (!status)
         status = http_forwarded_take(x, &reason);
+    if (!status && request->has & HTTP_HAS_PEER)
+        status = http_peer_take(x, &reason);
     if (!status && for_proxy && !is_routed(config, request)) {
         send_no_content(x);
         return true;

@@ -25,5 +25,6 @@ http_client(struct http_exchange *x)
 bool
 http_client_is_bounded(const struct http_exchange *x)
 {
-    return (x->user || x->stated || http_stream_is_bounded(&x->stream)) && !x->has_token;
+    return !x->peer && (x->user || x->stated || http_stream_is_bounded(&x->stream)) &&
+           !x->has_token;
 }

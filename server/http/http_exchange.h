@@ -19,6 +19,7 @@
 #include "http/reason.h"
 #include "http/request_head.h"
 #include "http/response_head.h"
+#include "origins/peer_auth.h"
 #include "proxy/exchange.h"
 #include "server/http/http_service.h"
 #include "server/http/http_stream.h"
@@ -103,6 +104,8 @@ struct http_exchange {
     struct shared *kept_config; /* this is a reference; NULL: it is answered in that call */
     struct net_peer *stated;     /* the peer that a trusted proxy states; owned; NULL: the sender */
     struct http_user *user;      /* a reference; NULL: none is known */
+    const struct origin_member *peer; /* that has sent it (http_peer.h); NULL: any other client */
+    struct peer_code peer_code;       /* of its request then */
     struct client *client;       /* its client, once it is known: a reference; NULL without one */
     struct http_origin *origin;  /* of a reverse proxy; NULL: forward */
     struct origin_choice choice; /* of its members, for the connection of an upgrade */

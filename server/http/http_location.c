@@ -6,7 +6,7 @@
 bool
 http_location_is_rewritten(const struct http_exchange *x)
 {
-    return x->origin &&
+    return x->origin && !x->peer &&
            x->config->options->rewrite_location == REWRITE_LOCATION_ON;
 }
 

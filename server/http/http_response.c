@@ -10,6 +10,7 @@
 #include "server/http/http_exchange.h"
 #include "server/http/http_location.h"
 #include "server/http/http_page.h"
+#include "server/http/http_peer.h"
 #include "server/http/http_service.h"
 
 #define COPIED_FIELDS 1024u /* bytes of an object's field lines that are copied into the head */
@@ -360,6 +361,7 @@ end_head(struct http_exchange *x, struct http_writer *writer, size_t added, unsi
         http_write_date(writer, wall_s(x));
     write_age(writer, x);
     write_passage(writer, x);
+    http_peer_write(writer, x, PEER_SERVED);
     write_connection(writer, x);
     http_write_end(writer);
     add_run(x, x->head + added, x->head + writer->len);

@@ -15,7 +15,7 @@
 static bool
 may_forward(const struct http_exchange *x)
 {
-    return service_is_client(http_service_of(x)->service, http_peer(x));
+    return x->peer || service_is_client(http_service_of(x)->service, http_peer(x));
 }
 
 static unsigned
@@ -30,7 +30,8 @@ static bool
 is_https(const struct http_exchange *x)
 {
     return x->request.https && (x->request.form != HTTP_ABSOLUTE_FORM ||
-                                http_stream_is_tls(&x->stream) || http_forwarded_are_read(x));
+                                http_stream_is_tls(&x->stream) || http_forwarded_are_read(x) ||
+                                x->peer);
 }
 
 /* The client's URL, in the worker's memory, for a path of it; empty if it is too long. */

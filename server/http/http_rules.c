@@ -30,7 +30,7 @@ find_page(struct http_exchange *x, const struct rules_response *response)
 {
     struct rules_page page = {.type = NULL};
 
-    if (response->status < 400 || !x->config || !x->config->table || !response->url.len)
+    if (response->status < 400 || x->peer || !x->config || !x->config->table || !response->url.len)
         return page;
     page = rules_error_page(x->config->table, response);
     if (page.type && !x->kept_config)
@@ -173,7 +173,7 @@ http_rules_apply(struct http_exchange *x, struct span *url)
     const struct rules_request request = to_rules(x, *url, x->request.has);
     struct rules_answer answer;
 
-    if (!x->config->table)
+    if (!x->config->table || x->peer)
         return true;
     rules_apply(x->config->table, &request, worker->ruled_url, sizeof(worker->ruled_url), &answer);
     if (answer.verdict != RULES_GO_ON) {
@@ -205,7 +205,7 @@ http_rules_url_again(struct http_exchange *x)
     struct span url = http_route_url_again(x);
     const struct rules_request request = to_rules(x, url, UINT32_MAX);
 
-    return x->config->table ? rules_edit_url(x->config->table, &request, worker->ruled_url,
+    return x->config->table && !x->peer ? rules_edit_url(x->config->table, &request, worker->ruled_url,
                                              sizeof(worker->ruled_url))
                             : url;
 }

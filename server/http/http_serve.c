@@ -193,6 +193,7 @@ set_exchange(struct http_exchange *x, struct span url, int64_t as_of_us)
     };
     x->asked.rules = &x->config->rules.shared;
     x->asked.settings = x->config->settings;
+    x->asked.peers = x->peer ? NULL : config_peers_of(&x->config->peers);
     x->asked.route = x->origin ? &x->origin->route : NULL;
     x->asked.waiting_bytes = sizeof(*x) + request->head_len;
     x->asked.arrived_us = x->arrived_us;

@@ -279,8 +279,8 @@ http_user_ask(struct http_exchange *x, struct span url)
     const struct config *config = x->config;
     struct span value;
 
-    if (!config_asks_users(config) || config->origins.count || http_peer(x)->has_uid ||
-        !http_rules_demand_user(x, url))
+    if (!config_asks_users(config) || config->origins.count || x->peer ||
+        http_peer(x)->has_uid || !http_rules_demand_user(x, url))
         return HTTP_USER_SETTLED;
     switch (http_credentials_find(x->request.fields, credentials_field, &value)) {
     case HTTP_CREDENTIALS_ONE:

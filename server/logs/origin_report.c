@@ -155,25 +155,45 @@ show(struct origin_report *report)
         metrics_show(report->metrics, families[i]->rows, atomic_load(&report->count));
 }
 
-void
-origin_report_watch(struct origin_report *report, const struct http_origins *origins)
+/* In the order of the rows, as long as there are counters. */
+static void
+add_rows(struct origin_report *report, const struct http_origins *origins)
 {
-    const struct origin_servers *servers = &origins->servers;
-    struct watched *next = calloc(servers->count + 1, sizeof(*next));
-    size_t count = 0;
-
-    if (!next)
-        return;
-    pthread_mutex_lock(&report->lock);
-    /* In the order of the rows, as long as there are counters. */
     for (size_t i = 0; i < origins->count; i++)
         for (unsigned n = 0; n < origins->rows[i].route.count; n++)
             (void)find_or_add(report, origins->rows[i].route.members[n].server);
+}
+
+/* Returns the number of them. */
+static size_t
+watch_servers(struct origin_report *report, const struct origin_servers *servers,
+              struct watched *next)
+{
+    size_t count = 0;
+
     for (size_t i = 0; i < servers->size; i++)
         if (servers->slots[i])
             next[count++] =
                 (struct watched){.server = origin_server_retain(servers->slots[i]),
                                  .origin = find_or_add(report, servers->slots[i])};
+    return count;
+}
+
+void
+origin_report_watch(struct origin_report *report, const struct http_origins *origins,
+                    const struct http_origins *peers)
+{
+    struct watched *next =
+        calloc(origins->servers.count + peers->servers.count + 1, sizeof(*next));
+    size_t count;
+
+    if (!next)
+        return;
+    pthread_mutex_lock(&report->lock);
+    add_rows(report, origins);
+    add_rows(report, peers);
+    count = watch_servers(report, &origins->servers, next);
+    count += watch_servers(report, &peers->servers, next + count);
     forget(report);
     report->watched = next;
     report->watched_count = count;
@@ -293,6 +313,7 @@ enum subject {
     SUBJECT_CLIENT_AT_ORIGIN, /* the origin: the first of its clients stands for all */
     SUBJECT_TUNNELS,
     SUBJECT_FAILURE,
+    SUBJECT_PEER,
 };
 
 static bool
@@ -399,6 +420,17 @@ origin_report_tunnel_refused(struct origin_report *report, const struct client *
     if (may_log(report, SUBJECT_TUNNELS, client_span(client), &withheld))
         log_warning("a tunnel of client %s is refused: it has its share of --max-tunnels%s",
                     client_text(client, text), say_withheld(withheld, more, sizeof(more)));
+}
+
+void
+origin_report_peer_refused(struct origin_report *report, struct span client, const char *why)
+{
+    char more[64];
+    uint64_t withheld;
+
+    if (may_log(report, SUBJECT_PEER, client, &withheld))
+        log_warning("a request of %.*s that claims to be a peer's is refused: %s%s",
+                    (int)client.len, client.ptr, why, say_withheld(withheld, more, sizeof(more)));
 }
 
 static bool

@@ -25,12 +25,14 @@ struct origin_report *origin_report_create(void);
 void origin_report_destroy(struct origin_report *report);
 
 /*
- * Requests of the members of these rows are counted from now on, and those of no others. The origin
+ * Requests of the members of these rows, and of the one of peers, are counted from now on, and
+ * those of no others. The origin
  * of each member gets counters of its own. Harmless for one that has some; one beyond the 63rd has
  * none, nor has one of more than 62 bytes, as they stand in the name of a metric. Without memory
  * the last rows stay. [one thread at a time]
  */
-void origin_report_watch(struct origin_report *report, const struct http_origins *origins);
+void origin_report_watch(struct origin_report *report, const struct http_origins *origins,
+                         const struct http_origins *peers);
 
 /* Registers the counters. False without memory. */
 bool origin_report_register(struct origin_report *report, struct metrics *metrics);
@@ -40,6 +42,9 @@ void origin_report_queued(struct origin_report *report, const struct fetch_queue
 
 /* A client has used up its share of the tunnels. */
 void origin_report_tunnel_refused(struct origin_report *report, const struct client *client);
+
+/* A request that a client claims to be a peer's is refused, for this reason. */
+void origin_report_peer_refused(struct origin_report *report, struct span client, const char *why);
 
 /*
  * A fetch has ended, or is repeated. What is the origin's fault is logged at once, with the row's

@@ -39,13 +39,16 @@ copy(struct listing *listing, struct span text)
     return copied;
 }
 
-/* The row's host and prefix. */
+/* The row's host and prefix, or which row of peers it is. */
 static char *
-copy_pattern(struct listing *listing, const struct http_origin *row)
+copy_pattern(struct listing *listing, const struct config *config, const struct http_origin *row)
 {
     const struct origin_route *route = &row->route;
-    char *text = malloc(row->host.len + route->prefix.len + 2), *end;
+    char *text, *end;
 
+    if (row == config->peers.rows.rows)
+        return copy(listing, span_str("peers"));
+    text = malloc(row->host.len + route->prefix.len + 2);
     listing->failed = listing->failed || !text;
     if (!text)
         return NULL;
@@ -56,8 +59,18 @@ copy_pattern(struct listing *listing, const struct http_origin *row)
     return text;
 }
 
+/* A peer that is this daemon is asked nothing. */
+static const char *
+state_of(const struct config *config, const struct http_origin *row, unsigned number,
+         int64_t now_us, char state[32])
+{
+    if (row == config->peers.rows.rows && number == config->peers.group.self)
+        return "this daemon";
+    return origin_route_state(&row->route, number, now_us, state, 32);
+}
+
 static void
-add(struct listing *listing, struct http_origin *row, unsigned number)
+add(struct listing *listing, const struct config *config, struct http_origin *row, unsigned number)
 {
     const struct origin_member *member = &row->route.members[number];
     const struct origin_server *server = member->server;
@@ -69,14 +82,13 @@ add(struct listing *listing, struct http_origin *row, unsigned number)
     if (listing->count == listing->most || listing->failed)
         return;
     origin_reason_get(&server->reason, reason, sizeof(reason));
-    origin_route_state(&row->route, number, now_us, state, sizeof(state));
     listed = &listing->members[listing->count++];
     *listed = (proxy_member){
-        .row = copy_pattern(listing, row),
+        .row = copy_pattern(listing, config, row),
         .url = copy(listing, member->url),
         .weight = member->weight ? member->weight : 1,
         .backup = member->backup,
-        .state = copy(listing, span_str(state)),
+        .state = copy(listing, span_str(state_of(config, row, number, now_us, state))),
         .reason = copy(listing, span_str(reason)),
         .max = atomic_load(&server->limit),
         .in_flight = atomic_load(&server->in_flight),
@@ -106,6 +118,8 @@ make_listing(const struct config *config)
 
     for (size_t i = 0; i < config->origins.count; i++)
         count += config->origins.rows[i].route.count;
+    if (config->peers.rows.count)
+        count += config->peers.group.route->count;
     if (!listing)
         return NULL;
     listing->most = count < PROXY_MAX_MEMBERS ? count : PROXY_MAX_MEMBERS;
@@ -116,14 +130,12 @@ make_listing(const struct config *config)
     return NULL;
 }
 
-/* Does what is asked for, and lists what that concerns. */
-static struct listing *
-serve(const struct config *config, const proxy_origin_args *args)
+static void
+serve_rows(struct listing *listing, const struct config *config, const struct http_origins *rows,
+           const proxy_origin_args *args)
 {
-    struct listing *listing = make_listing(config);
-
-    for (size_t i = 0; listing && i < config->origins.count; i++) {
-        struct http_origin *row = &config->origins.rows[i];
+    for (size_t i = 0; i < rows->count; i++) {
+        struct http_origin *row = &rows->rows[i];
 
         for (unsigned n = 0; n < row->route.count; n++) {
             struct origin_member *member = &row->route.members[n];
@@ -133,8 +145,20 @@ serve(const struct config *config, const proxy_origin_args *args)
                 continue;
             if (args->action != PROXY_ORIGIN_LIST)
                 drain(member, args->action == PROXY_ORIGIN_DRAIN);
-            add(listing, row, n);
+            add(listing, config, row, n);
         }
+    }
+}
+
+/* Does what is asked for, and lists what that concerns. */
+static struct listing *
+serve(const struct config *config, const proxy_origin_args *args)
+{
+    struct listing *listing = make_listing(config);
+
+    if (listing) {
+        serve_rows(listing, config, &config->origins, args);
+        serve_rows(listing, config, &config->peers.rows, args);
     }
     if (listing && listing->failed) {
         free_listing(listing);
@@ -146,7 +170,7 @@ serve(const struct config *config, const proxy_origin_args *args)
 bool_t
 proxy_origin_2_svc(proxy_origin_args *args, proxy_origin_result *result, struct svc_req *call)
 {
-    static char none[] = "no row of --origin has such a member; 'sunproxy origin' lists them";
+    static char none[] = "no row of --origin or --peers has such a member; 'sunproxy origin' lists them";
     static char unknown[] = "there is no such action";
     struct rpc_request *request = rpc_request_of(call->rq_xprt);
     struct service *service = admin_service(call);

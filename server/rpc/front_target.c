@@ -136,6 +136,7 @@ front_target_set(struct front_exchange *front, const char **why)
     request->route = NULL;
     front->edits = false;
     request->rules = &config->rules.shared;
+    request->peers = config_peers_of(&config->peers);
     request->settings = config->settings;
     if (origins->count)
         failure = front_target_row(origins, request, request->url, why);

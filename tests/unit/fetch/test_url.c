@@ -389,7 +389,9 @@ expect_lines(const char *fields, const char *host, const char *const *lines)
     const struct request request = {0};
     struct curl_slist *list, *line;
 
-    ck_assert(headers_to_list(&request, span_str(fields), span_str(host), &list));
+    ck_assert(headers_to_list(
+        &request, &(struct headers_sent){.fields = span_str(fields), .host = span_str(host)},
+        &list));
     for (line = list; *lines; lines++, line = line->next) {
         ck_assert_ptr_nonnull(line);
         ck_assert_str_eq(line->data, *lines);

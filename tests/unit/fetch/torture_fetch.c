@@ -227,7 +227,7 @@ walk_transfer(void *context)
                                          .target = &parts->target,
                                          .route = &parts->route,
                                          .addresses = parts->resolved,
-                                         .fields = span_str("A: b\r\n")};
+                                         .headers.fields = span_str("A: b\r\n")};
     struct transfer transfer = {0};
 
     connections_init(&place->connections, 1, 1);

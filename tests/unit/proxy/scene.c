@@ -67,11 +67,11 @@ static void
 on_response(void *context, const struct fetch_response *response)
 {
     struct scene_fetch *fetch = context;
-    struct fetch_response passed = *response;
+    struct fetch_response passed = *response, timed = *response;
 
+    timed.waited_us = 1000;
     passed.passed_over =
-        !attempt_counts(&fetch->attempt, fetch->request, response->status, 1000,
-                        scene.now_us);
+        !attempt_counts(&fetch->attempt, fetch->request, &timed, scene.now_us);
     if (fetch->given->response)
         fetch->given->response(fetch->given_context, &passed);
 }

@@ -1,0 +1,67 @@
+#include "server/http/http_peer.h"
+
+#include "base/clock.h"
+#include "http/field.h"
+#include "server/http/http_client.h"
+#include "server/http/http_exchange.h"
+#include "server/http/http_interim.h"
+#include "server/http/http_stream.h"
+#include "server/logs/origin_report.h"
+
+static unsigned
+refuse(struct http_exchange *x, const char *why, const char **reason)
+{
+    char client[INET6_ADDRSTRLEN];
+
+    origin_report_peer_refused(http_service_of(x)->service->report, http_client_name(x, client),
+                               why);
+    *reason = "the request is not that of a peer";
+    return 403;
+}
+
+unsigned
+http_peer_take(struct http_exchange *x, const char **reason)
+{
+    const struct origin_peers *peers = config_peers_of(&x->config->peers);
+    const struct http_request *request = &x->request;
+    const struct span value = http_first_value(request->fields, PEER_FIELD);
+    struct peer_words words = {.method = request->method, .target = request->target};
+    enum peer_verdict verdict;
+    uint64_t incarnation;
+    unsigned sender;
+
+    if (!peers)
+        return refuse(x, "this daemon has no peers (--peers)", reason);
+    words.to = peers->route->members[peers->self].url;
+    verdict = peer_auth_check(peers->auth, &peers->keys, value, &words, clock_wall_us(),
+                              &x->peer_code, &incarnation);
+    if (verdict != PEER_ACCEPTED)
+        return refuse(x, peer_verdict_text(verdict), reason);
+    sender = origin_peers_find(peers, peer_auth_sender(value));
+    if (sender == peers->route->count || sender == peers->self)
+        return refuse(x, "its sender is none of the peers, or this daemon itself", reason);
+    if (request->method_id != HTTP_GET || request->form != HTTP_ABSOLUTE_FORM)
+        return refuse(x, "it is no request for a URL", reason);
+    x->peer = &peers->route->members[sender];
+    return 0;
+}
+
+void
+http_peer_reassure(struct http_exchange *x)
+{
+    if (x->peer && http_stream_is_open(&x->stream))
+        http_interim_send(&x->stream, 102, span_of(NULL, 0));
+}
+
+void
+http_peer_write(struct http_writer *lines, const struct http_exchange *x, enum peer_outcome outcome)
+{
+    char text[PEER_RESPONSE_SIZE];
+    struct span value;
+
+    if (!x->peer)
+        return;
+    value = peer_response_write(&x->config->peers.group.keys, &x->peer_code, outcome, text);
+    if (value.len)
+        http_write_field(lines, PEER_FIELD, value);
+}

@@ -1,0 +1,28 @@
+/*
+ * Requests of peers (origins/origin_peers.h): recognised by the field that authenticates them, and
+ * served as any others, but that no other peer is asked for them, and that the rules of the
+ * operator, the check of users and the client's rates have been applied where they came from.
+ * A response states that it is a peer's, and whether it is the one to the request.
+ */
+#ifndef SUNPROXY_SERVER_HTTP_HTTP_PEER_H
+#define SUNPROXY_SERVER_HTTP_HTTP_PEER_H
+
+#include "http/response_head.h"
+#include "origins/peer_auth.h"
+
+struct http_exchange;
+
+/*
+ * The request has PEER_FIELD: sets x->peer and x->peer_code. 0; or the status of a refusal, with a
+ * reason.
+ */
+unsigned http_peer_take(struct http_exchange *x, const char **reason);
+
+/* The request waits: its sender is told that it has arrived. */
+void http_peer_reassure(struct http_exchange *x);
+
+/* Writes the field of the response to a peer; nothing, to another client. */
+void http_peer_write(struct http_writer *lines, const struct http_exchange *x,
+                     enum peer_outcome outcome);
+
+#endif

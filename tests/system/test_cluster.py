@@ -1,0 +1,241 @@
+"""Daemons that are each other's peers: what they share, and what they refuse."""
+
+import hashlib
+import hmac
+import json
+import struct
+import time
+
+import harness
+import http_front
+from ports import free_port
+
+KEY = "a key of more than sixteen bytes"
+
+
+class ClusterTest(harness.SystemTest):
+    daemons = 4
+    options = ()
+
+    def setUp(self):
+        super().setUp()
+        self.o = self.origin()
+        self.key = self.dir / "peer.key"
+        self.key.write_text(f"# shared\n{KEY}\n")
+        self.key.chmod(0o600)
+        self.ports = [free_port() for _ in range(self.daemons)]
+        self.urls = [f"http://127.0.0.1:{port}" for port in self.ports]
+        self.d = [self.start(n) for n in range(self.daemons)]
+        self.c = [self.connect(n) for n in range(self.daemons)]
+
+    def start(self, n, *more, name=None):
+        return self.daemon("--http", f"127.0.0.1:{self.ports[n]}", "--peers", ",".join(self.urls),
+                           "--peer-key-file", self.key, *self.options, *more, origin=self.o,
+                           name=name or f"daemon{n}")
+
+    def connect(self, n):
+        connection = http_front.Connection(("127.0.0.1", self.ports[n]))
+        self.addCleanup(connection.close)
+        return connection
+
+    def fetched(self, part):
+        """Requests at the origin whose path contains the text."""
+        return [r for r in self.o.requests() if part in r[2]]
+
+    def get(self, n, url, *lines):
+        response = self.c[n].get(url, *lines)
+        while response.status < 200:
+            response = self.c[n].receive()
+        return response
+
+    def owner(self, url):
+        """The number of the daemon that owns a URL."""
+        for n, d in enumerate(self.d):
+            if d.running():
+                told = self.sunproxy("explain", url, daemon=d).stdout.decode()
+                peer = next(line for line in told.splitlines() if line.startswith("peer"))
+                return self.urls.index(peer.split()[1].rstrip(","))
+        raise AssertionError("no daemon runs")
+
+    def url_of(self, n, begin, stored=True):
+        """A URL that the daemon of this number owns."""
+        for i in range(1000):
+            url = f"http://a.test/{begin}/{i}?size=3000"
+            url = http_front.stored(url) if stored else url
+            if self.owner(url) == n:
+                return url
+        raise AssertionError("it owns nothing")
+
+    def check(self, response, url, status=200):
+        self.assertEqual(response.status, status, response.body)
+        self.assertTrue(response.whole)
+        self.assertEqual(response.body, harness.origin_text(url, len(response.body)))
+
+
+class SharingTest(ClusterTest):
+    def test_each_url_is_fetched_once_by_all_of_them(self):
+        for i in range(20):
+            url = http_front.stored(f"http://a.test/shared/{i}?size=3000")
+            for n in range(self.daemons):
+                self.check(self.get(n, url), url)
+        self.assertEqual(len(self.fetched("/shared/")), 20)
+        for d in self.d:
+            self.assertNotIn("refused", d.err)
+
+    def test_https_is_fetched_once_as_well(self):
+        url = http_front.stored("https://a.test/tls?size=3000")
+        for n in range(self.daemons):
+            self.check(self.get(n, url), url)
+        self.assertEqual([r[0] for r in self.fetched("/tls")], ["https"])
+
+    def test_a_response_keeps_its_age_and_its_validators(self):
+        url = http_front.stored("http://a.test/old?size=100&fault=header:ETag%3a%20%22v1%22")
+        first = self.owner(url)
+        self.get(first, url)
+        time.sleep(1.1)
+        other = (first + 1) % self.daemons
+        response = self.get(other, url)
+        self.assertGreaterEqual(int(response.field("Age")), 1)
+        self.assertEqual(response.field("ETag"), '"v1"')
+        self.assertIsNone(response.field("Proxy-Peer"))
+        self.assertEqual(self.get(other, url, 'If-None-Match: "v1"').status, 304)
+        self.assertEqual(len(self.fetched("/old")), 1)
+
+    def test_what_concerns_a_client_goes_to_no_peer(self):
+        url = self.url_of(0, "user", stored=False)
+        for lines in (["Cookie: a=b"], ["Authorization: Basic YTpi"], ["Cache-Control: no-store"]):
+            before = len(self.fetched("/user/"))
+            self.check(self.get(1, url, *lines), url)
+            self.assertEqual(len(self.fetched("/user/")), before + 1)
+        self.assertEqual(self.c[1].get(url, method="HEAD").status, 200)
+        self.c[1].send(f"POST {url} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+        self.assertEqual(self.c[1].receive().status, 200)
+        listed = self.members(1)
+        self.assertEqual(sum(m["requests"] for m in listed), 0, listed)
+
+    def members(self, n):
+        return [m for m in json.loads(self.sunproxy("origin", "--json", daemon=self.d[n]).stdout)
+                if m["row"] == "peers"]
+
+    def test_peers_are_listed(self):
+        url = self.url_of(2, "listed")
+        self.check(self.get(0, url), url)
+        members = self.members(0)
+        self.assertEqual([m["member"] for m in members], self.urls)
+        self.assertEqual(members[0]["state"], "this daemon")
+        self.assertEqual([m["requests"] for m in members], [0, 0, 1, 0])
+        self.assertEqual(members[2]["state"], "up")
+
+
+def proof(key, sender, to, target, number, method="GET", incarnation=None, wall_us=None):
+    """The value of Proxy-Peer."""
+    wall_us = int(time.time() * 1e6) if wall_us is None else wall_us
+    incarnation = wall_us if incarnation is None else incarnation
+    stated = struct.pack("=QQQ", incarnation, number, wall_us)
+    covered = b""
+    for part in (b"sunproxy peer request 1", stated, sender.encode(), to.encode(), method.encode(),
+                 target.encode(), b""):
+        covered += struct.pack("=Q", len(part)) + part
+    code = hmac.new(key.encode(), covered, hashlib.sha256).hexdigest()
+    return f"{incarnation:016x} {number:016x} {wall_us:016x} {code} {sender}"
+
+
+class AuthenticationTest(ClusterTest):
+    daemons = 2
+    number = 0
+
+    def ask(self, url, key=KEY, to=None, sender=None, target=None, **more):
+        """The status of a request to daemon 0 that claims to be one of daemon 1."""
+        self.number += 1
+        value = proof(key, sender or self.urls[1], to or self.urls[0], target or url,
+                      more.pop("number", self.number), **more)
+        return self.send(url, value)
+
+    def send(self, url, value):
+        with_one = self.connect(0)
+        response = with_one.get(url, f"Proxy-Peer: {value}")
+        while response.status < 200:
+            response = with_one.receive()
+        return response
+
+    def test_forged_and_replayed_requests_are_refused(self):
+        url = http_front.stored("http://a.test/forged?size=100")
+        incarnation = int(time.time() * 1e6)
+
+        def ask(url=url, **more):
+            return self.ask(url, incarnation=incarnation, **more).status
+
+        self.assertEqual(ask(), 200)
+        self.assertEqual(ask(number=self.number), 403)  # again
+        self.assertEqual(ask(key="another key of sixteen bytes"), 403)
+        self.assertEqual(ask(to=self.urls[1]), 403)
+        self.assertEqual(ask(sender="http://127.0.0.1:1"), 403)
+        self.assertEqual(ask(sender=self.urls[0]), 403)
+        self.assertEqual(ask(target=url + "x"), 403)
+        self.assertEqual(ask(method="HEAD"), 403)
+        self.assertEqual(ask(wall_us=int((time.time() - 40) * 1e6)), 403)
+        self.assertEqual(ask(wall_us=int((time.time() + 40) * 1e6)), 403)
+        self.assertEqual(self.send(url, "x").status, 403)
+        self.assertEqual(ask(), 200)
+        self.assertEqual(len(self.fetched("/forged")), 1)
+        self.assertIn("claims to be a peer's is refused", self.d[0].err)
+        self.assertNotIn(KEY, self.d[0].err)
+
+    def test_a_response_says_that_it_is_a_peers(self):
+        url = http_front.stored("http://a.test/said?size=100")
+        self.assertRegex(self.ask(url).field("Proxy-Peer"), "^s [0-9a-f]{64}$")
+        self.assertRegex(self.ask("http://a.test:1/").field("Proxy-Peer"), "^f [0-9a-f]{64}$")
+
+    def test_a_peer_asks_no_other_peer(self):
+        url = self.url_of(1, "round")
+        self.assertEqual(self.ask(url).status, 200)
+        self.assertEqual(len(self.fetched("/round/")), 1)
+        self.assertEqual(self.sunproxy("origin", "--json", daemon=self.d[0]).stdout.count(b'"requests":1'), 0)
+
+    def test_another_key_excludes_a_daemon(self):
+        other = self.dir / "other.key"
+        other.write_text("another key of sixteen bytes\n")
+        url = self.url_of(0, "excluded")
+        self.d[1].stop()
+        self.d[1] = self.start(1, "--peer-key-file", other, name="excluded")
+        self.c[1] = self.connect(1)
+        self.check(self.get(1, url), url)
+        self.assertEqual(len(self.fetched("/excluded/")), 1)
+        self.assertIn("its response is not a peer's (status 403)", self.d[1].err)
+
+    def test_without_peers_the_field_is_refused(self):
+        d = self.daemon("--http", "127.0.0.1:0", origin=self.o, name="alone")
+        address = harness.wait_until(lambda: http_front.http_address(d), what="the HTTP front")
+        c = http_front.Connection(address)
+        self.addCleanup(c.close)
+        self.assertEqual(c.get("http://a.test/", "Proxy-Peer: x").status, 403)
+
+
+class OptionsTest(harness.SystemTest):
+    def test_bad_options_are_explained(self):
+        key = self.dir / "key"
+        key.write_text("0123456789abcdef\n")
+        short = self.dir / "short"
+        short.write_text("short\n")
+        good = ("--http", "127.0.0.1:3128", "--peers", "http://127.0.0.1:3128,http://b:3128",
+                "--peer-key-file", key)
+        for more, sentence in (
+            (("--peer-key-file", short), "a key has fewer than 16 bytes"),
+            (("--peer-key-file", "/nonexistent"), "cannot read /nonexistent"),
+            (("--peers", "http://a:3128,https://127.0.0.1:3128"), "a peer is http://HOST:PORT"),
+            (("--peers", "http://127.0.0.1:3128/x"), "a peer is http://HOST:PORT"),
+            (("--peers", "http://127.0.0.1:3128,http://127.0.0.1:3128"), "in the list twice"),
+            (("--peers", "http://a:3128"), "peer-self has to state which"),
+            (("--peer-self", "http://c:3128"), "it is none of the URLs of peers"),
+            (("--freshness", "off"), "it needs freshness on"),
+        ):
+            done = self.run_daemon("--check-config", *good, *more)
+            self.assertEqual(done.returncode, 78, (more, done.stderr))
+            self.assertIn(sentence, done.stderr.decode())
+        self.assertEqual(self.run_daemon("--check-config", *good).returncode, 0)
+        done = self.run_daemon("--check-config", "--http", "127.0.0.1:1", "--peers", "http://a:1")
+        self.assertIn("it needs peer-key-file", done.stderr.decode())
+
+
+if __name__ == "__main__":
+    harness.main()
