@@ -2,6 +2,7 @@
 
 #include "http/date.h"
 #include "http/field.h"
+#include "http/request_head.h"
 
 /* ---- reading ----------------------------------------------------------------------------------
  */
@@ -209,8 +210,21 @@ is_not_newer(const struct http_validators *stored, int64_t since_s)
     return stored->has_date && stored->date_s <= since_s;
 }
 
+/* Those whose bit is not there. */
+static void
+leave_out(struct conditions *conditions, uint32_t has)
+{
+    conditions->if_match = conditions->if_match && has & HTTP_HAS_IF_MATCH;
+    conditions->if_none_match = conditions->if_none_match && has & HTTP_HAS_IF_NONE_MATCH;
+    if (!(has & HTTP_HAS_IF_MODIFIED_SINCE))
+        conditions->if_modified_since = (struct single){.differ = false};
+    if (!(has & HTTP_HAS_IF_UNMODIFIED_SINCE))
+        conditions->if_unmodified_since = (struct single){.differ = false};
+}
+
 enum http_condition
-http_evaluate_conditions(struct span request_lines, struct span stored_lines, int64_t now_s)
+http_evaluate_conditions(struct span request_lines, uint32_t has, struct span stored_lines,
+                         int64_t now_s)
 {
     struct conditions conditions;
     struct http_validators stored;
@@ -219,6 +233,7 @@ http_evaluate_conditions(struct span request_lines, struct span stored_lines, in
     if (!http_has_condition(request_lines))
         return HTTP_CONDITION_PROCEED;
     read_conditions(&conditions, request_lines);
+    leave_out(&conditions, has);
     http_validators_read(&stored, stored_lines, now_s);
     if (conditions.if_match) {
         if (!any_matches(request_lines, "If-Match", stored.etag, http_etag_matches_strongly))

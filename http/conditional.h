@@ -40,10 +40,11 @@ enum http_condition {
  * response without Last-Modified is compared by its Date (RFC 9111 section 4.3.2). A date that is
  * none, and a field that may come once and comes twice with different values, are ignored.
  *
- * Entity-tags that break the grammar are compared as they stand, and never match strongly.
+ * Entity-tags that break the grammar are compared as they stand, and never match strongly. A
+ * condition whose bit is not in `has`, of enum http_request_field, is as good as not sent.
  */
-enum http_condition http_evaluate_conditions(struct span request_lines, struct span stored_lines,
-                                             int64_t now_s);
+enum http_condition http_evaluate_conditions(struct span request_lines, uint32_t has,
+                                             struct span stored_lines, int64_t now_s);
 
 /*
  * Does the request have If-Match or If-Unmodified-Since, which are the origin's to evaluate (RFC

@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "base/token_bucket.h"
 #include "base/units.h"
+#include "http/conditional.h"
 #include "http/field.h"
 #include "http/hop_by_hop.h"
 #include "http/known_fields.h"
@@ -153,8 +154,9 @@ read_set(struct rule_value *value, char *text, const char **wrong)
         *wrong = "is not of the form NAME: VALUE";
         return false;
     }
-    *wrong = "sets a field that a rule does not change";
-    return !is_of_message(value->name);
+    *wrong = "sets a field that a rule does not change, or a range or condition of a client";
+    return !is_of_message(value->name) && !http_is_condition(value->name) &&
+           !http_name_is(value->name, "Range");
 }
 
 /* "404" or "5xx". */

@@ -279,7 +279,8 @@ evaluate_conditions(const struct http_exchange *x)
         x->exchange.object->notes & HTTP_KNOWN_PASSING ||
         (request->method_id != HTTP_GET && request->method_id != HTTP_HEAD) || x->status / 100 != 2)
         return HTTP_CONDITION_PROCEED;
-    return http_evaluate_conditions(request->fields, object_fields(x->exchange.object), wall_s(x));
+    return http_evaluate_conditions(request->fields, request->has,
+                                    object_fields(x->exchange.object), wall_s(x));
 }
 
 /* Of the fetch standard of browsers, section 3.3. */

@@ -21,7 +21,7 @@ check_validation(struct span stored)
         FUZZ_CHECK(!buf_failed(&fields));
         FUZZ_CHECK(http_has_condition(buf_span(&fields)));
         FUZZ_CHECK(!http_has_origin_condition(buf_span(&fields)));
-        FUZZ_CHECK(http_evaluate_conditions(buf_span(&fields), stored, NOW) ==
+        FUZZ_CHECK(http_evaluate_conditions(buf_span(&fields), UINT32_MAX, stored, NOW) ==
                    HTTP_CONDITION_NOT_MODIFIED);
     } else {
         FUZZ_CHECK(fields.len == 0);
@@ -79,7 +79,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const uint8_t *zero = size ? memchr(data, 0, size) : NULL;
     struct span request = span_of(data, zero ? (size_t)(zero - data) : size);
     struct span stored = zero ? span_of(zero + 1, size - request.len - 1) : span_of(data + size, 0);
-    enum http_condition result = http_evaluate_conditions(request, stored, NOW);
+    enum http_condition result = http_evaluate_conditions(request, UINT32_MAX, stored, NOW);
 
     FUZZ_CHECK(result == HTTP_CONDITION_PROCEED || result == HTTP_CONDITION_NOT_MODIFIED ||
                result == HTTP_CONDITION_FAILED);

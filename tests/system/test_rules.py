@@ -132,6 +132,17 @@ class RequestsTest(RuleCase):
         self.assertNotIn("User-Agent", self.sent())
         self.assertTrue(self.hits("/x", "User-Agent: b", "Cache-Control: no-cache"))
 
+    def test_conditions_that_do_not_count(self):
+        self.members[0].fields = [("Cache-Control", "max-age=600"), ("ETag", '"1"'),
+                                  ("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT")]
+        self.serve("[rule]", "remove-field = If-None-Match", "[rule]", "path = /r",
+                   "remove-field = Range")
+        since = "If-Modified-Since: Mon, 01 Jan 20%02d 00:00:00 GMT"
+        for _ in range(2):
+            self.assertEqual(self.get("/x", 'If-None-Match: "1"', since % 1).status, 200)
+            self.assertEqual(self.get("/x", 'If-None-Match: "2"', since % 25).status, 304)
+            self.assertEqual(self.get("/r", "Range: bytes=0-1").status, 200)
+
     def test_pass(self):
         self.serve("[rule]", "path = /admin/open/*", "pass = no",
                    "[rule]", "path = /admin/*", "cookie = user", "pass = yes")

@@ -1,6 +1,8 @@
 /* Conditional requests: RFC 9110 section 13, RFC 9111 section 4.3. */
 #include "http/conditional.h"
 
+#include "http/request_head.h"
+
 #include "tests/unit/unit.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -92,12 +94,34 @@ START_TEST(conditions)
     };
 
     for (size_t i = 0; i < LENGTH(rows); i++) {
-        int result =
-            (int)http_evaluate_conditions(span_str(rows[i].request), span_str(rows[i].stored), NOW);
+        int result = (int)http_evaluate_conditions(span_str(rows[i].request), UINT32_MAX,
+                                                   span_str(rows[i].stored), NOW);
 
         ck_assert_msg(result == rows[i].result, "%s on %s: %d", rows[i].request, rows[i].stored,
                       result);
     }
+}
+END_TEST
+
+/* One that counts as not sent leaves the others. */
+START_TEST(removed)
+{
+    static const struct {
+        const char *request;
+        uint32_t removed;
+        int result;
+    } rows[] = {
+        {"If-None-Match: \"a\"\r\nIf-Modified-Since: " EARLIER "\r\n", HTTP_HAS_IF_NONE_MATCH, GO},
+        {"If-None-Match: \"b\"\r\nIf-Modified-Since: " LATER "\r\n", HTTP_HAS_IF_NONE_MATCH, SAME},
+        {"If-Modified-Since: " LATER "\r\n", HTTP_HAS_IF_MODIFIED_SINCE, GO},
+        {"If-Match: \"b\"\r\nIf-None-Match: \"a\"\r\n", HTTP_HAS_IF_MATCH, SAME},
+        {"If-Unmodified-Since: " EARLIER "\r\n", HTTP_HAS_IF_UNMODIFIED_SINCE, GO},
+    };
+
+    for (size_t i = 0; i < LENGTH(rows); i++)
+        ck_assert_int_eq((int)http_evaluate_conditions(span_str(rows[i].request), ~rows[i].removed,
+                                                       span_str(TAG LM), NOW),
+                         rows[i].result);
 }
 END_TEST
 
@@ -234,6 +258,7 @@ unit_suite(void)
     TCase *tests = tcase_create("conditional");
 
     tcase_add_test(tests, conditions);
+    tcase_add_test(tests, removed);
     tcase_add_test(tests, if_range);
     tcase_add_test(tests, names_of_conditions);
     tcase_add_test(tests, validations);
