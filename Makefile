@@ -559,6 +559,8 @@ PLOT_FILES = $(notdir $(wildcard $(PLOT_DIR)/d3.min.js $(PLOT_DIR)/plot.umd.min.
 PAGES = $(notdir $(wildcard docs/*.md))
 # Configurations that docs/RULES.md describes.
 RECIPES = $(notdir $(wildcard packaging/recipes/*.conf))
+# What Prometheus and Grafana read.
+MONITORING = prometheus/prometheus.yml prometheus/sunproxy.rules.yml grafana/sunproxy.json
 # MODE:FILE:PLACE of each installed file.
 INSTALLED = 755:$(B)/sunproxy:$(BINDIR)/sunproxy \
 	755:$(B)/sunproxyd:$(SBINDIR)/sunproxyd \
@@ -570,6 +572,7 @@ INSTALLED = 755:$(B)/sunproxy:$(BINDIR)/sunproxy \
 	644:SECURITY.md:$(DOCDIR)/SECURITY.md \
 	$(foreach f,$(PAGES),644:docs/$(f):$(DOCDIR)/docs/$(f)) \
 	$(foreach f,$(RECIPES),644:packaging/recipes/$(f):$(DOCDIR)/packaging/recipes/$(f)) \
+	$(foreach f,$(MONITORING),644:packaging/$(f):$(DOCDIR)/packaging/$(f)) \
 	644:LICENSE:$(DOCDIR)/LICENSE \
 	644:NEWS:$(DOCDIR)/NEWS \
 	644:proxy.x:$(DOCDIR)/proxy.x \
@@ -625,7 +628,8 @@ uninstall:
 	$(Q)for row in $(INSTALLED) $(FROM_TEMPLATES); do rm -f "$(DESTDIR)$${row##*:}"; done
 	$(Q)cd "$(DESTDIR)$(DATADIR)" 2>/dev/null && \
 		rm -f d3.min.js plot.umd.min.js LICENSE.d3 LICENSE.plot || true
-	$(Q)for folder in $(DOCDIR)/docs $(DOCDIR)/packaging/recipes $(DOCDIR)/packaging $(DOCDIR) $(DATADIR) $(LIBEXECDIR) $(SYSCONFDIR)/sunproxy; do \
+	$(Q)for folder in $(DOCDIR)/docs $(DOCDIR)/packaging/recipes $(DOCDIR)/packaging/prometheus \
+		$(DOCDIR)/packaging/grafana $(DOCDIR)/packaging $(DOCDIR) $(DATADIR) $(LIBEXECDIR) $(SYSCONFDIR)/sunproxy; do \
 		rmdir "$(DESTDIR)$$folder" 2>/dev/null || true; \
 	done
 

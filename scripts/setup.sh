@@ -148,6 +148,23 @@ for group in "$@"; do
     esac
 done
 
+# Prometheus, for the tests, without the service that an installation of its package starts.
+unpack_prometheus() {
+    folder=$(dirname "$0")/../build/third_party/prometheus
+    case $other_wanted in *"$test_needs"*) ;; *) return ;; esac
+    if command -v prometheus >/dev/null 2>&1 || [ -e "$folder" ]; then
+        return
+    fi
+    fetched=$(mktemp -d)
+    if (cd "$fetched" && apt-get download -q prometheus >&2) && mkdir -p "${folder%/*}" &&
+        dpkg-deb -x "$fetched"/prometheus_*.deb "$fetched/unpacked"; then
+        mv "$fetched/unpacked" "$folder"
+    else
+        say "setup: prometheus cannot be had; the tests with it are skipped"
+    fi
+    rm -rf "$fetched"
+}
+
 # Last, since it needs python3: the plotting library, without which everything else can be built and
 # used. Does not return.
 plotting() {
@@ -160,7 +177,10 @@ plotting() {
 
 build_packages=$(missing "$build_wanted")
 other_packages=$(missing "$other_wanted")
-[ -z "$build_packages$other_packages" ] && plotting
+if [ -z "$build_packages$other_packages" ]; then
+    unpack_prometheus
+    plotting
+fi
 
 wanted=$build_packages${build_packages:+${other_packages:+ }}$other_packages
 say "setup: missing packages: $wanted"
@@ -184,4 +204,5 @@ if [ -n "$build_packages" ]; then
     say "setup: cannot build without: $build_packages"
     exit 69
 fi
+unpack_prometheus
 plotting

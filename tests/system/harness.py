@@ -44,6 +44,8 @@ COVERAGE = "coverage" in BUILD.name
 PLOT_FILES = (TOP / "build/third_party/d3.min.js", TOP / "build/third_party/plot.umd.min.js")
 # Daemons stand where an ordinary user's path does not lead.
 os.environ["PATH"] += ":/usr/sbin:/sbin"
+# Of Debian's package, which `make setup` unpacks.
+os.environ["PATH"] += f":{TOP}/build/third_party/prometheus/usr/bin"
 
 EX_USAGE = 64
 EX_DATAERR = 65

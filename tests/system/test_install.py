@@ -91,6 +91,9 @@ class InstallTest(InstalledTest):
         "usr/share/doc/sunproxy/docs/RULES.md",
         "usr/share/doc/sunproxy/docs/TESTING.md",
         "usr/share/doc/sunproxy/logrotate.conf.example",
+        "usr/share/doc/sunproxy/packaging/grafana/sunproxy.json",
+        "usr/share/doc/sunproxy/packaging/prometheus/prometheus.yml",
+        "usr/share/doc/sunproxy/packaging/prometheus/sunproxy.rules.yml",
         *(f"usr/share/doc/sunproxy/packaging/recipes/{name}.conf" for name in (
             "api-keys", "apt", "django", "dokuwiki", "images", "mediawiki", "npm", "pip", "registry",
             "rest", "static", "wordpress")),
