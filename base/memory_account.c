@@ -59,6 +59,14 @@ try_charge(struct memory_account *account, enum memory_kind kind, int64_t bytes)
     return true;
 }
 
+static _Thread_local bool relieved = true;
+
+void
+memory_set_relief(bool is_relieved)
+{
+    relieved = is_relieved;
+}
+
 bool
 memory_charge(struct memory_account *account, enum memory_kind kind, size_t bytes)
 {
@@ -69,7 +77,7 @@ memory_charge(struct memory_account *account, enum memory_kind kind, size_t byte
     if (bytes <= INT64_MAX && try_charge(account, kind, (int64_t)bytes))
         return true;
     hooks = &account->hooks;
-    if (bytes <= INT64_MAX && hooks->relieve && hooks->relieve(hooks->context, kind, bytes) &&
+    if (bytes <= INT64_MAX && hooks->relieve && relieved && hooks->relieve(hooks->context, kind, bytes) &&
         try_charge(account, kind, (int64_t)bytes))
         return true;
     atomic_fetch_add_explicit(&account->refusals, 1, memory_order_relaxed);

@@ -67,6 +67,12 @@ struct memory_account {
 void memory_account_init(struct memory_account *account, uint64_t limit,
                          const struct memory_hooks *hooks);
 
+/*
+ * Are the charges of the calling thread that do not fit to be relieved by the hook? They are unless
+ * this says that they are not: then they are refused at once.
+ */
+void memory_set_relief(bool relieved);
+
 /* Another limit: what is charged stays charged, also beyond it. */
 void memory_account_set_limit(struct memory_account *account, uint64_t limit);
 

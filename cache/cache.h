@@ -140,6 +140,17 @@ struct cache_conditions {
     int64_t min_fresh_us; /* it stays fresh for at least this */
 };
 
+/* Does a ready object meet them at `now_us`? */
+static inline bool
+cache_conditions_are_met(const struct cache_conditions *conditions, const struct object *object,
+                         int64_t now_us)
+{
+    int64_t age_us = object_age(object, now_us), lifetime_us = object_lifetime(object);
+
+    return !conditions->no_cache && age_us <= conditions->max_age_us &&
+           (lifetime_us == INT64_MAX || lifetime_us - age_us >= conditions->min_fresh_us);
+}
+
 struct cache_request {
     struct object_waiter *waiter; /* joins a busy object, or leads a new fill. Untouched unless the
                                      answer is BUSY, MISS, STALE or PASS; what it had before is

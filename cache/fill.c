@@ -46,6 +46,8 @@ make_headed(const struct cache_fill *fill, const struct object_head *head, struc
     error = object_make_charged(&parts, 0, object);
     if (!error)
         (*object)->fetched_us = head->fetched_us;
+    if (!error && head->lifetime)
+        atomic_init(&(*object)->lifetime, head->lifetime);
     return error;
 }
 

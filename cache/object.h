@@ -54,7 +54,7 @@ struct object {
     uint16_t status;             /* the origin's status code; of a failure its number */
     uint32_t url_len : 18;       /* at most OBJECT_MAX_META, as fields_len */
     uint32_t variant_len : 14;   /* at most OBJECT_MAX_VARIANT */
-    uint32_t notes;              /* object_parts.notes */
+    _Atomic uint32_t notes;      /* object_parts.notes; a bit may be cleared later */
     uint32_t fields_len : 18;
     uint32_t tags_len : 14;    /* at most OBJECT_MAX_TAG_BYTES */
     uint32_t inline_size;      /* bytes allocated for an inline body */

@@ -324,15 +324,6 @@ shard_free_removed(struct removed *removed)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static bool
-meets(const struct object *object, const struct cache_conditions *conditions, int64_t now_us)
-{
-    int64_t age_us = object_age(object, now_us), lifetime_us = object_lifetime(object);
-
-    return !conditions->no_cache && age_us <= conditions->max_age_us &&
-           (lifetime_us == INT64_MAX || lifetime_us - age_us >= conditions->min_fresh_us);
-}
-
 struct object *
 shard_lookup(struct shard *shard, const struct cache_key *key,
              const struct cache_request *request, int64_t now_us, struct entry **entry)
@@ -345,7 +336,7 @@ shard_lookup(struct shard *shard, const struct cache_key *key,
     if (!e || !entry_is_stored(e) || !object_is_fresh(e->object, now_us) ||
         e->object->notes & request->stale_notes)
         return NULL;
-    if (request->conditions && !meets(e->object, request->conditions, now_us))
+    if (request->conditions && !cache_conditions_are_met(request->conditions, e->object, now_us))
         return NULL;
     described = describe_page(shard, e, key->key);
     evictor_hit(&shard->evictor, e->node, &described, &hooks, &call);

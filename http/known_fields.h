@@ -33,6 +33,8 @@ enum http_known_field {
                                           rules have changed that for clients (rules/rules.h) */
     HTTP_KNOWN_NO_SET_COOKIE = 131072, /* it is stored without its Set-Cookie
                                           (http_storing.lets_in_cookie) */
+    HTTP_KNOWN_UNSAVED = 262144, /* its next request has it offered to the store, */
+    HTTP_KNOWN_SAVED = 524288,   /* and it was read from there (store/) */
     HTTP_KNOWN_NOT_FOR_AUTHORIZATION = 32768, /* or with Authorization (http_storing.not_for) */
 };
 

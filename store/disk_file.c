@@ -1,0 +1,89 @@
+#include "store/disk_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void
+disk_name_write(char name[DISK_NAME], const char *kind, uint64_t number)
+{
+    snprintf(name, DISK_NAME, "%s-%016" PRIx64, kind, number);
+}
+
+bool
+disk_name_read(const char *name, const char *kind, uint64_t *number)
+{
+    const size_t len = strlen(kind);
+    char again[DISK_NAME];
+
+    if (strncmp(name, kind, len) != 0 || sscanf(name + len, "-%" SCNx64, number) != 1)
+        return false;
+    disk_name_write(again, kind, *number);
+    return strcmp(again, name) == 0;
+}
+
+int
+disk_write(int fd, const void *bytes, size_t len, uint64_t offset)
+{
+    const char *at = bytes;
+
+    while (len) {
+        ssize_t n = pwrite(fd, at, len, (off_t)offset);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? errno : EIO;
+        at += n;
+        offset += (uint64_t)n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+ssize_t
+disk_read(int fd, void *bytes, size_t len, uint64_t offset)
+{
+    char *at = bytes;
+    size_t got = 0;
+
+    while (got < len) {
+        ssize_t n = pread(fd, at + got, len - got, (off_t)(offset + got));
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        got += (size_t)n;
+    }
+    return (ssize_t)got;
+}
+
+int
+disk_list(int folder, const char *kind, void (*visit)(void *context, uint64_t number),
+          void *context)
+{
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), error;
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *entry;
+    uint64_t number;
+
+    if (!dir) {
+        error = errno;
+        if (fd >= 0)
+            close(fd);
+        return error;
+    }
+    while (errno = 0, entry = readdir(dir))
+        if (disk_name_read(entry->d_name, kind, &number))
+            visit(context, number);
+    error = errno;
+    closedir(dir);
+    return error;
+}

@@ -1,0 +1,28 @@
+/*
+ * Reading, writing and naming files of a store. Interrupted and partial calls are continued.
+ */
+#ifndef SUNPROXY_STORE_DISK_FILE_H
+#define SUNPROXY_STORE_DISK_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define DISK_NAME 48 /* bytes of a name */
+
+/* "KIND-NUMBER", as disk_name_read() reads it: false for any other name. */
+void disk_name_write(char name[DISK_NAME], const char *kind, uint64_t number);
+bool disk_name_read(const char *name, const char *kind, uint64_t *number);
+
+/* Writes all, or returns an errno. */
+int disk_write(int fd, const void *bytes, size_t len, uint64_t offset);
+
+/* Reads up to the end of the file; -1 with errno. */
+ssize_t disk_read(int fd, void *bytes, size_t len, uint64_t offset);
+
+/* Calls `visit` with the number of each file of this kind in a folder. 0 or an errno. */
+int disk_list(int folder, const char *kind, void (*visit)(void *context, uint64_t number),
+              void *context);
+
+#endif

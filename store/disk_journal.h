@@ -1,0 +1,67 @@
+/*
+ * The journal of a store: a file with the marks of what has been purged (disk_marks.h), and with
+ * what identifies the store. Each start writes a new one with the marks that are known, and removes
+ * those before it. A mark is appended twice, so that a damaged copy is told from one that was being
+ * written when the process ended: the latter has no other copy behind it. Where a mark cannot be
+ * read, everything on disk counts as purged.
+ *
+ * One thread at a time.
+ */
+#ifndef SUNPROXY_STORE_DISK_JOURNAL_H
+#define SUNPROXY_STORE_DISK_JOURNAL_H
+
+#include "store/disk_marks.h"
+
+/* What identifies a store, and one run of it. */
+struct disk_identity {
+    uint64_t id[2];      /* random */
+    uint64_t secret;     /* of its hashes */
+    uint64_t generation; /* of the run, from 1 on */
+};
+
+/* Positions of a run begin here. */
+static inline uint64_t
+disk_first_position(const struct disk_identity *identity)
+{
+    return identity->generation << 40;
+}
+
+struct disk_journal {
+    int folder; /* not owned */
+    int fd;     /* -1: none */
+    uint64_t size;
+    uint64_t renew_size; /* at which it is worth being renewed */
+    uint64_t number;     /* of the file; at least the generation */
+};
+
+#define JOURNAL_NONE {.folder = -1, .fd = -1}
+
+enum journal_found {
+    JOURNAL_NEW,   /* there is none: the identity is new */
+    JOURNAL_READ,  /* its marks have been added */
+    JOURNAL_LOST,  /* it is damaged: everything on disk is purged, and the identity is new */
+};
+
+/*
+ * Reads the latest journal in the folder, if there is one, and begins another one with the marks.
+ * 0 or an errno.
+ */
+int disk_journal_open(struct disk_journal *journal, int folder, struct disk_marks *marks,
+                      struct disk_identity *identity, enum journal_found *found);
+
+/* Appends a mark, not synced. 0 or an errno, after which the journal is as it was. */
+int disk_journal_append(struct disk_journal *journal, const struct disk_mark *mark);
+
+/* Waits until what was appended is on disk. 0 or an errno. */
+int disk_journal_sync(struct disk_journal *journal);
+
+/* Begins another file with these marks alone, synced. 0 or an errno. */
+int disk_journal_renew(struct disk_journal *journal, struct disk_marks *marks,
+                       const struct disk_identity *identity);
+
+/* Makes the next start find that marks are lost, after an error: as far as the disk lets it. */
+void disk_journal_spoil(struct disk_journal *journal);
+
+void disk_journal_close(struct disk_journal *journal);
+
+#endif

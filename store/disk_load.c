@@ -1,0 +1,101 @@
+/* What is there at the start: the index is made from the footers of the segments. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "store/disk_store.h"
+
+/* The records of a segment that was not ended, by their heads; it gets a footer. */
+static struct disk_listed *
+scan(struct store *store, struct disk_segment *segment, size_t *count)
+{
+    struct disk_listed *all = NULL, listed;
+    uint64_t offset = 0, end = 0;
+    size_t size = 0;
+    bool damaged = false;
+
+    *count = 0;
+    while (disk_segment_scan(segment, &offset, &listed, &damaged)) {
+        if (*count == size) {
+            struct disk_listed *grown;
+
+            size = size ? 2 * size : 256;
+            grown = realloc(all, size * sizeof(*all));
+            if (!grown)
+                break;
+            all = grown;
+        }
+        all[(*count)++] = listed;
+        end = offset += (uint64_t)listed.length * DISK_UNIT;
+    }
+    if (damaged) {
+        store_add(store, STORE_DAMAGED, 1);
+        store_say(store, STORE_WARNING,
+                  "segment %016llx: bytes that are no record were dropped, behind %zu records",
+                  (unsigned long long)segment->number, *count);
+    }
+    if (end && all)
+        (void)disk_log_seal(&store->log, segment, all, *count, end);
+    return all;
+}
+
+static void
+index_all(struct store *store, const struct disk_segment *segment,
+          const struct disk_listed *listed, size_t count)
+{
+    /* Later ones first: what is there already is later. */
+    while (count-- > 0) {
+        const struct disk_key key = {listed[count].url_hash, listed[count].variant_hash};
+        const uint64_t length = (uint64_t)listed[count].length * DISK_UNIT;
+        const struct disk_place place = {
+            .segment = segment->id,
+            .offset = listed[count].offset,
+            .length = length < UINT32_MAX ? (uint32_t)length : UINT32_MAX,
+        };
+
+        (void)disk_index_put(&store->index, &key, &place, true);
+    }
+}
+
+static void
+load_segment(struct store *store, uint64_t number)
+{
+    struct disk_segment *segment = disk_log_adopt(&store->log, number);
+    struct disk_listed *listed;
+    size_t count = 0;
+
+    if (!segment) {
+        store_add(store, STORE_DAMAGED, 1);
+        store_say(store, STORE_WARNING, "segment %016llx cannot be used%s",
+                  (unsigned long long)number,
+                  errno == EINVAL ? ", and is removed: it is damaged, or another store's" : "");
+        if (errno == EINVAL)
+            disk_log_unlink(&store->log, number);
+        return;
+    }
+    listed = disk_segment_footer(segment, &count);
+    if (!listed)
+        listed = scan(store, segment, &count);
+    if (listed)
+        index_all(store, segment, listed, count);
+    free(listed);
+    if (count == 0)
+        disk_log_remove(&store->log, segment);
+}
+
+bool
+disk_load(struct store *store)
+{
+    while (store->number_count) {
+        bool stops;
+
+        pthread_mutex_lock(&store->offers_lock);
+        stops = store->writer_stops;
+        pthread_mutex_unlock(&store->offers_lock);
+        if (stops)
+            return false;
+        load_segment(store, store->numbers[--store->number_count]);
+    }
+    free(store->numbers);
+    store->numbers = NULL;
+    return true;
+}

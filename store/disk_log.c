@@ -1,0 +1,524 @@
+#include "store/disk_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "store/disk_file.h"
+
+#define KIND "segment"
+#define SEGMENT_MAGIC 0x31474553u
+#define FOOTER_MAGIC 0x31544f46u
+#define SCAN_BYTES ((size_t)64 << 10)
+
+struct segment_header {
+    uint32_t magic;
+    uint32_t version;
+    uint64_t id[2]; /* of the store */
+    uint64_t number;
+    uint64_t reserved[3];
+    uint64_t sum; /* of what is before */
+};
+
+/* The last bytes of a segment that was ended; the list of its records is before them. */
+struct segment_footer {
+    uint32_t magic;
+    uint32_t count;
+    uint64_t records_end;
+    uint64_t least; /* position of the records */
+    uint64_t sum; /* of the list and of what is before */
+};
+
+_Static_assert(sizeof(struct segment_header) % DISK_UNIT == 0, "records begin at units");
+_Static_assert(sizeof(struct disk_listed) == 24, "no padding on disk");
+
+/* Records of another store, or from another segment, do not verify. */
+static uint64_t
+seed_of(const struct disk_identity *identity, uint64_t number)
+{
+    return hash64_uint(identity->id[0] ^ hash64_uint(identity->id[1] ^ number));
+}
+
+bool
+disk_log_init(struct disk_log *log, int folder, const struct disk_identity *identity,
+              uint64_t max_bytes)
+{
+    *log = (struct disk_log){
+        .folder = folder,
+        .identity = *identity,
+        .max_bytes = max_bytes,
+        .segment_bytes = max_bytes / 64 / DISK_UNIT * DISK_UNIT,
+    };
+    TAILQ_INIT(&log->segments);
+    if (log->segment_bytes < DISK_SEGMENT_LEAST)
+        log->segment_bytes = DISK_SEGMENT_LEAST;
+    if (log->segment_bytes > DISK_SEGMENT_MOST)
+        log->segment_bytes = DISK_SEGMENT_MOST;
+    log->by_id = calloc(DISK_SEGMENTS + 1, sizeof(*log->by_id));
+    log->buffer = malloc(DISK_LOG_BUFFER);
+    if (log->by_id && log->buffer)
+        return true;
+    disk_log_free(log);
+    return false;
+}
+
+/* ---- segments -------------------------------------------------------------------------------- */
+
+struct disk_segment *
+disk_log_hold(struct disk_log *log, uint16_t id)
+{
+    struct disk_segment *segment = atomic_load_explicit(&log->by_id[id], memory_order_relaxed);
+
+    atomic_fetch_add_explicit(&segment->holds, 1, memory_order_relaxed);
+    return segment;
+}
+
+void
+disk_segment_release(struct disk_segment *segment)
+{
+    if (atomic_fetch_sub_explicit(&segment->holds, 1, memory_order_acq_rel) != 1)
+        return;
+    close(segment->fd);
+    free(segment);
+}
+
+static void
+forget(struct disk_log *log, struct disk_segment *segment)
+{
+    TAILQ_REMOVE(&log->segments, segment, link);
+    atomic_store_explicit(&log->by_id[segment->id], NULL, memory_order_relaxed);
+    atomic_fetch_sub(&log->bytes, segment->size);
+    disk_segment_release(segment);
+}
+
+void
+disk_log_free(struct disk_log *log)
+{
+    struct disk_segment *segment;
+
+    while (log->by_id && (segment = TAILQ_FIRST(&log->segments)))
+        forget(log, segment);
+    free(log->by_id);
+    free(log->listed);
+    free(log->buffer);
+    *log = (struct disk_log){0};
+}
+
+/* The number of a free place; 0: there is none. */
+static uint16_t
+free_id(struct disk_log *log)
+{
+    for (unsigned tried = 0; tried < DISK_SEGMENTS; tried++) {
+        log->last_id = log->last_id == DISK_SEGMENTS ? 1 : (uint16_t)(log->last_id + 1);
+        if (!log->by_id[log->last_id])
+            return log->last_id;
+    }
+    return 0;
+}
+
+/* Opens a file as a segment, which is in no list. */
+static struct disk_segment *
+open_segment(struct disk_log *log, uint64_t number, int flags)
+{
+    struct disk_segment *segment = calloc(1, sizeof(*segment));
+    char name[DISK_NAME];
+
+    if (!segment)
+        return NULL;
+    disk_name_write(name, KIND, number);
+    segment->id = free_id(log);
+    segment->fd = segment->id ? openat(log->folder, name, flags | O_CLOEXEC, 0600) : -1;
+    if (segment->fd < 0) {
+        free(segment);
+        return NULL;
+    }
+    atomic_init(&segment->holds, 1);
+    segment->number = number;
+    segment->seed = seed_of(&log->identity, number);
+    segment->least = UINT64_MAX;
+    return segment;
+}
+
+static void
+list_segment(struct disk_log *log, struct disk_segment *segment)
+{
+    struct disk_segment *next = TAILQ_FIRST(&log->segments);
+
+    while (next && next->number < segment->number)
+        next = TAILQ_NEXT(next, link);
+    if (next)
+        TAILQ_INSERT_BEFORE(next, segment, link);
+    else
+        TAILQ_INSERT_TAIL(&log->segments, segment, link);
+    atomic_store_explicit(&log->by_id[segment->id], segment, memory_order_relaxed);
+    atomic_fetch_add(&log->bytes, segment->size);
+}
+
+static void
+make_header(const struct disk_log *log, uint64_t number, struct segment_header *header)
+{
+    *header = (struct segment_header){
+        .magic = SEGMENT_MAGIC,
+        .version = DISK_VERSION,
+        .id = {log->identity.id[0], log->identity.id[1]},
+        .number = number,
+    };
+    header->sum = disk_sum(0, header, offsetof(struct segment_header, sum));
+}
+
+struct disk_segment *
+disk_log_adopt(struct disk_log *log, uint64_t number)
+{
+    struct disk_segment *segment = open_segment(log, number, O_RDWR);
+    struct segment_header header, expected;
+    struct stat st;
+
+    if (!segment)
+        return NULL;
+    make_header(log, number, &expected);
+    if (fstat(segment->fd, &st) != 0 ||
+        disk_read(segment->fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+        memcmp(&header, &expected, sizeof(header)) != 0) {
+        disk_segment_release(segment);
+        errno = EINVAL;
+        return NULL;
+    }
+    segment->size = (uint64_t)st.st_size;
+    list_segment(log, segment);
+    return segment;
+}
+
+static uint64_t
+footer_sum(const struct segment_footer *footer, const struct disk_listed *listed, uint64_t seed)
+{
+    return disk_sum(disk_sum(seed, footer, offsetof(struct segment_footer, sum)), listed,
+                    footer->count * sizeof(*listed));
+}
+
+struct disk_listed *
+disk_segment_footer(struct disk_segment *segment, size_t *count)
+{
+    struct segment_footer footer;
+    struct disk_listed *listed;
+    size_t len;
+
+    if (segment->size < sizeof(struct segment_header) + sizeof(footer) ||
+        disk_read(segment->fd, &footer, sizeof(footer), segment->size - sizeof(footer)) !=
+            (ssize_t)sizeof(footer) ||
+        footer.magic != FOOTER_MAGIC)
+        return NULL;
+    len = footer.count * sizeof(*listed);
+    if (footer.records_end > segment->size - sizeof(footer) ||
+        segment->size - sizeof(footer) - footer.records_end != len)
+        return NULL;
+    listed = malloc(len ? len : 1);
+    if (!listed)
+        return NULL;
+    if (disk_read(segment->fd, listed, len, footer.records_end) != (ssize_t)len ||
+        footer.sum != footer_sum(&footer, listed, segment->seed)) {
+        free(listed);
+        return NULL;
+    }
+    *count = footer.count;
+    segment->least = footer.least;
+    return listed;
+}
+
+/* Reads the head of a record at this offset, with memory of its own if it is long. */
+static bool
+read_listed(struct disk_segment *segment, uint64_t offset, const char *bytes, size_t len,
+            struct disk_listed *listed)
+{
+    struct disk_record record;
+    struct disk_head head;
+    char *more = NULL;
+    bool valid;
+
+    if (len < sizeof(head))
+        return false;
+    memcpy(&head, bytes, sizeof(head));
+    if (head.magic != DISK_RECORD_MAGIC || head.head_len > segment->size - offset)
+        return false;
+    if (head.head_len > len) {
+        ssize_t n;
+
+        more = malloc(head.head_len);
+        n = more ? disk_read(segment->fd, more, head.head_len, offset) : -1;
+        len = n < 0 ? 0 : (size_t)n;
+        bytes = more;
+    }
+    valid = disk_head_read(bytes, len, segment->seed, &record) &&
+            disk_record_len(&record.head) <= segment->size - offset;
+    free(more);
+    if (valid && segment->least > head.position)
+        segment->least = head.position;
+    if (valid)
+        *listed = (struct disk_listed){
+            .url_hash = record.head.url_hash,
+            .variant_hash = record.head.variant_hash,
+            .offset = (uint32_t)(offset / DISK_UNIT),
+            .length = (uint32_t)(disk_record_len(&record.head) / DISK_UNIT),
+        };
+    return valid;
+}
+
+bool
+disk_segment_scan(struct disk_segment *segment, uint64_t *offset, struct disk_listed *listed,
+                  bool *damaged)
+{
+    uint64_t at = *offset < sizeof(struct segment_header) ? sizeof(struct segment_header) : *offset;
+    char *bytes = malloc(SCAN_BYTES);
+    bool found = false;
+
+    while (bytes && !found && at < segment->size) {
+        ssize_t n = disk_read(segment->fd, bytes, SCAN_BYTES, at);
+        size_t i = 0;
+
+        if (n <= 0)
+            break;
+        for (; i < (size_t)n && !found; i += DISK_UNIT) {
+            /* A head that this piece cuts off is at the beginning of the next one. */
+            if (i && (size_t)n == SCAN_BYTES && (size_t)n - i < sizeof(struct disk_head))
+                break;
+            found = read_listed(segment, at + i, bytes + i, (size_t)n - i, listed);
+            if (!found)
+                *damaged = true;
+        }
+        at += found ? i - DISK_UNIT : i;
+    }
+    free(bytes);
+    *offset = at;
+    return found;
+}
+
+void
+disk_log_unlink(const struct disk_log *log, uint64_t number)
+{
+    char name[DISK_NAME];
+
+    disk_name_write(name, KIND, number);
+    unlinkat(log->folder, name, 0);
+}
+
+void
+disk_log_remove(struct disk_log *log, struct disk_segment *segment)
+{
+    if (segment == log->head)
+        disk_log_abandon(log);
+    disk_log_unlink(log, segment->number);
+    forget(log, segment);
+}
+
+uint64_t
+disk_log_least(const struct disk_log *log)
+{
+    const struct disk_segment *segment;
+    uint64_t least = UINT64_MAX;
+
+    TAILQ_FOREACH(segment, &log->segments, link)
+    {
+        if (segment->least < least)
+            least = segment->least;
+    }
+    return least;
+}
+
+/* ---- appending ------------------------------------------------------------------------------- */
+
+static uint64_t
+footer_bytes(size_t count)
+{
+    return count * sizeof(struct disk_listed) + sizeof(struct segment_footer);
+}
+
+uint64_t
+disk_log_largest(const struct disk_log *log)
+{
+    return log->segment_bytes - sizeof(struct segment_header) - footer_bytes(1);
+}
+
+bool
+disk_log_has_space(const struct disk_log *log, uint64_t length)
+{
+    return log->head &&
+           log->head->size + length + footer_bytes(log->listed_count + 1) <= log->segment_bytes;
+}
+
+static int
+append(struct disk_log *log, const void *bytes, size_t len)
+{
+    const char *at = bytes;
+    int error = 0;
+
+    while (len && !error) {
+        size_t part = DISK_LOG_BUFFER - log->buffered;
+
+        if (part > len)
+            part = len;
+        memcpy(log->buffer + log->buffered, at, part);
+        log->buffered += part;
+        log->head->size += part;
+        atomic_fetch_add(&log->bytes, part);
+        at += part;
+        len -= part;
+        if (log->buffered == DISK_LOG_BUFFER)
+            error = disk_log_flush(log);
+    }
+    return error;
+}
+
+int
+disk_log_begin(struct disk_log *log, uint64_t number)
+{
+    struct segment_header header;
+    struct disk_segment *segment;
+    int error = log->head ? disk_log_end(log) : 0;
+
+    if (error)
+        return error;
+    segment = open_segment(log, number, O_RDWR | O_CREAT | O_EXCL);
+    if (!segment)
+        return errno ? errno : EMFILE;
+    list_segment(log, segment);
+    if (fsync(log->folder) != 0)
+        return errno;
+    log->head = segment;
+    log->buffered = 0;
+    log->listed_count = 0;
+    make_header(log, number, &header);
+    return append(log, &header, sizeof(header));
+}
+
+void
+disk_log_list(struct disk_log *log, const struct disk_key *key, uint64_t position,
+              uint64_t length, struct disk_place *place)
+{
+    const uint64_t units = length / DISK_UNIT;
+
+    *place = (struct disk_place){
+        .segment = log->head->id,
+        .offset = (uint32_t)(log->head->size / DISK_UNIT),
+        .length = length < UINT32_MAX ? (uint32_t)length : UINT32_MAX,
+    };
+    if (log->head->least > position)
+        log->head->least = position;
+    if (log->listed_count == log->listed_size) {
+        size_t size = log->listed_size ? 2 * log->listed_size : 1024;
+        struct disk_listed *grown = realloc(log->listed, size * sizeof(*grown));
+
+        if (!grown)
+            return; /* it is not found after a restart */
+        log->listed = grown;
+        log->listed_size = size;
+    }
+    log->listed[log->listed_count++] = (struct disk_listed){
+        .url_hash = key->url,
+        .variant_hash = key->variant,
+        .offset = place->offset,
+        .length = units < UINT32_MAX ? (uint32_t)units : UINT32_MAX,
+    };
+}
+
+int
+disk_log_append(struct disk_log *log, const void *bytes, size_t len)
+{
+    return append(log, bytes, len);
+}
+
+int
+disk_log_flush(struct disk_log *log)
+{
+    int error;
+
+    if (!log->head || !log->buffered)
+        return 0;
+    error = disk_write(log->head->fd, log->buffer, log->buffered, log->head->size - log->buffered);
+    if (error)
+        return error;
+    atomic_fetch_add(&log->written, log->buffered);
+    log->unsynced += log->buffered;
+    log->buffered = 0;
+    return 0;
+}
+
+int
+disk_log_sync(struct disk_log *log)
+{
+    if (!log->head || !log->unsynced)
+        return 0;
+    while (fdatasync(log->head->fd) != 0)
+        if (errno != EINTR)
+            return errno;
+    log->unsynced = 0;
+    return 0;
+}
+
+static struct segment_footer
+make_footer(const struct disk_segment *segment, const struct disk_listed *listed, size_t count,
+            uint64_t records_end)
+{
+    struct segment_footer footer = {
+        .magic = FOOTER_MAGIC,
+        .count = (uint32_t)count,
+        .records_end = records_end,
+        .least = segment->least,
+    };
+
+    footer.sum = footer_sum(&footer, listed, segment->seed);
+    return footer;
+}
+
+int
+disk_log_seal(struct disk_log *log, struct disk_segment *segment, const struct disk_listed *listed,
+              size_t count, uint64_t records_end)
+{
+    const struct segment_footer footer = make_footer(segment, listed, count, records_end);
+    const uint64_t size = records_end + footer_bytes(count);
+    int error = disk_write(segment->fd, listed, count * sizeof(*listed), records_end);
+
+    if (!error)
+        error = disk_write(segment->fd, &footer, sizeof(footer), size - sizeof(footer));
+    if (!error && ftruncate(segment->fd, (off_t)size) != 0)
+        error = errno;
+    if (error)
+        return error;
+    atomic_fetch_add(&log->bytes, size - segment->size);
+    segment->size = size;
+    return 0;
+}
+
+int
+disk_log_end(struct disk_log *log)
+{
+    struct segment_footer footer;
+    int error;
+
+    if (!log->head)
+        return 0;
+    footer = make_footer(log->head, log->listed, log->listed_count, log->head->size);
+    error = append(log, log->listed, log->listed_count * sizeof(*log->listed));
+    if (!error)
+        error = append(log, &footer, sizeof(footer));
+    if (!error)
+        error = disk_log_flush(log);
+    if (!error)
+        error = disk_log_sync(log);
+    disk_log_abandon(log);
+    return error;
+}
+
+void
+disk_log_abandon(struct disk_log *log)
+{
+    if (log->head && log->buffered) {
+        log->head->size -= log->buffered;
+        atomic_fetch_sub(&log->bytes, log->buffered);
+    }
+    log->head = NULL;
+    log->buffered = 0;
+    log->unsynced = 0;
+    log->listed_count = 0;
+}

@@ -1,0 +1,221 @@
+/* The noter: writes marks to the journal, syncs it, and tells those that wait for it. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "store/disk_store.h"
+
+struct pending_mark {
+    STAILQ_ENTRY(pending_mark) link;
+    struct disk_mark mark;
+    char text[]; /* of mark.prefix */
+};
+
+/* ---- marking --------------------------------------------------------------------------------- */
+
+static enum mark_kind
+kind_of(enum store_purge kind)
+{
+    static const enum mark_kind kinds[] = {
+        [STORE_PURGE_URL] = MARK_URL,
+        [STORE_PURGE_PREFIX] = MARK_PREFIX,
+        [STORE_PURGE_TAG] = MARK_TAG,
+    };
+
+    return kinds[kind];
+}
+
+/* Under the lock of the purges. Without memory everything is purged, which needs less. */
+static void
+leave(struct store *store, struct pending_mark *pending, struct disk_mark *mark)
+{
+    uint64_t all = 0;
+
+    mark->position = atomic_fetch_add(&store->position, 1);
+    if (!disk_marks_add(&store->marks, mark, &all) && pending) {
+        pending->mark = (struct disk_mark){.kind = MARK_PREFIX, .position = all};
+        store_say(store, STORE_WARNING, "too much was purged to be remembered: all is");
+    } else if (pending) {
+        pending->mark = *mark;
+        span_put(pending->text, mark->prefix);
+        pending->mark.prefix = span_of(pending->text, mark->prefix.len);
+    }
+}
+
+unsigned
+store_mark(struct store *store, enum store_purge kind, bool soft, struct span name,
+           struct span scope, bool noted)
+{
+    const enum store_stage stage = store_stage(store);
+    struct disk_mark mark = {
+        .kind = kind_of(kind),
+        .soft = soft,
+        .hash = disk_mark_hash(kind_of(kind), soft, name, scope),
+        .prefix = kind == STORE_PURGE_PREFIX ? name : span_of(NULL, 0),
+        .wall_us = store_wall_us(store),
+    };
+    struct pending_mark *pending =
+        noted ? malloc(sizeof(*pending) + mark.prefix.len) : NULL;
+
+    pthread_mutex_lock(&store->purges_lock);
+    leave(store, pending, &mark);
+    if (noted)
+        store->marked++;
+    if (pending)
+        STAILQ_INSERT_TAIL(&store->pending, pending, link);
+    store->lost = store->lost || (noted && !pending);
+    pthread_cond_signal(&store->purges_wake);
+    pthread_mutex_unlock(&store->purges_lock);
+    if (kind != STORE_PURGE_URL || soft || (stage != STORE_LOADING && stage != STORE_OPEN))
+        return 0;
+    return disk_index_remove_url(&store->index, store_key(store, name, span_of(NULL, 0)).url);
+}
+
+void
+disk_noter_begin(struct store *store)
+{
+    const uint64_t first = disk_first_position(&store->identity);
+    struct pending_mark *pending;
+
+    pthread_mutex_lock(&store->purges_lock);
+    atomic_fetch_add(&store->position, first);
+    STAILQ_FOREACH(pending, &store->pending, link)
+    {
+        uint64_t all;
+
+        pending->mark.position += first;
+        (void)disk_marks_add(&store->marks, &pending->mark, &all);
+    }
+    atomic_store_explicit(&store->stage, STORE_LOADING, memory_order_release);
+    pthread_cond_signal(&store->purges_wake);
+    pthread_mutex_unlock(&store->purges_lock);
+}
+
+/* ---- those that wait ------------------------------------------------------------------------- */
+
+bool
+store_is_synced(struct store *store, struct store_waiter *waiter)
+{
+    bool synced;
+
+    pthread_mutex_lock(&store->purges_lock);
+    synced = store->synced == store->marked || store->noter_stops;
+    if (!synced) {
+        waiter->number = store->marked;
+        waiter->listed = true;
+        STAILQ_INSERT_TAIL(&store->waiters, waiter, link);
+    }
+    pthread_mutex_unlock(&store->purges_lock);
+    return synced;
+}
+
+bool
+store_forget_waiter(struct store *store, struct store_waiter *waiter)
+{
+    bool listed;
+
+    pthread_mutex_lock(&store->purges_lock);
+    listed = waiter->listed;
+    if (listed)
+        STAILQ_REMOVE(&store->waiters, waiter, store_waiter, link);
+    waiter->listed = false;
+    pthread_mutex_unlock(&store->purges_lock);
+    return listed;
+}
+
+/* Under the lock: those that wait for marks up to store->synced, or all. */
+static void
+notify_waiters(struct store *store, bool all)
+{
+    struct store_waiter *waiter;
+
+    while ((waiter = STAILQ_FIRST(&store->waiters)) && (all || waiter->number <= store->synced)) {
+        STAILQ_REMOVE_HEAD(&store->waiters, link);
+        waiter->listed = false;
+        waiter->notify(waiter);
+    }
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* What could not be noted holds until the process ends, and then would not: nothing may be left. */
+static void
+give_up(struct store *store, int error)
+{
+    const struct disk_mark mark = {.kind = MARK_PREFIX,
+                                   .position = atomic_fetch_add(&store->position, 1)};
+    uint64_t all;
+
+    store_add(store, STORE_WRITE_ERRORS, 1);
+    store_say(store, STORE_ERROR,
+              "a purge cannot be written to the journal (%s): all that is stored is dropped",
+              strerror(error));
+    (void)disk_marks_add(&store->marks, &mark, &all);
+    disk_journal_spoil(&store->journal);
+}
+
+static void
+note(struct store *store, struct pending_mark *pending, bool lost)
+{
+    int error = lost ? ENOMEM : 0;
+
+    for (; pending && !error; pending = STAILQ_NEXT(pending, link)) {
+        error = disk_journal_append(&store->journal, &pending->mark);
+        store_add(store, STORE_PURGES, 1);
+    }
+    if (!error)
+        error = disk_journal_sync(&store->journal);
+    if (!error && store->journal.size >= store->journal.renew_size)
+        error = disk_journal_renew(&store->journal, &store->marks, &store->identity);
+    if (error)
+        give_up(store, error);
+}
+
+static void
+free_all(struct pending_mark *pending)
+{
+    while (pending) {
+        struct pending_mark *next = STAILQ_NEXT(pending, link);
+
+        free(pending);
+        pending = next;
+    }
+}
+
+/* Under the lock, which is released meanwhile. */
+static void
+note_pending(struct store *store)
+{
+    struct pending_mark *first = STAILQ_FIRST(&store->pending);
+    const uint64_t marked = store->marked;
+    const bool lost = store->lost;
+
+    STAILQ_INIT(&store->pending);
+    store->lost = false;
+    pthread_mutex_unlock(&store->purges_lock);
+    note(store, first, lost);
+    free_all(first);
+    pthread_mutex_lock(&store->purges_lock);
+    store->synced = marked;
+    notify_waiters(store, false);
+}
+
+void *
+disk_noter_run(void *context)
+{
+    struct store *store = context;
+
+    pthread_mutex_lock(&store->purges_lock);
+    for (;;) {
+        if (store->synced != store->marked && store_stage(store) >= STORE_LOADING)
+            note_pending(store);
+        else if (store->noter_stops)
+            break;
+        else
+            pthread_cond_wait(&store->purges_wake, &store->purges_lock);
+    }
+    notify_waiters(store, true);
+    free_all(STAILQ_FIRST(&store->pending));
+    STAILQ_INIT(&store->pending);
+    pthread_mutex_unlock(&store->purges_lock);
+    return NULL;
+}

@@ -1,0 +1,159 @@
+/*
+ * What the files of store/ share: the store itself. Private.
+ *
+ * Threads: the writer appends to the log, and loads at the start what is there; the readers fill
+ * versions; the noter writes the journal.
+ *
+ * Locks, each taken alone unless stated: `offers` is the writer's queue, `reads` that of the
+ * readers, `purges` that of the noter. A table of the index and the marks have one each. The marks'
+ * may be taken under `order`, which makes the check of a record and its insertion into the index one
+ * step for purges; a table's lock as well.
+ */
+#ifndef SUNPROXY_STORE_DISK_STORE_H
+#define SUNPROXY_STORE_DISK_STORE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "store/disk_log.h"
+#include "store/disk_marks.h"
+#include "store/store.h"
+
+#define STORE_MOST_OFFERS 4096u
+#define STORE_MOST_OFFERED ((uint64_t)64 << 20) /* bytes of the bodies of those that wait */
+
+/* An object that is to be written. */
+struct offer {
+    STAILQ_ENTRY(offer) link;
+    struct object *object; /* a reference */
+    uint64_t position;
+    size_t names_len;
+    char names[];
+};
+
+STAILQ_HEAD(offers, offer);
+
+/*
+ * OPENING -the lock is taken, and the journal read-> LOADING -segments are known-> OPEN -> LEFT.
+ * Before LOADING nothing is found or written.
+ */
+enum store_stage { STORE_OPENING, STORE_LOADING, STORE_OPEN, STORE_LEFT };
+
+struct store_fill;
+STAILQ_HEAD(store_fills, store_fill);
+
+struct store {
+    struct store_config config; /* constant */
+    int folder;                 /* descriptor */
+    int lock;                   /* that of the file "lock", held; -1 */
+    uint64_t boot;              /* constant: names the run of the machine */
+    _Atomic enum store_stage stage;
+    struct disk_identity identity; /* constant from LOADING on */
+    _Atomic uint64_t position;
+    _Atomic uint64_t counts[STORE_COUNTS];
+    _Atomic bool sick;
+
+    struct disk_index index;
+    struct disk_marks marks;
+    struct disk_log log; /* the writer's */
+    pthread_mutex_t order;
+
+    _Atomic uint32_t *ghosts; /* what was requested once: parts of keys */
+    size_t ghost_count;
+
+    /* the writer */
+    pthread_t writer;
+    bool has_writer;
+    pthread_mutex_t offers_lock;
+    pthread_cond_t offers_wake, offers_idle;
+    struct offers offers;
+    size_t offer_count;
+    uint64_t offered_bytes;
+    bool writer_busy, writer_stops;
+    uint64_t *numbers; /* of the segments that are to be loaded */
+    size_t number_count;
+    struct offer_placed *placed; /* appended, and not written yet */
+    size_t placed_count;
+    int64_t written_us; /* when something was appended that is not synced; 0 */
+    int64_t retry_us;   /* nothing is written before, since that has failed */
+
+    /* the readers */
+    pthread_t *readers;
+    unsigned reader_count;
+    pthread_mutex_t reads_lock;
+    pthread_cond_t reads_wake;
+    struct store_fills reads;
+    size_t read_count; /* that wait */
+    bool readers_stop;
+
+    /* the noter */
+    pthread_t noter;
+    bool has_noter;
+    pthread_mutex_t purges_lock;
+    pthread_cond_t purges_wake;
+    struct disk_journal journal; /* the noter's, once the store is open */
+    STAILQ_HEAD(, pending_mark) pending;
+    uint64_t marked, synced; /* numbers of marks */
+    STAILQ_HEAD(, store_waiter) waiters;
+    bool lost; /* a mark for which there was no memory */
+    bool noter_stops;
+};
+
+static inline enum store_stage
+store_stage(struct store *store)
+{
+    return atomic_load_explicit(&store->stage, memory_order_acquire);
+}
+
+static inline void
+store_add(struct store *store, enum store_count which, uint64_t n)
+{
+    atomic_fetch_add_explicit(&store->counts[which], n, memory_order_relaxed);
+}
+
+static inline int64_t
+store_now_us(const struct store *store)
+{
+    return store->config.clock.monotonic_us(store->config.clock.context);
+}
+
+static inline int64_t
+store_wall_us(const struct store *store)
+{
+    return store->config.clock.wall_us(store->config.clock.context);
+}
+
+void store_say(const struct store *store, enum store_severity severity, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The key of a URL and variant. */
+struct disk_key store_key(const struct store *store, struct span url, struct span variant);
+
+/* ---- disk_writer.c --------------------------------------------------------------------------- */
+
+/* Its thread's; the lock of the store's folder is taken here if another process has it. */
+void *disk_writer_run(void *store);
+
+/* Reads journal and names of segments: 0 or an errno. The lock is held. */
+int disk_writer_begin(struct store *store);
+
+/* ---- disk_load.c ----------------------------------------------------------------------------- */
+
+/* Has the index lead to what the segments have, the newest first. False: the writer is to stop. */
+bool disk_load(struct store *store);
+
+/* ---- disk_noter.c ---------------------------------------------------------------------------- */
+
+void *disk_noter_run(void *store);
+
+/*
+ * The journal is open, and the log known: STORE_LOADING begins. Marks from before are later than all
+ * that is on disk.
+ */
+void disk_noter_begin(struct store *store);
+
+/* ---- store_fill.c ---------------------------------------------------------------------------- */
+
+void *store_reader_run(void *store);
+
+#endif

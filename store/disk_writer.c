@@ -1,0 +1,583 @@
+/* The writer: appends what is offered, makes space, and syncs. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/container_of.h"
+#include "store/disk_file.h"
+#include "store/disk_store.h"
+
+#define MOST_PLACED 8192u
+#define LOCK_US ((int64_t)50000)   /* between two attempts */
+#define RETRY_US ((int64_t)1000000) /* after an error of writing */
+#define REINSERTED_SHARE 2          /* of a segment: one half is written again at most */
+
+/* A record that has been appended: in the index when its bytes are written. */
+struct offer_placed {
+    struct disk_key key;
+    struct disk_place place;
+    struct offer *offer; /* NULL: reinserted, from `from` */
+    struct disk_place from;
+};
+
+/* ---- the queue ------------------------------------------------------------------------------- */
+
+static void
+free_offer(struct offer *offer)
+{
+    object_release(&offer->object);
+    free(offer);
+}
+
+static struct offer *
+take_first(struct store *store)
+{
+    struct offer *offer = STAILQ_FIRST(&store->offers);
+
+    STAILQ_REMOVE_HEAD(&store->offers, link);
+    store->offer_count--;
+    store->offered_bytes -= object_length(offer->object);
+    return offer;
+}
+
+/* The next offer, or NULL after this time, or when the writer is to stop. */
+static struct offer *
+take_offer(struct store *store, int64_t wait_us)
+{
+    const struct timespec until = clock_timespec(clock_monotonic_us() + wait_us);
+    struct offer *offer = NULL;
+    int error = 0;
+
+    pthread_mutex_lock(&store->offers_lock);
+    while (STAILQ_EMPTY(&store->offers) && !store->writer_stops && error != ETIMEDOUT) {
+        store->writer_busy = store->placed_count != 0;
+        if (!store->writer_busy)
+            pthread_cond_broadcast(&store->offers_idle);
+        error = pthread_cond_timedwait(&store->offers_wake, &store->offers_lock, &until);
+    }
+    if (!STAILQ_EMPTY(&store->offers)) {
+        offer = take_first(store);
+        store->writer_busy = true;
+    }
+    pthread_mutex_unlock(&store->offers_lock);
+    return offer;
+}
+
+static bool
+is_to_stop(struct store *store)
+{
+    bool stops;
+
+    pthread_mutex_lock(&store->offers_lock);
+    stops = store->writer_stops;
+    pthread_mutex_unlock(&store->offers_lock);
+    return stops;
+}
+
+static void
+drop_offers(struct store *store)
+{
+    pthread_mutex_lock(&store->offers_lock);
+    while (!STAILQ_EMPTY(&store->offers))
+        free_offer(take_first(store));
+    store->writer_busy = false;
+    pthread_cond_broadcast(&store->offers_idle);
+    pthread_mutex_unlock(&store->offers_lock);
+}
+
+/* ---- what was appended ----------------------------------------------------------------------- */
+
+/* Is the object purged, as far as is known? Under `order`. */
+static bool
+is_purged(struct store *store, const struct offer *offer)
+{
+    const struct disk_record record = {
+        .head.position = offer->position,
+        .url = object_url(offer->object),
+        .tags = object_tags(offer->object),
+    };
+    int64_t wall_us;
+
+    return disk_marks_find(&store->marks, &record, &wall_us) == MARKED_PURGED;
+}
+
+static void
+settle_one(struct store *store, struct offer_placed *placed, bool written)
+{
+    if (!placed->offer) {
+        if (written &&
+            disk_index_move(&store->index, &placed->key, &placed->from, &placed->place))
+            store_add(store, STORE_REINSERTED, 1);
+        return;
+    }
+    pthread_mutex_lock(&store->order);
+    if (written && !is_purged(store, placed->offer) &&
+        disk_index_put(&store->index, &placed->key, &placed->place, false))
+        store_add(store, STORE_WRITTEN, 1);
+    pthread_mutex_unlock(&store->order);
+    free_offer(placed->offer);
+}
+
+static void
+settle(struct store *store, bool written)
+{
+    for (size_t i = 0; i < store->placed_count; i++)
+        settle_one(store, &store->placed[i], written);
+    store->placed_count = 0;
+}
+
+/* Writing has failed: the open segment is left as it is. */
+static void
+fail(struct store *store, int error)
+{
+    store_add(store, STORE_WRITE_ERRORS, 1);
+    store_say(store, STORE_ERROR, "objects cannot be written: %s", strerror(error));
+    settle(store, false);
+    disk_log_abandon(&store->log);
+    store->retry_us = clock_monotonic_us() + RETRY_US;
+}
+
+static bool
+flush(struct store *store)
+{
+    int error = disk_log_flush(&store->log);
+
+    if (error)
+        fail(store, error);
+    else
+        settle(store, true);
+    return !error;
+}
+
+static void
+sync_log(struct store *store)
+{
+    int error;
+
+    if (!flush(store))
+        return;
+    error = disk_log_sync(&store->log);
+    if (error)
+        fail(store, error);
+    store->written_us = 0;
+}
+
+/* ---- space ----------------------------------------------------------------------------------- */
+
+static struct disk_place
+place_of(const struct disk_segment *segment, const struct disk_listed *listed)
+{
+    return (struct disk_place){.segment = segment->id, .offset = listed->offset};
+}
+
+/* Appends a record of an old segment as it is read, with the seed of the open one. */
+static bool
+reinsert(struct store *store, const struct disk_segment *segment, const struct disk_listed *listed)
+{
+    const size_t len = (size_t)listed->length * DISK_UNIT;
+    const uint64_t position = atomic_fetch_add(&store->position, 1);
+    const struct disk_key key = {listed->url_hash, listed->variant_hash};
+    struct disk_record record;
+    struct disk_place place;
+    int64_t wall_us;
+    char *bytes;
+    int error;
+
+    if (!disk_log_has_space(&store->log, len) || store->placed_count == MOST_PLACED)
+        return false;
+    bytes = malloc(len);
+    if (!bytes ||
+        disk_read(segment->fd, bytes, len, (uint64_t)listed->offset * DISK_UNIT) != (ssize_t)len ||
+        !disk_head_read(bytes, len, segment->seed, &record) ||
+        disk_marks_find(&store->marks, &record, &wall_us) != MARKED_NOT ||
+        !disk_record_reseal(bytes, len, segment->seed, store->log.head->seed, position,
+                            &record)) {
+        free(bytes);
+        return false;
+    }
+    disk_log_list(&store->log, &key, position, len, &place);
+    store->placed[store->placed_count++] =
+        (struct offer_placed){.key = key, .place = place, .from = place_of(segment, listed)};
+    error = disk_log_append(&store->log, bytes, len);
+    free(bytes);
+    if (error)
+        fail(store, error);
+    return !error;
+}
+
+/* Has the cache the object of this record? Then it is requested, whether or not the store is. */
+static bool
+is_cached(struct store *store, const struct disk_segment *segment, const struct disk_listed *listed)
+{
+    char bytes[4096];
+    const ssize_t n = disk_read(segment->fd, bytes, sizeof(bytes),
+                                (uint64_t)listed->offset * DISK_UNIT);
+    struct cache_peeked peeked = {.object = NULL};
+    struct disk_record record;
+    struct cache_key key;
+    bool cached;
+
+    if (n <= 0 || !disk_head_read(bytes, (size_t)n, segment->seed, &record))
+        return false;
+    key = cache_key_of_variant(record.url, record.variant);
+    cache_peek(store->config.cache, &key, store_now_us(store), &peeked);
+    cached = peeked.object && !peeked.varies;
+    object_release(&peeked.object);
+    return cached;
+}
+
+/* Is the record in use, and was it requested since it was written? */
+static bool
+is_requested(struct store *store, const struct disk_segment *segment,
+             const struct disk_listed *listed)
+{
+    const struct disk_key key = {listed->url_hash, listed->variant_hash};
+    const struct disk_place place = place_of(segment, listed);
+    bool was_read;
+
+    return disk_index_is_at(&store->index, &key, &place, &was_read) &&
+           (was_read || is_cached(store, segment, listed));
+}
+
+/* Writes again what was requested of the segment, as far as there is space for it. */
+static void
+reinsert_requested(struct store *store, const struct disk_segment *segment,
+              const struct disk_listed *listed, size_t count)
+{
+    uint64_t left = segment->size / REINSERTED_SHARE / DISK_UNIT;
+
+    for (size_t i = 0; i < count; i++) {
+        if (listed[i].length <= left && is_requested(store, segment, &listed[i]) &&
+            reinsert(store, segment, &listed[i]))
+            left -= listed[i].length;
+    }
+    flush(store);
+}
+
+/* Removes what the index has of a segment. */
+static void
+forget_listed(struct store *store, const struct disk_segment *segment,
+              const struct disk_listed *listed, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct disk_key key = {listed[i].url_hash, listed[i].variant_hash};
+        const struct disk_place place = place_of(segment, &listed[i]);
+        bool was_read;
+
+        if (disk_index_remove(&store->index, &key, &place, &was_read))
+            store_add(store, STORE_EVICTED, 1);
+    }
+}
+
+/*
+ * Removes the oldest segment. What was read of it is written to the open one, `again`.
+ */
+static void
+evict_segment(struct store *store, bool again)
+{
+    struct disk_segment *oldest = TAILQ_FIRST(&store->log.segments);
+    size_t count = 0;
+    struct disk_listed *listed = disk_segment_footer(oldest, &count);
+
+    if (listed && again)
+        reinsert_requested(store, oldest, listed, count);
+    if (listed)
+        forget_listed(store, oldest, listed, count);
+    if (!listed)
+        disk_index_remove_segment(&store->index, oldest->id);
+    free(listed);
+    disk_log_remove(&store->log, oldest);
+    disk_marks_forget(&store->marks, disk_log_least(&store->log));
+}
+
+/* Could this many more segments exceed the bound? */
+static bool
+is_full(struct store *store, uint64_t more)
+{
+    return atomic_load(&store->log.bytes) + more * store->log.segment_bytes > store->log.max_bytes;
+}
+
+/* Begins a segment. */
+static bool
+begin_segment(struct store *store)
+{
+    int error = 0;
+
+    if (!flush(store))
+        return false;
+    error = disk_log_end(&store->log);
+    while (!error && is_full(store, 1) && !TAILQ_EMPTY(&store->log.segments))
+        evict_segment(store, false);
+    if (!error)
+        error = disk_log_begin(&store->log, atomic_fetch_add(&store->position, 1));
+    if (error)
+        fail(store, error);
+    return !error;
+}
+
+/*
+ * Space for a record. When a segment is begun, the one that has to be removed next is, while there
+ * is space for what is written again of it.
+ */
+static bool
+make_space(struct store *store, uint64_t length)
+{
+    while (!disk_log_has_space(&store->log, length)) {
+        if (!begin_segment(store))
+            return false;
+        while (store->log.head && is_full(store, 2) &&
+               TAILQ_FIRST(&store->log.segments) != store->log.head)
+            evict_segment(store, true);
+        if (!store->log.head)
+            return false;
+    }
+    return true;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static struct disk_head
+head_of(const struct store *store, const struct offer *offer, const struct disk_key *key)
+{
+    const struct object *object = offer->object;
+    const int64_t age_us = object_age(object, store_now_us(store));
+
+    return (struct disk_head){
+        .body_len = object_length(object),
+        .position = offer->position,
+        .url_hash = key->url,
+        .variant_hash = key->variant,
+        .born_wall_us = store_wall_us(store) - age_us,
+        .born_us = object->fetched_us,
+        .boot = store->boot,
+        .lifetime = atomic_load_explicit(&object->lifetime, memory_order_relaxed),
+        .fetch_us = object->fetch_us,
+        .notes = object->notes,
+        .url_len = object->url_len,
+        .variant_len = object->variant_len,
+        .names_len = (uint32_t)offer->names_len,
+        .fields_len = object->fields_len,
+        .tags_len = object->tags_len,
+        .status = object->status,
+    };
+}
+
+static int
+append_body(struct disk_log *log, const struct object *object, size_t padding)
+{
+    static const char zeros[DISK_UNIT];
+    struct object_place place = {0};
+    struct span run;
+    int error = 0;
+
+    while (!error && (run = object_read(object, &place), run.len))
+        error = disk_log_append(log, run.ptr, run.len);
+    return error ? error : disk_log_append(log, zeros, padding);
+}
+
+/* Appends an object; the offer is the list's of those that are placed, or freed. */
+static void
+write_offer(struct store *store, struct offer *offer)
+{
+    const struct disk_key key =
+        store_key(store, object_url(offer->object), object_variant(offer->object));
+    struct disk_head head = head_of(store, offer, &key);
+    const uint64_t length = disk_record_len(&head);
+    const struct disk_record texts = {
+        .url = object_url(offer->object),
+        .variant = object_variant(offer->object),
+        .names = span_of(offer->names, offer->names_len),
+        .fields = object_fields(offer->object),
+        .tags = object_tags(offer->object),
+    };
+    struct disk_place place;
+    char *bytes;
+    int error;
+
+    bytes = clock_monotonic_us() >= store->retry_us && length <= disk_log_largest(&store->log) &&
+                    make_space(store, length)
+                ? malloc(disk_head_len(&head))
+                : NULL;
+    if (!bytes) {
+        store_add(store, STORE_WRITE_REFUSED, 1);
+        free_offer(offer);
+        return;
+    }
+    disk_head_write(bytes, store->log.head->seed, &head, &texts, offer->object);
+    disk_log_list(&store->log, &key, offer->position, length, &place);
+    store->placed[store->placed_count++] =
+        (struct offer_placed){.key = key, .place = place, .offer = offer};
+    error = disk_log_append(&store->log, bytes, head.head_len);
+    free(bytes);
+    if (!error)
+        error = append_body(&store->log, offer->object,
+                            (size_t)(length - head.head_len - head.body_len));
+    if (error)
+        fail(store, error);
+    else if (store->placed_count == MOST_PLACED)
+        flush(store);
+    if (!store->written_us)
+        store->written_us = clock_monotonic_us();
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+struct segment_names {
+    struct store *store;
+    size_t size;
+    bool failed;
+};
+
+static void
+note_segment(void *context, uint64_t number)
+{
+    struct segment_names *names = context;
+    struct store *store = names->store;
+
+    if (store->number_count == names->size) {
+        size_t size = names->size ? 2 * names->size : 256;
+        uint64_t *grown = realloc(store->numbers, size * sizeof(*grown));
+
+        names->failed = names->failed || !grown;
+        if (!grown)
+            return;
+        store->numbers = grown;
+        names->size = size;
+    }
+    store->numbers[store->number_count++] = number;
+}
+
+static int
+compare_numbers(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The names of the segments, ascending. */
+static int
+list_segments(struct store *store)
+{
+    struct segment_names names = {.store = store};
+    int error = disk_list(store->folder, "segment", note_segment, &names);
+
+    if (!error && names.failed)
+        error = ENOMEM;
+    if (store->number_count)
+        qsort(store->numbers, store->number_count, sizeof(*store->numbers), compare_numbers);
+    return error;
+}
+
+/* What was purged is not known any more: nothing may be used. */
+static void
+remove_all(struct store *store)
+{
+    store_add(store, STORE_DAMAGED, 1);
+    store_say(store, STORE_ERROR,
+              "the journal is damaged, and with it what was purged: all %zu segments are removed",
+              store->number_count);
+    for (size_t i = 0; i < store->number_count; i++)
+        disk_log_unlink(&store->log, store->numbers[i]);
+    store->number_count = 0;
+}
+
+int
+disk_writer_begin(struct store *store)
+{
+    enum journal_found found;
+    int error =
+        disk_journal_open(&store->journal, store->folder, &store->marks, &store->identity, &found);
+
+    if (!error)
+        error = list_segments(store);
+    if (!error && !disk_log_init(&store->log, store->folder, &store->identity,
+                                 store->config.max_bytes))
+        error = ENOMEM;
+    if (error)
+        return error;
+    /* Segments without a journal are those of a store whose journal was removed. */
+    if (found == JOURNAL_LOST || (found == JOURNAL_NEW && store->number_count))
+        remove_all(store);
+    disk_noter_begin(store);
+    return 0;
+}
+
+/* Until another process has left the store. False: the writer is to stop. */
+static bool
+await_lock(struct store *store)
+{
+    while (flock(store->lock, LOCK_EX | LOCK_NB) != 0) {
+        const struct timespec pause = clock_timespec(LOCK_US);
+
+        if (is_to_stop(store))
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
+static bool
+begin(struct store *store)
+{
+    int error;
+
+    if (store_stage(store) != STORE_OPENING)
+        return true;
+    if (!await_lock(store))
+        return false;
+    error = disk_writer_begin(store);
+    if (error)
+        store_say(store, STORE_ERROR, "the store cannot be opened: %s", strerror(error));
+    return !error;
+}
+
+/* What is appended is written, and found, as soon as nothing else is to be appended. */
+static int64_t
+time_to_wait(const struct store *store)
+{
+    if (store->placed_count)
+        return 0;
+    return store->written_us ? store->config.sync_us : (int64_t)60 * 1000000;
+}
+
+static void
+write_offers(struct store *store)
+{
+    for (;;) {
+        struct offer *offer = take_offer(store, time_to_wait(store));
+
+        if (offer)
+            write_offer(store, offer);
+        else
+            flush(store);
+        if (store->written_us &&
+            clock_monotonic_us() - store->written_us >= store->config.sync_us)
+            sync_log(store);
+        if (!offer && is_to_stop(store))
+            return;
+    }
+}
+
+void *
+disk_writer_run(void *context)
+{
+    struct store *store = context;
+
+    if (begin(store) && disk_load(store)) {
+        atomic_store_explicit(&store->stage, STORE_OPEN, memory_order_release);
+        store->placed = calloc(MOST_PLACED, sizeof(*store->placed));
+        while (is_full(store, 1) && !TAILQ_EMPTY(&store->log.segments))
+            evict_segment(store, false);
+        if (store->placed)
+            write_offers(store);
+        if (disk_log_end(&store->log) != 0)
+            store_say(store, STORE_WARNING, "the last segment could not be ended");
+        free(store->placed);
+    }
+    drop_offers(store);
+    return NULL;
+}

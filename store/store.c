@@ -1,0 +1,372 @@
+#include "store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/thread.h"
+#include "store/disk_store.h"
+
+#define MEAN_OBJECT ((uint64_t)16 << 10) /* for the number of ghosts */
+#define FEWEST_GHOSTS ((uint64_t)1 << 12)
+#define MOST_GHOSTS ((uint64_t)1 << 22)
+
+/* ---- clocks and words ------------------------------------------------------------------------ */
+
+static int64_t
+monotonic_us(void *context)
+{
+    (void)context;
+    return clock_monotonic_us();
+}
+
+static int64_t
+wall_us(void *context)
+{
+    (void)context;
+    return clock_wall_us();
+}
+
+void
+store_say(const struct store *store, enum store_severity severity, const char *format, ...)
+{
+    char sentence[512], place[1024];
+    va_list args;
+
+    if (!store->config.log)
+        return;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof(sentence), format, args);
+    va_end(args);
+    snprintf(place, sizeof(place), "store %s: %s", store->config.folder, sentence);
+    store->config.log(store->config.context, severity, place);
+}
+
+struct disk_key
+store_key(const struct store *store, struct span url, struct span variant)
+{
+    const uint64_t secret = store->identity.secret;
+    struct disk_key key = {.url = hash64_uint(hash64_bytes(url) ^ secret)};
+
+    if (variant.len) {
+        key.variant = (uint32_t)(hash64_uint(hash64_bytes(variant) ^ secret) >> 32);
+        key.variant = key.variant ? key.variant : 1;
+    }
+    return key;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* The run of the machine that the monotonic clock belongs to; another one each time if that is not
+ * known. */
+static uint64_t
+read_boot(void)
+{
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    char text[64];
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+
+    if (fd >= 0)
+        close(fd);
+    if (n > 0)
+        return hash64_bytes(span_of(text, (size_t)n));
+    return hash64_uint((uint64_t)clock_wall_us());
+}
+
+static bool
+open_folder(struct store *store, struct buf *why)
+{
+    store->folder = open(store->config.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (store->folder >= 0)
+        store->lock = openat(store->folder, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (store->lock < 0) {
+        buf_append_str(why, strerror(errno));
+        return false;
+    }
+    if (store->config.waits || flock(store->lock, LOCK_EX | LOCK_NB) == 0)
+        return true;
+    buf_append_str(why, errno == EWOULDBLOCK ? "another process uses it" : strerror(errno));
+    return false;
+}
+
+static bool
+make_ghosts(struct store *store)
+{
+    uint64_t wanted = store->config.max_bytes / MEAN_OBJECT;
+
+    store->ghost_count = FEWEST_GHOSTS;
+    while (store->ghost_count < wanted && store->ghost_count < MOST_GHOSTS)
+        store->ghost_count *= 2;
+    store->ghosts = calloc(store->ghost_count, sizeof(*store->ghosts));
+    return store->ghosts != NULL;
+}
+
+static void
+init_locks(struct store *store)
+{
+    pthread_mutex_init(&store->order, NULL);
+    pthread_mutex_init(&store->offers_lock, NULL);
+    pthread_mutex_init(&store->reads_lock, NULL);
+    pthread_mutex_init(&store->purges_lock, NULL);
+    thread_cond_init(&store->offers_wake);
+    thread_cond_init(&store->offers_idle);
+    thread_cond_init(&store->reads_wake);
+    thread_cond_init(&store->purges_wake);
+}
+
+static void
+free_store(struct store *store)
+{
+    disk_journal_close(&store->journal);
+    disk_log_free(&store->log);
+    disk_index_free(&store->index);
+    disk_marks_free(&store->marks);
+    pthread_mutex_destroy(&store->order);
+    pthread_mutex_destroy(&store->offers_lock);
+    pthread_mutex_destroy(&store->reads_lock);
+    pthread_mutex_destroy(&store->purges_lock);
+    pthread_cond_destroy(&store->offers_wake);
+    pthread_cond_destroy(&store->offers_idle);
+    pthread_cond_destroy(&store->reads_wake);
+    pthread_cond_destroy(&store->purges_wake);
+    if (store->lock >= 0)
+        close(store->lock);
+    if (store->folder >= 0)
+        close(store->folder);
+    free((void *)store->ghosts);
+    free(store->numbers);
+    free(store->readers);
+    free(store);
+}
+
+static struct store *
+make_store(const struct store_config *config)
+{
+    struct store *store = calloc(1, sizeof(*store));
+
+    if (!store)
+        return NULL;
+    store->config = *config;
+    if (!config->clock.monotonic_us)
+        store->config.clock = (struct store_clock){monotonic_us, wall_us, NULL};
+    store->folder = -1;
+    store->lock = -1;
+    store->journal = (struct disk_journal)JOURNAL_NONE;
+    store->boot = read_boot();
+    atomic_init(&store->position, 1);
+    disk_index_init(&store->index);
+    disk_marks_init(&store->marks);
+    init_locks(store);
+    STAILQ_INIT(&store->offers);
+    STAILQ_INIT(&store->reads);
+    STAILQ_INIT(&store->pending);
+    STAILQ_INIT(&store->waiters);
+    return store;
+}
+
+static int
+start_readers(struct store *store)
+{
+    int error = 0;
+
+    store->readers = calloc(store->config.readers, sizeof(*store->readers));
+    if (!store->readers)
+        return ENOMEM;
+    while (!error && store->reader_count < store->config.readers) {
+        error = thread_start(&store->readers[store->reader_count], store_reader_run, store);
+        store->reader_count += !error;
+    }
+    return error;
+}
+
+static int
+start_threads(struct store *store)
+{
+    int error = start_readers(store);
+
+    if (!error)
+        error = thread_start(&store->noter, disk_noter_run, store);
+    store->has_noter = !error;
+    if (!error)
+        error = thread_start(&store->writer, disk_writer_run, store);
+    store->has_writer = !error;
+    return error;
+}
+
+struct store *
+store_open(const struct store_config *config, struct buf *why)
+{
+    struct store *store = make_store(config);
+    int error = store && make_ghosts(store) ? 0 : ENOMEM;
+
+    if (!error && !open_folder(store, why)) {
+        store_close(store);
+        return NULL;
+    }
+    if (!error && !config->waits)
+        error = disk_writer_begin(store);
+    if (!error)
+        error = start_threads(store);
+    if (!error)
+        return store;
+    buf_append_str(why, strerror(error));
+    store_close(store);
+    return NULL;
+}
+
+/* ---- leaving --------------------------------------------------------------------------------- */
+
+static void
+stop_readers(struct store *store)
+{
+    pthread_mutex_lock(&store->reads_lock);
+    store->readers_stop = true;
+    pthread_cond_broadcast(&store->reads_wake);
+    pthread_mutex_unlock(&store->reads_lock);
+    while (store->reader_count)
+        pthread_join(store->readers[--store->reader_count], NULL);
+}
+
+static void
+stop_writer(struct store *store)
+{
+    pthread_mutex_lock(&store->offers_lock);
+    store->writer_stops = true;
+    pthread_cond_broadcast(&store->offers_wake);
+    pthread_mutex_unlock(&store->offers_lock);
+    if (store->has_writer)
+        pthread_join(store->writer, NULL);
+    store->has_writer = false;
+}
+
+static void
+stop_noter(struct store *store)
+{
+    pthread_mutex_lock(&store->purges_lock);
+    store->noter_stops = true;
+    pthread_cond_broadcast(&store->purges_wake);
+    pthread_mutex_unlock(&store->purges_lock);
+    if (store->has_noter)
+        pthread_join(store->noter, NULL);
+    store->has_noter = false;
+}
+
+void
+store_leave(struct store *store)
+{
+    stop_readers(store);
+    stop_writer(store);
+    stop_noter(store);
+    atomic_store_explicit(&store->stage, STORE_LEFT, memory_order_release);
+    if (store->lock >= 0)
+        (void)flock(store->lock, LOCK_UN);
+}
+
+void
+store_close(struct store *store)
+{
+    if (!store)
+        return;
+    store_leave(store);
+    free_store(store);
+}
+
+void
+store_settle(struct store *store)
+{
+    pthread_mutex_lock(&store->offers_lock);
+    while (!(STAILQ_EMPTY(&store->offers) && !store->writer_busy &&
+             store_stage(store) >= STORE_OPEN))
+        pthread_cond_wait(&store->offers_idle, &store->offers_lock);
+    pthread_mutex_unlock(&store->offers_lock);
+}
+
+void
+store_get_stats(struct store *store, struct store_stats *stats)
+{
+    const enum store_stage stage = store_stage(store);
+
+    *stats = (struct store_stats){
+        .objects = disk_index_count(&store->index),
+        .max_bytes = store->config.max_bytes,
+        .index_bytes = disk_index_bytes(&store->index),
+        .loaded = stage == STORE_OPEN,
+        .sick = atomic_load(&store->sick),
+    };
+    for (unsigned i = 0; i < STORE_COUNTS; i++)
+        stats->counts[i] = atomic_load_explicit(&store->counts[i], memory_order_relaxed);
+    if (stage == STORE_OPENING)
+        return;
+    stats->bytes = atomic_load(&store->log.bytes);
+    stats->written_bytes = atomic_load(&store->log.written);
+}
+
+/* ---- objects --------------------------------------------------------------------------------- */
+
+bool
+store_may_have(struct store *store, struct span url, struct span variant)
+{
+    const enum store_stage stage = store_stage(store);
+    struct disk_key key;
+    struct disk_place place;
+
+    if ((stage != STORE_LOADING && stage != STORE_OPEN) || atomic_load(&store->sick))
+        return false;
+    key = store_key(store, url, variant);
+    return disk_index_find(&store->index, &key, &place, NULL, NULL);
+}
+
+uint64_t
+store_position(struct store *store)
+{
+    return atomic_fetch_add(&store->position, 1);
+}
+
+bool
+store_admits(struct store *store, uint64_t key)
+{
+    const uint32_t part = (uint32_t)(key >> 32) | 1u;
+    _Atomic uint32_t *ghost = &store->ghosts[key & (store->ghost_count - 1)];
+
+    if (store->config.write_all)
+        return true;
+    return atomic_exchange_explicit(ghost, part, memory_order_relaxed) == part;
+}
+
+static bool
+may_offer(const struct store *store, const struct object *object)
+{
+    return store->offer_count < STORE_MOST_OFFERS && !store->writer_stops &&
+           store->offered_bytes + object_length(object) <= STORE_MOST_OFFERED;
+}
+
+bool
+store_offer(struct store *store, struct object *object, struct span names, uint64_t position)
+{
+    struct offer *offer = malloc(sizeof(*offer) + names.len);
+    bool takes = false;
+
+    pthread_mutex_lock(&store->offers_lock);
+    if (offer && store_stage(store) != STORE_OPENING && may_offer(store, object)) {
+        *offer = (struct offer){
+            .object = object_retain(object), .position = position, .names_len = names.len};
+        span_put(offer->names, names);
+        STAILQ_INSERT_TAIL(&store->offers, offer, link);
+        store->offer_count++;
+        store->offered_bytes += object_length(object);
+        pthread_cond_signal(&store->offers_wake);
+        takes = true;
+    }
+    pthread_mutex_unlock(&store->offers_lock);
+    if (!takes) {
+        free(offer);
+        store_add(store, STORE_WRITE_REFUSED, 1);
+    }
+    return takes;
+}

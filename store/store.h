@@ -1,0 +1,151 @@
+/*
+ * A store: objects of a cache on disk, in a log of segments (disk_log.h) with an index in memory
+ * (disk_index.h). It outlives the process. Objects that a cache has are offered to it and written
+ * by a thread of its own. A version that the cache does not have is filled from it (store_fill.h).
+ * The oldest segments are removed, so that the files stay within a bound.
+ *
+ * What is purged in the cache is purged here, too: the purge is noted in a journal
+ * (disk_journal.h), and answered when that is on disk. docs/STORE.md has the design.
+ *
+ * Every function is safe on any thread. But for opening and closing none does I/O: they take locks
+ * that are never held over it.
+ */
+#ifndef SUNPROXY_STORE_STORE_H
+#define SUNPROXY_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/buf.h"
+#include "base/memory_account.h"
+#include "cache/cache.h"
+
+struct store;
+
+enum store_severity { STORE_ERROR, STORE_WARNING, STORE_INFO };
+
+struct store_clock {
+    int64_t (*monotonic_us)(void *context);
+    int64_t (*wall_us)(void *context);
+    void *context;
+};
+
+#define STORE_LEAST ((uint64_t)16 << 20) /* bytes that a store has at least */
+
+struct store_config {
+    const char *folder;
+    uint64_t max_bytes; /* of all files, at least STORE_LEAST */
+    bool write_all;     /* objects are admitted at their first request, not at the second */
+    bool waits;         /* another process has the store, and is about to leave it */
+    unsigned readers;   /* threads that read */
+    int64_t sync_us;    /* what was written is on disk after this time */
+    struct cache *cache;
+    struct memory_account *account; /* of the objects that are filled */
+    unsigned failure; /* the number of a failure for waiters that have begun to read (cache/fill.h) */
+    struct store_clock clock;
+    /* What an operator is told. [any thread] */
+    void (*log)(void *context, enum store_severity severity, const char *sentence);
+    void *context;
+};
+
+/* What is counted since the start. */
+enum store_count {
+    STORE_HITS,          /* objects that were read */
+    STORE_MISSES,        /* that were not there, though the index led to them: purged or collided */
+    STORE_DAMAGED,       /* records and other parts that did not verify, and were dropped */
+    STORE_READ_ERRORS,
+    STORE_READ_REFUSED,  /* reads that were not begun: too many wait */
+    STORE_READ_LATE,     /* reads that took too long: the origin was asked */
+    STORE_WRITTEN,       /* objects */
+    STORE_WRITE_ERRORS,
+    STORE_WRITE_REFUSED, /* objects that were not written: too many wait */
+    STORE_REINSERTED,    /* objects of a removed segment that were written again */
+    STORE_EVICTED,       /* objects of removed segments */
+    STORE_PURGES,        /* marks that were written to the journal */
+    STORE_COUNTS
+};
+
+struct store_stats {
+    uint64_t counts[STORE_COUNTS];
+    uint64_t objects;
+    uint64_t bytes;         /* of all files */
+    uint64_t max_bytes;
+    uint64_t written_bytes; /* since the start */
+    uint64_t index_bytes;   /* of memory */
+    uint64_t segments;
+    bool loaded;            /* what was there at the start is known */
+    bool sick;              /* it is not used for now: its disk is slow, or fails */
+};
+
+/*
+ * Opens a store, whose folder is there, and starts its threads. What is in it is read by a thread,
+ * and unknown until then. NULL with a sentence if the folder is not usable, or another process has
+ * the store, unless `waits` is set.
+ */
+struct store *store_open(const struct store_config *config, struct buf *why);
+
+/* Writes what is offered, and leaves the store to other processes; it finds nothing from now on. No
+ * more reads begin, and those that wait end. */
+void store_leave(struct store *store);
+
+/* store_leave(), and frees it; no other function is being called. NULL is harmless. */
+void store_close(struct store *store);
+
+void store_get_stats(struct store *store, struct store_stats *stats);
+
+/* Waits until what was there at the start is known, and all offers are written; for tests. */
+void store_settle(struct store *store);
+
+/* ---- objects --------------------------------------------------------------------------------- */
+
+/* May the store have this URL and variant, or for the empty one another variant? */
+bool store_may_have(struct store *store, struct span url, struct span variant);
+
+/* The position, for an offer: purges from now on concern what is offered with it. */
+uint64_t store_position(struct store *store);
+
+/*
+ * Was this page requested before, as far as is remembered, or are all to be written? Remembers it.
+ */
+bool store_admits(struct store *store, uint64_t key);
+
+/*
+ * Offers a ready object that is stored in the cache or was to be, and that all may have. `position`
+ * is from before that was found so. It is written later, unless that is refused; the store takes a
+ * reference. `names` are those by which the URL varies. False: refused.
+ */
+bool store_offer(struct store *store, struct object *object, struct span names, uint64_t position);
+
+/* ---- purges ---------------------------------------------------------------------------------- */
+
+enum store_purge { STORE_PURGE_URL, STORE_PURGE_PREFIX, STORE_PURGE_TAG };
+
+/*
+ * Purges, or with `soft` expires, what has an earlier position; all with an empty prefix. A tag of
+ * a scope concerns the URLs that begin with that. It is called before the purge of the cache, so
+ * that what is there is not read again, and once more after it, so that it concerns what was offered
+ * meanwhile. `noted`: it is written to the journal. Returns how many objects of a URL there were,
+ * and 0 for a tag and a prefix, of which that is not known.
+ */
+unsigned store_mark(struct store *store, enum store_purge kind, bool soft, struct span name,
+                    struct span scope, bool noted);
+
+/* A request or an answer that waits until all marks up to now are on disk. */
+struct store_waiter {
+    STAILQ_ENTRY(store_waiter) link;
+    void (*notify)(struct store_waiter *waiter); /* [any thread; must not block] */
+    uint64_t number;
+    bool listed;
+};
+
+/*
+ * Are all marks up to now on disk, as far as they can be? If not, `waiter` is notified once when
+ * they are, with its notify set.
+ */
+bool store_is_synced(struct store *store, struct store_waiter *waiter);
+
+/* It waits no longer. False: it has been notified, or is being. */
+bool store_forget_waiter(struct store *store, struct store_waiter *waiter);
+
+#endif

@@ -1,0 +1,404 @@
+#include "store/store_fill.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "http/known_fields.h"
+#include "http/variant.h"
+#include "store/disk_file.h"
+#include "store/disk_store.h"
+
+#define MOST_READS 256u /* that wait */
+#define FIRST_READ ((size_t)1 << 20) /* bytes at most */
+
+struct store_fill {
+    struct cache_fill base; /* first */
+    STAILQ_ENTRY(store_fill) link;
+    struct store *store;
+    struct disk_segment *segment; /* held */
+    struct disk_place place;
+    uint64_t most;
+    size_t fields_len;
+    char *fields; /* of the request, owned */
+};
+
+size_t
+store_fill_size(void)
+{
+    return sizeof(struct store_fill);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static bool
+all(const struct object_waiter *waiter, void *context)
+{
+    (void)waiter;
+    (void)context;
+    return true;
+}
+
+static void
+free_fill(struct store_fill *fill)
+{
+    disk_segment_release(fill->segment);
+    free(fill->fields);
+    cache_fill_free(&fill->base);
+}
+
+/* The requests that wait look up again. */
+static void
+send_back(struct store_fill *fill)
+{
+    cache_fill_fail(&fill->base, 0, "", all, NULL);
+    free_fill(fill);
+}
+
+/* Drops the record from the index. */
+static void
+drop(struct store_fill *fill, const struct disk_key *key, enum store_count why)
+{
+    bool was_read;
+
+    store_add(fill->store, why, 1);
+    (void)disk_index_remove(&fill->store->index, key, &fill->place, &was_read);
+}
+
+/* ---- what was read --------------------------------------------------------------------------- */
+
+/* When the response's age was 0, by the monotonic clock. One from the future has no age that is
+ * known: INT64_MIN. */
+static int64_t
+born_of(const struct store *store, const struct disk_head *head)
+{
+    int64_t age_us;
+
+    if (head->boot == store->boot)
+        return head->born_us;
+    age_us = store_wall_us(store) - head->born_wall_us;
+    return age_us < 0 ? INT64_MIN : store_now_us(store) - age_us;
+}
+
+/* The lifetime from then on, as it is now. */
+static int64_t
+lifetime_of(const struct store *store, const struct disk_record *record, int64_t *born_us,
+            enum mark_verdict verdict, int64_t expired_wall_us)
+{
+    const struct object stored = {.lifetime = record->head.lifetime};
+    const int64_t lifetime_us = object_lifetime(&stored);
+    int64_t expired_us;
+
+    *born_us = born_of(store, &record->head);
+    if (*born_us == INT64_MIN) {
+        *born_us = store_now_us(store);
+        return 0;
+    }
+    if (verdict != MARKED_EXPIRED)
+        return lifetime_us;
+    expired_us = expired_wall_us - record->head.born_wall_us;
+    if (expired_us < 0)
+        expired_us = 0;
+    return expired_us < lifetime_us ? expired_us : lifetime_us;
+}
+
+/* The body as it is read: what has come with the head, and the rest from the file. */
+struct body_reader {
+    const struct store_fill *fill;
+    const struct disk_record *record;
+    const char *bytes; /* of the record, from its beginning on */
+    size_t len;
+    char *part; /* memory for one, or NULL */
+};
+
+/* The part of the body with that number; NULL if it cannot be read or is damaged. */
+static const char *
+read_part(struct body_reader *reader, size_t number, size_t len)
+{
+    const uint64_t seed = reader->fill->segment->seed;
+    const uint64_t offset = reader->record->head.head_len + (uint64_t)number * DISK_PART;
+    const char *part = reader->bytes + offset;
+
+    if (offset + len > reader->len) {
+        if (!reader->part)
+            reader->part = malloc(DISK_PART);
+        part = reader->part;
+        if (!part || disk_read(reader->fill->segment->fd, reader->part, len,
+                               (uint64_t)reader->fill->place.offset * DISK_UNIT + offset) !=
+                         (ssize_t)len)
+            return NULL;
+    }
+    return disk_part_verify(reader->record, seed, number, part, len) ? part : NULL;
+}
+
+/* 0, EIO for a part that cannot be read or is damaged, or another errno. */
+static int
+append_body(struct store_fill *fill, struct body_reader *reader, const char *first)
+{
+    uint64_t left = reader->record->head.body_len;
+    int error = 0;
+
+    for (size_t number = 0; left && !error; number++) {
+        const size_t len = left < DISK_PART ? (size_t)left : DISK_PART;
+        const char *part = number ? read_part(reader, number, len) : first;
+
+        error = part ? cache_fill_append(&fill->base, part, len) : EIO;
+        left -= len;
+    }
+    return error;
+}
+
+static void
+publish(struct store_fill *fill, const struct disk_record *record, struct body_reader *reader,
+        int64_t born_us, int64_t lifetime_us)
+{
+    struct store *store = fill->store;
+    const struct disk_head *head = &record->head;
+    const struct disk_key key = {head->url_hash, head->variant_hash};
+    const size_t first_len = head->body_len < DISK_PART ? (size_t)head->body_len : DISK_PART;
+    const char *first = read_part(reader, 0, first_len);
+    int error;
+
+    /* Nothing is published of a body whose beginning is damaged. */
+    if (head->body_len && !first) {
+        drop(fill, &key, STORE_DAMAGED);
+        send_back(fill);
+        return;
+    }
+    error = cache_fill_head(
+        &fill->base,
+        &(struct object_head){
+            .status = head->status,
+            .notes = (head->notes & ~(unsigned)HTTP_KNOWN_UNSAVED) | HTTP_KNOWN_SAVED,
+            .fields = record->fields,
+            .tags = record->tags,
+            .length = (int64_t)head->body_len,
+            .max_length = head->body_len,
+            .fetched_us = born_us,
+            .lifetime = lifetime_us ? object_lifetime_of(lifetime_us) : OBJECT_EXPIRED,
+            .fresh_until_us = lifetime_us == INT64_MAX ? 0 : born_us + lifetime_us,
+            .account = store->config.account,
+        });
+    if (error) {
+        send_back(fill);
+        return;
+    }
+    error = append_body(fill, reader, first);
+    if (error) {
+        if (error == EIO)
+            drop(fill, &key, STORE_DAMAGED);
+        cache_fill_fail(&fill->base, store->config.failure,
+                        "a part of the stored response cannot be read", NULL, NULL);
+    } else {
+        store_add(store, STORE_HITS, 1);
+        cache_fill_finish(&fill->base, head->body_len <= fill->most, head->fetch_us, born_us,
+                          lifetime_us);
+    }
+    free_fill(fill);
+}
+
+/* ---- variants -------------------------------------------------------------------------------- */
+
+/*
+ * The record is that of a variant, and the lookup was of the URL: the fill moves to the variant that
+ * the request selects. True if that is the record's.
+ */
+static bool
+move_to_variant(struct store_fill *fill, const struct disk_record *record)
+{
+    struct http_vary vary;
+    struct buf variant;
+    bool is_same = false;
+
+    buf_init(&variant, OBJECT_MAX_VARIANT);
+    if (http_vary_parse(&vary, record->names) == HTTP_VARY_FIELDS &&
+        http_variant_key(&vary, span_of(fill->fields, fill->fields_len), &variant) &&
+        cache_fill_vary(&fill->base, record->names, buf_span(&variant)))
+        is_same = span_equal(buf_span(&variant), record->variant);
+    buf_free(&variant);
+    return is_same;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* Is it the record that was looked for, as far as its URL says? */
+static bool
+is_wanted(const struct store_fill *fill, const struct disk_record *record)
+{
+    const struct object *name = fill->base.object;
+    const struct span variant = object_variant(name);
+
+    return span_equal(record->url, object_url(name)) &&
+           (span_equal(record->variant, variant) || (variant.len == 0 && record->names.len));
+}
+
+static void
+use(struct store_fill *fill, const char *bytes, size_t len)
+{
+    struct store *store = fill->store;
+    const struct object *name = fill->base.object;
+    const struct disk_key asked = store_key(store, object_url(name), object_variant(name));
+    struct disk_record record;
+    struct body_reader reader = {.fill = fill, .record = &record, .bytes = bytes, .len = len};
+    enum mark_verdict verdict;
+    int64_t wall_us = 0, born_us, lifetime_us;
+
+    if (!disk_head_read(bytes, len, fill->segment->seed, &record)) {
+        drop(fill, &asked, STORE_DAMAGED);
+        send_back(fill);
+        return;
+    }
+    if (!is_wanted(fill, &record)) {
+        store_add(store, STORE_MISSES, 1);
+        send_back(fill);
+        return;
+    }
+    verdict = disk_marks_find(&store->marks, &record, &wall_us);
+    if (verdict == MARKED_PURGED) {
+        drop(fill, &(struct disk_key){record.head.url_hash, record.head.variant_hash},
+             STORE_MISSES);
+        send_back(fill);
+        return;
+    }
+    if (!span_equal(record.variant, object_variant(name)) && !move_to_variant(fill, &record)) {
+        send_back(fill);
+        return;
+    }
+    lifetime_us = lifetime_of(store, &record, &born_us, verdict, wall_us);
+    publish(fill, &record, &reader, born_us, lifetime_us);
+    free(reader.part);
+}
+
+/* The head may be longer than what the index says of short records. */
+static ssize_t
+read_record(const struct store_fill *fill, char **bytes)
+{
+    const uint64_t at = (uint64_t)fill->place.offset * DISK_UNIT;
+    size_t size = fill->place.length < FIRST_READ ? fill->place.length : FIRST_READ;
+    struct disk_head head;
+    ssize_t n;
+
+    *bytes = malloc(size);
+    n = *bytes ? disk_read(fill->segment->fd, *bytes, size, at) : -1;
+    if (n < (ssize_t)sizeof(head))
+        return n;
+    memcpy(&head, *bytes, sizeof(head));
+    if (head.magic == DISK_RECORD_MAGIC && head.head_len > (size_t)n &&
+        head.head_len <= DISK_HEAD_MAX + FIRST_READ) {
+        char *grown = realloc(*bytes, head.head_len);
+
+        if (!grown)
+            return -1;
+        *bytes = grown;
+        n = disk_read(fill->segment->fd, grown, head.head_len, at);
+    }
+    return n;
+}
+
+static void
+run(struct store_fill *fill)
+{
+    char *bytes = NULL;
+    ssize_t n = read_record(fill, &bytes);
+
+    if (n < 0) {
+        store_add(fill->store, STORE_READ_ERRORS, 1);
+        send_back(fill);
+    } else {
+        use(fill, bytes, (size_t)n);
+    }
+    free(bytes);
+}
+
+/* Under the lock. */
+static struct store_fill *
+take_read(struct store *store)
+{
+    struct store_fill *fill = STAILQ_FIRST(&store->reads);
+
+    if (fill) {
+        STAILQ_REMOVE_HEAD(&store->reads, link);
+        store->read_count--;
+    }
+    return fill;
+}
+
+void *
+store_reader_run(void *context)
+{
+    struct store *store = context;
+
+    memory_set_relief(false);
+    pthread_mutex_lock(&store->reads_lock);
+    for (;;) {
+        struct store_fill *fill = take_read(store);
+
+        if (!fill && store->readers_stop)
+            break;
+        if (!fill) {
+            pthread_cond_wait(&store->reads_wake, &store->reads_lock);
+            continue;
+        }
+        pthread_mutex_unlock(&store->reads_lock);
+        run(fill);
+        pthread_mutex_lock(&store->reads_lock);
+    }
+    pthread_mutex_unlock(&store->reads_lock);
+    return NULL;
+}
+
+/* ---- the beginning --------------------------------------------------------------------------- */
+
+static void
+hold(void *context, uint16_t segment)
+{
+    struct store_fill *fill = context;
+
+    fill->segment = disk_log_hold(&fill->store->log, segment);
+}
+
+static bool
+enqueue(struct store *store, struct store_fill *fill)
+{
+    bool takes;
+
+    pthread_mutex_lock(&store->reads_lock);
+    takes = store->read_count < MOST_READS && !store->readers_stop;
+    if (takes) {
+        STAILQ_INSERT_TAIL(&store->reads, fill, link);
+        store->read_count++;
+        pthread_cond_signal(&store->reads_wake);
+    }
+    pthread_mutex_unlock(&store->reads_lock);
+    if (!takes)
+        store_add(store, STORE_READ_REFUSED, 1);
+    return takes;
+}
+
+bool
+store_fill_start(struct store *store, struct cache_fill *base, struct span fields, uint64_t most)
+{
+    struct store_fill *fill = (struct store_fill *)base;
+    const struct object *name = base->object;
+    const enum store_stage stage = store_stage(store);
+    struct disk_key key;
+
+    if ((stage != STORE_LOADING && stage != STORE_OPEN) || atomic_load(&store->sick))
+        return false;
+    key = store_key(store, object_url(name), object_variant(name));
+    fill->store = store;
+    if (!disk_index_find(&store->index, &key, &fill->place, hold, fill))
+        return false;
+    fill->most = most;
+    fill->fields_len = fields.len;
+    fill->fields = malloc(fields.len + 1);
+    if (fill->fields) {
+        span_put(fill->fields, fields);
+        if (enqueue(store, fill))
+            return true;
+    }
+    free(fill->fields);
+    disk_segment_release(fill->segment);
+    /* As cache_lookup() has made it, for another source. */
+    memset((char *)fill + sizeof(fill->base), 0, sizeof(*fill) - sizeof(fill->base));
+    return false;
+}

@@ -1,0 +1,28 @@
+/*
+ * Filling a version from a store (cache/fill.h), as proxy/origin_fill.h does from an origin. A
+ * thread of the store reads the record and verifies its checksums before it publishes anything.
+ *
+ * The version that was found is given to the requests that wait, who have to see whether it is fresh
+ * enough for them, and is put into the cache. If there is none after all, they look up again; so
+ * they do for a URL that varies, after the names by which it does have been put into the cache.
+ */
+#ifndef SUNPROXY_STORE_STORE_FILL_H
+#define SUNPROXY_STORE_STORE_FILL_H
+
+#include "cache/fill.h"
+#include "store/store.h"
+
+struct request;
+
+/* cache_request.fill_size for fills that store_fill_start() is to get, at least. */
+size_t store_fill_size(void);
+
+/*
+ * Has the fill's version filled, for a request with these field lines, which are copied. `most` is
+ * the largest body that is put into the cache. True: the store owns the fill from now on. False:
+ * nothing has happened, since the store does not have it, or too many reads wait.
+ */
+bool store_fill_start(struct store *store, struct cache_fill *fill, struct span fields,
+                      uint64_t most);
+
+#endif

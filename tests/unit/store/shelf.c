@@ -1,0 +1,332 @@
+#include "tests/unit/store/shelf.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+
+struct shelf shelf;
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static void
+each_file(void (*visit)(const char *path, void *context), void *context)
+{
+    DIR *dir = opendir(shelf.folder);
+    struct dirent *entry;
+
+    ck_assert_ptr_nonnull(dir);
+    while ((entry = readdir(dir))) {
+        char path[400];
+
+        snprintf(path, sizeof(path), "%s/%s", shelf.folder, entry->d_name);
+        if (entry->d_name[0] != '.')
+            visit(path, context);
+    }
+    closedir(dir);
+}
+
+struct search {
+    char kind[64], path[400];
+    unsigned count;
+};
+
+static void
+search(const char *path, void *context)
+{
+    struct search *s = context;
+
+    if (!strstr(path, s->kind))
+        return;
+    s->count++;
+    if (strcmp(path, s->path) > 0)
+        snprintf(s->path, sizeof(s->path), "%s", path);
+}
+
+static struct search found;
+
+const char *
+shelf_file(const char *kind)
+{
+    found = (struct search){.count = 0};
+    snprintf(found.kind, sizeof(found.kind), "/%s-", kind);
+    each_file(search, &found);
+    ck_assert_uint_gt(found.count, 0);
+    return found.path;
+}
+
+unsigned
+shelf_files(const char *kind)
+{
+    found = (struct search){.count = 0};
+    snprintf(found.kind, sizeof(found.kind), "/%s-", kind);
+    each_file(search, &found);
+    return found.count;
+}
+
+uint64_t
+shelf_size(const char *path)
+{
+    struct stat st;
+
+    ck_assert_int_eq(stat(path, &st), 0);
+    return (uint64_t)st.st_size;
+}
+
+void
+shelf_flip(const char *path, uint64_t offset)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    char byte;
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(pread(fd, &byte, 1, (off_t)offset), 1);
+    byte = (char)(byte ^ 4);
+    ck_assert_int_eq(pwrite(fd, &byte, 1, (off_t)offset), 1);
+    close(fd);
+}
+
+void
+shelf_cut(const char *path, uint64_t size)
+{
+    ck_assert_int_eq(truncate(path, (off_t)size), 0);
+}
+
+static void
+remove_file(const char *path, void *context)
+{
+    (void)context;
+    unlink(path);
+}
+
+/* ---- the store ------------------------------------------------------------------------------- */
+
+static int64_t
+monotonic_us(void *context)
+{
+    (void)context;
+    return shelf.now_us;
+}
+
+static int64_t
+wall_us(void *context)
+{
+    (void)context;
+    return shelf.wall_us;
+}
+
+static void
+say(void *context, enum store_severity severity, const char *sentence)
+{
+    (void)context;
+    (void)severity;
+    snprintf(shelf.said, sizeof(shelf.said), "%s", sentence);
+}
+
+void
+shelf_begin(void)
+{
+    const char *base = getenv("TMPDIR");
+
+    shelf = (struct shelf){.now_us = 1000 * SHELF_SECOND, .wall_us = 1780000000 * SHELF_SECOND};
+    snprintf(shelf.folder, sizeof(shelf.folder), "%s/shelf-XXXXXX", base ? base : "/tmp");
+    ck_assert_ptr_nonnull(mkdtemp(shelf.folder));
+}
+
+void
+shelf_end(void)
+{
+    if (shelf.store)
+        shelf_close();
+    each_file(remove_file, NULL);
+    ck_assert_int_eq(rmdir(shelf.folder), 0);
+}
+
+bool
+shelf_open(void)
+{
+    struct policy_spec policy;
+    enum cache_error error;
+    char why[200];
+    struct buf text;
+
+    ck_assert(policy_parse("lru", &policy, why, sizeof(why)));
+    shelf.cache = cache_create(
+        &(struct cache_config){.policy = policy, .capacity_pages = 100000, .shards = 1}, &error);
+    ck_assert_ptr_nonnull(shelf.cache);
+    buf_init(&text, 1000);
+    shelf.store = store_open(
+        &(struct store_config){
+            .folder = shelf.folder,
+            .max_bytes = shelf.max_bytes ? shelf.max_bytes : STORE_LEAST,
+            .write_all = shelf.write_all,
+            .waits = shelf.waits,
+            .readers = 2,
+            .sync_us = 1000,
+            .cache = shelf.cache,
+            .failure = SHELF_FAILURE,
+            .clock = {monotonic_us, wall_us, NULL},
+            .log = say,
+        },
+        &text);
+    if (!shelf.store) {
+        snprintf(shelf.said, sizeof(shelf.said), "%s", buf_str(&text));
+        cache_destroy(shelf.cache);
+        shelf.cache = NULL;
+    } else if (!shelf.waits) {
+        store_settle(shelf.store);
+    }
+    buf_free(&text);
+    return shelf.store != NULL;
+}
+
+void
+shelf_close(void)
+{
+    store_close(shelf.store);
+    cache_destroy(shelf.cache);
+    shelf.store = NULL;
+    shelf.cache = NULL;
+}
+
+/* Copies of the files are put in the place of those that the closed store leaves. */
+void
+shelf_kill(void)
+{
+    char command[300];
+
+    snprintf(command, sizeof(command), "cp -a %s %s.killed", shelf.folder, shelf.folder);
+    ck_assert_int_eq(system(command), 0);
+    shelf_close();
+    snprintf(command, sizeof(command), "rm -r %s && mv %s.killed %s", shelf.folder, shelf.folder,
+             shelf.folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+uint64_t
+shelf_count(enum store_count which)
+{
+    struct store_stats stats;
+
+    store_get_stats(shelf.store, &stats);
+    return stats.counts[which];
+}
+
+uint64_t
+shelf_objects(void)
+{
+    struct store_stats stats;
+
+    store_get_stats(shelf.store, &stats);
+    return stats.objects;
+}
+
+/* ---- objects --------------------------------------------------------------------------------- */
+
+static char
+letter(struct span url, uint64_t at)
+{
+    return (char)('a' + (hash64_bytes(url) + at * at + at / 256) % 26);
+}
+
+struct object *
+shelf_object(const char *url, const char *variant, const char *tags, size_t len,
+             int64_t lifetime_us)
+{
+    const struct object_parts parts = {
+        .url = span_str(url),
+        .variant = span_str(variant),
+        .fields = span_str("Content-Type: text/plain\r\n"),
+        .tags = span_str(tags),
+        .status = 200,
+        .notes = 256,
+        .segmented = len > 100000,
+        .inline_size = (uint32_t)(len > 100000 ? 0 : len),
+    };
+    struct object *object = object_make(&parts);
+    char piece[1000];
+
+    ck_assert_ptr_nonnull(object);
+    for (size_t at = 0; at < len;) {
+        size_t n = 0;
+
+        for (; n < sizeof(piece) && at < len; n++, at++)
+            piece[n] = letter(span_str(url), at);
+        ck_assert_int_eq(object_append(object, piece, n, UINT64_MAX), 0);
+    }
+    object_complete(object, 1234, shelf.now_us, object_lifetime_of(lifetime_us));
+    return object;
+}
+
+void
+shelf_put_more(const char *url, const char *variant, const char *names, const char *tags,
+               size_t len, int64_t lifetime_us)
+{
+    struct object *object = shelf_object(url, variant, tags, len, lifetime_us);
+
+    ck_assert(store_offer(shelf.store, object, span_str(names), store_position(shelf.store)));
+    object_release(&object);
+    store_settle(shelf.store);
+}
+
+void
+shelf_put(const char *url, size_t len)
+{
+    shelf_put_more(url, "", "", "", len, 100 * SHELF_SECOND);
+}
+
+struct shelf_found
+shelf_get(const char *url, const char *variant, const char *fields)
+{
+    struct requester r = {.answer = CACHE_HIT};
+    struct shelf_found result = {.begun = false};
+
+    request_lookup_variant(&r, shelf.cache, url, variant, shelf.now_us,
+                           (struct cache_request){.fill_size = store_fill_size()});
+    ck_assert_int_eq(r.answer, CACHE_MISS);
+    result.begun = store_fill_start(shelf.store, r.found.fill, span_str(fields), UINT64_MAX);
+    if (!result.begun) {
+        fill_fail(r.found.fill);
+        request_take(&r);
+        request_end(&r);
+        return result;
+    }
+    while (!(r.taken & WAITER_LAST)) {
+        request_take(&r);
+        sched_yield();
+    }
+    result.events = r.taken & WAITER_LAST;
+    if (result.events == WAITER_END)
+        result.object = object_retain(r.waiter.object);
+    if (result.events == WAITER_FAILED)
+        snprintf(result.failure, sizeof(result.failure), "%u: %.*s", r.waiter.failure->status,
+                 (int)object_failure(r.waiter.failure).len, object_failure(r.waiter.failure).ptr);
+    request_end(&r);
+    return result;
+}
+
+bool
+shelf_has(const char *url, size_t len)
+{
+    struct shelf_found got = shelf_get(url, "", "");
+    struct object_place place = {0};
+    struct span run;
+    uint64_t at = 0;
+
+    if (!got.object) {
+        ck_assert(!got.begun || got.events == WAITER_RETRY);
+        return false;
+    }
+    ck_assert_uint_eq(object_length(got.object), len);
+    while (run = object_read(got.object, &place), run.len)
+        for (size_t i = 0; i < run.len; i++, at++)
+            ck_assert_int_eq(run.ptr[i], letter(span_str(url), at));
+    ck_assert_uint_eq(at, len);
+    object_release(&got.object);
+    cache_purge(shelf.cache, CACHE_BY_URL, span_str(url));
+    return true;
+}

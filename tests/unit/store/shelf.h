@@ -1,0 +1,72 @@
+/*
+ * What the tests of store/ share: a folder, a cache and a store with a scripted clock, and objects.
+ */
+#ifndef SUNPROXY_TESTS_STORE_SHELF_H
+#define SUNPROXY_TESTS_STORE_SHELF_H
+
+#include "store/store_fill.h"
+#include "tests/unit/cache/pages.h"
+
+#define SHELF_SECOND ((int64_t)1000000)
+#define SHELF_FAILURE 77u
+
+struct shelf {
+    char folder[64];
+    struct cache *cache;
+    struct store *store;
+    _Atomic int64_t now_us, wall_us;
+    uint64_t max_bytes; /* 0: STORE_LEAST */
+    bool write_all, waits;
+    char said[4096]; /* what the store has told */
+};
+
+extern struct shelf shelf;
+
+/* An empty folder, without a store; and its end, with all files removed. */
+void shelf_begin(void);
+void shelf_end(void);
+
+/* Opens the store, with an empty cache; false if it refuses. */
+bool shelf_open(void);
+
+/* Closes both. */
+void shelf_close(void);
+
+/* As if the process had ended at once: the files are as they are now, and the store is another. */
+void shelf_kill(void);
+
+uint64_t shelf_count(enum store_count which);
+uint64_t shelf_objects(void);
+
+/* A ready object, with a body of letters that follow from URL and position; a reference. */
+struct object *shelf_object(const char *url, const char *variant, const char *tags, size_t len,
+                            int64_t lifetime_us);
+
+/* Makes one, offers it with these names, and waits until it is written. */
+void shelf_put(const char *url, size_t len);
+void shelf_put_more(const char *url, const char *variant, const char *names, const char *tags,
+                    size_t len, int64_t lifetime_us);
+
+/* What comes of a lookup that the store is to fill. */
+struct shelf_found {
+    bool begun;            /* the store has taken it */
+    unsigned events;       /* the last of them */
+    struct object *object; /* a reference, of WAITER_END; or NULL */
+    char failure[128];
+};
+
+struct shelf_found shelf_get(const char *url, const char *variant, const char *fields);
+
+/* It is there, and has its bytes; or it is not. */
+bool shelf_has(const char *url, size_t len);
+
+/* The path of the only file of this kind, or of the newest. */
+const char *shelf_file(const char *kind);
+unsigned shelf_files(const char *kind);
+
+/* Changes one bit of a file. */
+void shelf_flip(const char *path, uint64_t offset);
+void shelf_cut(const char *path, uint64_t size);
+uint64_t shelf_size(const char *path);
+
+#endif

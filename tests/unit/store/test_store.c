@@ -1,0 +1,513 @@
+/* A store from its opening to its end: what it keeps over restarts, and what it drops. */
+#include <sched.h>
+#include <sys/stat.h>
+
+#include "tests/unit/store/shelf.h"
+
+#define URL "http://origin.test/page"
+
+static void
+set_up(void)
+{
+    shelf_begin();
+    ck_assert(shelf_open());
+}
+
+static void
+reopen(void)
+{
+    shelf_close();
+    ck_assert(shelf_open());
+}
+
+START_TEST(an_object_is_there_after_an_end_and_after_a_kill)
+{
+    ck_assert(!shelf_has(URL, 0));
+    shelf_put(URL, 20000);
+    ck_assert(shelf_has(URL, 20000));
+    reopen();
+    ck_assert(shelf_has(URL, 20000));
+    shelf_put(URL "2", 30);
+    shelf_kill();
+    ck_assert(shelf_open());
+    ck_assert(shelf_has(URL, 20000));
+    ck_assert(shelf_has(URL "2", 30));
+    ck_assert(!shelf_has(URL "3", 30));
+    ck_assert_uint_eq(shelf_count(STORE_DAMAGED), 0);
+    reopen();
+    ck_assert_uint_eq(shelf_objects(), 2);
+}
+END_TEST
+
+START_TEST(bodies_of_all_lengths)
+{
+    static const size_t lengths[] = {0,     1,      15,     16,     262143,
+                                     262144, 262145, 1 << 20, (1 << 20) + 1};
+    char url[64];
+
+    shelf_close();
+    shelf.max_bytes = 256 << 20;
+    ck_assert(shelf_open());
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        snprintf(url, sizeof(url), URL "%zu", lengths[i]);
+        shelf_put(url, lengths[i]);
+    }
+    for (unsigned round = 0; round < 2; round++, reopen())
+        for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+            snprintf(url, sizeof(url), URL "%zu", lengths[i]);
+            ck_assert(shelf_has(url, lengths[i]));
+        }
+}
+END_TEST
+
+START_TEST(the_parts_of_an_object)
+{
+    struct shelf_found got;
+
+    shelf_put_more(URL, "", "", "one two", 10, 50 * SHELF_SECOND);
+    shelf.now_us += 7 * SHELF_SECOND;
+    shelf.wall_us += 7 * SHELF_SECOND;
+    reopen();
+    got = shelf_get(URL, "", "");
+    ck_assert_ptr_nonnull(got.object);
+    ck_assert_uint_eq(got.object->status, 200);
+    ck_assert_uint_eq(got.object->fetch_us, 1234);
+    ck_assert(span_equal(object_tags(got.object), span_str("one two")));
+    ck_assert(span_equal(object_fields(got.object), span_str("Content-Type: text/plain\r\n")));
+    ck_assert_int_eq(object_lifetime(got.object), 50 * SHELF_SECOND);
+    ck_assert_int_eq(object_age(got.object, shelf.now_us), 7 * SHELF_SECOND);
+    object_release(&got.object);
+}
+END_TEST
+
+START_TEST(a_later_object_replaces)
+{
+    shelf_put(URL, 100);
+    shelf_put(URL, 200);
+    ck_assert(shelf_has(URL, 200));
+    reopen();
+    ck_assert(shelf_has(URL, 200));
+    shelf_put(URL, 50);
+    shelf_kill();
+    ck_assert(shelf_open());
+    ck_assert(shelf_has(URL, 50));
+    ck_assert_uint_eq(shelf_objects(), 1);
+}
+END_TEST
+
+START_TEST(files_are_for_their_user_alone)
+{
+    struct stat st;
+
+    shelf_put(URL, 100);
+    ck_assert_int_eq(stat(shelf_file("segment"), &st), 0);
+    ck_assert_uint_eq(st.st_mode & 0777, 0600);
+    ck_assert_int_eq(stat(shelf_file("journal"), &st), 0);
+    ck_assert_uint_eq(st.st_mode & 0777, 0600);
+}
+END_TEST
+
+START_TEST(one_process_at_a_time)
+{
+    struct shelf first = shelf;
+    struct object *object;
+
+    ck_assert(!shelf_open());
+    ck_assert_str_eq(shelf.said, "another process uses it");
+    shelf = first;
+    shelf_put(URL, 100);
+    first = shelf;
+    /* One that waits has it when the other leaves, and what was purged before then holds. */
+    shelf.waits = true;
+    ck_assert(shelf_open());
+    ck_assert(!shelf_has(URL, 100));
+    store_mark(shelf.store, STORE_PURGE_URL, false, span_str(URL "2"), span_of(NULL, 0), true);
+    object = shelf_object(URL, "", "", 1, 1);
+    ck_assert(!store_offer(shelf.store, object, span_of(NULL, 0), 1));
+    object_release(&object);
+    store_leave(first.store);
+    store_settle(shelf.store);
+    ck_assert(shelf_has(URL, 100));
+    store_close(first.store);
+    cache_destroy(first.cache);
+}
+END_TEST
+
+/* ---- purges ---------------------------------------------------------------------------------- */
+
+static _Atomic bool synced;
+
+static void
+note_sync(struct store_waiter *waiter)
+{
+    (void)waiter;
+    synced = true;
+}
+
+static void
+await_sync(void)
+{
+    struct store_waiter waiter = {.notify = note_sync};
+
+    synced = store_is_synced(shelf.store, &waiter);
+    while (!synced)
+        sched_yield();
+}
+
+static void
+purge(enum store_purge kind, bool soft, const char *name, const char *scope)
+{
+    store_mark(shelf.store, kind, soft, span_str(name), span_str(scope), false);
+    store_mark(shelf.store, kind, soft, span_str(name), span_str(scope), true);
+    await_sync();
+}
+
+START_TEST(purges_hold_at_once_and_after_a_kill)
+{
+    static const struct {
+        enum store_purge kind;
+        const char *name, *scope;
+        bool purged;
+    } rows[] = {
+        {STORE_PURGE_URL, URL, "", true},
+        {STORE_PURGE_URL, URL "2", "", false},
+        {STORE_PURGE_PREFIX, "http://origin.test/", "", true},
+        {STORE_PURGE_PREFIX, "", "", true},
+        {STORE_PURGE_PREFIX, "http://other.test/", "", false},
+        {STORE_PURGE_TAG, "two", "", true},
+        {STORE_PURGE_TAG, "three", "", false},
+        {STORE_PURGE_TAG, "two", "http://origin.test/", true},
+        {STORE_PURGE_TAG, "two", "http://other.test/", false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        shelf_put_more(URL, "", "", "one two", 100, 100 * SHELF_SECOND);
+        purge(rows[i].kind, false, rows[i].name, rows[i].scope);
+        ck_assert_int_eq(shelf_has(URL, 100), !rows[i].purged);
+        shelf_kill();
+        ck_assert(shelf_open());
+        ck_assert_int_eq(shelf_has(URL, 100), !rows[i].purged);
+        /* What is stored later is not concerned, over a restart either. */
+        shelf_put_more(URL, "", "", "one two", 120, 100 * SHELF_SECOND);
+        ck_assert(shelf_has(URL, 120));
+        reopen();
+        ck_assert(shelf_has(URL, 120));
+    }
+}
+END_TEST
+
+START_TEST(a_soft_purge_expires)
+{
+    struct shelf_found got;
+
+    shelf_put(URL, 100);
+    shelf.now_us += 9 * SHELF_SECOND;
+    shelf.wall_us += 9 * SHELF_SECOND;
+    purge(STORE_PURGE_URL, true, URL, "");
+    shelf_kill();
+    ck_assert(shelf_open());
+    got = shelf_get(URL, "", "");
+    ck_assert_ptr_nonnull(got.object);
+    ck_assert(!object_is_fresh(got.object, shelf.now_us));
+    ck_assert_int_eq(object_lifetime(got.object), 9 * SHELF_SECOND);
+    object_release(&got.object);
+}
+END_TEST
+
+START_TEST(what_was_offered_before_a_purge_is_not_written_after_it)
+{
+    struct object *object = shelf_object(URL, "", "tag", 100, INT64_MAX);
+    const uint64_t position = store_position(shelf.store);
+
+    purge(STORE_PURGE_TAG, false, "tag", "");
+    ck_assert(store_offer(shelf.store, object, span_of(NULL, 0), position));
+    store_settle(shelf.store);
+    ck_assert(!shelf_has(URL, 100));
+    reopen();
+    ck_assert(!shelf_has(URL, 100));
+    object_release(&object);
+}
+END_TEST
+
+START_TEST(many_prefixes_purge_more_than_they_name)
+{
+    char prefix[64];
+
+    shelf_put(URL, 100);
+    for (unsigned i = 0; i < 300; i++) {
+        snprintf(prefix, sizeof(prefix), "http://other.test/%u/", i);
+        store_mark(shelf.store, STORE_PURGE_PREFIX, false, span_str(prefix), span_of(NULL, 0),
+                   true);
+    }
+    await_sync();
+    ck_assert(!shelf_has(URL, 100));
+    shelf_put(URL, 100);
+    shelf_kill();
+    ck_assert(shelf_open());
+    ck_assert(shelf_has(URL, 100));
+}
+END_TEST
+
+START_TEST(many_tags_are_remembered)
+{
+    char tag[32];
+
+    shelf_put_more(URL, "", "", "t99999", 100, INT64_MAX);
+    shelf_put_more(URL "2", "", "", "u", 100, INT64_MAX);
+    for (unsigned i = 0; i < 100000; i++) {
+        snprintf(tag, sizeof(tag), "t%u", i);
+        store_mark(shelf.store, STORE_PURGE_TAG, false, span_str(tag), span_of(NULL, 0), true);
+    }
+    await_sync();
+    shelf_kill();
+    ck_assert(shelf_open());
+    ck_assert(!shelf_has(URL, 100));
+    ck_assert(shelf_has(URL "2", 100));
+}
+END_TEST
+
+/* ---- clocks ---------------------------------------------------------------------------------- */
+
+START_TEST(the_age_is_right_whatever_the_wall_clock_does)
+{
+    struct shelf_found got;
+
+    shelf_put(URL, 100);
+    shelf.now_us += 10 * SHELF_SECOND;
+    shelf.wall_us -= 5000 * SHELF_SECOND;
+    reopen();
+    got = shelf_get(URL, "", "");
+    ck_assert_ptr_nonnull(got.object);
+    ck_assert_int_eq(object_age(got.object, shelf.now_us), 10 * SHELF_SECOND);
+    object_release(&got.object);
+}
+END_TEST
+
+/* ---- variants -------------------------------------------------------------------------------- */
+
+START_TEST(a_url_that_varies)
+{
+    struct shelf_found got;
+
+    shelf_put_more(URL, "x-a\n1:1", "x-a", "", 100, INT64_MAX);
+    reopen();
+    /* The URL leads to a variant, whose names select another one: requests look up again. */
+    got = shelf_get(URL, "", "X-A: 2\r\n");
+    ck_assert(got.begun);
+    ck_assert_uint_eq(got.events, WAITER_RETRY);
+    /* Which is looked up by itself. */
+    got = shelf_get(URL, "x-a\n1:1", "");
+    ck_assert_uint_eq(got.events, WAITER_END);
+    object_release(&got.object);
+    got = shelf_get(URL, "other", "");
+    ck_assert(!got.begun);
+}
+END_TEST
+
+/* ---- admission ------------------------------------------------------------------------------- */
+
+START_TEST(a_page_is_admitted_at_its_second_request)
+{
+    ck_assert(!store_admits(shelf.store, 0x123456789abcdef0));
+    ck_assert(store_admits(shelf.store, 0x123456789abcdef0));
+    ck_assert(!store_admits(shelf.store, 0x223456789abcdef0));
+    shelf_close();
+    shelf.write_all = true;
+    ck_assert(shelf_open());
+    ck_assert(store_admits(shelf.store, 0x323456789abcdef0));
+}
+END_TEST
+
+/* ---- the bound ------------------------------------------------------------------------------- */
+
+START_TEST(the_size_is_a_bound_and_what_is_requested_stays)
+{
+    struct store_stats stats;
+    char url[64];
+    unsigned there = 0;
+
+    shelf_put(URL "hot", 5000);
+    for (unsigned i = 0; i < 8000; i++) {
+        snprintf(url, sizeof(url), URL "%u", i);
+        shelf_put(url, 10000);
+        if (i % 500 == 0)
+            ck_assert(shelf_has(URL "hot", 5000));
+        store_get_stats(shelf.store, &stats);
+        ck_assert_uint_le(stats.bytes, STORE_LEAST);
+    }
+    ck_assert_uint_gt(stats.bytes, STORE_LEAST / 100 * 95);
+    ck_assert_uint_gt(shelf_count(STORE_REINSERTED), 0);
+    ck_assert_uint_gt(shelf_count(STORE_EVICTED), 5000);
+    reopen();
+    ck_assert(shelf_has(URL "hot", 5000));
+    for (unsigned i = 0; i < 8000; i++) {
+        snprintf(url, sizeof(url), URL "%u", i);
+        there += shelf_has(url, 10000);
+    }
+    ck_assert_uint_gt(there, 1400);
+    ck_assert_uint_eq(shelf_objects(), there + 1);
+}
+END_TEST
+
+/* ---- damage ---------------------------------------------------------------------------------- */
+
+START_TEST(no_flipped_bit_leads_to_a_wrong_byte)
+{
+    uint64_t draws = 3;
+
+    for (unsigned round = 0; round < 40; round++) {
+        char path[200];
+        unsigned there = 0;
+
+        for (unsigned i = 0; i < 10; i++) {
+            char url[64];
+
+            snprintf(url, sizeof(url), URL "%u", i);
+            shelf_put(url, 3000);
+        }
+        if (round % 2)
+            shelf_kill();
+        else
+            shelf_close();
+        snprintf(path, sizeof(path), "%s", shelf_file("segment"));
+        shelf_flip(path, unit_draw(&draws, (uint32_t)shelf_size(path)));
+        ck_assert(shelf_open());
+        for (unsigned i = 0; i < 10; i++) {
+            char url[64];
+
+            snprintf(url, sizeof(url), URL "%u", i);
+            there += shelf_has(url, 3000);
+        }
+        /* One record, or, where it is the segment's own head, the segment. */
+        ck_assert(there >= 9 || shelf_count(STORE_DAMAGED) == 1);
+        ck_assert(there == 10 || shelf_count(STORE_DAMAGED) >= 1);
+        purge(STORE_PURGE_PREFIX, false, "", "");
+    }
+}
+END_TEST
+
+START_TEST(a_file_that_is_cut_short)
+{
+    char path[200];
+
+    for (unsigned i = 0; i < 10; i++) {
+        char url[64];
+
+        snprintf(url, sizeof(url), URL "%u", i);
+        shelf_put(url, 3000);
+    }
+    shelf_close();
+    snprintf(path, sizeof(path), "%s", shelf_file("segment"));
+    shelf_cut(path, shelf_size(path) / 2);
+    ck_assert(shelf_open());
+    ck_assert_uint_ge(shelf_objects(), 4);
+    ck_assert_uint_le(shelf_objects(), 5);
+    ck_assert(shelf_has(URL "0", 3000));
+    ck_assert(!shelf_has(URL "9", 3000));
+    ck_assert_uint_eq(shelf_count(STORE_DAMAGED), 1);
+    /* It has got a footer: the next start finds no damage. */
+    reopen();
+    ck_assert_uint_eq(shelf_count(STORE_DAMAGED), 0);
+    ck_assert(shelf_has(URL "0", 3000));
+}
+END_TEST
+
+START_TEST(segments_that_are_exchanged_are_dropped)
+{
+    char first[200], second[200], aside[200];
+
+    shelf_put(URL, 3000);
+    reopen();
+    snprintf(first, sizeof(first), "%s", shelf_file("segment"));
+    shelf_put(URL "2", 3000);
+    shelf_close();
+    snprintf(second, sizeof(second), "%s", shelf_file("segment"));
+    ck_assert_str_ne(first, second);
+    snprintf(aside, sizeof(aside), "%s/aside", shelf.folder);
+    ck_assert_int_eq(rename(first, aside), 0);
+    ck_assert_int_eq(rename(second, first), 0);
+    ck_assert_int_eq(rename(aside, second), 0);
+    ck_assert(shelf_open());
+    ck_assert_uint_eq(shelf_objects(), 0);
+    ck_assert_uint_eq(shelf_count(STORE_DAMAGED), 2);
+    ck_assert(!shelf_has(URL, 3000));
+}
+END_TEST
+
+START_TEST(a_journal_that_is_damaged_or_gone_purges_all)
+{
+    for (unsigned round = 0; round < 3; round++) {
+        char path[200];
+
+        shelf_put(URL, 3000);
+        purge(STORE_PURGE_URL, false, URL "1", "");
+        purge(STORE_PURGE_URL, false, URL "2", "");
+        shelf_close();
+        snprintf(path, sizeof(path), "%s", shelf_file("journal"));
+        if (round == 0) {
+            shelf_flip(path, 9);
+        } else if (round == 1) {
+            ck_assert_int_eq(remove(path), 0);
+        } else {
+            /* Both copies of the first of the two marks. */
+            shelf_flip(path, shelf_size(path) - 48 * 4 + 20);
+            shelf_flip(path, shelf_size(path) - 48 * 3 + 20);
+        }
+        ck_assert(shelf_open());
+        ck_assert(!shelf_has(URL, 3000));
+        ck_assert_uint_eq(shelf_files("segment"), 0);
+    }
+}
+END_TEST
+
+START_TEST(one_copy_of_a_mark_is_enough_and_a_torn_one_is_none)
+{
+    char path[200];
+
+    shelf_put(URL, 3000);
+    purge(STORE_PURGE_URL, false, URL, "");
+    shelf_close();
+    snprintf(path, sizeof(path), "%s", shelf_file("journal"));
+    shelf_flip(path, shelf_size(path) - 20);
+    ck_assert(shelf_open());
+    ck_assert(!shelf_has(URL, 3000));
+    shelf_put(URL, 3000);
+    shelf_close();
+    /* A mark that was being written when the process ended was not answered. */
+    snprintf(path, sizeof(path), "%s", shelf_file("journal"));
+    shelf_cut(path, shelf_size(path) - 60);
+    ck_assert(shelf_open());
+}
+END_TEST
+
+static Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("store");
+    TCase *tc = tcase_create("store");
+
+    tcase_add_checked_fixture(tc, set_up, shelf_end);
+    tcase_set_timeout(tc, 120);
+    tcase_add_test(tc, an_object_is_there_after_an_end_and_after_a_kill);
+    tcase_add_test(tc, bodies_of_all_lengths);
+    tcase_add_test(tc, the_parts_of_an_object);
+    tcase_add_test(tc, a_later_object_replaces);
+    tcase_add_test(tc, files_are_for_their_user_alone);
+    tcase_add_test(tc, one_process_at_a_time);
+    tcase_add_test(tc, purges_hold_at_once_and_after_a_kill);
+    tcase_add_test(tc, a_soft_purge_expires);
+    tcase_add_test(tc, what_was_offered_before_a_purge_is_not_written_after_it);
+    tcase_add_test(tc, many_prefixes_purge_more_than_they_name);
+    tcase_add_test(tc, many_tags_are_remembered);
+    tcase_add_test(tc, the_age_is_right_whatever_the_wall_clock_does);
+    tcase_add_test(tc, a_url_that_varies);
+    tcase_add_test(tc, a_page_is_admitted_at_its_second_request);
+    tcase_add_test(tc, the_size_is_a_bound_and_what_is_requested_stays);
+    tcase_add_test(tc, no_flipped_bit_leads_to_a_wrong_byte);
+    tcase_add_test(tc, a_file_that_is_cut_short);
+    tcase_add_test(tc, segments_that_are_exchanged_are_dropped);
+    tcase_add_test(tc, a_journal_that_is_damaged_or_gone_purges_all);
+    tcase_add_test(tc, one_copy_of_a_mark_is_enough_and_a_torn_one_is_none);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
