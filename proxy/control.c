@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/units.h"
+#include "proxy/purging.h"
 
 #define FEWEST_PAGES_A_SHARD 4096u
 #define FEWEST_BYTES_A_SHARD ((uint64_t)64 << 20)
@@ -44,9 +45,10 @@ control_purge(struct proxy *proxy, enum control_purge kind, struct span url)
     enum cache_by by;
 
     if (kind == CONTROL_PURGE_ALL)
-        return cache_purge_all(proxy->config.cache);
-    return find_names(proxy, kind, url, &by, &name) ? cache_purge(proxy->config.cache, by, name)
-                                                    : 0;
+        return purging_remove_all(proxy);
+    return find_names(proxy, kind, url, &by, &name)
+               ? purging_remove(proxy, &(struct purging){.by = by, .name = name})
+               : 0;
 }
 
 uint64_t
@@ -57,7 +59,7 @@ control_expire(struct proxy *proxy, enum control_purge kind, struct span url)
 
     if (kind == CONTROL_PURGE_ALL || !find_names(proxy, kind, url, &by, &name))
         return 0;
-    return cache_expire(proxy->config.cache, by, name, NULL, proxy_now_us(proxy));
+    return purging_expire(proxy, &(struct purging){.by = by, .name = name});
 }
 
 uint64_t
@@ -171,7 +173,7 @@ configure(struct proxy *proxy, const struct control_change *change, struct cache
     if (change->shards)
         proxy->config.shards_automatic = change->shards == CONTROL_SHARDS_AUTOMATIC;
     if (change->cold) {
-        cache_purge_all(cache);
+        purging_remove_all(proxy);
         cache_reset_stats(cache);
         metrics_rebase(proxy->config.metrics);
     }

@@ -9,12 +9,14 @@
 #include "fetch/headers.h"
 #include "http/conditional.h"
 #include "http/field.h"
+#include "http/known_fields.h"
 #include "http/request_head.h"
 #include "http/response_head.h"
 #include "proxy/demand.h"
 #include "proxy/proxy_rules.h"
 #include "proxy/recent.h"
 #include "proxy/sharing.h"
+#include "proxy/stored.h"
 
 /*
  * A request that was sent back to look up more often than this fetches for itself. Each time it may
@@ -586,6 +588,8 @@ fetch(struct exchange *x, const struct demand *demand)
     }
     switch (answer) {
     case CACHE_HIT:
+        if (found.object->notes & HTTP_KNOWN_UNSAVED)
+            stored_seen(x->proxy, found.object);
         return respond_at_once(x, found.object, OUTCOME_HIT, HTTP_REASON_NONE);
     case CACHE_STALE:
     case CACHE_MISS:
@@ -601,6 +605,9 @@ fetch(struct exchange *x, const struct demand *demand)
                 return over;
         }
         object_release(&found.object);
+        if (answer == CACHE_MISS && x->proxy->config.store &&
+            stored_begin(x, found.fill, demand))
+            return join(x);
         return answer == CACHE_BUSY ? join(x) : begin_fill(x, found.fill, demand);
     case CACHE_FULL:
         return refuse(x, FAILURE_OVERLOADED,
@@ -716,10 +723,12 @@ set_outcome(struct exchange *x)
 /* May it have the response of another request, for which it has waited, without a validation? One
  * that is used because the origin fails has expired for all. */
 static bool
-is_fresh_to(const struct exchange *x, unsigned events)
+is_fresh_to(struct exchange *x, unsigned events)
 {
     const struct object_waiter *waiter = &x->waiter.base;
 
+    if (stored_is_source(x, events))
+        return stored_suits(x);
     return waiter->leader || !(waiter->object->notes & staleness_notes(x->request)) ||
            (events & WAITER_END && waiter->outcome == CACHE_FELL_BACK);
 }
@@ -730,7 +739,7 @@ is_for_user(struct exchange *x, unsigned events)
 {
     const struct object_waiter *waiter = &x->waiter.base;
 
-    if (waiter->leader)
+    if (waiter->leader && !stored_is_source(x, events))
         return true;
     return events & WAITER_END && waiter->outcome == CACHE_FELL_BACK
                ? demand_suits_stale(x, waiter->object)
@@ -818,6 +827,10 @@ take_events(struct exchange *x)
         if (events & WAITER_LAST || leave_to_look_up(x))
             look_up_again(x);
     } else {
+        if (stored_is_source(x, events)) {
+            x->outcome = OUTCOME_HIT;
+            x->forwarded = HTTP_FORWARDED_NOT;
+        }
         if (events & WAITER_END && x->stage == EXCHANGE_WAITS)
             set_outcome(x);
         respond(x, waiter->object, events & WAITER_END);

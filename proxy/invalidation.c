@@ -6,6 +6,7 @@
 #include "http/field.h"
 #include "http/reference.h"
 #include "proxy/proxy_rules.h"
+#include "proxy/purging.h"
 #include "rules/rules.h"
 #include "rules/tag_rules.h"
 
@@ -93,7 +94,11 @@ purge_words(struct invalidation *inv, struct span words)
     struct span tag;
 
     while (tags_next(&words, &tag))
-        cache_purge_part(inv->proxy->config.cache, CACHE_BY_TAG, tag, &scope, NULL, &inv->change);
+        purging_remove(inv->proxy, &(struct purging){.by = CACHE_BY_TAG,
+                                                     .name = tag,
+                                                     .scope = &scope,
+                                                     .origin = inv->scope,
+                                                     .change = &inv->change});
 }
 
 /* Purges by these tags of what has been removed, and by those that are known. */
@@ -102,7 +107,7 @@ purge_tags(struct invalidation *inv, struct buf *found)
 {
     inv->all = inv->all || buf_failed(found);
     if (inv->all) {
-        cache_purge(inv->proxy->config.cache, CACHE_BY_PREFIX, inv->scope);
+        purging_remove(inv->proxy, &(struct purging){.by = CACHE_BY_PREFIX, .name = inv->scope});
         return;
     }
     make_unique(found);
@@ -148,8 +153,10 @@ purge_key(void *context, struct span key)
 {
     const struct url_purge *purge = context;
 
-    cache_purge_part(purge->inv->proxy->config.cache, CACHE_BY_URL, key, NULL, purge->found,
-                     &purge->inv->change);
+    purging_remove(purge->inv->proxy, &(struct purging){.by = CACHE_BY_URL,
+                                                        .name = key,
+                                                        .tags = purge->found,
+                                                        .change = &purge->inv->change});
 }
 
 /* Purges a URL, and the keys that the operator's rules make of it. */

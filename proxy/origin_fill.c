@@ -10,6 +10,8 @@
 #include "http/response_head.h"
 #include "proxy/filling.h"
 #include "proxy/proxy_rules.h"
+#include "proxy/stored.h"
+#include "store/store_fill.h"
 
 static const char out_of_memory[] = "Cannot allocate memory";
 static const char stopping[] = "the server is shutting down";
@@ -17,7 +19,8 @@ static const char stopping[] = "the server is shutting down";
 size_t
 origin_fill_size(void)
 {
-    return sizeof(struct origin_fill);
+    return sizeof(struct origin_fill) > store_fill_size() ? sizeof(struct origin_fill)
+                                                          : store_fill_size();
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -76,24 +79,23 @@ free_fill(struct origin_fill *fill)
 
 /* ---- bodies that are not stored -------------------------------------------------------------- */
 
-/* The largest body that is stored. */
-static uint64_t
-largest_body(const struct origin_fill *fill)
+uint64_t
+origin_fill_largest(const struct proxy *proxy, const struct request *request)
 {
-    const struct proxy_config *config = &fill->proxy->config;
-    const struct proxy_rules *rules = proxy_rules_of(fill->proxy, fill->request);
+    const struct proxy_config *config = &proxy->config;
+    const struct proxy_rules *rules = proxy_rules_of(proxy, request);
     struct cache_config cache;
     uint64_t share;
 
     if (rules->max_page)
         return rules->max_page;
-    if (!request_streams(fill->request))
+    if (!request_streams(request))
         return config->max_body;
     cache_get_config(config->cache, &cache);
     share = cache.capacity_bytes / 8;
     /* Those that version 1 of RPC can carry are stored in small caches, too: studies replay traces
      * of any pages. */
-    if (fill->request->flags & REQUEST_PAGE_ONLY && share < config->max_body)
+    if (request->flags & REQUEST_PAGE_ONLY && share < config->max_body)
         return config->max_body;
     return share ? share : config->max_body;
 }
@@ -469,7 +471,7 @@ static unsigned
 notes_of(const struct origin_fill *fill, const struct fetch_head *head, struct span fields)
 {
     return origin_response_notes(head, fields, &fill->sharing) |
-           (origin_fill_may_keep(fill) ? 0u : HTTP_KNOWN_PASSING);
+           (origin_fill_may_keep(fill) ? stored_notes(fill) : HTTP_KNOWN_PASSING);
 }
 
 /* The object begins: 0 or an errno; EAGAIN if the leader's range is the origin's. */
@@ -478,7 +480,7 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
              const struct response_parts *parts)
 {
     struct proxy *proxy = fill->proxy;
-    uint64_t largest = largest_body(fill);
+    uint64_t largest = origin_fill_largest(proxy, fill->request);
     int error;
 
     origin_response_explain(fill, origin_response_why_unstored(fill, head->no_store));
@@ -583,6 +585,8 @@ fill_supply(void *context, void *buffer, size_t size, size_t *len)
 static void
 finish(struct origin_fill *fill, int64_t total_us)
 {
+    struct store *behind = fill->proxy->config.store;
+    const uint64_t position = behind ? store_position(behind) : 0;
     const int64_t born_us = fill->sharing.born_us;
     bool store;
 
@@ -598,6 +602,8 @@ finish(struct origin_fill *fill, int64_t total_us)
         end_pass(fill);
     cache_fill_finish(&fill->base, store, (uint64_t)total_us, born_us,
                       sharing_lifetime(&fill->sharing, born_us));
+    if (behind)
+        stored_filled(fill, store, position);
 }
 
 static bool

@@ -9,8 +9,10 @@
 #include "http/variant.h"
 #include "proxy/filling.h"
 #include "proxy/proxy_rules.h"
+#include "proxy/stored.h"
 #include "rules/tag_rules.h"
 #include "rules/rules.h"
+#include "store/store.h"
 
 #define PARTIAL_CONTENT 206u         /* RFC 9110 section 15.3.7 */
 #define EDITED_MAX ((size_t)1 << 20) /* bytes of lines that rules have edited */
@@ -454,25 +456,34 @@ static int
 refresh(struct origin_fill *fill, const struct fetch_head *head, struct response_parts *parts)
 {
     const struct object *previous = fill->base.previous;
+    struct store *store = fill->proxy->config.store;
+    const uint64_t position = store ? store_position(store) : 0;
+    const unsigned unsaved = previous->notes & HTTP_KNOWN_UNSAVED;
     struct buf *fields = &parts->fields;
     enum cache_outcome outcome;
+    bool storable;
+    int error;
 
     /* One that is stored is there at once. */
     keep_apart(fill, fill->sharing.refusal != HTTP_REASON_NONE);
     read_tags(fill, buf_span(fields), &parts->tags);
     recall_tags(fill, head->headers, &parts->tags);
     origin_response_explain(fill, origin_response_why_unstored(fill, head->no_store));
-    return cache_fill_refresh(
+    storable = !fill->sharing.refusal && !fill->sharing.unshared;
+    error = cache_fill_refresh(
         &fill->base,
         &(struct object_head){.status = previous->status,
-                              .notes =
-                                  origin_response_notes(head, buf_span(fields), &fill->sharing),
+                              .notes = unsaved | origin_response_notes(head, buf_span(fields),
+                                                                       &fill->sharing),
                               .fields = buf_span(fields),
                               .tags = buf_span(&parts->tags),
                               .fetched_us = fill->sharing.born_us,
                               .account = fill->proxy->config.account},
-        !fill->sharing.refusal && !fill->sharing.unshared, (uint64_t)fill->waited_us,
-        fill->sharing.born_us, sharing_lifetime(&fill->sharing, fill->sharing.born_us), &outcome);
+        storable, (uint64_t)fill->waited_us, fill->sharing.born_us,
+        sharing_lifetime(&fill->sharing, fill->sharing.born_us), &outcome);
+    if (!error && store)
+        stored_filled(fill, storable, position);
+    return error;
 }
 
 bool

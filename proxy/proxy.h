@@ -111,10 +111,12 @@ struct http_storing_rules;
 struct proxy_rules;
 struct recent;
 struct rules_response;
+struct store;
 
 /* None of the parts is owned; all outlive the proxy. */
 struct proxy_config {
     struct cache *cache;
+    struct store *store; /* behind the cache; NULL: none */
     struct memory_account *account;
     struct metrics *metrics;
     struct origin origin;

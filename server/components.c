@@ -18,6 +18,7 @@
 #include "server/logs/log.h"
 #include "server/commands/keeper.h"
 #include "server/logs/origin_report.h"
+#include "store/store.h"
 
 #define MOST_WORKERS 64u
 
@@ -446,12 +447,58 @@ make_peers(struct service *service)
     return service->peer_auth != NULL;
 }
 
+static void
+log_store(void *context, enum store_severity severity, const char *sentence)
+{
+    (void)context;
+    if (severity == STORE_INFO)
+        log_info("%s", sentence);
+    else if (severity == STORE_WARNING)
+        log_warning("%s", sentence);
+    else
+        log_error("%s", sentence);
+}
+
+/* As the user that serves, and in the sandbox. A daemon that is replaced has it until it leaves. */
+static int
+make_store(struct components *parts)
+{
+    const struct options *options = parts->options;
+    struct service *service = &parts->service;
+    struct buf why;
+
+    if (!options->store)
+        return EX_OK;
+    buf_init(&why, 1024);
+    service->store = store_open(
+        &(struct store_config){
+            .folder = options->store,
+            .max_bytes = options->store_size,
+            .write_all = options->store_admit == STORE_ADMIT_ALL,
+            .waits = parts->restart.fd >= 0,
+            .readers = (unsigned)options->store_readers,
+            .sync_us = options->store_sync,
+            .cache = service->cache,
+            .account = &service->memory,
+            .failure = FAILURE_INTERNAL,
+            .log = log_store,
+        },
+        &why);
+    if (!service->store)
+        log_error("%sstore: %s: %s", options_place(options, "store"), options->store,
+                  buf_str(&why));
+    buf_free(&why);
+    return service->store ? EX_OK : EX_CANTCREAT;
+}
+
 int
 components_make_threads(struct components *parts)
 {
     struct service *service = &parts->service;
-    int status = make_fetcher(parts);
+    int status = make_store(parts);
 
+    if (status == EX_OK)
+        status = make_fetcher(parts);
     if (status == EX_OK)
         status = make_rpc(service, &parts->descriptors);
     if (status == EX_OK && !(make_cursors(service) && make_users(parts) && make_peers(service) &&
@@ -538,6 +585,7 @@ components_free(struct components *parts)
     struct service *service = &parts->service;
 
     fetcher_destroy(service->fetcher);
+    store_close(service->store);
     prober_free(&parts->prober);
     rpc_server_destroy(service->rpc);
     http_service_free(&parts->http);

@@ -21,6 +21,7 @@
 #include "server/listen/notify.h"
 #include "server/listen/serve.h"
 #include "server/reload.h"
+#include "store/store.h"
 
 #define LAST_REPLIES_US ((int64_t)1000000) /* for the last replies when the daemon stops */
 
@@ -254,6 +255,8 @@ end_connections(struct components *parts)
     unsigned cut_off;
 
     fetcher_stop(parts->service.fetcher);
+    if (parts->service.store)
+        store_leave(parts->service.store);
     cut_off = rpc_server_stop(parts->service.rpc, LAST_REPLIES_US);
     if (cut_off)
         log_warning("%u connections were closed with requests in flight", cut_off);
@@ -282,6 +285,8 @@ leave_serving(struct components *parts, const sigset_t *signals)
     reload_desk_close(&parts->service.desk, "the daemon was replaced by another process");
     registration_leave(parts->registration);
     rpc_server_leave(parts->service.rpc);
+    if (parts->service.store)
+        store_leave(parts->service.store); /* the successor waits for it */
     listen_give(&parts->listening, &parts->restart.sockets);
     snprintf(state, sizeof(state), "MAINPID=%ld", successor);
     notify_manager(state);

@@ -7,6 +7,7 @@
 #include "http/target.h"
 #include "net/server.h"
 #include "proxy/control.h"
+#include "proxy/purging.h"
 #include "server/config/config_files.h"
 #include "rules/rules.h"
 #include "server/http/http_user.h"
@@ -194,12 +195,12 @@ outdate(struct proxy *proxy, const struct config *from, const struct config *to)
 
     if (change.begin == change.end[0] && change.begin == change.end[1])
         return;
-    cache_purge_part(proxy->config.cache, CACHE_BY_PREFIX, span_of(NULL, 0),
-                     &(struct cache_scope){.concerns = concerns_content, .context = &change}, NULL,
-                     NULL);
-    cache_expire(proxy->config.cache, CACHE_BY_PREFIX, span_of(NULL, 0),
-                 &(struct cache_scope){.concerns = concerns_storing, .context = &change},
-                 proxy_now_us(proxy));
+    purging_remove(proxy, &(struct purging){.by = CACHE_BY_PREFIX,
+                                            .scope = &(struct cache_scope){
+                                                .concerns = concerns_content, .context = &change}});
+    purging_expire(proxy, &(struct purging){.by = CACHE_BY_PREFIX,
+                                            .scope = &(struct cache_scope){
+                                                .concerns = concerns_storing, .context = &change}});
 }
 
 /* ---- taking effect --------------------------------------------------------------------------- */

@@ -28,6 +28,7 @@ struct service {
     const struct options *options; /* of the start: those that a reload does not change */
     struct rpc_server *rpc;
     struct cache *cache;
+    struct store *store; /* owned; NULL: none */
     struct fetcher *fetcher;
     struct metrics *metrics;
     struct origin_report *report;  /* owned */

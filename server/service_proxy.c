@@ -33,6 +33,7 @@ service_make_proxy(struct service *service)
     service->has_proxy = proxy_init(
         &service->proxy, &(struct proxy_config){
                              .cache = service->cache,
+                             .store = service->store,
                              .account = &service->memory,
                              .metrics = service->metrics,
                              .origin = {.ops = &origin_fetcher, .context = service->fetcher},

@@ -142,6 +142,16 @@ const struct option_row option_rows[] = {
     {"rule", 0, OPTION_LIVE, OPTION_LIST, AT(rule), "KEY=VALUE[;...]", NULL, 0, 0,
      "decide about requests and responses, as a section [rule] does: sunproxyd.rules(5); may be "
      "repeated"},
+    {"store", 0, OPTION_FIXED, OPTION_STRING, AT(store), "FOLDER", NULL, 0, 0,
+     "keep pages on disk, too, in files in this folder, which is made if it is not there"},
+    {"store-size", 0, OPTION_FIXED, OPTION_BYTES, AT(store_size), "SIZE", "10G", 16777216, 0,
+     "most bytes of the files of the store"},
+    {"store-admit", 0, OPTION_FIXED, OPTION_CHOICE, AT(store_admit), "second|all", "second", 0, 0,
+     "pages that are written to the store: at their second request, or all"},
+    {"store-sync", 0, OPTION_FIXED, OPTION_DURATION, AT(store_sync), "TIME", "1s", 1, 0,
+     "time after which a written page is on disk, also if the machine fails then"},
+    {"store-readers", 0, OPTION_FIXED, OPTION_UINT, AT(store_readers), "N", "8", 1, 256,
+     "threads that read from the store"},
     {"shards", 0, OPTION_FIXED, OPTION_UINT_AUTO, AT(shards), "N|auto", "auto", 0, 64,
      "parts of the cache, each with its own lock; with 1 the policy is exact; auto, or 0: chosen by "
      "workers and capacity"},

@@ -38,6 +38,7 @@ enum sandbox_choice { SANDBOX_ON, SANDBOX_OFF };
 enum freshness { FRESHNESS_ON, FRESHNESS_OFF };
 enum rewrite_location { REWRITE_LOCATION_ON, REWRITE_LOCATION_OFF };
 enum auth_failure { AUTH_FAILURE_503, AUTH_FAILURE_407 };
+enum store_admit { STORE_ADMIT_SECOND, STORE_ADMIT_ALL };
 enum show_victims { VICTIMS_NONE, VICTIMS_ADMIN, VICTIMS_ALL };
 
 struct options {
@@ -102,6 +103,11 @@ struct options {
     struct option_list write_rule;
     bool invalidate_early;
     struct option_list rule;
+    char *store; /* NULL: none */
+    uint64_t store_size;
+    uint64_t store_admit;
+    int64_t store_sync;
+    uint64_t store_readers;
     uint64_t shards; /* 0: chosen by workers and capacity */
     uint64_t seed;
     uint64_t show_victims;

@@ -212,6 +212,7 @@ enter_sandbox(const struct options *options, const struct listening *listening, 
     struct sandbox_files files = {
         .access_log = log_file(options),
         .request_db = options->request_db,
+        .store = options->store,
         .cacert = options->cacert,
     };
     struct buf measures;
@@ -230,6 +231,22 @@ enter_sandbox(const struct options *options, const struct listening *listening, 
     return ok;
 }
 
+/* The folder of the store, of the user that serves, if it is not there. */
+static bool
+make_store_folder(const struct options *options, const struct service_user *user, struct buf *why)
+{
+    if (!options->store)
+        return true;
+    if (mkdir(options->store, 0700) == 0)
+        return geteuid() != 0 || !options->user ||
+               chown(options->store, user->uid, user->gid) == 0;
+    if (errno == EEXIST)
+        return true;
+    buf_printf(why, "%sstore: %s: %s", options_place(options, "store"), options->store,
+               strerror(errno));
+    return false;
+}
+
 int
 confinement_enter(const struct options *options, const struct listening *listening,
                   const struct service_user *user)
@@ -238,7 +255,8 @@ confinement_enter(const struct options *options, const struct listening *listeni
     bool ok;
 
     buf_init(&why, 1024);
-    ok = !options->user || change_user(options, listening, user, &why);
+    ok = make_store_folder(options, user, &why) &&
+         (!options->user || change_user(options, listening, user, &why));
     if (ok && geteuid() == 0)
         log_warning("serving as root; --user NAME changes to a user with fewer privileges");
     if (ok && options->sandbox == SANDBOX_ON)

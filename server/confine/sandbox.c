@@ -90,15 +90,17 @@ allow_access_log(struct landlock *landlock, const char *given)
     return error;
 }
 
+/* Of files that the daemon makes for itself. */
+static const unsigned made_and_removed =
+    LANDLOCK_READ | LANDLOCK_WRITE | LANDLOCK_CREATE | LANDLOCK_REMOVE | LANDLOCK_TRUNCATE;
+
 /* The file, which may have to be made, and beside it SQLite's log and its index. */
 static int
 allow_request_db(struct landlock *landlock, const char *given)
 {
-    const unsigned uses =
-        LANDLOCK_READ | LANDLOCK_WRITE | LANDLOCK_CREATE | LANDLOCK_REMOVE | LANDLOCK_TRUNCATE;
     char path[PATH_MAX];
 
-    return allow_in_folder_of(landlock, realpath(given, path) ? path : given, uses);
+    return allow_in_folder_of(landlock, realpath(given, path) ? path : given, made_and_removed);
 }
 
 #if INSTRUMENTED
@@ -149,6 +151,8 @@ allow_files(struct landlock *landlock, const struct sandbox_files *files)
         error = allow_access_log(landlock, files->access_log);
     if (error == 0 && files->request_db)
         error = allow_request_db(landlock, files->request_db);
+    if (error == 0 && files->store)
+        error = landlock_allow(landlock, files->store, made_and_removed);
 #if INSTRUMENTED
     if (error == 0)
         error = allow_sanitizers(landlock);
@@ -191,6 +195,7 @@ restrict_files(const struct sandbox_files *files, struct buf *measures, struct b
 
 /* What SQLite calls to write a database, and logs on a disk that is full. */
 static const char *const for_databases[] = {"fsync", "fdatasync", "ftruncate", NULL};
+static const char *const for_stores[] = {"fsync", "fdatasync", "ftruncate", "flock", NULL};
 static const char *const for_logs[] = {"ftruncate", NULL};
 static const char *const for_none[] = {NULL};
 
@@ -206,6 +211,8 @@ has_log_file(void)
 static const char *const *
 calls_for(const struct sandbox_files *files)
 {
+    if (files->store)
+        return for_stores;
     if (files->request_db)
         return for_databases;
     return files->access_log || has_log_file() ? for_logs : for_none;

@@ -19,6 +19,7 @@ struct sandbox_files {
     const char *sockets[SANDBOX_MOST_SOCKETS + 1]; /* removed at the end */
     const char *access_log;                        /* opened already, and again on SIGHUP */
     const char *request_db;                        /* made, with its log, and opened again */
+    const char *store;                             /* a folder, whose files are made and removed */
     const char *cacert;                            /* read */
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "proxy.h"
+#include "proxy/purging.h"
 #include "server/rpc/front_way.h"
 
 struct front_exchange *
@@ -51,7 +52,8 @@ front_drop_broken(const struct front_exchange *front)
 
     if (front->content.decoding && front->content.why == FAILURE_ORIGIN &&
         exchange_is_stored(exchange))
-        cache_purge(exchange->proxy->config.cache, CACHE_BY_URL, object_url(exchange->object));
+        purging_remove(exchange->proxy, &(struct purging){.by = CACHE_BY_URL,
+                                                          .name = object_url(exchange->object)});
 }
 
 bool

@@ -597,14 +597,27 @@ scene_add_rule(struct tag_rules *rules, const char *text)
     buf_free(&why);
 }
 
+static struct visit *
+take_woken(void)
+{
+    struct visit *visit;
+
+    pthread_mutex_lock(&scene.lock);
+    visit = TAILQ_FIRST(&scene.woken);
+    if (visit) {
+        TAILQ_REMOVE(&scene.woken, visit, link);
+        visit->listed = false;
+    }
+    pthread_mutex_unlock(&scene.lock);
+    return visit;
+}
+
 void
 scene_run(void)
 {
     struct visit *visit;
 
-    while ((visit = TAILQ_FIRST(&scene.woken))) {
-        TAILQ_REMOVE(&scene.woken, visit, link);
-        visit->listed = false;
+    while ((visit = take_woken())) {
         exchange_run(&visit->exchange);
     }
 }

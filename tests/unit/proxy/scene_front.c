@@ -18,10 +18,12 @@ wake(struct exchange *exchange)
 {
     struct visit *visit = visit_of(exchange);
 
+    pthread_mutex_lock(&scene.lock);
     ck_assert(!visit->ended && !visit->listed);
     visit->listed = true;
     visit->wakes++;
     TAILQ_INSERT_TAIL(&scene.woken, visit, link);
+    pthread_mutex_unlock(&scene.lock);
 }
 
 /* A visit's client is known from its beginning, or found when it waits, which has one effect. */

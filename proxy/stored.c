@@ -1,0 +1,108 @@
+#include "proxy/stored.h"
+
+#include "http/known_fields.h"
+#include "proxy/purging.h"
+#include "proxy/sharing.h"
+#include "store/store_fill.h"
+
+/* Lookups of an exchange that ask the store: the first, and that of a variant. */
+#define MOST_TRIES 2u
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+bool
+stored_begin(struct exchange *x, struct cache_fill *fill, const struct demand *demand)
+{
+    if (demand->way != REQUEST_SHARES || demand->demands || x->alone || x->led ||
+        x->retries >= MOST_TRIES)
+        return false;
+    return store_fill_start(x->proxy->config.store, fill, demand_fields(x),
+                            origin_fill_largest(x->proxy, x->request));
+}
+
+bool
+stored_is_source(const struct exchange *x, unsigned events)
+{
+    const struct object_waiter *waiter = &x->waiter.base;
+
+    return waiter->object->notes & HTTP_KNOWN_SAVED && !x->led &&
+           !(events & WAITER_END &&
+             (waiter->outcome == CACHE_FELL_BACK || waiter->refreshed));
+}
+
+bool
+stored_suits(struct exchange *x)
+{
+    const struct object *object = x->waiter.base.object;
+    struct demand demand;
+
+    if (!object_is_fresh(object, x->as_of_us) || object->notes & staleness_notes(x->request))
+        return false;
+    demand_read(&demand, x);
+    return !demand.demands || cache_conditions_are_met(&demand.conditions, object, x->as_of_us);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/* Has the cache this very object, and, of a variant, the names by which it is selected? Then its
+ * names are offered with it. */
+static void
+offer(struct proxy *proxy, struct object *object, uint64_t position, bool peeks)
+{
+    struct cache *cache = proxy->config.cache;
+    const struct span url = object_url(object), variant = object_variant(object);
+    struct cache_key key = cache_key_of_variant(url, variant);
+    struct cache_peeked peeked = {.object = NULL}, base = {.object = NULL};
+    bool current = true;
+
+    if (peeks) {
+        cache_peek(cache, &key, proxy_now_us(proxy), &peeked);
+        current = peeked.object == object;
+    }
+    key = cache_key_of(url);
+    if (current && variant.len) {
+        cache_peek(cache, &key, proxy_now_us(proxy), &base);
+        current = base.object && base.varies;
+    }
+    if (current && store_offer(proxy->config.store, object,
+                               base.object ? object_fields(base.object) : span_of(NULL, 0),
+                               position))
+        atomic_fetch_and(&object->notes, ~(uint32_t)HTTP_KNOWN_UNSAVED);
+    object_release(&peeked.object);
+    object_release(&base.object);
+}
+
+void
+stored_seen(struct proxy *proxy, struct object *object)
+{
+    offer(proxy, object, store_position(proxy->config.store), true);
+}
+
+unsigned
+stored_notes(const struct origin_fill *fill)
+{
+    struct store *store = fill->proxy->config.store;
+
+    if (!store || atomic_load(&fill->keeping) != KEEPING_STORED ||
+        store_admits(store, fill->base.key))
+        return 0;
+    return HTTP_KNOWN_UNSAVED;
+}
+
+void
+stored_filled(struct origin_fill *fill, bool storable, uint64_t position)
+{
+    struct proxy *proxy = fill->proxy;
+    struct object *object = fill->base.object;
+    const bool is_there =
+        store_may_have(proxy->config.store, object_url(object), object_variant(object));
+
+    if (!storable && is_there && fill->purpose == ORIGIN_FILL_SHARES && object->status < 500)
+        store_mark(proxy->config.store, STORE_PURGE_URL, false, object_url(object),
+                   span_of(NULL, 0), true);
+    if (!storable || !cache_fill_may_store(&fill->base) ||
+        atomic_load(&fill->keeping) != KEEPING_STORED || object_is_windowed(object))
+        return;
+    if (is_there || !(object->notes & HTTP_KNOWN_UNSAVED))
+        offer(proxy, object, position, false);
+}

@@ -1,0 +1,121 @@
+"""Pages on disk: over an end, kills and a replacement of the daemon, with purges and damage."""
+
+import unittest
+
+import harness
+from http_front import Connection, http_address
+from test_reverse import Member
+
+
+class StoreCase(harness.SystemTest):
+    sandboxed = True
+
+    def setUp(self):
+        super().setUp()
+        self.folder = self.dir / "store"
+        self.member = Member(self)
+        self.member.fields = [("Cache-Control", "max-age=600")]
+
+    def begin(self, *options, **more):
+        self.d = self.daemon("--http", "127.0.0.1:0", "--origin", f"/={self.member.url}", "--store", self.folder,
+                             "--store-size", "16M", "--store-sync", "20ms", "--purge-net", "127.0.0.0/8",
+                             *options, **more)
+        self.address = harness.wait_until(lambda: http_address(self.d), what="the HTTP front")
+
+    def again(self, *options):
+        self.d.kill()
+        self.begin(*options)
+
+    def get(self, path, fields="", method="GET"):
+        """Status, body, and whether it was a hit."""
+        c = Connection(self.address)
+        c.send(f"{method} {path} HTTP/1.1\r\nHost: site.test\r\n{fields}\r\n")
+        reply = c.receive()
+        c.close()
+        return reply.status, reply.body, "; hit" in (reply.field("cache-status") or "")
+
+    def store(self, *paths):
+        """Has pages written: at their second request."""
+        for path in paths:
+            body = self.get(path)[1]
+            self.assertEqual(self.get(path), (200, body, True))
+        harness.wait_until(lambda: self.have(paths), what="pages on disk")
+
+    def have(self, paths):
+        text = b"".join(p.read_bytes() for p in sorted(self.folder.glob("segment-*")))
+        return all(f"http://site.test{path}".encode() in text for path in paths)
+
+    def asked(self):
+        return len(self.member.heads)
+
+
+class StoreTest(StoreCase):
+    seconds = 60
+
+    def test_pages_outlive_the_daemon(self):
+        self.begin()
+        paths = [f"/page-{i}" for i in range(10)]
+        bodies = {path: self.get(path)[1] for path in paths}
+        self.store(*paths)
+        self.assertEqual(self.d.stop(), 0)
+        asked = self.asked()
+        self.begin()
+        for path in paths:
+            self.assertEqual(self.get(path), (200, bodies[path], True))
+        self.assertEqual(self.asked(), asked)
+        # And a kill.
+        self.again()
+        for path in paths:
+            self.assertEqual(self.get(path), (200, bodies[path], True))
+        self.assertEqual(self.asked(), asked)
+        for path in self.folder.iterdir():
+            self.assertEqual(path.stat().st_mode & 0o777, 0o600, path)
+        self.assertEqual(self.folder.stat().st_mode & 0o777, 0o700)
+
+    def test_a_purge_holds_after_a_kill(self):
+        self.begin()
+        self.store("/one", "/two")
+        self.again()
+        journal = max(self.folder.glob("journal-*"))
+        size = journal.stat().st_size
+        self.assertEqual(self.get("/one", method="PURGE")[0], 200)
+        harness.wait_until(lambda: journal.stat().st_size > size, what="the mark")
+        self.again()
+        self.assertEqual(self.get("/one")[2], False)
+        self.assertEqual(self.get("/two")[2], True)
+
+    def test_a_second_daemon_is_refused_and_a_successor_waits(self):
+        self.begin()
+        self.store("/one")
+        other = self.run_daemon("--store", str(self.folder), "--socket", "none", "--no-rpcbind")
+        self.assertEqual(other.returncode, 73)
+        self.assertIn(b"another process uses it", other.stderr)
+        # One that takes over has it when the first one has left.
+        first = self.d
+        harness.Process(self, "taker", [*first.argv, "--take-over"])
+        self.assertEqual(first.wait(), 0)
+        asked = self.asked()
+        harness.wait_until(lambda: self.get("/one")[2], what="the store")
+        self.assertLessEqual(self.asked(), asked + 1)
+
+    def test_a_damaged_journal_is_said_and_purges_all(self):
+        self.begin()
+        self.store("/one")
+        self.assertEqual(self.d.stop(), 0)
+        journal = max(self.folder.glob("journal-*"))
+        journal.write_bytes(b"x" + journal.read_bytes()[1:])
+        self.begin()
+        self.assertIn("the journal is damaged", self.d.err)
+        self.assertEqual(list(self.folder.glob("segment-*")), [])
+        self.assertEqual(self.get("/one")[2], False)
+
+    def test_a_folder_that_cannot_be_used(self):
+        file = self.dir / "file"
+        file.write_text("x")
+        result = self.run_daemon("--store", str(file), "--socket", "none", "--no-rpcbind")
+        self.assertEqual(result.returncode, 73)
+        self.assertIn(f"--store: {file}: Not a directory".encode(), result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

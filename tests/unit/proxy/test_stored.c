@@ -1,0 +1,454 @@
+/* A store behind the cache: what is offered to it, and what requests get from it. */
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "proxy/control.h"
+#include "store/store.h"
+#include "tests/unit/proxy/scene.h"
+
+#define URL "http://origin.test/page"
+#define FRESH "Cache-Control: max-age=100\r\n"
+#define TAGGED "ETag: \"a\"\r\nCache-Control: max-age=10\r\n"
+
+static char folder[64];
+
+static void
+open_store(bool write_all)
+{
+    struct buf why;
+
+    buf_init(&why, 1000);
+    scene.proxy.config.store = store_open(
+        &(struct store_config){
+            .folder = folder,
+            .max_bytes = STORE_LEAST,
+            .write_all = write_all,
+            .readers = 2,
+            .sync_us = 1000,
+            .cache = scene.cache,
+            .account = &scene.account,
+            .failure = FAILURE_INTERNAL,
+            .clock = {scene.proxy.config.clock.monotonic_us, scene.proxy.config.clock.wall_us, NULL},
+        },
+        &why);
+    ck_assert_msg(scene.proxy.config.store != NULL, "%s", buf_str(&why));
+    buf_free(&why);
+    store_settle(scene.proxy.config.store);
+}
+
+static void
+begin_with(const struct scene_options *options)
+{
+    snprintf(folder, sizeof(folder), "/tmp/stored-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scene_begin(options);
+    open_store(false);
+}
+
+static void
+begin(void)
+{
+    begin_with(&(struct scene_options){0});
+}
+
+static void
+end(void)
+{
+    char command[128];
+
+    store_close(scene.proxy.config.store);
+    scene_end();
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+/* The memory has nothing, and the store all that was written to it. */
+static void
+forget(void)
+{
+    store_settle(scene.proxy.config.store);
+    cache_purge_all(scene.cache);
+}
+
+static uint64_t
+count(enum store_count which)
+{
+    struct store_stats stats;
+
+    store_settle(scene.proxy.config.store);
+    store_get_stats(scene.proxy.config.store, &stats);
+    return stats.counts[which];
+}
+
+/* A visit that is answered without its origin. */
+static void
+expect_stored(struct visit *v, const char *url, const char *fields, size_t len)
+{
+    ck_assert(!visit_http(v, url, fields));
+    while (!v->ended) {
+        ck_assert_uint_eq(scene_fetches(), 0);
+        scene_run();
+        sched_yield();
+    }
+    expect_body(v, OUTCOME_HIT, len);
+}
+
+/* A visit that comes to its origin, after the store has been asked perhaps. */
+static void
+expect_fetched(struct visit *v, const char *url, const char *fields)
+{
+    ck_assert(!visit_http(v, url, fields));
+    while (!scene_find(url)) {
+        ck_assert(!v->ended);
+        scene_run();
+        sched_yield();
+    }
+}
+
+static void
+store_twice(const char *url, const char *lines, size_t len)
+{
+    expect_http_miss(url, "", lines, len);
+    expect_http_hit(url, "", len);
+    forget();
+}
+
+START_TEST(the_second_request_has_a_page_written)
+{
+    struct visit v;
+
+    begin();
+    expect_http_miss(URL, "", FRESH, 300);
+    ck_assert_uint_eq(count(STORE_WRITTEN), 0);
+    expect_http_hit(URL, "", 300);
+    expect_http_hit(URL, "", 300);
+    ck_assert_uint_eq(count(STORE_WRITTEN), 1);
+    forget();
+    expect_stored(&v, URL, "", 300);
+    ck_assert_uint_eq(count(STORE_HITS), 1);
+    /* It is in memory again. */
+    expect_http_hit(URL, "", 300);
+    ck_assert_uint_eq(count(STORE_WRITTEN), 1);
+    ck_assert_uint_eq(count(STORE_HITS), 1);
+    end();
+}
+END_TEST
+
+START_TEST(so_does_a_second_fetch)
+{
+    begin();
+    expect_http_miss(URL, "", FRESH, 300);
+    forget();
+    expect_http_miss(URL, "", FRESH, 300);
+    ck_assert_uint_eq(count(STORE_WRITTEN), 1);
+    end();
+}
+END_TEST
+
+START_TEST(all_are_written_on_demand)
+{
+    begin();
+    store_close(scene.proxy.config.store);
+    open_store(true);
+    expect_http_miss(URL, "", FRESH, 300);
+    ck_assert_uint_eq(count(STORE_WRITTEN), 1);
+    end();
+}
+END_TEST
+
+START_TEST(what_is_for_one_client_is_never_written)
+{
+    static const char *const lines[] = {
+        "Cache-Control: private, max-age=100\r\n", "Cache-Control: no-store\r\n",
+        FRESH "Set-Cookie: a=b\r\n", "Vary: *\r\n" FRESH};
+
+    begin();
+    store_close(scene.proxy.config.store);
+    open_store(true);
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        struct visit v;
+        char url[64];
+
+        snprintf(url, sizeof(url), URL "%zu", i);
+        for (unsigned again = 0; again < 3; again++) {
+            ck_assert(!visit_http(&v, url, ""));
+            scene_respond(url, lines[i], 100);
+            ck_assert(v.ended && !v.stored);
+        }
+    }
+    ck_assert_uint_eq(count(STORE_WRITTEN), 0);
+    end();
+}
+END_TEST
+
+START_TEST(requests_join)
+{
+    struct visit visits[20];
+
+    begin();
+    store_twice(URL, FRESH, 300);
+    for (unsigned i = 0; i < 20; i++)
+        (void)visit_http(&visits[i], URL, "");
+    for (unsigned i = 0; i < 20; i++) {
+        while (!visits[i].ended) {
+            scene_run();
+            sched_yield();
+        }
+        expect_body(&visits[i], OUTCOME_HIT, 300);
+    }
+    ck_assert_uint_eq(count(STORE_HITS), 1);
+    end();
+}
+END_TEST
+
+START_TEST(what_has_expired_is_validated)
+{
+    struct visit v;
+
+    begin();
+    store_twice(URL, TAGGED, 300);
+    scene.now_us += 11 * SECOND;
+    expect_fetched(&v, URL, "");
+    ck_assert_str_eq(scene_fetch(URL)->fields, "If-None-Match: \"a\"\r\n");
+    scene_answer(URL, 304, TAGGED, 0);
+    expect_body(&v, OUTCOME_REVALIDATED, 300);
+    /* What was confirmed is written as it is now. */
+    ck_assert_uint_eq(count(STORE_WRITTEN), 2);
+    forget();
+    expect_stored(&v, URL, "", 300);
+    end();
+}
+END_TEST
+
+START_TEST(requests_that_demand_more_go_to_the_origin)
+{
+    static const char *const fields[] = {"Cache-Control: no-cache\r\n",
+                                         "Cache-Control: max-age=1\r\n"};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct visit v;
+
+        begin();
+        store_twice(URL, FRESH, 300);
+        scene.now_us += 2 * SECOND;
+        expect_fetched(&v, URL, fields[i]);
+        scene_respond(URL, FRESH, 400);
+        expect_body(&v, OUTCOME_MISS, 400);
+        /* The later response has replaced the one on disk. */
+        forget();
+        expect_stored(&v, URL, "", 400);
+        end();
+    }
+}
+END_TEST
+
+START_TEST(a_later_response_that_is_not_stored_removes_it)
+{
+    struct visit v;
+
+    begin();
+    store_twice(URL, FRESH, 300);
+    expect_fetched(&v, URL, "Cache-Control: no-cache\r\n");
+    scene_respond(URL, "Cache-Control: no-store\r\n", 400);
+    forget();
+    expect_fetched(&v, URL, "");
+    scene_respond(URL, FRESH, 500);
+    expect_body(&v, OUTCOME_MISS, 500);
+    end();
+}
+END_TEST
+
+START_TEST(the_age_goes_on)
+{
+    struct visit v;
+
+    begin();
+    store_twice(URL, FRESH, 300);
+    scene.now_us += 40 * SECOND;
+    expect_stored(&v, URL, "", 300);
+    ck_assert_int_eq(v.age_us / SECOND, 40);
+    end();
+}
+END_TEST
+
+START_TEST(variants)
+{
+    static const char *const languages[] = {"Accept-Language: de\r\n", "Accept-Language: fr\r\n"};
+    struct visit v;
+
+    begin();
+    for (unsigned i = 0; i < 2; i++) {
+        expect_http_miss(URL, languages[i], FRESH "Vary: Accept-Language\r\n", 300 + i);
+        expect_http_hit(URL, languages[i], 300 + i);
+    }
+    for (unsigned round = 0; round < 2; round++) {
+        forget();
+        expect_stored(&v, URL, languages[round], 300 + round);
+        expect_stored(&v, URL, languages[1 - round], 301 - round);
+    }
+    forget();
+    expect_fetched(&v, URL, "Accept-Language: it\r\n");
+    scene_respond(URL, FRESH "Vary: Accept-Language\r\n", 17);
+    expect_body(&v, OUTCOME_MISS, 17);
+    end();
+}
+END_TEST
+
+START_TEST(purges_concern_it)
+{
+    static const struct {
+        enum control_purge kind;
+        const char *name;
+    } rows[] = {
+        {CONTROL_PURGE_URL, URL},
+        {CONTROL_PURGE_PREFIX, "http://origin.test/"},
+        {CONTROL_PURGE_TAG, "red"},
+        {CONTROL_PURGE_ALL, ""},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct visit v;
+
+        begin();
+        store_twice(URL, FRESH "Cache-Tag: red\r\n", 300);
+        control_purge(&scene.proxy, rows[i].kind, span_str(rows[i].name));
+        expect_fetched(&v, URL, "");
+        scene_respond(URL, FRESH, 200);
+        expect_body(&v, OUTCOME_MISS, 200);
+        end();
+    }
+}
+END_TEST
+
+START_TEST(a_soft_purge_has_it_validated)
+{
+    struct visit v;
+
+    begin();
+    store_twice(URL, "ETag: \"a\"\r\n" FRESH, 300);
+    control_expire(&scene.proxy, CONTROL_PURGE_URL, span_str(URL));
+    expect_fetched(&v, URL, "");
+    ck_assert_str_eq(scene_fetch(URL)->fields, "If-None-Match: \"a\"\r\n");
+    scene_answer(URL, 304, FRESH, 0);
+    expect_body(&v, OUTCOME_REVALIDATED, 300);
+    end();
+}
+END_TEST
+
+START_TEST(a_write_invalidates_it)
+{
+    struct visit v, post = {.url = URL, .http = true, .streams = true, .method = "POST"};
+
+    begin();
+    store_twice(URL, FRESH, 300);
+    ck_assert(!visit(&post));
+    scene_respond(URL, "", 10);
+    ck_assert(post.ended);
+    expect_fetched(&v, URL, "");
+    scene_respond(URL, FRESH, 200);
+    expect_body(&v, OUTCOME_MISS, 200);
+    end();
+}
+END_TEST
+
+START_TEST(requests_over_rpc_get_the_same_objects)
+{
+    struct visit v = {.url = URL};
+
+    begin();
+    store_twice(URL, FRESH, 300);
+    ck_assert(!visit(&v));
+    while (!v.ended) {
+        scene_run();
+        sched_yield();
+    }
+    expect_body(&v, OUTCOME_HIT, 300);
+    end();
+}
+END_TEST
+
+START_TEST(a_user_gets_no_page_that_states_no_lifetime)
+{
+    struct visit v;
+
+    begin();
+    scene.rules.heuristic_percent = 10;
+    scene.rules.heuristic_max_us = 3600 * SECOND;
+    store_twice(URL, "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n", 300);
+    expect_fetched(&v, URL, "Cookie: a=b\r\n");
+    scene_respond(URL, "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n", 200);
+    ck_assert(v.ended);
+    end();
+}
+END_TEST
+
+START_TEST(a_client_leaves)
+{
+    struct visit v;
+
+    begin();
+    store_twice(URL, FRESH, 300);
+    ck_assert(!visit_http(&v, URL, ""));
+    if (!visit_cancel(&v))
+        while (!v.ended) {
+            scene_run();
+            sched_yield();
+        }
+    store_close(scene.proxy.config.store);
+    open_store(false);
+    expect_http_hit(URL, "", 300);
+    end();
+}
+END_TEST
+
+START_TEST(without_memory_the_origin_is_asked)
+{
+    struct visit v;
+
+    begin_with(&(struct scene_options){.memory = 4 << 20});
+    store_twice(URL, FRESH, 300000);
+    memory_charge_anyway(&scene.account, MEMORY_PAGES, 3 << 20);
+    ck_assert(!visit_http(&v, URL, ""));
+    while (!v.ended && !scene_find(URL)) {
+        scene_run();
+        sched_yield();
+    }
+    if (!v.ended) {
+        scene_done(scene_fetch(URL), FETCH_CONNECT_FAILED, "no");
+        scene_run();
+    }
+    ck_assert(v.ended && v.fails == 1);
+    memory_uncharge(&scene.account, MEMORY_PAGES, 3 << 20);
+    end();
+}
+END_TEST
+
+static Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("stored");
+    TCase *tc = tcase_create("stored");
+
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, the_second_request_has_a_page_written);
+    tcase_add_test(tc, so_does_a_second_fetch);
+    tcase_add_test(tc, all_are_written_on_demand);
+    tcase_add_test(tc, what_is_for_one_client_is_never_written);
+    tcase_add_test(tc, requests_join);
+    tcase_add_test(tc, what_has_expired_is_validated);
+    tcase_add_test(tc, requests_that_demand_more_go_to_the_origin);
+    tcase_add_test(tc, a_later_response_that_is_not_stored_removes_it);
+    tcase_add_test(tc, the_age_goes_on);
+    tcase_add_test(tc, variants);
+    tcase_add_test(tc, purges_concern_it);
+    tcase_add_test(tc, a_soft_purge_has_it_validated);
+    tcase_add_test(tc, a_write_invalidates_it);
+    tcase_add_test(tc, requests_over_rpc_get_the_same_objects);
+    tcase_add_test(tc, a_user_gets_no_page_that_states_no_lifetime);
+    tcase_add_test(tc, a_client_leaves);
+    tcase_add_test(tc, without_memory_the_origin_is_asked);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
