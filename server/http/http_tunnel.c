@@ -407,6 +407,9 @@ start(struct http_exchange *x, struct span url, bool *bounded)
     struct attempt attempt;
     struct http_tunnel *tunnel;
 
+    /* Since a check of the user began, it may have ended its side, or been left without memory. */
+    if (c->net.finished)
+        return "the connection is not read any more; try again";
     if (asked.route)
         origin_route_set_key(asked.route, &x->choice, url);
     x->choice.urgent = true;

@@ -11,6 +11,7 @@
 #include "tests/unit/net/stream.h"
 #include "tests/unit/proxy/scene.h"
 #include "tests/unit/server/front_config.h"
+#include "tests/unit/server/users/made_hash.h"
 #include "tests/unit/torture.h"
 
 #define URL "http://origin.test/"
@@ -23,6 +24,7 @@ static struct net_server *net;
 struct conversation {
     const char *header; /* of the PROXY protocol, PROXY_HEADER bytes; NULL: none */
     const char *text;
+    bool users;        /* a forward proxy that asks for them */
     char *origin;      /* row of --origin; NULL: a forward proxy */
     unsigned all;      /* final responses at most */
     unsigned good;     /* with status 200, if nothing fails */
@@ -107,6 +109,44 @@ static const struct conversation forwarded = {
     .whole = "200 OK",
 };
 
+/* Of users of a forward proxy: "a" has the password "p". */
+#define GOOD_USER "Proxy-Authorization: Basic YTpw\r\n"
+static const struct conversation asked = {
+    .text = "POST " URL "post HTTP/1.1\r\nHost: x\r\n" GOOD_USER
+            "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+            "GET " URL "stored HTTP/1.1\r\nHost: x\r\n" GOOD_USER "\r\n"
+            "GET " URL "stored HTTP/1.1\r\nHost: x\r\n\r\n"
+            "GET " URL "last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" GOOD_USER "\r\n",
+    .users = true,
+    .all = 4,
+    .good = 3,
+    .whole = "407 Proxy Authentication Required",
+};
+
+static const struct conversation asked_tunnel = {
+    .text = "CONNECT a.test:443 HTTP/1.1\r\nHost: a.test\r\n" GOOD_USER "\r\nbye",
+    .users = true,
+    .all = 1,
+    .good = 1,
+    .whole = "\r\n\r\nfar",
+};
+
+static void
+set_up_users(void)
+{
+    const struct users_config config = {.timeout_us = 60 * SECOND, .ttl_us = 60 * SECOND};
+    char hash[CRYPT_OUTPUT_SIZE];
+    struct buf text;
+
+    buf_init(&text, 4096);
+    buf_printf(&text, "a:%s\n", make_quick_hash(hash, "p"));
+    service.users = users_create(&config);
+    ck_assert_ptr_nonnull(service.users);
+    service_config(&service)->users = user_file_read(buf_span(&text), "f", &text);
+    ck_assert_ptr_nonnull(service_config(&service)->users);
+    buf_free(&text);
+}
+
 static void
 set_up_service(const struct conversation *conversation)
 {
@@ -118,6 +158,8 @@ set_up_service(const struct conversation *conversation)
     options.origin = (struct option_list){.items = rows, .count = rows[0] != NULL};
     options.trust_forwarded = (struct option_list){.items = trusted, .count = 1};
     options.forwarded_field = HTTP_WAY_X;
+    options.users = conversation->users ? local : NULL;
+    options.auth_realm = local;
     scene_begin(&(struct scene_options){0});
     scene.now_us = clock_monotonic_us();
     service = (struct service){
@@ -135,6 +177,8 @@ set_up_service(const struct conversation *conversation)
     ck_assert(http_service_init(&http, &service, 10));
     net = net_server_create(&limits, 1);
     ck_assert_ptr_nonnull(net);
+    if (conversation->users)
+        set_up_users();
 }
 
 static void
@@ -142,6 +186,7 @@ tear_down_service(void)
 {
     net_server_destroy(net);
     http_service_free(&http);
+    users_destroy(service.users);
     config_release(service_config(&service));
     origin_report_destroy(service.report);
     for (unsigned kind = 0; kind < MEMORY_KINDS; kind++)
@@ -229,13 +274,19 @@ respond(void)
 }
 
 static struct net_connection *
-adopt(int fd, const struct net_protocol *protocol)
+adopt(int fd, const struct net_protocol *protocol, bool over_tcp)
 {
     struct net_peer peer = {
         .address = {.ss_family = AF_UNIX}, .address_len = 2, .has_uid = true, .uid = geteuid()};
     struct net_connections *set = net_server_connections(net, 0);
     struct net_connection *c;
 
+    if (over_tcp) {
+        struct sockaddr_in loopback = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
+
+        memcpy(&peer.address, &loopback, sizeof(loopback));
+        peer.has_uid = false;
+    }
     peer.for_others = protocol->for_others(&http, &peer);
     c = net_connection_create(set, fd, &peer, protocol, &http);
 
@@ -297,7 +348,8 @@ converse(const struct conversation *conversation, unsigned n)
     set_up_service(conversation);
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
     torture_fail_at(n);
-    if (adopt(fds[0], conversation->header ? &http_proxied_protocol : &http_protocol)) {
+    if (adopt(fds[0], conversation->header ? &http_proxied_protocol : &http_protocol,
+              conversation->users)) {
         send_header(fds[1], conversation->header);
     } else {
         close(fds[0]);
@@ -309,6 +361,9 @@ converse(const struct conversation *conversation, unsigned n)
 
         if (count > 0)
             sent += (size_t)count;
+        /* Checks are made by a thread of their own. */
+        if (conversation->users)
+            usleep(1000);
         turn();
         begun = begun || scene_find(NULL);
         respond();
@@ -387,6 +442,13 @@ START_TEST(connections_of_a_load_balancer)
 }
 END_TEST
 
+START_TEST(requests_of_users)
+{
+    ck_assert_uint_ge(seams_of(&asked), 10);
+    ck_assert_uint_ge(seams_of(&asked_tunnel), 5);
+}
+END_TEST
+
 START_TEST(requests_of_a_trusted_proxy)
 {
     ck_assert_uint_ge(seams_of(&forwarded), 8);
@@ -418,6 +480,7 @@ unit_suite(void)
 
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, conversations);
+    tcase_add_test(tcase, requests_of_users);
     tcase_add_test(tcase, a_request_whose_fetch_has_begun_is_answered);
     tcase_add_test(tcase, tunnels);
     tcase_add_test(tcase, requests_of_a_trusted_proxy);
