@@ -114,6 +114,15 @@ call_begin(struct call_template *call, enum call_protocol protocol, struct span 
     return false;
 }
 
+bool
+call_add_field(struct call_template *call, struct span line)
+{
+    buf_truncate(&call->bytes, call->bytes.len - 2);
+    buf_append(&call->bytes, line.ptr, line.len);
+    buf_append_str(&call->bytes, "\r\n\r\n");
+    return !buf_failed(&call->bytes);
+}
+
 void
 call_set(struct call_template *call, uint32_t xid, uint32_t key)
 {

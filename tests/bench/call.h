@@ -37,6 +37,9 @@ struct call_template {
 bool call_begin(struct call_template *call, enum call_protocol protocol, struct span prefix,
                 struct span suffix, size_t value_len);
 
+/* Adds a field line, without its end, to a template of CALL_HTTP. False without memory. */
+bool call_add_field(struct call_template *call, struct span line);
+
 /* Turns the template into call number `xid` for key number `key` (below CALL_MAX_KEYS). */
 void call_set(struct call_template *call, uint32_t xid, uint32_t key);
 

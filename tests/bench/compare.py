@@ -9,6 +9,9 @@ been requested before, fetched from an origin on loopback.
 Memory is measured twice: divided by all pages, with what a daemon allocates once as their number
 grows, and by the pages of the second half, which is what a further page takes.
 
+With --users the daemon of the new build asks for a user, whose credentials each request has, and has
+a rule with a list of a million hosts that the request's is not one of.
+
 With --rules the daemon of the new build has rules of many kinds, all but one of which are for other
 URLs than those that are requested.
 
@@ -19,6 +22,7 @@ Exit status: 0 when everything was measured; 1 after any error.
 """
 
 import argparse
+import base64
 import json
 import math
 import os
@@ -44,6 +48,10 @@ RULES = ("path=/application{0}/*; cookie=session; pass=yes",
          "path=/folder{0}/*; field=User-Agent: *bot*; deny=403")
 
 
+USER = ("reader", "a long enough password")
+CREDENTIALS = "Proxy-Authorization: Basic " + base64.b64encode(":".join(USER).encode()).decode()
+
+
 def rule_options(count):
     """The first one concerns each request."""
     rules = ["remove-cookie=_ga*", *(RULES[i % len(RULES)].format(i) for i in range(1, count))]
@@ -55,12 +63,25 @@ class Comparison(bench.Bench):
         super().__init__(builds["new"], plan, folder)
         self.builds, self.first_key = builds, bench.KEYS
 
+    def user_options(self):
+        """Of users with one hash: it costs the first request of a connection at most."""
+        users, hosts = (os.path.join(self.folder, name) for name in ("users", "hosts"))
+        text = subprocess.run(["openssl", "passwd", "-5", USER[1]], check=True,
+                              capture_output=True).stdout.decode()
+        with open(users, "w", encoding="ascii") as file:
+            file.write(f"{USER[0]}:{text}")
+        os.chmod(users, 0o600)
+        with open(hosts, "w", encoding="ascii") as file:
+            file.writelines(f"host{i}.domain{i % 1000}.example\n" for i in range(1000000))
+        return ("--users", users, "--rule", f"host-list={hosts}; user={USER[0]}; deny=403")
+
     def start_build(self, name, capacity):
         self.build = self.builds[name]
         try:
-            rules = self.plan.rules if name == "new" else 0
-            server = self.start_sunproxyd(capacity, *rule_options(rules),
-                                          protocol=self.plan.protocol)
+            options = rule_options(self.plan.rules if name == "new" else 0)
+            if self.plan.users and name == "new":
+                options += self.user_options()
+            server = self.start_sunproxyd(capacity, *options, protocol=self.plan.protocol)
         finally:
             self.build = self.builds["new"]
         server.name = name
@@ -70,6 +91,8 @@ class Comparison(bench.Bench):
         """By the load generator of the same build, since version 2 may differ."""
         self.build = self.builds[server.name]
         try:
+            if self.plan.users and server.name == "new":
+                arguments += ("--field", CREDENTIALS)
             return super().load(server, *arguments, **more)
         finally:
             self.build = self.builds["new"]
@@ -213,9 +236,12 @@ def parse_arguments():
     parser.add_argument("--http", action="store_true", help="requests over HTTP, instead of RPC")
     parser.add_argument("--rules", type=int, default=0, metavar="N",
                         help="rules of the new build's daemon (0)")
+    parser.add_argument("--users", action="store_true",
+                        help="users and a list of hosts for the new build's daemon, over HTTP")
     parser.add_argument("--quick", action="store_true", help="fewer requests")
     args = parser.parse_args()
     args.only = args.only.split(",")
+    args.http = args.http or args.users
     if not set(args.only) <= set(PARTS):
         parser.error(f"--only takes {', '.join(PARTS)}")
     return args
@@ -228,6 +254,7 @@ def main():
     plan.trace_requests = 1000000 if args.quick else 4000000
     plan.simulations = args.simulations
     plan.rules = args.rules
+    plan.users = args.users
     plan.protocol = "http" if args.http else "rpc2"
     with tempfile.TemporaryDirectory() as folder:
         builds = {"old": os.path.abspath(args.old), "new": os.path.abspath(args.new)}

@@ -19,6 +19,7 @@ struct options {
     struct load_config load;
     struct span prefix;
     struct span suffix;
+    struct span field;
     uint64_t requests;
     uint64_t warm_up;
     pid_t server;
@@ -35,6 +36,7 @@ static const char help[] =
     "  --bytes N          length of each body or value; for bare, of the whole reply\n"
     "  --prefix TEXT      of the key, before its number of eight digits\n"
     "  --suffix TEXT      of the key, behind its number\n"
+    "  --field LINE       of requests over HTTP\n"
     "  --first-key N      number of the first key (0)\n"
     "  --keys N           number of keys (1000)\n"
     "  --connections N    (32)\n"
@@ -121,6 +123,8 @@ set_option(struct options *o, const char *name, const char *value)
         o->prefix = span_str(value);
     else if (strcmp(name, "suffix") == 0)
         o->suffix = span_str(value);
+    else if (strcmp(name, "field") == 0)
+        o->field = span_str(value);
     else if (strcmp(name, "first-key") == 0)
         load->first_key = (uint32_t)number(name, value, 0, CALL_MAX_KEYS / 2);
     else if (strcmp(name, "keys") == 0)
@@ -151,6 +155,7 @@ parse_options(struct options *o, int argc, char **argv)
         {"bytes", required_argument, NULL, 1},
         {"prefix", required_argument, NULL, 1},
         {"suffix", required_argument, NULL, 1},
+        {"field", required_argument, NULL, 1},
         {"first-key", required_argument, NULL, 1},
         {"keys", required_argument, NULL, 1},
         {"connections", required_argument, NULL, 1},
@@ -170,6 +175,7 @@ parse_options(struct options *o, int argc, char **argv)
         .load = {.connections = 32, .depth = 1, .keys = 1000, .timeout_us = 60 * (int64_t)1000000},
         .prefix = span_str(""),
         .suffix = span_str(""),
+        .field = span_str(""),
         .requests = 100000,
         .warm_up = 10000};
     while ((c = getopt_long(argc, argv, "", table, &which)) != -1) {
@@ -296,6 +302,10 @@ main(int argc, char **argv)
                     options.load.expected.body_len)) {
         fputs("load: no call can be made of this key\n", stderr);
         return EX_DATAERR;
+    }
+    if (options.field.len && !call_add_field(&call, options.field)) {
+        fputs("load: no memory\n", stderr);
+        return EX_OSERR;
     }
     load = load_create(&options.load, &call);
     if (!load) {

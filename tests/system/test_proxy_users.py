@@ -13,7 +13,7 @@ import threading
 import harness
 from http_front import Connection
 from proxy_users import ALICE, BOB, EVE, NOBODY, ProxyUsersCase, basic, hash_of
-from test_tunnel import Server, echo, read, read_to_end
+from test_tunnel import Server, accept_of, echo, read, read_to_end
 
 ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
@@ -186,6 +186,30 @@ class TunnelsTest(ProxyUsersCase):
             c = self.tunnel(server.port, line)
             c.send("hello")
             self.assertEqual(read(c.socket, len(ESTABLISHED) + 5), ESTABLISHED + b"hello")
+
+    def test_upgrades(self):
+        heads = []
+
+        def serve(connection):
+            heads.append(connection.recv(65536))
+            key = re.search(rb"(?i)sec-websocket-key: (.*?)\r", heads[0])[1].decode()
+            connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
+                               b"Upgrade: websocket\r\nSec-WebSocket-Accept: "
+                               + accept_of(key).encode() + b"\r\n\r\n")
+            echo(connection)
+
+        self.serve()
+        server = Server(self, serve)
+        for line, status in (("A: b", 407), (EVE, 407), (ALICE, 101)):
+            c = self.connect()
+            c.send(f"GET http://127.0.0.1:{server.port}/ HTTP/1.1\r\nHost: x\r\n{line}\r\n"
+                   "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                   "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+            self.assertEqual(c.receive(head_only=status == 101).status, status)
+        c.send("hello")
+        self.assertEqual(read(c.socket, 5), b"hello")
+        self.assertEqual(len(heads), 1)
+        self.assertNotIn(b"proxy-auth", heads[0].lower())
 
     def test_reloads_end_tunnels(self):
         self.serve()

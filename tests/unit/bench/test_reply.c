@@ -340,6 +340,9 @@ START_TEST(memcached_calls_and_keys_that_are_too_long)
     call_set(&call, 1, 42);
     ck_assert_str_eq(buf_str(&call.bytes),
                      "GET /k/00000042?q HTTP/1.1\r\nHost: bench.test\r\n\r\n");
+    ck_assert(call_add_field(&call, span_str("A: b")));
+    ck_assert_str_eq(buf_str(&call.bytes),
+                     "GET /k/00000042?q HTTP/1.1\r\nHost: bench.test\r\nA: b\r\n\r\n");
     call_free(&call);
     memset(prefix, 'k', sizeof(prefix));
     ck_assert(!call_begin(&call, CALL_MEMCACHED, span_of(prefix, 243), span_str(""), 0));
