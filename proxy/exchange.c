@@ -216,14 +216,20 @@ respond(struct exchange *x, struct object *object, bool complete)
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 /* What has called the front's wake(): bits of x->wakes. */
-enum { WOKEN_BY_CACHE = 1, WOKEN_BY_RELAY = 2 };
+enum { WOKEN_BY_CACHE = 1, WOKEN_BY_RELAY = 2, WOKEN_BY_STORE = 4 };
 
-/* Both call this under a lock that leaving takes, so that x is there until they have returned. */
+/* All call this under a lock that leaving takes, so that x is there until they have returned. */
 static void
 wake(struct exchange *x, unsigned by)
 {
     if (atomic_fetch_or(&x->wakes, by) == 0)
         x->front->wake(x);
+}
+
+void
+exchange_wake_by_store(struct exchange *x)
+{
+    wake(x, WOKEN_BY_STORE);
 }
 
 static void
@@ -250,6 +256,8 @@ leave(struct exchange *x, enum failure why, const char *sentence)
     x->sentence = span_str(sentence);
     cache_leave(&x->waiter.base);
     relay_leave(&x->relay);
+    if (x->noted)
+        stored_leave(x);
     return atomic_load(&x->wakes) == 0;
 }
 
@@ -861,6 +869,8 @@ exchange_run(struct exchange *x)
     }
     if (wakes & WOKEN_BY_RELAY)
         take_interims(x);
+    if (wakes & WOKEN_BY_STORE)
+        stored_is_noted(x);
     if (x->stage == EXCHANGE_ENDS || x->events & WAITER_LAST) {
         relay_leave(&x->relay);
         if (atomic_load(&x->wakes) != 0)
@@ -873,7 +883,7 @@ exchange_run(struct exchange *x)
     }
     if (x->relay && relay_has_space(x->relay))
         x->front->space(x);
-    if (x->events && !ends_soon(x))
+    if (x->events && !ends_soon(x) && !(x->proxy->config.store && stored_awaits(x)))
         take_events(x);
 }
 
@@ -983,4 +993,6 @@ exchange_end(struct exchange *x)
     relay_close(&unused);
     object_waiter_clear(&x->waiter.base);
     request_release(&x->kept);
+    if (x->noted)
+        stored_forget(x);
 }

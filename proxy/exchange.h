@@ -26,6 +26,7 @@
 #include "proxy/body_relay.h"
 
 struct exchange;
+struct stored_wait;
 
 /*
  * What a front does for its exchanges, on their thread except where marked [any]. interim() and
@@ -166,6 +167,7 @@ struct exchange {
     bool led;             /* it has led to a fetch */
     size_t counted;       /* bytes in the client's share */
     unsigned retries;     /* lookups but the first */
+    struct stored_wait *noted; /* of a write: until what it purges is on disk; owned, or NULL */
     enum failure ending;  /* why it fails: of EXCHANGE_ENDS */
     struct span sentence; /* of `ending`; valid as long as the exchange */
 };

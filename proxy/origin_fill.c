@@ -586,7 +586,7 @@ static void
 finish(struct origin_fill *fill, int64_t total_us)
 {
     struct store *behind = fill->proxy->config.store;
-    const uint64_t position = behind ? store_position(behind) : 0;
+    const uint64_t position = behind ? store_begin_offer(behind) : 0;
     const int64_t born_us = fill->sharing.born_us;
     bool store;
 

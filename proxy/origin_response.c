@@ -457,7 +457,7 @@ refresh(struct origin_fill *fill, const struct fetch_head *head, struct response
 {
     const struct object *previous = fill->base.previous;
     struct store *store = fill->proxy->config.store;
-    const uint64_t position = store ? store_position(store) : 0;
+    const uint64_t position = store ? store_begin_offer(store) : 0;
     const unsigned unsaved = previous->notes & HTTP_KNOWN_UNSAVED;
     struct buf *fields = &parts->fields;
     enum cache_outcome outcome;
@@ -483,6 +483,8 @@ refresh(struct origin_fill *fill, const struct fetch_head *head, struct response
         sharing_lifetime(&fill->sharing, fill->sharing.born_us), &outcome);
     if (!error && store)
         stored_filled(fill, storable, position);
+    else if (store)
+        store_drop_offer(store);
     return error;
 }
 

@@ -7,7 +7,7 @@
  * after it, which is noted, concerns what was offered to the store meanwhile.
  */
 static unsigned
-mark(struct proxy *proxy, const struct purging *purging, bool soft, bool noted)
+mark(struct proxy *proxy, const struct purging *purging, bool soft, const unsigned *before)
 {
     static const enum store_purge kinds[] = {
         [CACHE_BY_URL] = STORE_PURGE_URL,
@@ -18,17 +18,17 @@ mark(struct proxy *proxy, const struct purging *purging, bool soft, bool noted)
     if (!proxy->config.store)
         return 0;
     return store_mark(proxy->config.store, kinds[purging->by], soft, purging->name,
-                      purging->origin, noted);
+                      purging->origin, before);
 }
 
 uint64_t
 purging_remove(struct proxy *proxy, const struct purging *p)
 {
-    const uint64_t stored = mark(proxy, p, false, false);
+    const unsigned stored = mark(proxy, p, false, NULL);
     uint64_t count =
         cache_purge_part(proxy->config.cache, p->by, p->name, p->scope, p->tags, p->change);
 
-    mark(proxy, p, false, true);
+    mark(proxy, p, false, &stored);
     return count > stored ? count : stored;
 }
 
@@ -36,21 +36,20 @@ uint64_t
 purging_remove_all(struct proxy *proxy)
 {
     const struct purging all = {.by = CACHE_BY_PREFIX};
-    uint64_t count;
+    const unsigned stored = mark(proxy, &all, false, NULL);
+    const uint64_t count = cache_purge_all(proxy->config.cache);
 
-    mark(proxy, &all, false, false);
-    count = cache_purge_all(proxy->config.cache);
-    mark(proxy, &all, false, true);
+    mark(proxy, &all, false, &stored);
     return count;
 }
 
 uint64_t
 purging_expire(struct proxy *proxy, const struct purging *p)
 {
-    uint64_t count;
+    const unsigned stored = mark(proxy, p, true, NULL);
+    const uint64_t count =
+        cache_expire(proxy->config.cache, p->by, p->name, p->scope, proxy_now_us(proxy));
 
-    mark(proxy, p, true, false);
-    count = cache_expire(proxy->config.cache, p->by, p->name, p->scope, proxy_now_us(proxy));
-    mark(proxy, p, true, true);
-    return count;
+    mark(proxy, p, true, &stored);
+    return count > stored ? count : stored;
 }

@@ -1,5 +1,7 @@
 #include "proxy/stored.h"
 
+#include <stdlib.h>
+
 #include "http/known_fields.h"
 #include "proxy/purging.h"
 #include "proxy/sharing.h"
@@ -42,6 +44,57 @@ stored_suits(struct exchange *x)
     return !demand.demands || cache_conditions_are_met(&demand.conditions, object, x->as_of_us);
 }
 
+/* ---- writes ---------------------------------------------------------------------------------- */
+
+struct stored_wait {
+    struct store_waiter waiter; /* first */
+    struct exchange *exchange;
+    bool done; /* the exchange's thread's */
+};
+
+static void
+noted(struct store_waiter *waiter)
+{
+    exchange_wake_by_store(((struct stored_wait *)waiter)->exchange);
+}
+
+/* What a write purges is marked before its response is given to the exchange. */
+bool
+stored_awaits(struct exchange *x)
+{
+    if (x->stage != EXCHANGE_WAITS || !x->led || http_method_is_safe(x->request->method))
+        return false;
+    if (x->noted)
+        return !x->noted->done;
+    x->noted = calloc(1, sizeof(*x->noted));
+    if (!x->noted)
+        return false;
+    x->noted->exchange = x;
+    x->noted->waiter.notify = noted;
+    x->noted->done = store_is_synced(x->proxy->config.store, &x->noted->waiter);
+    return !x->noted->done;
+}
+
+void
+stored_is_noted(struct exchange *x)
+{
+    x->noted->done = true;
+}
+
+void
+stored_leave(struct exchange *x)
+{
+    (void)store_forget_waiter(x->proxy->config.store, &x->noted->waiter);
+}
+
+void
+stored_forget(struct exchange *x)
+{
+    stored_leave(x);
+    free(x->noted);
+    x->noted = NULL;
+}
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /* Has the cache this very object, and, of a variant, the names by which it is selected? Then its
@@ -64,9 +117,10 @@ offer(struct proxy *proxy, struct object *object, uint64_t position, bool peeks)
         cache_peek(cache, &key, proxy_now_us(proxy), &base);
         current = base.object && base.varies;
     }
-    if (current && store_offer(proxy->config.store, object,
-                               base.object ? object_fields(base.object) : span_of(NULL, 0),
-                               position))
+    if (!current)
+        store_drop_offer(proxy->config.store);
+    else if (store_offer(proxy->config.store, object,
+                         base.object ? object_fields(base.object) : span_of(NULL, 0), position))
         atomic_fetch_and(&object->notes, ~(uint32_t)HTTP_KNOWN_UNSAVED);
     object_release(&peeked.object);
     object_release(&base.object);
@@ -75,7 +129,7 @@ offer(struct proxy *proxy, struct object *object, uint64_t position, bool peeks)
 void
 stored_seen(struct proxy *proxy, struct object *object)
 {
-    offer(proxy, object, store_position(proxy->config.store), true);
+    offer(proxy, object, store_begin_offer(proxy->config.store), true);
 }
 
 unsigned
@@ -94,15 +148,15 @@ stored_filled(struct origin_fill *fill, bool storable, uint64_t position)
 {
     struct proxy *proxy = fill->proxy;
     struct object *object = fill->base.object;
-    const bool is_there =
-        store_may_have(proxy->config.store, object_url(object), object_variant(object));
+    struct store *store = proxy->config.store;
+    const unsigned is_there = store_may_have(store, object_url(object), object_variant(object));
 
     if (!storable && is_there && fill->purpose == ORIGIN_FILL_SHARES && object->status < 500)
-        store_mark(proxy->config.store, STORE_PURGE_URL, false, object_url(object),
-                   span_of(NULL, 0), true);
-    if (!storable || !cache_fill_may_store(&fill->base) ||
-        atomic_load(&fill->keeping) != KEEPING_STORED || object_is_windowed(object))
-        return;
-    if (is_there || !(object->notes & HTTP_KNOWN_UNSAVED))
+        store_mark(store, STORE_PURGE_URL, false, object_url(object), span_of(NULL, 0), &is_there);
+    if (storable && cache_fill_may_store(&fill->base) &&
+        atomic_load(&fill->keeping) == KEEPING_STORED && !object_is_windowed(object) &&
+        (is_there || !(object->notes & HTTP_KNOWN_UNSAVED)))
         offer(proxy, object, position, false);
+    else
+        store_drop_offer(store);
 }

@@ -21,6 +21,20 @@ bool stored_is_source(const struct exchange *x, unsigned events);
 /* Is an object from the store fresh enough for the request, as one in the cache has to be? */
 bool stored_suits(struct exchange *x);
 
+/*
+ * Is the request a write that has been answered, and has what it purges still to be noted on disk?
+ * Then exchange_wake_by_store() is called once when it is. [the exchange's thread]
+ */
+bool stored_awaits(struct exchange *x);
+void exchange_wake_by_store(struct exchange *x);
+
+/* It has been called. */
+void stored_is_noted(struct exchange *x);
+
+/* The exchange waits no longer for that; and its memory for it is freed. */
+void stored_leave(struct exchange *x);
+void stored_forget(struct exchange *x);
+
 /* The object, which has HTTP_KNOWN_UNSAVED, is requested again: it is offered. [any thread] */
 void stored_seen(struct proxy *proxy, struct object *object);
 
@@ -29,7 +43,8 @@ unsigned stored_notes(const struct origin_fill *fill);
 
 /*
  * The fill has ended with its object, whose storing the response permits if `storable`: it is
- * offered, or, on disk, what it replaces is outdated. `position` is from before the end.
+ * offered, or, on disk, what it replaces is outdated. `position` is that of store_begin_offer()
+ * from before the end.
  * [the fetcher's thread]
  */
 void stored_filled(struct origin_fill *fill, bool storable, uint64_t position);

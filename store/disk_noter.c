@@ -41,23 +41,33 @@ leave(struct store *store, struct pending_mark *pending, struct disk_mark *mark)
     }
 }
 
-unsigned
-store_mark(struct store *store, enum store_purge kind, bool soft, struct span name,
-           struct span scope, bool noted)
+/*
+ * May there be a record that the index does not lead to: one that is about to be written, or was
+ * given up after an error, which the next start may find?
+ */
+static bool
+is_unsure(struct store *store)
 {
-    const enum store_stage stage = store_stage(store);
-    struct disk_mark mark = {
-        .kind = kind_of(kind),
-        .soft = soft,
-        .hash = disk_mark_hash(kind_of(kind), soft, name, scope),
-        .prefix = kind == STORE_PURGE_PREFIX ? name : span_of(NULL, 0),
-        .wall_us = store_wall_us(store),
-    };
-    struct pending_mark *pending =
-        noted ? malloc(sizeof(*pending) + mark.prefix.len) : NULL;
+    bool offers;
+
+    if (store_stage(store) != STORE_OPEN || atomic_load(&store->offering) ||
+        atomic_load(&store->counts[STORE_DAMAGED]) ||
+        atomic_load(&store->counts[STORE_READ_ERRORS]) ||
+        atomic_load(&store->counts[STORE_WRITE_ERRORS]))
+        return true;
+    pthread_mutex_lock(&store->offers_lock);
+    offers = store->writer_busy || !STAILQ_EMPTY(&store->offers);
+    pthread_mutex_unlock(&store->offers_lock);
+    return offers;
+}
+
+static void
+add_mark(struct store *store, struct disk_mark *mark, bool noted)
+{
+    struct pending_mark *pending = noted ? malloc(sizeof(*pending) + mark->prefix.len) : NULL;
 
     pthread_mutex_lock(&store->purges_lock);
-    leave(store, pending, &mark);
+    leave(store, pending, mark);
     if (noted)
         store->marked++;
     if (pending)
@@ -65,9 +75,43 @@ store_mark(struct store *store, enum store_purge kind, bool soft, struct span na
     store->lost = store->lost || (noted && !pending);
     pthread_cond_signal(&store->purges_wake);
     pthread_mutex_unlock(&store->purges_lock);
-    if (kind != STORE_PURGE_URL || soft || (stage != STORE_LOADING && stage != STORE_OPEN))
+}
+
+/* Removes those of a URL from the index, or counts them. */
+static unsigned
+take_url(struct store *store, struct span url, bool soft)
+{
+    const enum store_stage stage = store_stage(store);
+    uint64_t hash;
+
+    if (stage != STORE_LOADING && stage != STORE_OPEN)
         return 0;
-    return disk_index_remove_url(&store->index, store_key(store, name, span_of(NULL, 0)).url);
+    hash = store_key(store, url, span_of(NULL, 0)).url;
+    return soft ? disk_index_has_url(&store->index, hash)
+                : disk_index_remove_url(&store->index, hash);
+}
+
+unsigned
+store_mark(struct store *store, enum store_purge kind, bool soft, struct span name,
+           struct span scope, const unsigned *before)
+{
+    struct disk_mark mark = {
+        .kind = kind_of(kind),
+        .soft = soft,
+        .hash = disk_mark_hash(kind_of(kind), soft, name, scope),
+        .prefix = kind == STORE_PURGE_PREFIX ? name : span_of(NULL, 0),
+        .wall_us = store_wall_us(store),
+    };
+    /* Before the look into the index: what is written meanwhile is in one of the two. */
+    bool concerns = kind != STORE_PURGE_URL || is_unsure(store);
+    unsigned count = kind == STORE_PURGE_URL ? take_url(store, name, soft) : 0;
+
+    if (concerns || count || (before && *before))
+        add_mark(store, &mark, before != NULL);
+    /* What was read while the mark was not there yet. */
+    if (kind == STORE_PURGE_URL && !soft && count)
+        (void)take_url(store, name, soft);
+    return count;
 }
 
 void

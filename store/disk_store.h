@@ -52,6 +52,7 @@ struct store {
     _Atomic uint64_t position;
     _Atomic uint64_t counts[STORE_COUNTS];
     _Atomic bool sick;
+    _Atomic unsigned offering; /* offers that have begun */
 
     struct disk_index index;
     struct disk_marks marks;

@@ -323,9 +323,16 @@ store_may_have(struct store *store, struct span url, struct span variant)
 }
 
 uint64_t
-store_position(struct store *store)
+store_begin_offer(struct store *store)
 {
+    atomic_fetch_add(&store->offering, 1);
     return atomic_fetch_add(&store->position, 1);
+}
+
+void
+store_drop_offer(struct store *store)
+{
+    atomic_fetch_sub(&store->offering, 1);
 }
 
 bool
@@ -364,6 +371,7 @@ store_offer(struct store *store, struct object *object, struct span names, uint6
         takes = true;
     }
     pthread_mutex_unlock(&store->offers_lock);
+    store_drop_offer(store); /* it is in the queue, or over */
     if (!takes) {
         free(offer);
         store_add(store, STORE_WRITE_REFUSED, 1);

@@ -102,8 +102,12 @@ void store_settle(struct store *store);
 /* May the store have this URL and variant, or for the empty one another variant? */
 bool store_may_have(struct store *store, struct span url, struct span variant);
 
-/* The position, for an offer: purges from now on concern what is offered with it. */
-uint64_t store_position(struct store *store);
+/*
+ * Begins an offer, before the object is found to be current: purges from then on concern it. Returns
+ * its position, for store_offer() or store_drop_offer(), one of which follows.
+ */
+uint64_t store_begin_offer(struct store *store);
+void store_drop_offer(struct store *store);
 
 /*
  * Was this page requested before, as far as is remembered, or are all to be written? Remembers it.
@@ -123,13 +127,16 @@ enum store_purge { STORE_PURGE_URL, STORE_PURGE_PREFIX, STORE_PURGE_TAG };
 
 /*
  * Purges, or with `soft` expires, what has an earlier position; all with an empty prefix. A tag of
- * a scope concerns the URLs that begin with that. It is called before the purge of the cache, so
- * that what is there is not read again, and once more after it, so that it concerns what was offered
- * meanwhile. `noted`: it is written to the journal. Returns how many objects of a URL there were,
- * and 0 for a tag and a prefix, of which that is not known.
+ * a scope concerns the URLs that begin with that. It is called before the purge of the cache, with
+ * `before` NULL, so that what is there is not read again; and once more after it, with what the
+ * first call has returned, so that it concerns what was offered meanwhile. The second call has it
+ * noted in the journal, but for a URL of which there is certainly nothing.
+ *
+ * Returns how many objects of a URL there were, and 0 for a tag and a prefix, of which that is not
+ * known.
  */
 unsigned store_mark(struct store *store, enum store_purge kind, bool soft, struct span name,
-                    struct span scope, bool noted);
+                    struct span scope, const unsigned *before);
 
 /* A request or an answer that waits until all marks up to now are on disk. */
 struct store_waiter {

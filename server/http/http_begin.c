@@ -204,7 +204,10 @@ begin_request(struct http_connection *c, struct http_worker *worker,
     }
     if (request->method_id == HTTP_PURGE) {
         http_purge(x, &route);
-        http_exchange_send_made(x);
+        if (http_purge_is_noted(x))
+            http_exchange_send_made(x);
+        else
+            (void)keep_waiting(x, head_bytes);
         return true;
     }
     x->origin = route.origin;

@@ -7,6 +7,7 @@
 #include "server/http/http_log.h"
 #include "server/http/http_output.h"
 #include "server/http/http_page.h"
+#include "server/http/http_purge.h"
 #include "server/http/http_stream.h"
 #include "server/http/http_user.h"
 #include "server/http/http_worker.h"
@@ -78,6 +79,8 @@ http_exchange_discard(struct http_exchange *x)
         http_log_add(x);
     if (x->serving == HTTP_CHECKED)
         http_user_cancel(x);
+    if (x->serving == HTTP_NOTED)
+        http_purge_cancel(x);
     exchange_end(&x->exchange);
     client_release(&x->client);
     http_user_release(&x->user);
@@ -167,6 +170,8 @@ cancel(struct http_exchange *x)
 {
     if (x->serving == HTTP_CHECKED)
         http_user_cancel(x);
+    if (x->serving == HTTP_NOTED)
+        http_purge_cancel(x);
     if (x->serving != HTTP_SERVED)
         return;
     x->serving = HTTP_CANCELLED;

@@ -25,6 +25,7 @@
 #include "server/http/http_stream.h"
 #include "server/http/http_worker.h"
 #include "server/users/users.h"
+#include "store/store.h"
 
 enum {
     HTTP_RUNS = 17,         /* of a body, queued at once: HTTP_QUEUED in segments of 16 KiB */
@@ -76,12 +77,14 @@ enum http_stage {
  *
  *   OVER -> CHECKED -> OVER       the user is checked (http_user.h)
  *   OVER -> SERVED -> OVER        the exchange runs
- *   CHECKED or SERVED -> CANCELLED -> OVER
+ *   OVER -> NOTED -> OVER         a purge is noted on disk (http_purge.h)
+ *   CHECKED, SERVED or NOTED -> CANCELLED -> OVER
  */
 enum http_serving {
     HTTP_OVER,      /* nothing: its last call has come, or neither was started */
     HTTP_CHECKED,   /* the check, once: http_exchange_resume() */
     HTTP_SERVED,    /* the exchange */
+    HTTP_NOTED,     /* the store, once: the response has been made */
     HTTP_CANCELLED, /* either, for the last time, and to no effect */
 };
 
@@ -128,7 +131,10 @@ struct http_exchange {
     size_t head_bytes;    /* of those */
     size_t head_len;      /* of `head`, that are used, until it is queued */
     /* From here on not zero at first. */
-    struct user_check check; /* of its user, while it is HTTP_CHECKED */
+    union {
+        struct user_check check;   /* of its user, while it is HTTP_CHECKED */
+        struct store_waiter noted; /* while it is HTTP_NOTED */
+    };
     struct iovec pieces[1 + HTTP_FIELD_RUNS + 3 + HTTP_RUNS];
     char frame[24]; /* of a chunk */
     char head[HTTP_HEAD_BYTES];

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/container_of.h"
 #include "http/field.h"
 #include "proxy/control.h"
 #include "rules/tag_rules.h"
@@ -12,6 +13,7 @@
 #include "server/http/http_route.h"
 #include "server/http/http_rules.h"
 #include "server/http/http_service.h"
+#include "server/http/http_stream.h"
 
 #define MOST_TAGS 64u /* in one request */
 
@@ -171,4 +173,50 @@ http_purge(struct http_exchange *x, const struct http_route *route)
     else
         purge_url(x, &p, route->url);
     respond(x, &p);
+}
+
+/* ---- the store --------------------------------------------------------------------------------- */
+
+static void
+run(struct net_task *task)
+{
+    struct http_exchange *x = container_of(task, struct http_exchange, task);
+    const bool cancelled = x->serving == HTTP_CANCELLED;
+
+    x->serving = HTTP_OVER;
+    if (!cancelled)
+        http_exchange_send_made(x);
+    else if (x->stage == HTTP_FINISHED)
+        http_exchange_discard(x);
+}
+
+static void
+note(struct store_waiter *waiter)
+{
+    struct http_exchange *x = container_of(waiter, struct http_exchange, noted);
+
+    http_stream_post(&x->stream, &x->task);
+}
+
+bool
+http_purge_is_noted(struct http_exchange *x)
+{
+    struct store *store = http_service_of(x)->service->store;
+
+    if (!store)
+        return true;
+    x->task.run = run;
+    x->noted = (struct store_waiter){.notify = note};
+    if (store_is_synced(store, &x->noted))
+        return true;
+    x->serving = HTTP_NOTED;
+    return false;
+}
+
+void
+http_purge_cancel(struct http_exchange *x)
+{
+    x->serving = store_forget_waiter(http_service_of(x)->service->store, &x->noted)
+                     ? HTTP_OVER
+                     : HTTP_CANCELLED;
 }

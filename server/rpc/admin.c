@@ -13,6 +13,7 @@
 #include "server/rpc/cursor.h"
 #include "server/rpc/front_rules.h"
 #include "server/service.h"
+#include "store/store.h"
 
 char admin_refusal[] =
     "only root, the daemon's own user and its --admin-uid may do this, over the AF_UNIX socket";
@@ -88,10 +89,61 @@ purge(struct svc_req *call, const proxy_purge_args *args, proxy_purge_result *re
     return TRUE;
 }
 
+/* A purge whose answer waits until it is on disk. In the request's memory. */
+struct noted_purge {
+    struct store_waiter waiter; /* first */
+    struct net_task task;
+    struct net_worker *worker;
+    uint64_t purged;
+};
+
+_Static_assert(sizeof(struct noted_purge) <= FRONT_REQUEST_DATA, "it is in the request's memory");
+
+static void
+answer_purge(struct net_task *task)
+{
+    struct noted_purge *noted = container_of(task, struct noted_purge, task);
+    proxy_purge_result result = {.status = PROXY_OK,
+                                 .proxy_purge_result_u.purged = noted->purged};
+
+    rpc_request_reply(rpc_request_of_data(noted), (xdrproc_t)xdr_proxy_purge_result, &result);
+}
+
+static void
+note(struct store_waiter *waiter)
+{
+    struct noted_purge *noted = (struct noted_purge *)waiter;
+
+    net_worker_post(noted->worker, &noted->task);
+}
+
+/* Is the answer deferred until then? */
+static bool
+is_deferred(struct rpc_request *request, struct store *store, uint64_t purged)
+{
+    struct noted_purge *noted = rpc_request_data(request);
+
+    *noted = (struct noted_purge){
+        .waiter.notify = note,
+        .task.run = answer_purge,
+        .worker = rpc_request_worker(request),
+        .purged = purged,
+    };
+    if (store_is_synced(store, &noted->waiter))
+        return false;
+    rpc_request_defer(request);
+    return true;
+}
+
 bool_t
 proxy_purge_2_svc(proxy_purge_args *args, proxy_purge_result *result, struct svc_req *call)
 {
-    return purge(call, args, result, control_purge);
+    struct rpc_request *request = rpc_request_of(call->rq_xprt);
+    struct store *store = service_of(request)->store;
+
+    (void)purge(call, args, result, control_purge);
+    return !(store && result->status == PROXY_OK &&
+             is_deferred(request, store, result->proxy_purge_result_u.purged));
 }
 
 bool_t

@@ -268,7 +268,7 @@ shelf_put_more(const char *url, const char *variant, const char *names, const ch
 {
     struct object *object = shelf_object(url, variant, tags, len, lifetime_us);
 
-    ck_assert(store_offer(shelf.store, object, span_str(names), store_position(shelf.store)));
+    ck_assert(store_offer(shelf.store, object, span_str(names), store_begin_offer(shelf.store)));
     object_release(&object);
     store_settle(shelf.store);
 }

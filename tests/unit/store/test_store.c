@@ -6,6 +6,8 @@
 
 #define URL "http://origin.test/page"
 
+static const unsigned some = 1;
+
 static void
 set_up(void)
 {
@@ -121,9 +123,10 @@ START_TEST(one_process_at_a_time)
     shelf.waits = true;
     ck_assert(shelf_open());
     ck_assert(!shelf_has(URL, 100));
-    store_mark(shelf.store, STORE_PURGE_URL, false, span_str(URL "2"), span_of(NULL, 0), true);
+    store_mark(shelf.store, STORE_PURGE_URL, false, span_str(URL "2"), span_of(NULL, 0), &some);
     object = shelf_object(URL, "", "", 1, 1);
-    ck_assert(!store_offer(shelf.store, object, span_of(NULL, 0), 1));
+    ck_assert(!store_offer(shelf.store, object, span_of(NULL, 0),
+                           store_begin_offer(shelf.store)));
     object_release(&object);
     store_leave(first.store);
     store_settle(shelf.store);
@@ -157,8 +160,10 @@ await_sync(void)
 static void
 purge(enum store_purge kind, bool soft, const char *name, const char *scope)
 {
-    store_mark(shelf.store, kind, soft, span_str(name), span_str(scope), false);
-    store_mark(shelf.store, kind, soft, span_str(name), span_str(scope), true);
+    const unsigned before =
+        store_mark(shelf.store, kind, soft, span_str(name), span_str(scope), NULL);
+
+    (void)store_mark(shelf.store, kind, soft, span_str(name), span_str(scope), &before);
     await_sync();
 }
 
@@ -217,7 +222,7 @@ END_TEST
 START_TEST(what_was_offered_before_a_purge_is_not_written_after_it)
 {
     struct object *object = shelf_object(URL, "", "tag", 100, INT64_MAX);
-    const uint64_t position = store_position(shelf.store);
+    const uint64_t position = store_begin_offer(shelf.store);
 
     purge(STORE_PURGE_TAG, false, "tag", "");
     ck_assert(store_offer(shelf.store, object, span_of(NULL, 0), position));
@@ -229,6 +234,26 @@ START_TEST(what_was_offered_before_a_purge_is_not_written_after_it)
 }
 END_TEST
 
+START_TEST(a_purge_of_what_is_not_there_is_not_noted)
+{
+    shelf_put(URL, 100);
+    purge(STORE_PURGE_URL, false, URL "2", "");
+    purge(STORE_PURGE_URL, true, URL "2", "");
+    ck_assert_uint_eq(shelf_count(STORE_PURGES), 0);
+    purge(STORE_PURGE_URL, true, URL, "");
+    ck_assert_uint_eq(shelf_count(STORE_PURGES), 1);
+    purge(STORE_PURGE_URL, false, URL, "");
+    ck_assert_uint_eq(shelf_count(STORE_PURGES), 2);
+    purge(STORE_PURGE_URL, false, URL, "");
+    ck_assert_uint_eq(shelf_count(STORE_PURGES), 2);
+    /* While an object is being offered, what will be written is not known. */
+    (void)store_begin_offer(shelf.store);
+    purge(STORE_PURGE_URL, false, URL, "");
+    ck_assert_uint_eq(shelf_count(STORE_PURGES), 3);
+    store_drop_offer(shelf.store);
+}
+END_TEST
+
 START_TEST(many_prefixes_purge_more_than_they_name)
 {
     char prefix[64];
@@ -237,7 +262,7 @@ START_TEST(many_prefixes_purge_more_than_they_name)
     for (unsigned i = 0; i < 300; i++) {
         snprintf(prefix, sizeof(prefix), "http://other.test/%u/", i);
         store_mark(shelf.store, STORE_PURGE_PREFIX, false, span_str(prefix), span_of(NULL, 0),
-                   true);
+                   &some);
     }
     await_sync();
     ck_assert(!shelf_has(URL, 100));
@@ -256,7 +281,7 @@ START_TEST(many_tags_are_remembered)
     shelf_put_more(URL "2", "", "", "u", 100, INT64_MAX);
     for (unsigned i = 0; i < 100000; i++) {
         snprintf(tag, sizeof(tag), "t%u", i);
-        store_mark(shelf.store, STORE_PURGE_TAG, false, span_str(tag), span_of(NULL, 0), true);
+        store_mark(shelf.store, STORE_PURGE_TAG, false, span_str(tag), span_of(NULL, 0), &some);
     }
     await_sync();
     shelf_kill();
@@ -497,6 +522,7 @@ unit_suite(void)
     tcase_add_test(tc, purges_hold_at_once_and_after_a_kill);
     tcase_add_test(tc, a_soft_purge_expires);
     tcase_add_test(tc, what_was_offered_before_a_purge_is_not_written_after_it);
+    tcase_add_test(tc, a_purge_of_what_is_not_there_is_not_noted);
     tcase_add_test(tc, many_prefixes_purge_more_than_they_name);
     tcase_add_test(tc, many_tags_are_remembered);
     tcase_add_test(tc, the_age_is_right_whatever_the_wall_clock_does);
