@@ -337,6 +337,7 @@ class ReloadTest(ReloadCase):
         values = {"ADDRESS": "127.0.0.1", "PATH": self.dir / "example.sock", "UID": "4321",
                   "ADDRESS:PORT": "127.0.0.1:0", "CIDR": "127.0.0.0/8", "PORT": "443", "NAME": "X-Tags",
                   "N": "7", "PATTERN -> TAG...": "/* -> $1", "HOST:PORT:HOST:PORT": "a.test:80:127.0.0.1:80",
+                  "FOLDER": self.dir / "store",
                   "[HOST]/PREFIX=URL[,URL...]": f"site.test/={self.members[0].url}"}
         lines, left_out = [], {"user", "upstream-proxy", "cacert", "access-log", "request-db", "rule",
                                "request-db-max", "socket", "listen", "port", "trust-forwarded", "users",
