@@ -16,5 +16,6 @@ extern const struct command command_ping;
 extern const struct command command_reload;
 extern const struct command command_origin;
 extern const struct command command_explain;
+extern const struct command command_passwd;
 
 #endif

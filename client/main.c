@@ -31,6 +31,7 @@ static const struct command *const commands[] = {
     &command_reload,
     &command_origin,
     &command_explain,
+    &command_passwd,
     &command_help_on,
     NULL,
 };

@@ -112,7 +112,7 @@ complete_argument() {
         "$program" help trace generate | sed -n '/^Workloads/,/^$/p' | names 2
         ;;
     sunproxy:policies) list_policies ;;
-    sunproxy:replay | sunproxy:advise | sunproxy:simulate | sunproxy:report | \
+    sunproxy:passwd | sunproxy:replay | sunproxy:advise | sunproxy:simulate | sunproxy:report | \
         sunproxy:trace\ *) echo :files ;;
     esac
 }

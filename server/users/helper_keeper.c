@@ -15,7 +15,7 @@
 #include "server/logs/log.h"
 
 #define LAST_MS 1000 /* for helpers to end with their input */
-#define END_MS 100   /* for one that is killed */
+#define END_MS 20    /* for one that ends, and for one that is killed */
 
 /* ---- sunproxyd-auth -------------------------------------------------------------------------- */
 
@@ -51,25 +51,36 @@ reap(struct keeping *keeping, bool logs)
         }
 }
 
-/* Ends a process, which has its number until it is reaped, and which may have ended before. One
- * that cannot end now is reaped later. */
+/* Waits for a child, but a while only. False: it has not ended yet. */
+static bool
+await(pid_t pid, unsigned ms, int *status)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    pid_t ended = 0;
+
+    for (unsigned i = 0; i < ms && (ended = waitpid(pid, status, WNOHANG)) == 0; i++)
+        nanosleep(&pause, NULL);
+    return ended != 0;
+}
+
+/* Ends a process, which has its number until it is reaped. One that is about to end by itself may
+ * do so: a signal would take the place of its status. One that cannot end now is reaped later. */
 static void
 end(struct keeping *keeping, unsigned number)
 {
-    const struct timespec pause = {.tv_nsec = 1000000};
     const pid_t pid = keeping->pids[number];
     int status = 0;
-    pid_t ended = 0;
 
     keeping->pids[number] = 0;
     if (pid <= 0)
         return;
+    if (await(pid, END_MS, &status)) {
+        log_end(keeping, status);
+        return;
+    }
     kill(-pid, SIGKILL);
     kill(pid, SIGKILL);
-    for (unsigned i = 0; i < END_MS && (ended = waitpid(pid, &status, WNOHANG)) == 0; i++)
-        nanosleep(&pause, NULL);
-    if (ended == pid && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
-        log_end(keeping, status);
+    await(pid, END_MS, &status);
 }
 
 /* 0 or an errno. *socket is the daemon's end. */

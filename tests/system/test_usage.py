@@ -150,6 +150,16 @@ CLIENT = [
     (["purge", "--socket", "{socket}", "http://a.test/"], UNAVAILABLE, r"{socket}"),
     (["ping", "extra"], USAGE, r"extra"),
     (["ping", "--socket", "{socket}"], UNAVAILABLE, r"{socket}"),
+    # passwd
+    (["passwd"], USAGE, r"a file with a user is missing"),
+    (["passwd", "{dir}/users"], USAGE, r"a file with a user is missing"),
+    (["passwd", "{dir}/users", "a", "b"], USAGE, r"one file with a user at a time"),
+    (["passwd", "--method", "md5", "{dir}/users", "a"], USAGE, r"--method is yescrypt, bcrypt or sha512"),
+    (["passwd", "{dir}/users", "a:b"], USAGE, r"no colon"),
+    (["passwd", "{dir}/users", ""], USAGE, r"1 to 255 bytes"),
+    (["passwd", "{dir}/users", 256 * "a"], USAGE, r"1 to 255 bytes"),
+    (["passwd", "--delete", "{dir}/none", "a"], NOINPUT, r"{dir}/none: No such file"),
+    (["passwd", "--help"], 0, r"67 no such user"),
     # replay
     (["replay"], USAGE, r"trace"),
     (["replay", "--policy", "", "{trace}"], USAGE, r"--policy"),
