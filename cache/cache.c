@@ -114,6 +114,40 @@ purge_slot(struct slot *slot, const struct purge *purge)
     return count;
 }
 
+/* Locks a slot again; false if the shards were rebuilt meanwhile: the walk begins anew. */
+static bool
+lock_again(struct cache *cache, const struct walk *walk, struct slot *slot)
+{
+    slot_let_others(slot);
+    slot_lock(slot);
+    if (layout_read(cache) == walk->layout)
+        return true;
+    slot_unlock(slot);
+    return false;
+}
+
+/* Purges by a prefix in one slot, and unlocks it, also meanwhile. */
+static uint64_t
+purge_slices(struct cache *cache, const struct walk *walk, struct slot *slot,
+             const struct purge *purge)
+{
+    struct purge_slice slice = {.place = NULL};
+    uint64_t count = 0;
+    bool more;
+
+    do {
+        more = purge_slice_take(&slice, &slot->shard);
+        slot_unlock(slot);
+        if (purge_slice_decide(&slice, purge) && (more = lock_again(cache, walk, slot))) {
+            count += purge_slice_apply(&slice, &slot->shard, purge);
+            slot_unlock(slot);
+        }
+        purge_slice_drop(&slice);
+    } while (more && lock_again(cache, walk, slot));
+    object_release(&slice.place);
+    return count;
+}
+
 static uint64_t
 purge_slots(struct cache *cache, const struct purge *purge)
 {
@@ -124,7 +158,8 @@ purge_slots(struct cache *cache, const struct purge *purge)
     if (purge->by == CACHE_BY_URL)
         return purge_slot(cache_lock(cache, djb_hash(purge->name)), purge);
     while ((slot = cache_walk(cache, &walk)))
-        count += purge_slot(slot, purge);
+        count += purge->by == CACHE_BY_PREFIX ? purge_slices(cache, &walk, slot, purge)
+                                              : purge_slot(slot, purge);
     return count;
 }
 
@@ -133,9 +168,12 @@ cache_purge_part(struct cache *cache, enum cache_by by, struct span name,
                  const struct cache_scope *scope, struct buf *tags, struct cache_change *change)
 {
     leave_epoch(cache, by, name, change);
-    return purge_slots(
-        cache, &(struct purge){
-                   .by = by, .action = PURGE_REMOVE, .name = name, .scope = scope, .tags = tags});
+    return purge_slots(cache, &(struct purge){.by = by,
+                                              .action = PURGE_REMOVE,
+                                              .name = name,
+                                              .scope = scope,
+                                              .now_us = scope ? scope->now_us : 0,
+                                              .tags = tags});
 }
 
 uint64_t
@@ -145,14 +183,11 @@ cache_purge(struct cache *cache, enum cache_by by, struct span name)
 }
 
 uint64_t
-cache_expire(struct cache *cache, enum cache_by by, struct span name,
-             const struct cache_scope *scope, int64_t now_us)
+cache_expire(struct cache *cache, enum cache_by by, struct span name, int64_t now_us)
 {
     leave_epoch(cache, by, name, NULL);
     return purge_slots(
-        cache,
-        &(struct purge){
-            .by = by, .action = PURGE_EXPIRE, .name = name, .scope = scope, .now_us = now_us});
+        cache, &(struct purge){.by = by, .action = PURGE_EXPIRE, .name = name, .now_us = now_us});
 }
 
 uint64_t
@@ -172,7 +207,11 @@ cache_purge_all(struct cache *cache)
     while ((slot = cache_walk(cache, &walk))) {
         struct shard old;
 
-        count += shard_purge_all(&slot->shard, &old);
+        if (!shard_purge_all(&slot->shard, &old)) {
+            count += purge_slices(cache, &walk, slot, &(struct purge){.by = CACHE_BY_PREFIX});
+            continue;
+        }
+        count += old.evictor.pages;
         slot_unlock(slot);
         shard_free(&old);
     }

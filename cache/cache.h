@@ -251,6 +251,8 @@ enum cache_by {
  * head afterwards: they are not stored, and waiters other than the leader get RETRY. That takes
  * time in proportion to the objects that have the tag. A busy object may also not be stored by a
  * collision of hashes (epochs.h).
+ *
+ * A purge by a prefix releases the lock of a shard after every few objects that it looks at.
  */
 uint64_t cache_purge(struct cache *cache, enum cache_by by, struct span name);
 uint64_t cache_purge_all(struct cache *cache);
@@ -261,18 +263,26 @@ struct cache_change {
     uint64_t latest; /* of the others that have purged one of the names before; 0: none */
 };
 
-/* Which URLs a purge concerns. */
+/* What a purge makes of an object. */
+enum cache_fate {
+    CACHE_SPARED,
+    CACHE_EXPIRED, /* as by cache_expire() */
+    CACHE_REMOVED,
+};
+
+/* What becomes of the objects of a URL. */
 struct cache_scope {
-    bool (*concerns)(struct span url, const void *context);
+    enum cache_fate (*decide)(struct span url, const void *context);
     const void *context;
+    int64_t now_us; /* for those that expire */
 };
 
 /*
- * A purge that is part of `change` (NULL: of none). By a tag or a prefix it removes only objects
- * for whose URLs scope->concerns() is true (NULL: all), which is called under a lock of the cache
- * and may not block nor call the cache; busy ones of other URLs count as purged, too. To `tags`,
- * unless NULL, it appends the tags of what it removes, and of the busy objects of a URL: words with
- * one space between two, some perhaps more than once. The buffer says if that failed.
+ * A purge that is part of `change` (NULL: of none). By a tag or a prefix it removes, or expires,
+ * objects as scope->decide() says (NULL: it removes all), which for a tag is called under a lock of
+ * the cache, and may not block nor call the cache; busy ones of other URLs count as purged, too. To
+ * `tags`, unless NULL, it appends the tags of what it removes, and of the busy objects of a URL:
+ * words with one space between two, some perhaps more than once. The buffer says if that failed.
  */
 uint64_t cache_purge_part(struct cache *cache, enum cache_by by, struct span name,
                           const struct cache_scope *scope, struct buf *tags,
@@ -284,10 +294,9 @@ uint64_t cache_epoch(struct cache *cache);
 /*
  * Soft purging: ready objects stay and have expired, now or when they would have (object.h), also
  * for requests that arrived before. Returns the number of those that were not expired so before.
- * The scope is as for cache_purge_part(). Busy objects and marks are treated as by cache_purge().
+ * Busy objects and marks are treated as by cache_purge().
  */
-uint64_t cache_expire(struct cache *cache, enum cache_by by, struct span name,
-                      const struct cache_scope *scope, int64_t now_us);
+uint64_t cache_expire(struct cache *cache, enum cache_by by, struct span name, int64_t now_us);
 
 /* The number of pages that cache_purge() would remove now. */
 uint64_t cache_count(struct cache *cache, enum cache_by by, struct span name);

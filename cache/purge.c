@@ -34,15 +34,26 @@ add_tags_of_fills(struct buf *tags, const struct shard *shard, struct span url)
         add_tags(tags, fill->object);
 }
 
+static enum cache_fate
+decide(const struct purge *purge, const struct object *object)
+{
+    const struct cache_scope *scope = purge->scope;
+
+    return scope ? scope->decide(object_url(object), scope->context) : CACHE_REMOVED;
+}
+
 /* Returns whether it counts. */
 static bool
-purge_entry(struct shard *shard, struct entry *entry, const struct purge *purge)
+purge_entry(struct shard *shard, struct entry *entry, const struct purge *purge,
+            enum cache_fate fate)
 {
     bool stored = entry_is_stored(entry);
 
+    if (fate == CACHE_SPARED)
+        return false;
     if (purge->action == PURGE_COUNT)
         return stored;
-    if (purge->action == PURGE_EXPIRE && stored) {
+    if ((purge->action == PURGE_EXPIRE || fate == CACHE_EXPIRED) && stored) {
         /* What they fetch may be older than the purge: later requests begin another one. */
         object_remove_fills(entry->object);
         return object_expire(entry->object, purge->now_us);
@@ -64,32 +75,63 @@ purge_url(struct shard *shard, const struct purge *purge)
     entry = table_first_variant(&shard->table, djb_hash(purge->name), purge->name);
     for (; entry; entry = next) {
         next = table_next_variant(&shard->table, entry);
-        count += purge_entry(shard, entry, purge);
+        count += purge_entry(shard, entry, purge, CACHE_REMOVED);
     }
     return count;
 }
 
-static bool
-concerns(const struct purge *purge, const struct object *object)
+bool
+purge_slice_take(struct purge_slice *slice, const struct shard *shard)
 {
-    const struct cache_scope *scope = purge->scope;
+    struct entry *entry =
+        slice->place ? table_after(&shard->table, slice->place) : table_first(&shard->table);
 
-    return !scope || scope->concerns(object_url(object), scope->context);
+    for (; entry && slice->count < PURGE_SLICE; entry = table_next(&shard->table, entry))
+        slice->objects[slice->count++] = object_retain(entry->object);
+    return slice->count != 0;
 }
 
-static uint64_t
-purge_prefix(struct shard *shard, const struct purge *purge)
+bool
+purge_slice_decide(struct purge_slice *slice, const struct purge *purge)
 {
-    struct entry *entry, *next;
+    bool any = false;
+
+    for (unsigned i = 0; i < slice->count; i++) {
+        slice->fates[i] = span_starts_with(object_url(slice->objects[i]), purge->name)
+                              ? decide(purge, slice->objects[i])
+                              : CACHE_SPARED;
+        any = any || slice->fates[i] != CACHE_SPARED;
+    }
+    return any;
+}
+
+uint64_t
+purge_slice_apply(const struct purge_slice *slice, struct shard *shard, const struct purge *purge)
+{
     uint64_t count = 0;
 
-    for (entry = table_first(&shard->table); entry; entry = next) {
-        next = table_next(&shard->table, entry);
-        if (span_starts_with(object_url(entry->object), purge->name) &&
-            concerns(purge, entry->object))
-            count += purge_entry(shard, entry, purge);
+    for (unsigned i = 0; i < slice->count; i++) {
+        const struct object *object = slice->objects[i];
+        const struct span url = object_url(object);
+        struct entry *entry =
+            slice->fates[i] == CACHE_SPARED
+                ? NULL
+                : table_find(&shard->table, djb_hash(url), url, object_variant(object));
+
+        if (entry && entry->object == object)
+            count += purge_entry(shard, entry, purge, slice->fates[i]);
     }
     return count;
+}
+
+void
+purge_slice_drop(struct purge_slice *slice)
+{
+    for (unsigned i = 0; i < slice->count; i++) {
+        object_release(&slice->place);
+        slice->place = slice->objects[i];
+    }
+    slice->count = 0;
 }
 
 /* The link behind those of one entry: an entry that has a tag twice has two, side by side. */
@@ -113,8 +155,7 @@ purge_tag(struct shard *shard, const struct purge *purge)
     /* With its last entry the tag is freed. */
     for (link = tag ? LIST_FIRST(&tag->entries) : NULL; link; link = next) {
         next = next_entry_of(link);
-        if (concerns(purge, link->entry->object))
-            count += purge_entry(shard, link->entry, purge);
+        count += purge_entry(shard, link->entry, purge, decide(purge, link->entry->object));
     }
     return count;
 }
@@ -122,30 +163,19 @@ purge_tag(struct shard *shard, const struct purge *purge)
 uint64_t
 shard_purge(struct shard *shard, const struct purge *purge)
 {
-    switch (purge->by) {
-    case CACHE_BY_URL:
-        return purge_url(shard, purge);
-    case CACHE_BY_PREFIX:
-        return purge_prefix(shard, purge);
-    case CACHE_BY_TAG:
-        break;
-    }
-    return purge_tag(shard, purge);
+    return purge->by == CACHE_BY_URL ? purge_url(shard, purge) : purge_tag(shard, purge);
 }
 
 /* ---- everything ------------------------------------------------------------------------------ */
 
-uint64_t
+bool
 shard_purge_all(struct shard *shard, struct shard *old)
 {
-    uint64_t count = shard->evictor.pages;
     struct cache_fill *fill;
     struct shard fresh;
 
-    if (!shard_init(&fresh, &shard->spec, &shard->config, shard->body_only, shard->max_marks)) {
-        *old = (struct shard){0};
-        return shard_purge(shard, &(struct purge){.by = CACHE_BY_PREFIX});
-    }
+    if (!shard_init(&fresh, &shard->spec, &shard->config, shard->body_only, shard->max_marks))
+        return false;
     LIST_FOREACH(fill, &shard->fills, in_shard)
     entry_remove_fill(fill);
     fresh.evictor.insertions = shard->evictor.insertions;
@@ -154,5 +184,5 @@ shard_purge_all(struct shard *shard, struct shard *old)
     fresh.busy = shard->busy;
     *old = *shard;
     shard_move(shard, &fresh);
-    return count;
+    return true;
 }

@@ -186,19 +186,47 @@ struct purge {
     enum purge_action action;
     struct span name;
     const struct cache_scope *scope; /* by a tag; NULL: all URLs */
-    int64_t now_us;                  /* PURGE_EXPIRE */
+    int64_t now_us;                  /* for what expires */
     struct buf *tags; /* gets those of what is removed, and of the fills of a URL; or NULL */
 };
 
-/* Returns the number of pages that are concerned, which of PURGE_EXPIRE were not expired before. */
+/*
+ * By a URL or a tag. Returns the number of pages that are concerned, which of PURGE_EXPIRE were not
+ * expired before.
+ */
 uint64_t shard_purge(struct shard *shard, const struct purge *purge);
 
 /*
- * Purges everything and returns the number of stored objects. With memory for an empty shard this
- * one's entries move to *old at once, for shard_free() after the unlock; otherwise they are removed
- * one by one, and *old is zeroed.
+ * A part of a purge by a prefix. Begins zeroed. What the table has in place of one of the objects,
+ * when they are purged, has been stored after the purge's epoch.
  */
-uint64_t shard_purge_all(struct shard *shard, struct shard *old);
+#define PURGE_SLICE 256u
+struct purge_slice {
+    struct object *place; /* the last one of the slice before, or NULL; a reference */
+    struct object *objects[PURGE_SLICE]; /* of entries, in the table's order; a reference each */
+    enum cache_fate fates[PURGE_SLICE];
+    unsigned count;
+};
+
+/* Takes the objects behind the place, into a slice without any; false: there are none. */
+bool purge_slice_take(struct purge_slice *slice, const struct shard *shard);
+
+/* Needs no lock. False: the purge spares all of them. */
+bool purge_slice_decide(struct purge_slice *slice, const struct purge *purge);
+
+/* Purges what has been decided; as shard_purge(). */
+uint64_t purge_slice_apply(const struct purge_slice *slice, struct shard *shard,
+                           const struct purge *purge);
+
+/* Drops the objects, the last of which is the place now. Without a lock, since they may be freed.
+ */
+void purge_slice_drop(struct purge_slice *slice);
+
+/*
+ * Purges everything: its entries move to *old at once, for shard_free() after the unlock. False
+ * without memory for an empty shard: nothing has changed.
+ */
+bool shard_purge_all(struct shard *shard, struct shard *old);
 
 /* Frees what has been removed. Needs no lock. */
 void shard_free_removed(struct removed *removed);

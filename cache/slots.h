@@ -9,7 +9,9 @@
 #define SUNPROXY_CACHE_SLOTS_H
 
 #include <assert.h>
+#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include "cache/cache.h"
 #include "cache/epochs.h"
@@ -21,7 +23,8 @@
 /* Where a shard is. There are always CACHE_MAX_SHARDS; those in use come first. */
 struct slot {
     _Alignas(CACHE_LINE) pthread_mutex_t lock;
-    struct shard shard; /* protected by the lock */
+    _Atomic unsigned waiting; /* threads that wait for the lock */
+    struct shard shard;       /* protected by the lock */
 };
 
 struct cache {
@@ -45,10 +48,26 @@ struct cache {
 static inline void
 slot_lock(struct slot *slot)
 {
-    int error = pthread_mutex_lock(&slot->lock);
+    int error = pthread_mutex_trylock(&slot->lock);
 
+    if (error == EBUSY) {
+        atomic_fetch_add_explicit(&slot->waiting, 1, memory_order_relaxed);
+        error = pthread_mutex_lock(&slot->lock);
+        atomic_fetch_sub_explicit(&slot->waiting, 1, memory_order_relaxed);
+    }
     assert(error == 0);
     (void)error;
+}
+
+/* Lets the threads that wait for the lock take it: woken ones need time for that. */
+static inline void
+slot_let_others(struct slot *slot)
+{
+    for (int i = 0; i < 4096; i++) {
+        if (!atomic_load_explicit(&slot->waiting, memory_order_relaxed))
+            return;
+        sched_yield();
+    }
 }
 
 /* Tidies the table after removals, unlocks, and frees what has been removed. */

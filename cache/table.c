@@ -9,10 +9,11 @@
 static int
 table_compare_key(uint32_t hash, struct span url, struct span variant, const struct entry *entry)
 {
+    const uint32_t differ = hash ^ entry->hash;
     int order;
 
-    if (hash != entry->hash)
-        return hash < entry->hash ? -1 : 1;
+    if (differ)
+        return hash & differ & -differ ? 1 : -1;
     order = span_compare(url, object_url(entry->object));
     return order ? order : span_compare(variant, object_variant(entry->object));
 }
@@ -142,6 +143,14 @@ tree_first(struct entry *tree, uint32_t hash, struct span url, struct span varia
         tree = suits ? tree->left : tree->right;
     }
     return first;
+}
+
+static struct entry *
+tree_least(struct entry *tree)
+{
+    while (tree && tree->left)
+        tree = tree->left;
+    return tree;
 }
 
 /* ---- buckets --------------------------------------------------------------------------------- */
@@ -318,30 +327,53 @@ table_tidy(struct table *table)
         table_merge(table);
 }
 
+/* The first entry of the buckets behind that of this index, in the order of their hashes. */
 static struct entry *
-table_first_from(const struct table *table, size_t index)
+first_behind(const struct table *table, size_t index)
 {
-    struct entry *entry;
+    struct entry *entry = NULL;
 
-    while (index < table->bucket_count && !table->buckets[index])
-        index++;
-    if (index == table->bucket_count)
-        return NULL;
-    for (entry = table->buckets[index]; entry->left;)
-        entry = entry->left;
+    while (!entry) {
+        const size_t top = (table->mask >> 1) + 1;
+        size_t bit = index < top && (index | top) >= table->bucket_count ? top >> 1 : top;
+
+        /* The bucket has the hashes that end with the bits up to this one. */
+        for (; index & bit; bit >>= 1)
+            index &= ~bit;
+        if (!bit)
+            return NULL;
+        index = table_index(table, (uint32_t)(index | bit));
+        entry = tree_least(table->buckets[index]);
+    }
     return entry;
 }
 
 struct entry *
 table_first(const struct table *table)
 {
-    return table_first_from(table, 0);
+    struct entry *first = tree_least(table->buckets[0]);
+
+    return first ? first : first_behind(table, 0);
+}
+
+/* Behind this key. */
+static struct entry *
+next_of(const struct table *table, uint32_t hash, struct span url, struct span variant)
+{
+    const size_t index = table_index(table, hash);
+    struct entry *next = tree_first(table->buckets[index], hash, url, variant, true);
+
+    return next ? next : first_behind(table, index);
 }
 
 struct entry *
 table_next(const struct table *table, const struct entry *entry)
 {
-    struct entry *next = next_in_tree(table, entry);
+    return next_of(table, entry->hash, object_url(entry->object), object_variant(entry->object));
+}
 
-    return next ? next : table_first_from(table, table_index(table, entry->hash) + 1);
+struct entry *
+table_after(const struct table *table, const struct object *object)
+{
+    return next_of(table, djb_hash(object_url(object)), object_url(object), object_variant(object));
 }

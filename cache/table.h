@@ -2,8 +2,10 @@
  * The hash table of a shard: URL and variant to entry, by the URL's djb hash (base/djb.h). djb
  * collides on demand, so a bucket is a balanced binary search tree, ordered by (hash, URL bytes,
  * variant): with n entries in one bucket a search takes at most 2 log2(n + 1) comparisons, for any
- * choice of URLs. The trees are those of A. Andersson ("Balanced search trees made simple", WADS
- * 1993), which need neither a link to the parent nor a colour in an entry.
+ * choice of URLs. Hashes are ordered by their lowest different bit, so that the buckets divide one
+ * order of all entries, however many there are. The trees are those of A. Andersson ("Balanced
+ * search trees made simple", WADS 1993), which need neither a link to the parent nor a colour in an
+ * entry.
  *
  * The table grows and shrinks by linear hashing (W. Litwin, VLDB 1980): one bucket is split when an
  * entry is inserted, or merged when entries are removed, so that no request pays for rehashing the
@@ -90,11 +92,12 @@ void table_remove(struct table *table, struct entry *entry);
 void table_tidy(struct table *table);
 
 /*
- * Iterates over all entries in an unspecified order: the first entry, and the one after an entry;
- * NULL at the end. Entries may be removed meanwhile, except the next one, and neither
- * table_insert() nor table_tidy() may be called.
+ * Iterates over all entries in the order of the table: the first entry, the one after an entry, and
+ * the one after an object's URL and variant, which need not be there; NULL at the end. Whatever is
+ * inserted or removed meanwhile, what stays is visited once.
  */
 struct entry *table_first(const struct table *table);
 struct entry *table_next(const struct table *table, const struct entry *entry);
+struct entry *table_after(const struct table *table, const struct object *object);
 
 #endif

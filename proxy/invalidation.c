@@ -78,19 +78,21 @@ make_unique(struct buf *words)
     buf_free(&unique);
 }
 
-/* Is a URL in the scope? Those of objects of RPC are spelt as their clients have spelt them. */
-static bool
-concerns(struct span url, const void *context)
+/* Removes URLs in the scope. Those of objects of RPC are spelt as their clients have spelt them. */
+static enum cache_fate
+decide(struct span url, const void *context)
 {
     const struct invalidation *inv = context;
 
-    return span_starts_with(url, inv->scope) || http_have_same_origin(inv->scope, url);
+    return span_starts_with(url, inv->scope) || http_have_same_origin(inv->scope, url)
+               ? CACHE_REMOVED
+               : CACHE_SPARED;
 }
 
 static void
 purge_words(struct invalidation *inv, struct span words)
 {
-    const struct cache_scope scope = {.concerns = concerns, .context = inv};
+    const struct cache_scope scope = {.decide = decide, .context = inv};
     struct span tag;
 
     while (tags_next(&words, &tag))

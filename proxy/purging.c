@@ -17,8 +17,8 @@ mark(struct proxy *proxy, const struct purging *purging, bool soft, const unsign
 
     if (!proxy->config.store)
         return 0;
-    return store_mark(proxy->config.store, kinds[purging->by], soft, purging->name,
-                      purging->origin, before);
+    return store_mark(proxy->config.store, kinds[purging->by], soft, purging->name, purging->origin,
+                      before);
 }
 
 uint64_t
@@ -47,8 +47,7 @@ uint64_t
 purging_expire(struct proxy *proxy, const struct purging *p)
 {
     const unsigned stored = mark(proxy, p, true, NULL);
-    const uint64_t count =
-        cache_expire(proxy->config.cache, p->by, p->name, p->scope, proxy_now_us(proxy));
+    const uint64_t count = cache_expire(proxy->config.cache, p->by, p->name, proxy_now_us(proxy));
 
     mark(proxy, p, true, &stored);
     return count > stored ? count : stored;

@@ -11,9 +11,10 @@
 struct purging {
     enum cache_by by;
     struct span name;
-    const struct cache_scope *scope; /* on disk a prefix concerns all its URLs whatever this says, */
-    struct span origin;              /* and a tag those that begin so */
-    struct buf *tags;                /* of what is in memory */
+    const struct cache_scope
+        *scope;         /* on disk a prefix concerns all its URLs whatever this says, */
+    struct span origin; /* and a tag those that begin so */
+    struct buf *tags;   /* of what is in memory */
     struct cache_change *change;
 };
 
@@ -22,7 +23,7 @@ struct purging {
 uint64_t purging_remove(struct proxy *proxy, const struct purging *purging);
 uint64_t purging_remove_all(struct proxy *proxy);
 
-/* Has them expire; returns the number of those in memory that have. */
+/* Has them expire, without a scope; returns the number of those in memory that have. */
 uint64_t purging_expire(struct proxy *proxy, const struct purging *purging);
 
 #endif

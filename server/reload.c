@@ -142,8 +142,8 @@ are_same(const struct config *a, size_t i, const struct config *b, size_t k)
 static struct rule_change
 compare_rules(const struct config *a, const struct config *b)
 {
-    struct rule_change change = {
-        .tables = {a->table, b->table}, .end = {a->options->rule.count, b->options->rule.count}};
+    struct rule_change change = {.tables = {a->table, b->table},
+                                 .end = {a->options->rule.count, b->options->rule.count}};
 
     while (change.begin < change.end[0] && change.begin < change.end[1] &&
            are_same(a, change.begin, b, change.begin))
@@ -162,10 +162,9 @@ concern(const struct rule_change *change, struct span url)
     enum rules_concern most = RULES_CONCERN_NOT;
 
     for (unsigned i = 0; i < 2; i++) {
-        enum rules_concern one =
-            change->tables[i]
-                ? rules_concern(change->tables[i], change->begin, change->end[i], HTTP_GET, url)
-                : RULES_CONCERN_NOT;
+        enum rules_concern one = change->tables[i] ? rules_concern(change->tables[i], change->begin,
+                                                                   change->end[i], HTTP_GET, url)
+                                                   : RULES_CONCERN_NOT;
 
         most = one > most ? one : most;
     }
@@ -175,19 +174,22 @@ concern(const struct rule_change *change, struct span url)
     return most;
 }
 
-static bool
-concerns_content(struct span url, const void *change)
+/* Of a page: it is removed if it may be another one now, and expires if rules concern it else. */
+static enum cache_fate
+decide(struct span url, const void *change)
 {
-    return concern(change, url) == RULES_CONCERN_CONTENT;
+    switch (concern(change, url)) {
+    case RULES_CONCERN_NOT:
+        return CACHE_SPARED;
+    case RULES_CONCERN_STORING:
+        return CACHE_EXPIRED;
+    case RULES_CONCERN_CONTENT:
+        break;
+    }
+    return CACHE_REMOVED;
 }
 
-static bool
-concerns_storing(struct span url, const void *change)
-{
-    return concern(change, url) == RULES_CONCERN_STORING;
-}
-
-/* Pages that changed rules concern: removes those that may be others now, and expires the rest. */
+/* Outdates the pages that changed rules concern. */
 static void
 outdate(struct proxy *proxy, const struct config *from, const struct config *to)
 {
@@ -195,12 +197,11 @@ outdate(struct proxy *proxy, const struct config *from, const struct config *to)
 
     if (change.begin == change.end[0] && change.begin == change.end[1])
         return;
-    purging_remove(proxy, &(struct purging){.by = CACHE_BY_PREFIX,
-                                            .scope = &(struct cache_scope){
-                                                .concerns = concerns_content, .context = &change}});
-    purging_expire(proxy, &(struct purging){.by = CACHE_BY_PREFIX,
-                                            .scope = &(struct cache_scope){
-                                                .concerns = concerns_storing, .context = &change}});
+    purging_remove(
+        proxy, &(struct purging){.by = CACHE_BY_PREFIX,
+                                 .scope = &(struct cache_scope){.decide = decide,
+                                                                .context = &change,
+                                                                .now_us = proxy_now_us(proxy)}});
 }
 
 /* ---- taking effect --------------------------------------------------------------------------- */
@@ -360,8 +361,8 @@ take_effect(struct components *parts, struct options *options, struct span files
     return false;
 }
 
-/* Takes the file of an option that names one off both; names the option if it names the same file as
- * before, and its content has changed. */
+/* Takes the file of an option that names one off both; names the option if it names the same file
+ * as before, and its content has changed. */
 static void
 compare_file(const char *name, const char *before, const char *now, struct span *last,
              struct span *files, struct buf *live)

@@ -88,8 +88,7 @@ scene_set_up(struct scene *scene, enum state state)
     ck_assert_int_eq(request_lookup(&scene->leader, scene->cache, URL, NOW, false), answer);
     object_release(&scene->leader.found.object);
     if (state == VARYING)
-        ck_assert(cache_fill_vary(scene->leader.found.fill, span_str("names"),
-                                  span_str(VARIANT)));
+        ck_assert(cache_fill_vary(scene->leader.found.fill, span_str("names"), span_str(VARIANT)));
     scene->late.waiter.streams = true;
     if (state != PASSING)
         ck_assert_int_eq(look_up(&scene->late, scene->cache), CACHE_BUSY);
@@ -241,8 +240,8 @@ check_expire(enum state state, bool by_prefix)
 
     scene_set_up(&scene, state);
     pages = pages_stats(scene.cache).pages;
-    count = by_prefix ? cache_expire(scene.cache, CACHE_BY_PREFIX, span_str("http://a/"), NULL, NOW)
-                      : cache_expire(scene.cache, CACHE_BY_URL, span_str(URL), NULL, NOW);
+    count = by_prefix ? cache_expire(scene.cache, CACHE_BY_PREFIX, span_str("http://a/"), NOW)
+                      : cache_expire(scene.cache, CACHE_BY_URL, span_str(URL), NOW);
     ck_assert_msg(count == was_ready, "%s", state_names[state]);
     ck_assert_msg(cache_is_valid(scene.cache), "%s", state_names[state]);
     ck_assert_uint_eq(pages_stats(scene.cache).pages, pages);

@@ -3,6 +3,8 @@
 
 #include "cache/cache.h"
 
+#include <stdlib.h>
+
 #include "tests/unit/cache/pages.h"
 
 START_TEST(purging_one)
@@ -65,6 +67,107 @@ START_TEST(purging_all)
 }
 END_TEST
 
+/* What becomes of a page, by its number; meanwhile others come, and pages are hit. */
+struct deciding {
+    struct cache *cache;
+    int decided, stored;
+};
+
+static enum cache_fate
+decide(struct span url, const void *context)
+{
+    struct deciding *deciding = (struct deciding *)(uintptr_t)context;
+    static const enum cache_fate fates[] = {CACHE_SPARED, CACHE_EXPIRED, CACHE_REMOVED};
+    const int number = atoi(strrchr(url.ptr, '/') + 1);
+
+    if (number >= 1000)
+        return CACHE_SPARED;
+    deciding->decided++;
+    if (deciding->stored < 3000) {
+        pages_store_many(deciding->cache, 1000 + deciding->stored, 1010 + deciding->stored, 10);
+        deciding->stored += 10;
+        ck_assert(pages_hit(deciding->cache, pages_url(1000)));
+    }
+    return fates[number % 3];
+}
+
+/* No lock is held while it is decided; each page that was there at first is decided once. */
+START_TEST(purging_while_others_come)
+{
+    struct cache *cache = pages_cache("lru", 10000, 0, 2);
+    struct deciding deciding = {.cache = cache};
+    const struct cache_scope scope = {.decide = decide, .context = &deciding, .now_us = 1000};
+
+    pages_store_many(cache, 0, 900, 10);
+    ck_assert_uint_eq(
+        cache_purge_part(cache, CACHE_BY_PREFIX, span_of(NULL, 0), &scope, NULL, NULL), 600);
+    ck_assert_int_eq(deciding.decided, 900);
+    for (int i = 0; i < 900; i++) {
+        ck_assert_int_eq(pages_hit_at(cache, pages_url(i), 2000), i % 3 == 0);
+        ck_assert_uint_eq(cache_count(cache, CACHE_BY_URL, span_str(pages_url(i))), i % 3 != 2);
+    }
+    ck_assert_uint_eq(pages_stats(cache).pages, 600 + 3000);
+    ck_assert(cache_is_valid(cache));
+    cache_destroy(cache);
+}
+END_TEST
+
+/* An object that replaces another one after that was decided about is not concerned. */
+static enum cache_fate
+replace(struct span url, const void *context)
+{
+    struct cache *cache = (struct cache *)(uintptr_t)context;
+
+    (void)url;
+    ck_assert_int_eq(pages_store(cache, pages_url(1), 20), CACHE_REPLACED);
+    return CACHE_REMOVED;
+}
+
+START_TEST(purging_what_is_replaced)
+{
+    struct cache *cache = pages_cache("lru", 100, 0, 1);
+    const struct cache_scope scope = {.decide = replace, .context = cache};
+
+    pages_store_many(cache, 1, 2, 10);
+    ck_assert_uint_eq(
+        cache_purge_part(cache, CACHE_BY_PREFIX, span_of(NULL, 0), &scope, NULL, NULL), 0);
+    ck_assert(pages_hit(cache, pages_url(1)));
+    cache_destroy(cache);
+}
+END_TEST
+
+/* The shards are rebuilt while it is decided. */
+static enum cache_fate
+rebuild(struct span url, const void *context)
+{
+    struct deciding *deciding = (struct deciding *)(uintptr_t)context;
+    struct cache_config config;
+
+    (void)url;
+    if (deciding->decided++ == 300) {
+        cache_get_config(deciding->cache, &config);
+        config.shards = 5;
+        ck_assert_int_eq(cache_configure(deciding->cache, &config), CACHE_OK);
+    }
+    return CACHE_REMOVED;
+}
+
+START_TEST(purging_while_shards_are_rebuilt)
+{
+    struct cache *cache = pages_cache("lru", 5000, 0, 2);
+    struct deciding deciding = {.cache = cache};
+    const struct cache_scope scope = {.decide = rebuild, .context = &deciding};
+
+    pages_store_many(cache, 0, 1000, 10);
+    ck_assert_uint_eq(
+        cache_purge_part(cache, CACHE_BY_PREFIX, span_of(NULL, 0), &scope, NULL, NULL), 1000);
+    ck_assert_int_gt(deciding.decided, 1000);
+    ck_assert_uint_eq(pages_stats(cache).pages, 0);
+    ck_assert(cache_is_valid(cache));
+    cache_destroy(cache);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -74,6 +177,9 @@ unit_suite(void)
     tcase_add_test(purge, purging_one);
     tcase_add_test(purge, purging_by_prefix);
     tcase_add_test(purge, purging_all);
+    tcase_add_test(purge, purging_while_others_come);
+    tcase_add_test(purge, purging_what_is_replaced);
+    tcase_add_test(purge, purging_while_shards_are_rebuilt);
     suite_add_tcase(suite, purge);
     return suite;
 }

@@ -239,6 +239,62 @@ START_TEST(a_walk_meets_everything_once_and_may_remove)
 }
 END_TEST
 
+enum { OTHERS = 200 };
+
+/* Inserts others, or removes them. */
+static void
+change_others(struct table *table, struct entry *others[OTHERS], bool inserts)
+{
+    char url[64];
+
+    for (int i = 0; i < OTHERS; i++)
+        if (inserts) {
+            snprintf(url, sizeof(url), "comes%d", i);
+            table_insert(table, others[i] = make(url));
+        } else {
+            table_remove(table, others[i]);
+            drop(others[i]);
+        }
+    table_tidy(table);
+}
+
+/* A walk that goes on behind a URL, perhaps one that has gone, while buckets are split and merged.
+ */
+START_TEST(a_walk_goes_on_while_others_come_and_go)
+{
+    enum { STAY = 64 };
+    static struct entry *others[OTHERS];
+    struct table table;
+    char url[64];
+
+    ck_assert(table_init(&table));
+    for (int i = 0; i < STAY; i++) {
+        snprintf(url, sizeof(url), "stays%d", i);
+        table_insert(&table, make(url));
+    }
+    for (unsigned period = 1; period < STAY; period++) {
+        struct entry *entry = table_first(&table);
+        unsigned met = 0, steps = 0;
+        bool there = false;
+
+        while (entry) {
+            struct object *place = object_retain(entry->object);
+
+            met += object_url(place).ptr[0] == 's';
+            if (++steps % period == 0)
+                change_others(&table, others, there = !there);
+            entry = table_after(&table, place);
+            object_release(&place);
+        }
+        ck_assert_uint_eq(met, STAY);
+        if (there)
+            change_others(&table, others, false);
+        ck_assert(table_is_valid(&table));
+    }
+    free_all(&table);
+}
+END_TEST
+
 START_TEST(validity_notices_what_is_wrong)
 {
     struct table table;
@@ -283,6 +339,7 @@ unit_suite(void)
     tcase_add_test(tc, urls_of_one_hash_make_a_balanced_tree);
     tcase_add_test(tc, the_table_grows_and_shrinks_with_its_content);
     tcase_add_test(tc, a_walk_meets_everything_once_and_may_remove);
+    tcase_add_test(tc, a_walk_goes_on_while_others_come_and_go);
     tcase_add_test(tc, validity_notices_what_is_wrong);
     suite_add_tcase(suite, tc);
     return suite;

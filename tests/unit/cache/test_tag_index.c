@@ -70,7 +70,7 @@ purge(const char *tag)
 static uint64_t
 expire(const char *tag)
 {
-    uint64_t count = cache_expire(cache, CACHE_BY_TAG, span_str(tag), NULL, 1000);
+    uint64_t count = cache_expire(cache, CACHE_BY_TAG, span_str(tag), 1000);
 
     ck_assert(cache_is_valid(cache));
     return count;
@@ -113,15 +113,15 @@ START_TEST(a_purge_removes_the_objects_with_the_tag)
 }
 END_TEST
 
-static bool
+static enum cache_fate
 begins(struct span url, const void *context)
 {
-    return span_starts_with(url, span_str(context));
+    return span_starts_with(url, span_str(context)) ? CACHE_REMOVED : CACHE_SPARED;
 }
 
 START_TEST(a_purge_in_a_scope_leaves_other_urls)
 {
-    const struct cache_scope scope = {.concerns = begins, .context = "http://a/"};
+    const struct cache_scope scope = {.decide = begins, .context = "http://a/"};
     const struct span x = span_str("x");
     struct requester inside = {0}, outside = {0};
 
@@ -199,9 +199,9 @@ START_TEST(a_fill_may_date_from_before_a_purge)
             else if (kind == BY_PREFIX)
                 cache_purge(cache, CACHE_BY_PREFIX, url);
             else if (kind == EXPIRED)
-                cache_expire(cache, CACHE_BY_URL, url, NULL, 0);
+                cache_expire(cache, CACHE_BY_URL, url, 0);
             else if (kind == EXPIRED_PREFIX)
-                cache_expire(cache, CACHE_BY_PREFIX, url, NULL, 0);
+                cache_expire(cache, CACHE_BY_PREFIX, url, 0);
             else if (kind == ALL)
                 cache_purge_all(cache);
             else if (kind == BY_OTHER_URL)

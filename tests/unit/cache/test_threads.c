@@ -276,14 +276,14 @@ use(void *context)
         if (user->purges && unit_draw(&user->dice, 50) == 0)
             user->purged += cache_purge(cache, CACHE_BY_URL, span_str(url));
         if (user->all && unit_draw(&user->dice, 50) == 0)
-            cache_expire(cache, CACHE_BY_URL, span_str(url), NULL, i);
+            cache_expire(cache, CACHE_BY_URL, span_str(url), i);
         if (user->purges && unit_draw(&user->dice, 200) == 0) {
             char tag[8];
 
             snprintf(tag, sizeof(tag), "%c%u", unit_draw(&user->dice, 2) ? 't' : 'u',
                      unit_draw(&user->dice, 8));
             if (user->all && unit_draw(&user->dice, 2))
-                cache_expire(cache, CACHE_BY_TAG, span_str(tag), NULL, i);
+                cache_expire(cache, CACHE_BY_TAG, span_str(tag), i);
             else
                 user->purged += cache_purge(cache, CACHE_BY_TAG, span_str(tag));
         }
@@ -462,7 +462,7 @@ START_TEST(configuring_under_load)
         if (round % 25 == 0)
             cache_purge_all(cache);
         if (round % 8 == 3)
-            cache_expire(cache, CACHE_BY_PREFIX, span_str("http://h/2"), NULL, 1);
+            cache_expire(cache, CACHE_BY_PREFIX, span_str("http://h/2"), 1);
         if (round % 10 == 5)
             ck_assert(cache_is_valid(cache));
     }

@@ -104,7 +104,7 @@ START_TEST(purges_and_counts_concern_all_variants)
         ck_assert_uint_eq(cache_count(cache, CACHE_BY_URL, span_str("u")), 3);
         ck_assert_uint_eq(cache_count(cache, CACHE_BY_PREFIX, span_str("u")), 4);
         if (soft)
-            ck_assert_uint_eq(cache_expire(cache, CACHE_BY_URL, span_str("u"), NULL, 0), 3);
+            ck_assert_uint_eq(cache_expire(cache, CACHE_BY_URL, span_str("u"), 0), 3);
         else
             ck_assert_uint_eq(cache_purge(cache, CACHE_BY_URL, span_str("u")), 3);
         ck_assert(cache_is_valid(cache));
@@ -383,8 +383,7 @@ place_there(enum there there, const char *variant, struct requester *other)
         if (there == MARKER)
             cache_fill_restrict(other->found.fill, FILL_PRIVATE, INT64_MAX);
         else
-            ck_assert(
-                cache_fill_vary(other->found.fill, span_str("x"), span_str("somewhere")));
+            ck_assert(cache_fill_vary(other->found.fill, span_str("x"), span_str("somewhere")));
         fill_fail(other->found.fill);
         request_take(other);
         request_end(other);
@@ -606,9 +605,9 @@ START_TEST(purges_drop_records_and_configurations_keep_them)
         else if (how == 2)
             ck_assert_uint_eq(cache_purge_all(cache), 1);
         else if (how == 3)
-            ck_assert_uint_eq(cache_expire(cache, CACHE_BY_URL, span_str("u"), NULL, 0), 1);
+            ck_assert_uint_eq(cache_expire(cache, CACHE_BY_URL, span_str("u"), 0), 1);
         else
-            ck_assert_uint_eq(cache_expire(cache, CACHE_BY_PREFIX, span_str(""), NULL, 0), 1);
+            ck_assert_uint_eq(cache_expire(cache, CACHE_BY_PREFIX, span_str(""), 0), 1);
         ck_assert_uint_eq(pages_stats(cache).varied, 0);
         ck_assert_uint_eq(pages_stats(cache).pages, how >= 3);
         cache_purge_all(cache);

@@ -217,7 +217,7 @@ START_TEST(a_purge_concerns_both)
     for (unsigned soft = 0; soft < 2; soft++) {
         begin_second();
         if (soft)
-            cache_expire(cache, CACHE_BY_URL, span_str("u"), NULL, LATE);
+            cache_expire(cache, CACHE_BY_URL, span_str("u"), LATE);
         else
             cache_purge(cache, CACHE_BY_URL, span_str("u"));
         ck_assert(cache_is_valid(cache));

@@ -7,16 +7,25 @@
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
+static uint32_t
+reversed(uint32_t bits)
+{
+    uint32_t result = 0;
+
+    for (unsigned i = 0; i < 32; i++)
+        result |= (bits >> i & 1) << (31 - i);
+    return result;
+}
+
 static int
 compare_entries(const struct entry *a, const struct entry *b)
 {
     int order;
 
     if (a->hash != b->hash)
-        return a->hash < b->hash ? -1 : 1;
+        return reversed(a->hash) < reversed(b->hash) ? -1 : 1;
     order = span_compare(object_url(a->object), object_url(b->object));
-    return order ? order
-                 : span_compare(object_variant(a->object), object_variant(b->object));
+    return order ? order : span_compare(object_variant(a->object), object_variant(b->object));
 }
 
 /* The bucket of a hash. */
@@ -82,6 +91,22 @@ tree_depth(const struct entry *tree)
     return 1 + (left > right ? left : right);
 }
 
+/* Does a walk visit each entry, in one order? */
+static bool
+walk_is_in_order(const struct table *table)
+{
+    const struct entry *before = NULL;
+    size_t count = 0;
+
+    for (struct entry *entry = table_first(table); entry; entry = table_next(table, entry)) {
+        if (before && compare_entries(before, entry) >= 0)
+            return false;
+        before = entry;
+        count++;
+    }
+    return count == table->entry_count;
+}
+
 bool
 table_is_valid(const struct table *table)
 {
@@ -94,7 +119,7 @@ table_is_valid(const struct table *table)
         if (!tree_is_valid(table->buckets[seen.index], &seen))
             return false;
     }
-    return seen.count == table->entry_count;
+    return seen.count == table->entry_count && walk_is_in_order(table);
 }
 
 size_t
