@@ -11,6 +11,7 @@
 #include "server/http/http_location.h"
 #include "server/http/http_page.h"
 #include "server/http/http_peer.h"
+#include "server/http/http_rules.h"
 #include "server/http/http_service.h"
 
 #define COPIED_FIELDS 1024u /* bytes of an object's field lines that are copied into the head */
@@ -322,11 +323,12 @@ refuse_range(struct http_exchange *x, int64_t length)
     http_write_content_range(
         &lines, &(struct http_content_range){.first = -1, .last = -1, .length = length});
     write_cross_origin(&lines, x);
-    http_page_make(x, &(struct http_page){
-                          .status = 416,
-                          .reason = span_str("no requested range is in the content"),
-                          .lines = http_written(&lines),
-                      });
+    http_rules_make_page(x, object_url(x->exchange.object),
+                         &(struct http_page){
+                             .status = 416,
+                             .reason = span_str("no requested range is in the content"),
+                             .lines = http_written(&lines),
+                         });
 }
 
 /*
@@ -431,9 +433,10 @@ make(struct http_exchange *x, unsigned known)
     case HTTP_CONDITION_NOT_MODIFIED:
         return make_not_modified(x, known);
     case HTTP_CONDITION_FAILED:
-        http_page_make(
-            x, &(struct http_page){.status = 412,
-                                   .reason = span_str("a condition of the request is false")});
+        http_rules_make_page(
+            x, object_url(x->exchange.object),
+            &(struct http_page){.status = 412,
+                                .reason = span_str("a condition of the request is false")});
         return true;
     case HTTP_CONDITION_PROCEED:
         break;

@@ -52,12 +52,28 @@ send_found(struct http_exchange *x, const struct rules_page *found, unsigned sta
     http_exchange_send_made(x);
 }
 
+static struct rules_page
+find_own(struct http_exchange *x, struct span url, unsigned status)
+{
+    return find_page(
+        x, &(struct rules_response){.method = x->request.method_id, .url = url, .status = status});
+}
+
+void
+http_rules_make_page(struct http_exchange *x, struct span url, struct http_page *page)
+{
+    const struct rules_page found = find_own(x, url, page->status);
+
+    page->type = found.type;
+    page->body = found.body;
+    http_page_make(x, page);
+}
+
 void
 http_rules_send_page(struct http_exchange *x, struct span url, unsigned status, struct span reason,
                      const char *detail)
 {
-    const struct rules_page found = find_page(
-        x, &(struct rules_response){.method = x->request.method_id, .url = url, .status = status});
+    const struct rules_page found = find_own(x, url, status);
 
     if (found.type)
         send_found(x, &found, status, span_of(NULL, 0), detail);
@@ -100,8 +116,9 @@ http_rules_send_instead(struct http_exchange *x)
     if (!found.type)
         return false;
     write_kept(&lines, response.lines);
-    send_found(x, &found, object->status, lines.full ? span_of(NULL, 0) : http_written(&lines),
-               "error-page");
+    if (lines.full)
+        return false;
+    send_found(x, &found, object->status, http_written(&lines), "error-page");
     return true;
 }
 
@@ -205,9 +222,10 @@ http_rules_url_again(struct http_exchange *x)
     struct span url = http_route_url_again(x);
     const struct rules_request request = to_rules(x, url, UINT32_MAX);
 
-    return x->config->table && !x->peer ? rules_edit_url(x->config->table, &request, worker->ruled_url,
-                                             sizeof(worker->ruled_url))
-                            : url;
+    return x->config->table && !x->peer
+               ? rules_edit_url(x->config->table, &request, worker->ruled_url,
+                                sizeof(worker->ruled_url))
+               : url;
 }
 
 void

@@ -12,6 +12,7 @@
 #include "base/span.h"
 
 struct http_exchange;
+struct http_page;
 
 /* What rules have decided about a request: bits of http_exchange.ruled. */
 enum http_ruled {
@@ -43,7 +44,13 @@ struct span http_rules_url_again(struct http_exchange *x);
 void http_rules_send_page(struct http_exchange *x, struct span url, unsigned status,
                           struct span reason, const char *detail);
 
-/* Sends the page that a rule has in place of the body of the exchange's object. False: none. */
+/* Makes a page likewise, which has neither a type nor a body yet. */
+void http_rules_make_page(struct http_exchange *x, struct span url, struct http_page *page);
+
+/*
+ * Sends the page that a rule has in place of the body of the exchange's object. False: none, or the
+ * fields that have to stay are too long.
+ */
 bool http_rules_send_instead(struct http_exchange *x);
 
 /* Edits the lines that go on to the origin, if the rules do. */

@@ -7,6 +7,7 @@
 #include "server/http/http_fields.h"
 #include "server/http/http_interim.h"
 #include "server/http/http_response.h"
+#include "server/http/http_route.h"
 #include "server/http/http_rules.h"
 #include "server/http/http_stream.h"
 #include "server/http/http_user.h"
@@ -238,6 +239,6 @@ http_exchange_send_failure(struct http_exchange *x, enum failure why, struct spa
     struct answer answer = answer_to(why);
 
     x->failure = why;
-    http_exchange_send_page(x, answer.status, sentence, answer.detail);
+    http_rules_send_page(x, http_route_url_again(x), answer.status, sentence, answer.detail);
     return answer.status;
 }

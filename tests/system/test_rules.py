@@ -544,6 +544,32 @@ class ErrorPageTest(RuleCase):
         self.assertTrue(self.is_own(self.get("/x"), 502))
         self.assertFalse(self.is_own(self.get("/y"), 502, 503))
 
+    def test_ranges_and_conditions(self):
+        self.serve("[rule]", "status = 416", "status = 412", f"error-page = {self.page}")
+        self.member_of.fields = [("Cache-Control", "max-age=60"), ("Accept-Ranges", "bytes"),
+                                 ("Access-Control-Allow-Origin", "*")]
+        self.get("/x")
+        response = self.get("/x", "Range: bytes=1000-")
+        self.assertTrue(self.is_own(response, 416))
+        self.assertRegex(response.field("content-range"), r"^bytes \*/\d+$")
+        self.assertEqual(response.field("access-control-allow-origin"), "*")
+        self.assertEqual(self.get("/x").status, 200)
+
+    def test_tunnels(self):
+        self.start("allow-net = 127.0.0.0/8", "connect-port = any", "[rule]", "host = 127.0.0.1", "status = 5xx",
+                   f"error-page = {self.page}")
+        self.c.send(f"CONNECT 127.0.0.1:{harness.free_port()} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        self.assertTrue(self.is_own(self.c.receive(), 502, 503, 504))
+
+    def test_fields_that_stay(self):
+        self.serve("[rule]", "status = 401", f"error-page = {self.page}")
+        self.member_of.status = 401
+        for size in (500, 1500):
+            self.member_of.fields = [("Retry-After", "7"), ("WWW-Authenticate", "a" * size)]
+            response = self.get("/x")
+            self.assertEqual(response.field("www-authenticate"), "a" * size)
+            self.assertEqual(self.is_own(response, 401), size == 500)
+
     def test_a_file_that_changes(self):
         self.serve(*self.rule)
         self.member_of.status = 500
