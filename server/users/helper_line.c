@@ -69,7 +69,7 @@ read_channel(struct span word, unsigned *channel)
     return word.len > 0 && word.len < 6;
 }
 
-/* The value of message=, to the next blank, or between quotes. */
+/* The value of message=, to the next blank, or between quotes; otherwise all. */
 static struct span
 find_message(struct span rest)
 {
@@ -77,7 +77,7 @@ find_message(struct span rest)
     const char *at = rest.len ? memmem(rest.ptr, rest.len, key, sizeof(key) - 1) : NULL, *end;
 
     if (!at || (at > rest.ptr && at[-1] != ' '))
-        return span_of(NULL, 0);
+        return rest;
     rest = span_of(at + sizeof(key) - 1, (size_t)(rest.ptr + rest.len - at) - (sizeof(key) - 1));
     end = NULL;
     if (span_take_char(&rest, '"'))

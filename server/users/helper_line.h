@@ -28,7 +28,8 @@ enum helper_reply {
 
 /*
  * Reads an answer without its line feed. With `has_channel` it begins with a number, which
- * *channel gets. *message is the value of message=, as it stands in the line; empty: none.
+ * *channel gets. *message is the value of message=, as it stands in the line; without it,
+ * all that follows.
  */
 enum helper_reply helper_line_read(struct span line, bool has_channel, unsigned *channel,
                                    struct span *message);

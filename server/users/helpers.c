@@ -182,7 +182,7 @@ replace(struct helpers *helpers, struct helper *helper, int64_t now_us)
         if (!job)
             continue;
         job->helper = NULL;
-        helpers->config.answered(helpers->config.context, job, USER_PENDING);
+        helpers->config.answered(helpers->config.context, job, HELPER_ENDED);
     }
     helper->busy = 0;
 }
@@ -298,10 +298,10 @@ helpers_give_up(struct helpers *helpers, struct helper_job *job)
 static bool
 take_line(struct helpers *helpers, struct helper *helper, struct span line, int64_t now_us)
 {
-    static const enum user_answer answers[] = {
-        [HELPER_REPLY_OK] = USER_ACCEPTED,
-        [HELPER_REPLY_ERR] = USER_REFUSED,
-        [HELPER_REPLY_BH] = USER_UNAVAILABLE,
+    static const enum helper_answer answers[] = {
+        [HELPER_REPLY_OK] = HELPER_ACCEPTED,
+        [HELPER_REPLY_ERR] = HELPER_REFUSED,
+        [HELPER_REPLY_BH] = HELPER_CANNOT_TELL,
     };
     struct span message;
     unsigned channel;
@@ -319,7 +319,7 @@ take_line(struct helpers *helpers, struct helper *helper, struct span line, int6
         return false;
     }
     if (reply == HELPER_REPLY_BH)
-        warn(helpers, helper, "cannot check a user", message, now_us);
+        warn(helpers, helper, "cannot check a user, who is refused", message, now_us);
     take_job(helper, job);
     helpers->config.answered(helpers->config.context, job, answers[reply]);
     return true;

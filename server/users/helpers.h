@@ -2,8 +2,9 @@
  * Helpers: processes that know users, such as Squid's basic_ldap_auth, in the protocol of Squid's
  * basic authenticators. A question is a line "USER PASSWORD", both percent-encoded (RFC 1738), with
  * the number of a channel before it if a helper takes several at once. The answer is a line that
- * begins with the same number, and then has "OK", "ERR" or "BH", and may have keys with values,
- * of which message= is logged after "BH".
+ * begins with the same number, and then has "OK", "ERR", or "BH" if it cannot tell, whose reason is
+ * logged. Squid refuses a user after "BH", too, and has to: basic_ldap_auth of Squid 5 answers so
+ * where a password is wrong.
  *
  * A helper that ends, answers something else, or answers what it was not asked, is replaced by a
  * new process after a pause, which grows while that goes on. So is one whose question was given up.
@@ -32,16 +33,20 @@ struct helper_job {
     unsigned channel;
 };
 
+enum helper_answer {
+    HELPER_ACCEPTED,
+    HELPER_REFUSED,
+    HELPER_CANNOT_TELL, /* the user is refused, for this time */
+    HELPER_ENDED        /* before it has answered: another one may be asked */
+};
+
 struct helpers_config {
     int keeper;           /* of helper_keeper_start(); the helpers' from then on */
     unsigned count;       /* 1 to HELPERS_MAX */
     unsigned concurrency; /* 0: no channels; at most HELPERS_CONCURRENCY_MAX */
 
-    /*
-     * A question is answered. USER_PENDING: its helper ended before, and another one may be asked.
-     * Called by helpers_work(); not to call a function of this header.
-     */
-    void (*answered)(void *context, struct helper_job *job, enum user_answer answer);
+    /* A question is answered. Called by helpers_work(); not to call a function of this header. */
+    void (*answered)(void *context, struct helper_job *job, enum helper_answer answer);
     void *context;
 };
 

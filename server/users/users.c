@@ -217,17 +217,22 @@ answer(struct users *users, struct user_question *question, enum user_answer ans
 /* ---- the thread; under the lock, which is released where it says so ----------------------------
  */
 
-/* Counts an answer, keeps it, and gives it. The lock is released meanwhile. */
+/* Counts an answer and gives it. The lock is released meanwhile. */
 static void
-settle(struct users *users, struct user_question *question, enum user_answer said, int64_t now_us)
+settle(struct users *users, struct user_question *question, enum user_answer said, int64_t until_us)
 {
-    const bool accepted = said == USER_ACCEPTED;
+    count(users, said);
+    answer(users, question, said, until_us);
+}
+
+/* Keeps an answer, and gives it. Likewise. */
+static void
+settle_and_keep(struct users *users, struct user_question *question, bool accepted, int64_t now_us)
+{
     const int64_t until_us = now_us + keep_us(users, accepted);
 
-    count(users, said);
-    if (said != USER_UNAVAILABLE)
-        user_cache_add(users->cache, &question->key, accepted, until_us);
-    answer(users, question, said, said == USER_UNAVAILABLE ? now_us : until_us);
+    user_cache_add(users->cache, &question->key, accepted, until_us);
+    settle(users, question, accepted ? USER_ACCEPTED : USER_REFUSED, until_us);
 }
 
 /* Ends questions whose time is over. */
@@ -258,7 +263,7 @@ check_by_file(struct users *users, struct user_question *question)
     now_us = clock_monotonic_us();
     users->rests_until_us = now_us + clock_read_us(CLOCK_THREAD_CPUTIME_ID) - began_us;
     pthread_mutex_lock(&users->lock);
-    settle(users, question, accepted ? USER_ACCEPTED : USER_REFUSED, now_us);
+    settle_and_keep(users, question, accepted, now_us);
 }
 
 /* Begins the check of one whose turn it is. The lock is released meanwhile. */
@@ -278,24 +283,32 @@ check(struct users *users, struct user_question *question, int64_t now_us)
         settle(users, question, USER_UNAVAILABLE, now_us);
 }
 
+/* A question that has ended two helpers is not for a third one. */
+static bool
+ask_again(struct users *users, struct user_question *question)
+{
+    if (!question->check || question->asked_before)
+        return false;
+    question->asked_before = true;
+    queue_remove(users->queue, &question->turn);
+    return queue_add(users->queue, &question->turn, question->client, "");
+}
+
 /* Of helpers_work(), without the lock. */
 static void
-take_answer(void *context, struct helper_job *job, enum user_answer said)
+take_answer(void *context, struct helper_job *job, enum helper_answer said)
 {
     struct user_question *question = container_of(job, struct user_question, job);
+    const int64_t now_us = clock_monotonic_us();
     struct users *users = context;
-    bool asks_again = false;
 
     pthread_mutex_lock(&users->lock);
-    /* A question that has ended two helpers is not for a third one. */
-    if (said == USER_PENDING && question->check && !question->asked_before) {
-        queue_remove(users->queue, &question->turn);
-        asks_again = queue_add(users->queue, &question->turn, question->client, "");
-        question->asked_before = true;
-    }
-    if (!asks_again)
-        settle(users, question, said == USER_PENDING ? USER_UNAVAILABLE : said,
-               clock_monotonic_us());
+    if (said == HELPER_ACCEPTED || said == HELPER_REFUSED)
+        settle_and_keep(users, question, said == HELPER_ACCEPTED, now_us);
+    else if (said == HELPER_CANNOT_TELL)
+        settle(users, question, USER_REFUSED, now_us);
+    else if (!ask_again(users, question))
+        settle(users, question, USER_UNAVAILABLE, now_us);
     pthread_mutex_unlock(&users->lock);
 }
 

@@ -151,13 +151,14 @@ START_TEST(a_helper_answers)
     ck_assert_int_eq(answer_to("anna", "right"), USER_ACCEPTED);
     ck_assert_int_eq(answer_to("anna", "wrong"), USER_REFUSED);
     ck_assert_int_eq(answer_to("anna", "slowly"), USER_ACCEPTED);
-    ck_assert_int_eq(answer_to("anna", "bh"), USER_UNAVAILABLE);
-    ck_assert_uint_eq(logged_times("cannot check a user: no directory"), 1);
+    ck_assert_int_eq(answer_to("anna", "bh"), USER_REFUSED);
+    ck_assert_uint_eq(logged_times("cannot check a user, who is refused: no directory"), 1);
     ck_assert_int_eq(answer_to("anna", "right"), USER_ACCEPTED);
     ck_assert_int_eq(answer_to("anna", "wrong"), USER_REFUSED);
     ck_assert_uint_eq(stats().cached, 2);
-    ck_assert_int_eq(answer_to("anna", "bh"), USER_UNAVAILABLE);
-    ck_assert_uint_eq(stats().unavailable, 2);
+    ck_assert_uint_eq(stats().refused, 2);
+    ck_assert_int_eq(answer_to("anna", "bh"), USER_REFUSED);
+    ck_assert_uint_eq(stats().refused, 3);
     await_running(2);
     ck_assert_uint_eq(stats().helpers_restarted, 0);
 }
