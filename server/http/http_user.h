@@ -1,7 +1,7 @@
 /*
  * Users of the forward proxy: which requests need one, and who has sent a request (RFC 9110 section
- * 11.7, RFC 7617). Requests over AF_UNIX, of peers (http_peer.h), and to rows of
- * --origin, need none.
+ * 11.7, RFC 7617). Requests over AF_UNIX, of peers (http_peer.h), and to rows of --origin, need
+ * none.
  *
  * A request waits while its user is checked (server/users/users.h), in the state HTTP_CHECKED. What
  * follows it on its connection waits in the net.
@@ -31,8 +31,8 @@ struct http_user {
     struct client *client; /* a reference */
     uint64_t field;        /* hash of the value of Proxy-Authorization */
     uint64_t password;     /* hash of the user's line in the file of --users; 0: by a helper */
-    uint64_t config;       /* generation of the configuration in which he was accepted */
-    int64_t until_us;      /* until when he is not checked again */
+    uint64_t config;       /* generation of the configuration in which the user was accepted */
+    int64_t until_us;      /* until when the user is not checked again */
     struct span name;      /* behind this struct */
 };
 

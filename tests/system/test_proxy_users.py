@@ -19,6 +19,8 @@ ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
 class DemandTest(ProxyUsersCase):
+    threads = True
+
     def test_who_gets_in(self):
         self.serve("auth-realm = a \"quoted\" realm")
         for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"):
@@ -177,6 +179,8 @@ class DemandTest(ProxyUsersCase):
 
 
 class TunnelsTest(ProxyUsersCase):
+    threads = True
+
     def test_connect(self):
         self.serve()
         server = Server(self, echo)
