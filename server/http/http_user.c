@@ -12,6 +12,7 @@
 #include "server/http/http_connection.h"
 #include "server/http/http_exchange.h"
 #include "server/http/http_page.h"
+#include "server/http/http_route.h"
 #include "server/http/http_rules.h"
 #include "server/http/http_service.h"
 #include "server/http/http_worker.h"
@@ -99,10 +100,11 @@ answer(struct http_exchange *x, unsigned status, struct span lines, const char *
 {
     if (http_stream_awaits_body(&x->stream) || http_stream_is_draining(&x->stream))
         x->persistent = false;
-    http_page_make(x, &(struct http_page){.status = status,
-                                          .reason = span_str(sentence),
-                                          .detail = http_reason_word(x->reason),
-                                          .lines = lines});
+    http_rules_make_page(x, http_route_url_again(x),
+                         &(struct http_page){.status = status,
+                                             .reason = span_str(sentence),
+                                             .detail = http_reason_word(x->reason),
+                                             .lines = lines});
     http_exchange_send_made(x);
     return HTTP_USER_ANSWERED;
 }

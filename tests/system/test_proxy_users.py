@@ -298,6 +298,16 @@ class RulesTest(ProxyUsersCase):
         self.assertEqual(response.field("Content-Type"), "text/plain; charset=utf-8")
         self.assertIn('for 127.0.0.1 of alice: <b>not "here"</b>', response.body.decode())
 
+    def test_pages_of_rules(self):
+        page = self.dir / "page.html"
+        page.write_text("<p>ask the desk</p>")
+        self.serve("[rule]", "status = 407", f"error-page = {page}")
+        for line in ("A: b", EVE):
+            response = self.get("/x", line)
+            self.assertEqual((response.status, response.body), (407, b"<p>ask the desk</p>"))
+            self.assertTrue(response.field("Proxy-Authenticate").startswith("Basic realm="))
+        self.assertEqual(self.get("/x", ALICE).status, 200)
+
     def test_networks_times_hosts_ports_and_methods(self):
         hosts = self.dir / "hosts"
         hosts.write_text("games.test\n")
@@ -359,7 +369,8 @@ class SeenTest(ProxyUsersCase):
 
     def log(self, *options):
         path = self.dir / "access.log"
-        self.serve(options=("--access-log", str(path), *options))
+        # One worker logs in the order of the ends.
+        self.serve(options=("--access-log", str(path), "--workers", "1", *options))
         self.ask_all()
         self.assertEqual(self.d.stop(30), 0)
         text = path.read_text()
@@ -387,7 +398,7 @@ class SeenTest(ProxyUsersCase):
 
     def test_the_request_database(self):
         path = self.dir / "requests.db"
-        self.serve(options=("--request-db", str(path)))
+        self.serve(options=("--request-db", str(path), "--workers", "1"))
         self.ask_all()
         self.assertEqual(self.d.stop(30), 0)
         with sqlite3.connect(path) as db:
