@@ -95,6 +95,30 @@ add_fields(struct http_exchange *x, unsigned drop)
     return true;
 }
 
+/* The field lines as the origin has sent them. False without memory. */
+static bool
+copy_for_peer(struct http_exchange *x, unsigned drop)
+{
+    struct span rest, line;
+    struct buf restored;
+    char *end;
+
+    buf_init(&restored, 2 * OBJECT_MAX_META);
+    http_peer_restore(x, &restored);
+    if (buf_failed(&restored) || !http_exchange_allocate(x, &x->kept_lines, restored.len)) {
+        buf_free(&restored);
+        return false;
+    }
+    rest = buf_span(&restored);
+    end = x->kept_lines.bytes;
+    while (http_next_whole_line(&rest, &line))
+        if (!(http_known_field(line) & drop))
+            end = span_put(end, line);
+    buf_free(&restored);
+    add_run(x, x->kept_lines.bytes, end);
+    return true;
+}
+
 /* ---- fields of our own ----------------------------------------------------------------------- */
 
 static int64_t
@@ -344,16 +368,18 @@ begin_head(struct http_exchange *x, unsigned known, unsigned drop, struct http_w
 
     if (known & HTTP_KNOWN_LOCATION && http_location_is_rewritten(x))
         drop |= HTTP_KNOWN_LOCATION;
-    drop |= known & HTTP_KNOWN_ORIGIN_CONTROL;
+    drop |= x->peer ? 0 : known & HTTP_KNOWN_ORIGIN_CONTROL;
     *writer = http_writer_of(x->head, sizeof(x->head));
     http_write_status(writer, x->status);
     *added = 0;
-    if (!drop && !(known & HTTP_KNOWN_AGE) && fields.len <= COPIED_FIELDS) {
+    if (!drop && !x->peer && !(known & HTTP_KNOWN_AGE) && fields.len <= COPIED_FIELDS) {
         http_write(writer, fields);
         return true;
     }
     add_run(x, x->head, x->head + writer->len);
     *added = writer->len;
+    if (x->peer && http_peer_restores(x, known))
+        return copy_for_peer(x, drop | HTTP_KNOWN_AGE);
     return add_fields(x, drop | HTTP_KNOWN_AGE);
 }
 

@@ -127,6 +127,49 @@ class SharingTest(ClusterTest):
         self.assertEqual(members[2]["state"], "up")
 
 
+class MeaningTest(ClusterTest):
+    """What a daemon stores of a peer's response is what it would store of the origin's."""
+    daemons = 2
+    options = ("--purge-net", "127.0.0.0/8",
+               "--rule", "path=/ruled/*; set-response-field=Cache-Control: no-store; lifetime=1h",
+               "--rule", "path=/tagged/*; remove-response-field=Surrogate-Key")
+
+    def stored_at(self, n, url, *lines):
+        return self.get(n, url, "Cache-Control: only-if-cached", *lines).status == 200
+
+    def test_rules_judge_what_the_origin_has_said(self):
+        url = self.url_of(0, "ruled")
+        for n in (1, 1, 0):
+            response = self.get(n, url)
+            self.check(response, url)
+            self.assertEqual(response.field("Cache-Control"), "no-store")
+            self.assertIsNone(response.field("Cache-Origin-Control"))
+        self.assertEqual(len(self.fetched("/ruled/")), 1)
+        self.assertTrue(self.stored_at(1, url))
+
+    def test_tags_that_a_rule_removes(self):
+        url = self.url_of(0, "tagged", stored=False) + (
+            "&fault=header:Surrogate-Key%3a%20one%20two"
+            "&fault=header:Cache-Control%3a%20max-age%3d60")
+        if self.owner(url) == 1:
+            self.urls.reverse(), self.c.reverse(), self.d.reverse()
+        response = self.get(1, url)
+        self.assertIsNone(response.field("Surrogate-Key"))
+        self.assertTrue(self.stored_at(1, url))
+        response = self.c[1].get("http://a.test/", "Surrogate-Key: two", method="PURGE")
+        self.assertEqual(response.status, 200)
+        self.assertFalse(self.stored_at(1, url))
+
+    def test_variants(self):
+        url = self.url_of(0, "vary", stored=False) + (
+            "&fault=header:Vary%3a%20Accept-Language&fault=header:Cache-Control%3a%20max-age%3d60")
+        for _ in range(2):
+            for n in (1, 0):
+                for language in ("de", "en"):
+                    self.get(n, url, f"Accept-Language: {language}")
+        self.assertEqual(len(self.fetched("/vary/")), 2)
+
+
 def proof(key, sender, to, target, number, method="GET", incarnation=None, wall_us=None):
     """The value of Proxy-Peer."""
     wall_us = int(time.time() * 1e6) if wall_us is None else wall_us
