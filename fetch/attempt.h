@@ -31,9 +31,10 @@ enum attempt_stage {
 
 /* All zero: none has begun. */
 struct attempt {
-    struct origin_peers *peers; /* of which the choice is one; NULL: it is a member of the row, or
-                                   there is none. Set before attempt_begin(), where they are asked */
-    struct peer_code code;      /* of the request at a peer */
+    struct origin_peers
+        *peers;            /* of which the choice is one; NULL: it is a member of the row, or
+                              there is none. Set before attempt_begin(), where they are asked */
+    struct peer_code code; /* of the request at a peer */
     struct origin_choice choice;
     struct origin_choice next; /* ATTEMPT_PASSED_OVER: of the attempt that follows */
     enum attempt_stage stage;

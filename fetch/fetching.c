@@ -418,8 +418,8 @@ start_transfer(struct fetch *f, struct resolved *addresses)
     else if (!f->route.proxied || f->target.https)
         order.headers.host = attempt_host(f->consumer.request, &text);
     buf_init(&proof, ORIGIN_ROUTE_URL + PEER_VALUE_SIZE);
-    started = !order.peers ||
-              attempt_write_proof(&f->consumer.attempt, f->consumer.request, &proof);
+    started =
+        !order.peers || attempt_write_proof(&f->consumer.attempt, f->consumer.request, &proof);
     order.headers.proof = buf_span(&proof);
     started = started && transfer_start(&f->transfer, &f->loop->place, &f->consumer, &order);
     buf_free(&proof);
@@ -527,8 +527,9 @@ start_attempt(struct fetch *f)
     union address literal;
 
     /* Peers are reached as they are named. */
-    f->route = asks_peer(f) ? (struct route){.host = f->target.host, .port = f->target.port}
-                            : settings_route(settings, &f->target);
+    f->route = asks_peer(f) || request_is_news(f->consumer.request)
+                   ? (struct route){.host = f->target.host, .port = f->target.port}
+                   : settings_route(settings, &f->target);
     if (is_configured(f))
         f->route.by_operator = f->route.own_port = true;
     if (!f->route.own_port && !settings_permit_port(settings, f->target.port)) {

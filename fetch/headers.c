@@ -31,6 +31,8 @@ bad_headers(char *why, size_t why_size, const char *reason)
 static bool
 is_allowed(const struct request *request, struct span name)
 {
+    if (request_is_news(request))
+        return true;
     if (http_name_is(name, "Content-Encoding"))
         return request->body.kind != REQUEST_BODY_NONE;
     return !http_name_is_one_of(name, reserved) && !headers_is_proxy_field(name);

@@ -120,7 +120,8 @@ struct request {
     struct origin_route *route; /* to the origin, which lives as long as the rules; NULL: the URL
                                    itself */
     struct origin_peers *peers; /* that may be asked before the origin, where the request is no one
-                                   client's; likewise; NULL: none */
+                                   client's; with REQUEST_CONFIGURED, it is news for one of them,
+                                   whose URL it has. They live as long as the rules. NULL: none */
     size_t waiting_bytes; /* what the front's memory for the request takes while it waits, not 0;
                              counted for the client, and charged to the account by the front */
     int64_t arrived_us;   /* of the monotonic clock */
@@ -130,6 +131,13 @@ static inline bool
 request_is_owned(const struct request *request)
 {
     return request->flags & REQUEST_OWNED;
+}
+
+/* Is it the daemon's own message to a peer: sent to no other proxy, with any fields? */
+static inline bool
+request_is_news(const struct request *request)
+{
+    return request->peers && request->flags & REQUEST_CONFIGURED;
 }
 
 static inline bool

@@ -14,12 +14,13 @@ has(unsigned members, unsigned i)
 
 /* In parts: at least one. */
 static int64_t
-weight_of(const struct origin_member *member, int64_t now_us)
+weight_of(const struct origin_route *route, const struct origin_member *member, int64_t now_us)
 {
     const int64_t whole = member->weight ? member->weight : 1;
     const int64_t since_us = now_us - atomic_load(&member->server->used_again_us);
 
-    if (since_us >= ORIGIN_ROUTE_WARM_US || !atomic_load(&member->server->used_again_us))
+    if (route->at_once || since_us >= ORIGIN_ROUTE_WARM_US ||
+        !atomic_load(&member->server->used_again_us))
         return whole * PARTS;
     return whole * (since_us > 0 ? 1 + since_us * (PARTS - 1) / ORIGIN_ROUTE_WARM_US : 1);
 }
@@ -40,7 +41,7 @@ take_turn(struct origin_route *route, unsigned members, int64_t now_us)
 
         if (!has(members, i))
             continue;
-        weight = weight_of(member, now_us);
+        weight = weight_of(route, member, now_us);
         account = atomic_fetch_add(&member->account, weight) + weight;
         sum += weight;
         if (account > most) {
@@ -65,7 +66,8 @@ least_busy(const struct origin_route *route, unsigned members, int64_t now_us)
 
         if (!has(members, i))
             continue;
-        load = (double)(atomic_load(&member->server->in_flight) + 1) / (double)weight_of(member, now_us);
+        load = (double)(atomic_load(&member->server->in_flight) + 1) /
+               (double)weight_of(route, member, now_us);
         if (load < fewest)
             found = 0;
         if (load <= fewest) {
@@ -90,7 +92,7 @@ rendezvous(const struct origin_route *route, unsigned members, uint64_t key, int
         if (!has(members, i))
             continue;
         u = ((double)(hash64_uint(key ^ hash64_bytes(member->url)) >> 11) + 0.5) * 0x1p-53;
-        score = (double)weight_of(member, now_us) / -log(u);
+        score = (double)weight_of(route, member, now_us) / -log(u);
         if (score > highest) {
             highest = score;
             best = i;

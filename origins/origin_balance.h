@@ -17,7 +17,7 @@
  * comes or goes changes the places of its own share of the keys only.
  *
  * A member that is used again counts with a part of its weight at first, which rises to the whole
- * over ORIGIN_ROUTE_WARM_US.
+ * over ORIGIN_ROUTE_WARM_US, unless the route has at_once.
  */
 unsigned origin_balance_pick(struct origin_route *route, unsigned members,
                              const struct origin_choice *choice, int64_t now_us);

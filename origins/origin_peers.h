@@ -33,7 +33,7 @@
 
 struct origin_peers {
     struct origin_route *route; /* a member for each daemon of the list, by hash; not owned */
-    unsigned self;             /* of these, this one */
+    unsigned self;              /* of these, this one */
     struct peer_keys keys;
     struct peer_auth *auth; /* of the process; not owned */
 };

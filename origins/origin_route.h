@@ -93,6 +93,7 @@ struct origin_route {
     enum origin_host host;
     struct span name;
     enum origin_balance balance;
+    bool at_once; /* a member that is used again has its whole share at once */
     struct origin_probes probes;
     struct origin_budget budget;
     int64_t slow_us;  /* a response that takes longer is slow; 0: none is */

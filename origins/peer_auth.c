@@ -426,15 +426,13 @@ peer_response_write(const struct peer_keys *keys, const struct peer_code *reques
 }
 
 enum peer_outcome
-peer_response_read(const struct peer_keys *keys, const struct peer_code *request,
-                   struct span value)
+peer_response_read(const struct peer_keys *keys, const struct peer_code *request, struct span value)
 {
     struct peer_code stated, computed;
     enum peer_outcome outcome;
 
     if (value.len != PEER_RESPONSE_SIZE || !strchr("sf", value.ptr[0]) || !value.ptr[0] ||
-        value.ptr[1] != ' ' ||
-        !read_hex(span_of(value.ptr + 2, value.len - 2), &stated))
+        value.ptr[1] != ' ' || !read_hex(span_of(value.ptr + 2, value.len - 2), &stated))
         return PEER_NONE;
     outcome = value.ptr[0] == 's' ? PEER_SERVED : PEER_FAILED;
     for (unsigned i = 0; i < keys->count; i++)

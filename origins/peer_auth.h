@@ -11,9 +11,9 @@
  * refused, so that nothing has to be kept for longer. Clocks that differ by more exclude each
  * other.
  *
- * A key file has a key in each line, at least PEER_KEY_LEAST bytes; empty lines and those that begin
- * with "#" do not count. The first key is sent with, and each is accepted, so that keys can be
- * changed one daemon after the other.
+ * A key file has a key in each line, at least PEER_KEY_LEAST bytes; empty lines and those that
+ * begin with "#" do not count. The first key is sent with, and each is accepted, so that keys can
+ * be changed one daemon after the other.
  */
 #ifndef SUNPROXY_ORIGINS_PEER_AUTH_H
 #define SUNPROXY_ORIGINS_PEER_AUTH_H
@@ -29,10 +29,10 @@
 #define PEER_KEYS 4u
 #define PEER_KEY_LEAST 16u
 #define PEER_KEY_MOST 256u
-#define PEER_CODE 32u                         /* bytes of a code */
-#define PEER_WINDOW 65536u                    /* numbers of a sender that are kept */
-#define PEER_TIME_US ((int64_t)30 * 1000000)  /* how far clocks and ways may differ */
-#define PEER_SENDERS 64u                      /* that are known at a time */
+#define PEER_CODE 32u                                /* bytes of a code */
+#define PEER_WINDOW 65536u                           /* numbers of a sender that are kept */
+#define PEER_TIME_US ((int64_t)30 * 1000000)         /* how far clocks and ways may differ */
+#define PEER_SENDERS 64u                             /* that are known at a time */
 #define PEER_VALUE_SIZE (3 * 17 + 2 * PEER_CODE + 8) /* of the field, beside the sender's URL */
 
 struct peer_keys {

@@ -82,25 +82,49 @@ make_unique(struct buf *words)
 static enum cache_fate
 decide(struct span url, const void *context)
 {
-    const struct invalidation *inv = context;
+    const struct span *scope = context;
 
-    return span_starts_with(url, inv->scope) || http_have_same_origin(inv->scope, url)
-               ? CACHE_REMOVED
-               : CACHE_SPARED;
+    return span_starts_with(url, *scope) || http_have_same_origin(*scope, url) ? CACHE_REMOVED
+                                                                               : CACHE_SPARED;
+}
+
+static void
+tell(const struct invalidation *inv, enum cache_by by, struct span name)
+{
+    const struct proxy_config *config = &inv->proxy->config;
+
+    if (config->purged)
+        config->purged(config->purged_context,
+                       &(struct proxy_purged){.by = by, .name = name, .scope = inv->scope});
+}
+
+static void
+purge_tag(struct proxy *proxy, struct span tag, struct span scope, struct cache_change *change)
+{
+    purging_remove(proxy, &(struct purging){
+                              .by = CACHE_BY_TAG,
+                              .name = tag,
+                              .scope = &(struct cache_scope){.decide = decide, .context = &scope},
+                              .origin = scope,
+                              .change = change,
+                          });
+}
+
+void
+invalidation_purge_tag(struct proxy *proxy, struct span tag, struct span scope)
+{
+    purge_tag(proxy, tag, scope, NULL);
 }
 
 static void
 purge_words(struct invalidation *inv, struct span words)
 {
-    const struct cache_scope scope = {.decide = decide, .context = inv};
     struct span tag;
 
-    while (tags_next(&words, &tag))
-        purging_remove(inv->proxy, &(struct purging){.by = CACHE_BY_TAG,
-                                                     .name = tag,
-                                                     .scope = &scope,
-                                                     .origin = inv->scope,
-                                                     .change = &inv->change});
+    while (tags_next(&words, &tag)) {
+        purge_tag(inv->proxy, tag, inv->scope, &inv->change);
+        tell(inv, CACHE_BY_TAG, tag);
+    }
 }
 
 /* Purges by these tags of what has been removed, and by those that are known. */
@@ -110,6 +134,7 @@ purge_tags(struct invalidation *inv, struct buf *found)
     inv->all = inv->all || buf_failed(found);
     if (inv->all) {
         purging_remove(inv->proxy, &(struct purging){.by = CACHE_BY_PREFIX, .name = inv->scope});
+        tell(inv, CACHE_BY_PREFIX, inv->scope);
         return;
     }
     make_unique(found);
@@ -159,6 +184,7 @@ purge_key(void *context, struct span key)
                                                         .name = key,
                                                         .tags = purge->found,
                                                         .change = &purge->inv->change});
+    tell(purge->inv, CACHE_BY_URL, key);
 }
 
 /* Purges a URL, and the keys that the operator's rules make of it. */

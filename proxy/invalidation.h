@@ -58,6 +58,9 @@ void invalidation_after(struct invalidation *invalidation, unsigned member, unsi
 /* It has failed. */
 void invalidation_unanswered(struct invalidation *invalidation);
 
+/* Purges by a tag what is in a scope, as in struct proxy_purged, which is not called for it. */
+void invalidation_purge_tag(struct proxy *proxy, struct span tag, struct span scope);
+
 /* Frees what it holds. Harmless if all is zero. */
 void invalidation_free(struct invalidation *invalidation);
 

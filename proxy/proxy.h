@@ -107,6 +107,13 @@ struct proxy_fetched {
     enum http_reason reason; /* why the response is not stored, or an expired one is used */
 };
 
+/* What a write has purged, for other caches with the same pages. Spans are valid during the call. */
+struct proxy_purged {
+    enum cache_by by;
+    struct span name;
+    struct span scope; /* the origin whose URLs its tags concern, with a slash; empty: all */
+};
+
 struct http_storing_rules;
 struct proxy_rules;
 struct recent;
@@ -130,6 +137,9 @@ struct proxy_config {
     void (*fetched)(void *context, const struct proxy_fetched *fetched); /* NULL: not wanted.
                                                                             [fetcher's thread] */
     void *fetched_context;
+    void (*purged)(void *context, const struct proxy_purged *purged); /* NULL: not wanted. [any
+                                                                         thread] */
+    void *purged_context;
 };
 
 #define BACKOFF_SLOTS 256u

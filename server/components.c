@@ -18,6 +18,7 @@
 #include "server/logs/log.h"
 #include "server/commands/keeper.h"
 #include "server/logs/origin_report.h"
+#include "server/peers/peer_news.h"
 #include "store/store.h"
 
 #define MOST_WORKERS 64u
@@ -444,7 +445,8 @@ make_peers(struct service *service)
 {
     service->peer_auth = peer_auth_create(clock_wall_us());
     service_config(service)->peers.group.auth = service->peer_auth;
-    return service->peer_auth != NULL;
+    service->news = peer_news_create(service);
+    return service->peer_auth && service->news;
 }
 
 static void
@@ -591,6 +593,7 @@ components_free(struct components *parts)
     http_service_free(&parts->http);
     free(service->cursors);
     users_destroy(service->users);
+    peer_news_destroy(service->news);
     peer_auth_destroy(service->peer_auth);
     access_log_close(service->access_log);
     request_db_close(service->request_db);

@@ -20,6 +20,7 @@
 #include "server/http/metrics_http.h"
 #include "server/listen/notify.h"
 #include "server/listen/serve.h"
+#include "server/peers/peer_news.h"
 #include "server/reload.h"
 #include "store/store.h"
 
@@ -398,6 +399,8 @@ serve(struct components *parts, const sigset_t *signals)
 
     while (!left && signal != SIGTERM && signal != SIGINT) {
         bool probes = prober_look(&parts->prober), waits = restart_is_going_on(&parts->restart);
+
+        probes = peer_news_look(parts->service.news) || probes;
 
         signal =
             await_signal(parts, signal_fd, signals,

@@ -38,6 +38,7 @@ struct service {
     bool logs;                     /* there is one of them: service_log() is called */
     struct users *users;           /* owned; checks of users */
     struct peer_auth *peer_auth;   /* owned */
+    struct peer_news *news;        /* owned: what peers are told */
     struct http_service *http;     /* not owned; NULL: none */
     struct cursors *cursors;       /* owned; what clients of version 2 read on (rpc/cursor.h) */
     unsigned workers;

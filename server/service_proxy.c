@@ -3,6 +3,7 @@
 #include "proxy.h"
 #include "server/logs/log.h"
 #include "server/logs/origin_report.h"
+#include "server/peers/peer_news.h"
 #include "server/service.h"
 #include "server/service_metrics.h"
 
@@ -20,6 +21,23 @@ report_fetched(void *context, const struct proxy_fetched *fetched)
               fetched->failure ? failure_word(fetched->failure) : "ok",
               fetched->failure ? ", " : "", fetched->failure ? fetched->sentence : "",
               fetched->reason ? ", reason: " : "", http_reason_word(fetched->reason));
+}
+
+/* Peers are told what a write has purged. */
+static void
+tell_purged(void *context, const struct proxy_purged *purged)
+{
+    const struct service *service = context;
+    const bool all = purged->by == CACHE_BY_PREFIX && !purged->name.len;
+
+    peer_news_tell(service->news,
+                   &(struct peer_item){
+                       .kind = all                             ? CONTROL_PURGE_ALL
+                               : purged->by == CACHE_BY_TAG    ? CONTROL_PURGE_TAG
+                               : purged->by == CACHE_BY_PREFIX ? CONTROL_PURGE_PREFIX
+                                                               : CONTROL_PURGE_URL,
+                       .name = purged->name,
+                       .scope = purged->by == CACHE_BY_TAG ? purged->scope : span_of(NULL, 0)});
 }
 
 bool
@@ -44,6 +62,8 @@ service_make_proxy(struct service *service)
                              .shards_automatic = options->shards == 0,
                              .fetched = report_fetched,
                              .fetched_context = service->report,
+                             .purged = tell_purged,
+                             .purged_context = service,
                          });
     return service->has_proxy;
 }

@@ -67,15 +67,16 @@ find_self(struct config_peers *peers, const struct options *options, struct buf 
 
     if (self.len && self.ptr[self.len - 1] == '/')
         self.len--;
-    group->self = self.len ? origin_peers_find(group, self)
-                           : find_listener(group->route, &options->http);
+    group->self =
+        self.len ? origin_peers_find(group, self) : find_listener(group->route, &options->http);
     if (group->self < group->route->count)
         return true;
-    return self.len ? refuse(why, options, "peer-self",
-                             "it is none of the URLs of peers, as they are written there")
-                    : refuse(why, options, "peers",
-                             "none of the URLs has the address of a listener of http: peer-self has "
-                             "to state which is this daemon's");
+    return self.len
+               ? refuse(why, options, "peer-self",
+                        "it is none of the URLs of peers, as they are written there")
+               : refuse(why, options, "peers",
+                        "none of the URLs has the address of a listener of http: peer-self has "
+                        "to state which is this daemon's");
 }
 
 bool
@@ -96,6 +97,8 @@ config_peers_read(struct config_peers *peers, const struct options *options, str
         return false;
     route = &peers->rows.rows[0].route;
     route->balance = ORIGIN_BALANCE_HASH;
+    route->at_once = true; /* or peers would not agree about owners */
+    route->probes.fall = route->probes.rise = 1;
     route->budget.percent = (unsigned)options->retry_budget;
     peers->group.route = route;
     return check_members(route, options, why) && find_self(peers, options, why);

@@ -7,6 +7,7 @@
 #include "server/http/http_explain.h"
 #include "server/http/http_fields.h"
 #include "server/http/http_forwarded.h"
+#include "server/http/http_hold.h"
 #include "server/http/http_interim.h"
 #include "server/http/http_page.h"
 #include "server/http/http_peer.h"
@@ -158,6 +159,14 @@ admit(struct http_exchange *x, struct span url, struct span head_bytes)
     return begin_exchange(x, url, head_bytes);
 }
 
+/* The peers have taken it. */
+static void
+finish_purge(struct http_exchange *x)
+{
+    if (http_purge_is_noted(x))
+        http_exchange_send_made(x);
+}
+
 static bool
 begin_request(struct http_connection *c, struct http_worker *worker,
               const struct http_request *request, struct span head_bytes)
@@ -188,6 +197,10 @@ begin_request(struct http_connection *c, struct http_worker *worker,
         status = http_forwarded_take(x, &reason);
     if (!status && request->has & HTTP_HAS_PEER)
         status = http_peer_take(x, &reason);
+    if (status == HTTP_PEER_TAKEN) {
+        send_no_content(x);
+        return true;
+    }
     if (!status && for_proxy && !is_routed(config, request)) {
         send_no_content(x);
         return true;
@@ -204,10 +217,10 @@ begin_request(struct http_connection *c, struct http_worker *worker,
     }
     if (request->method_id == HTTP_PURGE) {
         http_purge(x, &route);
-        if (http_purge_is_noted(x))
-            http_exchange_send_made(x);
-        else
+        if (http_hold(x, finish_purge) || !http_purge_is_noted(x))
             (void)keep_waiting(x, head_bytes);
+        else
+            http_exchange_send_made(x);
         return true;
     }
     x->origin = route.origin;

@@ -4,6 +4,7 @@
 
 #include "base/container_of.h"
 #include "server/http/http_count.h"
+#include "server/http/http_hold.h"
 #include "server/http/http_log.h"
 #include "server/http/http_output.h"
 #include "server/http/http_page.h"
@@ -81,6 +82,7 @@ http_exchange_discard(struct http_exchange *x)
         http_user_cancel(x);
     if (x->serving == HTTP_NOTED)
         http_purge_cancel(x);
+    http_hold_cancel(x);
     exchange_end(&x->exchange);
     client_release(&x->client);
     http_user_release(&x->user);

@@ -88,6 +88,7 @@ enum http_serving {
     HTTP_CANCELLED, /* either, for the last time, and to no effect */
 };
 
+struct http_hold;
 struct http_user;
 
 /* A request and its response. */
@@ -109,6 +110,7 @@ struct http_exchange {
     struct http_user *user;      /* a reference; NULL: none is known */
     const struct origin_member *peer; /* that has sent it (http_peer.h); NULL: any other client */
     struct peer_code peer_code;       /* of its request then */
+    struct http_hold *hold;      /* of its response; NULL: it is not held */
     struct client *client;       /* its client, once it is known: a reference; NULL without one */
     struct http_origin *origin;  /* of a reverse proxy; NULL: forward */
     struct origin_choice choice; /* of its members, for the connection of an upgrade */

@@ -52,7 +52,7 @@ write_lines(struct http_writer *lines, const struct http_exchange *x, const stru
     else if (x->failure == FAILURE_OVERLOADED)
         write_retry_after(lines, 1);
     http_write(lines, page->lines);
-    http_peer_write(lines, x, PEER_FAILED);
+    http_peer_write(lines, x, page->status == HTTP_PEER_TAKEN ? PEER_SERVED : PEER_FAILED);
     if (page->detail)
         http_write_cache_status(lines, &(struct http_cache_status){
                                            .cache = HTTP_CACHE_NAME,

@@ -11,6 +11,8 @@
 #include "server/http/http_interim.h"
 #include "server/http/http_stream.h"
 #include "server/logs/origin_report.h"
+#include "server/peers/peer_message.h"
+#include "server/peers/peer_news.h"
 
 static unsigned
 refuse(struct http_exchange *x, const char *why, const char **reason)
@@ -23,13 +25,23 @@ refuse(struct http_exchange *x, const char *why, const char **reason)
     return 403;
 }
 
+static unsigned
+take_news(struct http_exchange *x, uint64_t incarnation, struct span says, const char **reason)
+{
+    if (!peer_news_take(http_service_of(x)->service->news, x->peer->url, incarnation, says))
+        return refuse(x, "its news are malformed", reason);
+    return HTTP_PEER_TAKEN;
+}
+
 unsigned
 http_peer_take(struct http_exchange *x, const char **reason)
 {
     const struct origin_peers *peers = config_peers_of(&x->config->peers);
     const struct http_request *request = &x->request;
     const struct span value = http_first_value(request->fields, PEER_FIELD);
-    struct peer_words words = {.method = request->method, .target = request->target};
+    struct peer_words words = {.method = request->method,
+                               .target = request->target,
+                               .says = http_first_value(request->fields, PEER_NEWS_FIELD)};
     enum peer_verdict verdict;
     uint64_t incarnation;
     unsigned sender;
@@ -44,9 +56,11 @@ http_peer_take(struct http_exchange *x, const char **reason)
     sender = origin_peers_find(peers, peer_auth_sender(value));
     if (sender == peers->route->count || sender == peers->self)
         return refuse(x, "its sender is none of the peers, or this daemon itself", reason);
+    x->peer = &peers->route->members[sender];
+    if (words.says.len)
+        return take_news(x, incarnation, words.says, reason);
     if (request->method_id != HTTP_GET || request->form != HTTP_ABSOLUTE_FORM)
         return refuse(x, "it is no request for a URL", reason);
-    x->peer = &peers->route->members[sender];
     return 0;
 }
 

@@ -12,9 +12,11 @@
 
 struct http_exchange;
 
+#define HTTP_PEER_TAKEN 204u
+
 /*
  * The request has PEER_FIELD: sets x->peer and x->peer_code. 0; or the status of a refusal, with a
- * reason.
+ * reason; or HTTP_PEER_TAKEN, if it has news, which have been taken.
  */
 unsigned http_peer_take(struct http_exchange *x, const char **reason);
 

@@ -14,11 +14,13 @@
 #include "server/http/http_rules.h"
 #include "server/http/http_service.h"
 #include "server/http/http_stream.h"
+#include "server/peers/peer_news.h"
 
 #define MOST_TAGS 64u /* in one request */
 
 struct purge {
     struct proxy *proxy;
+    struct peer_news *news;
     const char *const *tag_fields; /* of struct proxy_rules */
     bool soft;
     bool prefix;
@@ -40,6 +42,8 @@ purge(struct purge *purge, enum control_purge kind, struct span what)
 {
     purge->count += purge->soft ? control_expire(purge->proxy, kind, what)
                                 : control_purge(purge->proxy, kind, what);
+    peer_news_tell(purge->news,
+                   &(struct peer_item){.kind = kind, .soft = purge->soft, .name = what});
 }
 
 /* False for a member that is not known. */
@@ -151,6 +155,7 @@ http_purge(struct http_exchange *x, const struct http_route *route)
 {
     struct purge p = {
         .proxy = &http_service_of(x)->service->proxy,
+        .news = http_service_of(x)->service->news,
         .tag_fields = x->config->rules.tag_fields,
     };
     struct span rest = x->request.fields, line, name, value;

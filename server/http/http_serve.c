@@ -5,6 +5,7 @@
 #include "server/http/http_count.h"
 #include "server/http/http_exchange.h"
 #include "server/http/http_fields.h"
+#include "server/http/http_hold.h"
 #include "server/http/http_interim.h"
 #include "server/http/http_response.h"
 #include "server/http/http_route.h"
@@ -44,20 +45,27 @@ is_bounded(struct exchange *exchange)
 }
 
 static void
+begin_response(struct http_exchange *x)
+{
+    if (http_stream_awaits_body(&x->stream) || http_stream_is_draining(&x->stream))
+        x->persistent = false;
+    if (x->exchange.object->status >= 400 && http_rules_send_instead(x))
+        return;
+    http_response_make(x);
+    x->stage = HTTP_STARTED;
+    http_count_response(x);
+    http_exchange_advance(x);
+}
+
+static void
 head(struct exchange *exchange)
 {
     struct http_exchange *x = http_exchange_of(exchange);
 
     if (exchange_is_complete(exchange))
         x->serving = HTTP_OVER;
-    if (http_stream_awaits_body(&x->stream) || http_stream_is_draining(&x->stream))
-        x->persistent = false;
-    if (exchange->object->status >= 400 && http_rules_send_instead(x))
-        return;
-    http_response_make(x);
-    x->stage = HTTP_STARTED;
-    http_count_response(x);
-    http_exchange_advance(x);
+    if (http_method_is_safe(x->request.method_id) || !http_hold(x, begin_response))
+        begin_response(x);
 }
 
 static void

@@ -239,8 +239,14 @@ http_stream_post(const struct http_stream *stream, struct net_task *task)
     net_worker_post(stream->connection->net.set->worker, task);
 }
 
+struct net_worker *
+http_stream_net_worker(const struct http_stream *stream)
+{
+    return stream->connection->net.set->worker;
+}
+
 unsigned
 http_stream_worker_number(const struct http_stream *stream)
 {
-    return net_worker_number(stream->connection->net.set->worker);
+    return net_worker_number(http_stream_net_worker(stream));
 }

@@ -118,7 +118,8 @@ void http_connection_read_next(struct http_connection *connection);
 /* Runs a task on the stream's worker, soon. [any thread] */
 void http_stream_post(const struct http_stream *stream, struct net_task *task);
 
-/* The number of its worker. */
+/* Its worker, which outlives it; and the number of that. */
+struct net_worker *http_stream_net_worker(const struct http_stream *stream);
 unsigned http_stream_worker_number(const struct http_stream *stream);
 
 #endif

@@ -119,11 +119,11 @@ field_of(struct span lines, const char *name)
     return value.ptr ? value : span_of("", 0);
 }
 
-/* What a user proves himself with is not for logs. */
+/* What a user or a peer proves himself with is not for logs. */
 static struct span
 request_field(const struct access_entry *entry, const char *name)
 {
-    if (strcasecmp(name, "Proxy-Authorization") == 0)
+    if (strcasecmp(name, "Proxy-Authorization") == 0 || strcasecmp(name, "Proxy-Peer") == 0)
         return span_of("", 0);
     return entry->http ? field_of(entry->http->fields, name) : span_of("", 0);
 }

@@ -9,6 +9,7 @@
 #include "proxy.h"
 #include "proxy/control.h"
 #include "server/logs/log.h"
+#include "server/peers/peer_news.h"
 #include "server/rpc/admin_caller.h"
 #include "server/rpc/cursor.h"
 #include "server/rpc/front_rules.h"
@@ -48,6 +49,7 @@ purge_of(proxy_purge_kind wanted, enum control_purge *kind)
 
 struct removal {
     struct proxy *proxy;
+    struct peer_news *news;
     enum control_purge kind;
     uint64_t (*remove)(struct proxy *proxy, enum control_purge kind, struct span url);
     uint64_t count;
@@ -59,6 +61,8 @@ remove_key(void *context, struct span key)
     struct removal *removal = context;
 
     removal->count += removal->remove(removal->proxy, removal->kind, key);
+    if (removal->remove == control_purge)
+        peer_news_tell(removal->news, &(struct peer_item){.kind = removal->kind, .name = key});
 }
 
 static bool_t
@@ -78,7 +82,10 @@ purge(struct svc_req *call, const proxy_purge_args *args, proxy_purge_result *re
         result->status = PROXY_BAD_VALUE;
         result->proxy_purge_result_u.sentence = unknown;
     } else {
-        struct removal removal = {.proxy = &service->proxy, .kind = kind, .remove = remove};
+        struct removal removal = {.proxy = &service->proxy,
+                                  .news = service->news,
+                                  .kind = kind,
+                                  .remove = remove};
 
         remove_key(&removal, url);
         if (kind == CONTROL_PURGE_URL)
@@ -89,61 +96,78 @@ purge(struct svc_req *call, const proxy_purge_args *args, proxy_purge_result *re
     return TRUE;
 }
 
-/* A purge whose answer waits until it is on disk. In the request's memory. */
-struct noted_purge {
+/* A purge whose answer waits, for peers and then for the disk. In the request's memory. */
+struct held_purge {
     struct store_waiter waiter; /* first */
+    struct peer_news_wait wait;
     struct net_task task;
     struct net_worker *worker;
+    struct service *service;
     uint64_t purged;
 };
 
-_Static_assert(sizeof(struct noted_purge) <= FRONT_REQUEST_DATA, "it is in the request's memory");
+_Static_assert(sizeof(struct held_purge) <= FRONT_REQUEST_DATA, "it is in the request's memory");
 
 static void
 answer_purge(struct net_task *task)
 {
-    struct noted_purge *noted = container_of(task, struct noted_purge, task);
-    proxy_purge_result result = {.status = PROXY_OK,
-                                 .proxy_purge_result_u.purged = noted->purged};
+    struct held_purge *held = container_of(task, struct held_purge, task);
+    proxy_purge_result result = {.status = PROXY_OK, .proxy_purge_result_u.purged = held->purged};
 
-    rpc_request_reply(rpc_request_of_data(noted), (xdrproc_t)xdr_proxy_purge_result, &result);
+    rpc_request_reply(rpc_request_of_data(held), (xdrproc_t)xdr_proxy_purge_result, &result);
 }
 
 static void
 note(struct store_waiter *waiter)
 {
-    struct noted_purge *noted = (struct noted_purge *)waiter;
+    struct held_purge *held = (struct held_purge *)waiter;
 
-    net_worker_post(noted->worker, &noted->task);
+    net_worker_post(held->worker, &held->task);
 }
 
-/* Is the answer deferred until then? */
-static bool
-is_deferred(struct rpc_request *request, struct store *store, uint64_t purged)
+/* The peers that can be reached have taken it: answers when it is on disk. */
+static void
+await_store(struct net_task *task)
 {
-    struct noted_purge *noted = rpc_request_data(request);
+    struct held_purge *held = container_of(task, struct held_purge, task);
+    struct store *store = held->service->store;
 
-    *noted = (struct noted_purge){
-        .waiter.notify = note,
-        .task.run = answer_purge,
-        .worker = rpc_request_worker(request),
-        .purged = purged,
-    };
-    if (store_is_synced(store, &noted->waiter))
-        return false;
-    rpc_request_defer(request);
-    return true;
+    task->run = answer_purge;
+    if (!store || store_is_synced(store, &held->waiter))
+        answer_purge(task);
+}
+
+static void
+end_wait(struct peer_news_wait *wait)
+{
+    struct held_purge *held = container_of(wait, struct held_purge, wait);
+
+    net_worker_post(held->worker, &held->task);
 }
 
 bool_t
 proxy_purge_2_svc(proxy_purge_args *args, proxy_purge_result *result, struct svc_req *call)
 {
     struct rpc_request *request = rpc_request_of(call->rq_xprt);
-    struct store *store = service_of(request)->store;
+    struct service *service = service_of(request);
+    const bool has_peers = service_config(service)->peers.rows.count != 0;
+    struct held_purge *held = rpc_request_data(request);
 
     (void)purge(call, args, result, control_purge);
-    return !(store && result->status == PROXY_OK &&
-             is_deferred(request, store, result->proxy_purge_result_u.purged));
+    if (result->status != PROXY_OK || (!has_peers && !service->store))
+        return TRUE;
+    *held = (struct held_purge){
+        .waiter.notify = note,
+        .wait.done = end_wait,
+        .task.run = await_store,
+        .worker = rpc_request_worker(request),
+        .service = service,
+        .purged = result->proxy_purge_result_u.purged,
+    };
+    rpc_request_defer(request);
+    if (!has_peers || !peer_news_wait(service->news, &held->wait))
+        await_store(&held->task);
+    return FALSE;
 }
 
 bool_t

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+import signal
 import struct
 import time
 
@@ -27,6 +28,19 @@ class ClusterTest(harness.SystemTest):
         self.urls = [f"http://127.0.0.1:{port}" for port in self.ports]
         self.d = [self.start(n) for n in range(self.daemons)]
         self.c = [self.connect(n) for n in range(self.daemons)]
+        self.await_peers()
+
+    def await_peers(self):
+        """Until each daemon has told each other one that it is there."""
+        harness.wait_until(lambda: all(m["state"] in ("up", "this daemon")
+                                       for n, d in enumerate(self.d) if d.running()
+                                       for m in self.members(n)
+                                       if self.d[self.urls.index(m["member"])].running()),
+                           what="the peers")
+
+    def members(self, n):
+        return [m for m in json.loads(self.sunproxy("origin", "--json", daemon=self.d[n]).stdout)
+                if m["row"] == "peers"]
 
     def start(self, n, *more, name=None):
         return self.daemon("--http", f"127.0.0.1:{self.ports[n]}", "--peers", ",".join(self.urls),
@@ -113,10 +127,6 @@ class SharingTest(ClusterTest):
         listed = self.members(1)
         self.assertEqual(sum(m["requests"] for m in listed), 0, listed)
 
-    def members(self, n):
-        return [m for m in json.loads(self.sunproxy("origin", "--json", daemon=self.d[n]).stdout)
-                if m["row"] == "peers"]
-
     def test_peers_are_listed(self):
         url = self.url_of(2, "listed")
         self.check(self.get(0, url), url)
@@ -168,6 +178,82 @@ class MeaningTest(ClusterTest):
                 for language in ("de", "en"):
                     self.get(n, url, f"Accept-Language: {language}")
         self.assertEqual(len(self.fetched("/vary/")), 2)
+
+
+class PurgeTest(ClusterTest):
+    options = ("--purge-net", "127.0.0.0/8")
+
+    def fill(self, path, headers="Cache-Control%3a%20max-age%3d600"):
+        """A URL that all of them have stored."""
+        url = f"http://a.test{path}?size=300&fault=header:{headers}"
+        for n in range(self.daemons):
+            self.assertEqual(self.get(n, url).status, 200)
+            self.get(n, url)
+        return url
+
+    def stored(self, url):
+        """The daemons that have it, fresh."""
+        return [n for n in range(self.daemons)
+                if self.get(n, url, "Cache-Control: only-if-cached").status == 200]
+
+    def purge(self, n, url, *lines):
+        return self.c[n].get(url, *lines, method="PURGE")
+
+    def test_a_url(self):
+        url, other = self.fill("/one"), self.fill("/two")
+        self.assertEqual(self.stored(url), [0, 1, 2, 3])
+        self.assertEqual(self.purge(1, url).status, 200)
+        self.assertEqual(self.stored(url), [])
+        self.assertEqual(self.stored(other), [0, 1, 2, 3])
+
+    def test_a_prefix_a_tag_and_all(self):
+        url = self.fill("/tagged", "Cache-Tag%3a%20first%20second"
+                        "&fault=header:Cache-Control%3a%20max-age%3d600")
+        self.purge(2, "http://a.test/", "Cache-Tag: none")
+        self.assertEqual(self.stored(url), [0, 1, 2, 3])
+        self.purge(2, "http://a.test/", "Cache-Tag: second")
+        self.assertEqual(self.stored(url), [])
+        url = self.fill("/below/x")
+        self.purge(3, "http://a.test/below/", "Purge: prefix")
+        self.assertEqual(self.stored(url), [])
+        url = self.fill("/all")
+        self.sunproxy("purge", "--all", daemon=self.d[0])
+        self.assertEqual(self.stored(url), [])
+
+    def test_by_rpc_and_softly(self):
+        url = self.fill("/rpc")
+        self.sunproxy("purge", url, daemon=self.d[3])
+        self.assertEqual(self.stored(url), [])
+        url = self.fill("/soft")
+        before = len(self.fetched("/soft"))
+        self.purge(1, url, "Purge: soft")
+        self.assertEqual(self.stored(url), [])
+        for n in range(self.daemons):
+            self.get(n, url)
+        self.assertGreater(len(self.fetched("/soft")), before)
+
+    def test_a_write(self):
+        for n in range(self.daemons):
+            url = self.fill(f"/write/{n}")
+            self.c[n].send(f"POST {url} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+            self.assertEqual(self.c[n].receive().status, 200)
+            self.assertEqual(self.stored(url), [])
+
+    def test_a_peer_that_missed_news_validates_first(self):
+        url, other = self.fill("/missed"), self.fill("/kept")
+        self.d[3].signal(signal.SIGSTOP)
+        try:
+            begun = time.monotonic()
+            self.assertEqual(self.purge(0, url).status, 200)
+            self.assertLess(time.monotonic() - begun, 10)
+            self.assertNotIn("up", [m["state"] for m in self.members(0)
+                                    if m["member"] == self.urls[3]])
+        finally:
+            self.d[3].signal(signal.SIGCONT)
+        harness.wait_until(lambda: 3 not in self.stored(url), what="the news")
+        self.assertNotIn(3, self.stored(other))
+        self.await_peers()
+        self.assertEqual(self.stored(other), [0, 1, 2])
 
 
 def proof(key, sender, to, target, number, method="GET", incarnation=None, wall_us=None):
@@ -244,7 +330,7 @@ class AuthenticationTest(ClusterTest):
         self.c[1] = self.connect(1)
         self.check(self.get(1, url), url)
         self.assertEqual(len(self.fetched("/excluded/")), 1)
-        self.assertIn("its response is not a peer's (status 403)", self.d[1].err)
+        self.assertIn("is down: it refuses news (status 403)", self.d[1].err)
 
     def test_without_peers_the_field_is_refused(self):
         d = self.daemon("--http", "127.0.0.1:0", origin=self.o, name="alone")
