@@ -12,10 +12,11 @@ import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import machine
+from machine import settings
+from pages import DeploymentTest  # noqa: F401 - is run with the tests of this file
 
 LOAD = pathlib.Path(__file__).with_name("load.py")
 PROXY = "127.0.0.1:3128"
@@ -28,7 +29,6 @@ RPC_LOAD = """while [ ! -e "$2" ]; do
     sunproxy get -w '%{source}\\n' -o /dev/null "$1" || echo failed
 done"""
 OURS = ("sunproxyd", "sunproxy", "sunproxy-doc")
-settings = argparse.Namespace()
 
 
 def put_packages(root, version):
@@ -56,9 +56,7 @@ def files(root):
 
 class PackageTest(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="package-test.", dir="/var/tmp")
-        self.addCleanup(folder.cleanup)
-        self.dir = pathlib.Path(folder.name)
+        self.dir = pathlib.Path(self.enterContext(machine.folder()))
 
     def states(self, system):
         said = system.run("dpkg-query", "-W", "-f", "${Package} ${db:Status-Status} ${Version}\n", *OURS,
@@ -120,6 +118,7 @@ class LifeTest(PackageTest):
         end = self.system.root / "var/tmp/end-of-load"
         http = self.system.beside(LOAD, PROXY, PAGE, stdout=subprocess.PIPE, text=True)
         rpc = self.system.begin("sh", "-c", RPC_LOAD, "sh", PAGE, f"/{end.relative_to(self.system.root)}")
+        http.stdout.readline()
         try:
             action()
         finally:

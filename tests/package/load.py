@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """Send requests for one page over HTTP, a connection for each, until SIGTERM, and print what became of them.
 
-  load.py ADDRESS:PORT URL
+  load.py ADDRESS:PORT URL [SOURCE]
 
-The output is JSON: how many were answered with status 200, and the reason of each other one.
+SOURCE is the address to send from.
+
+The output is a line when the first one has ended, and at the end a line of JSON: how many were
+answered with status 200, and the reason of each other one.
 """
 
 import http.client
@@ -15,10 +18,10 @@ stopped = []
 signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
 
 
-def main(server, url):
+def main(server, url, source=""):
     answered, failures = 0, []
     while not stopped:
-        connection = http.client.HTTPConnection(server, timeout=60)
+        connection = http.client.HTTPConnection(server, timeout=60, source_address=(source, 0))
         try:
             connection.request("GET", url)
             response = connection.getresponse()
@@ -31,6 +34,8 @@ def main(server, url):
             failures.append(repr(error))
         finally:
             connection.close()
+        if answered + len(failures) == 1:
+            print("begun", flush=True)
     json.dump({"answered": answered, "failures": failures}, sys.stdout)
 
 

@@ -1,14 +1,23 @@
 """Systems that packages are installed in: one that systemd runs, and one on a small disk."""
 
+import argparse
 import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 import time
 
 BOOT = pathlib.Path(__file__).with_name("boot.sh")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENVIRONMENT = {"PATH": PATH, "LANG": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive", "HOME": "/root"}
+# What life.py is called with.
+settings = argparse.Namespace()
+
+
+def folder():
+    """One that is removed at the end, on the disk: /tmp may be small."""
+    return tempfile.TemporaryDirectory(prefix="package-test.", dir="/var/tmp")
 
 
 class Failed(AssertionError):
@@ -60,6 +69,11 @@ class Machine:
 
     def inside(self, *argv):
         return ["nsenter", "-t", self.first, "-m", "-p", "-n", "-u", "-i", "-C", "--", *map(str, argv)]
+
+    def inside_but_for_network(self, pid, *argv):
+        """In the network of a process of this system."""
+        return ["nsenter", "-t", self.first, "-m", "-p", "-u", "-i", "-C", f"--net=/proc/{pid}/ns/net", "--",
+                *map(str, argv)]
 
     def run(self, *argv, expect=0):
         return finished(self.inside(*argv), expect)

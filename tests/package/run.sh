@@ -38,6 +38,7 @@ mkdir -p "$work"
 version=$(sed -n 's/^VERSION := //p' Makefile)
 source=$work/sunproxy-$version
 
+began=$SECONDS
 say "installing what the build needs"
 apt update
 apt install --no-install-recommends build-essential ca-certificates debhelper debootstrap devscripts \
@@ -49,6 +50,7 @@ id builder >/dev/null 2>&1 || useradd --home-dir "$work" builder
 git archive --prefix="sunproxy-$version/" HEAD | tar -xC "$work"
 chown -R builder:builder "$work"
 build "$source"
+printf 'from an empty system to the packages: %d s\n' $((SECONDS - began)) >&2
 
 # The next version is the same, but for its number and a file of configuration. The daemon's file is
 # another one.
@@ -83,6 +85,9 @@ needs=$(for package in sunproxyd sunproxy; do
 done | paste -sd ,)
 chroot "$work/fresh" sh -c 'apt-get -q update && apt-get -q -y satisfy --no-install-recommends "$1"' \
     sh "$needs" >>"$work/apt.log" 2>&1 || { tail -n 20 "$work/apt.log" >&2; exit 1; }
+
+# What docs/DEPLOY_*.md install besides, and what sunproxyd recommends.
+chroot "$work/fresh" apt-get -q -y --download-only --no-install-recommends install hitch rpcbind >>"$work/apt.log" 2>&1
 
 say "installing, upgrading and removing"
 exec python3 -B tests/package/life.py --packages "$work" --fresh "$work/fresh" --version "$version" \
