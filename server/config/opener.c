@@ -119,7 +119,6 @@ read_again(struct reader *reader, struct buf *text, struct buf *files)
     bool ok = false;
 
     forget_read(reader);
-
     log_capture(text);
     if (!options_init(&options))
         buf_append_str(text, strerror(ENOMEM));
@@ -132,6 +131,7 @@ read_again(struct reader *reader, struct buf *text, struct buf *files)
     } else {
         shorten(text);
     }
+    log_capture(NULL);
     reader->has_read = ok;
     if (ok)
         reader->read = options;

@@ -3,6 +3,7 @@
 
 #include "server/config/opener.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -65,7 +66,7 @@ read_now(void)
 static void
 set_up(void)
 {
-    static char program[] = "sunproxyd", age[] = "--max-age=7s", config[] = "--config";
+    static char program[] = "/nonexistent/sunproxyd", age[] = "--max-age=7s", config[] = "--config";
     static char *argv[] = {program, age, config, path};
 
     strcpy(strrchr(path, '-'), "-XXXXXX");
@@ -205,6 +206,35 @@ START_TEST(a_daemon_without_standard_input)
 }
 END_TEST
 
+/* Messages are captured while a file is checked, and no longer. */
+START_TEST(a_program_that_cannot_be_started_is_logged_after_a_reload)
+{
+    int ends[2], kept = dup(STDERR_FILENO), connection;
+    char logged[512] = "", c;
+
+    opener_stop(&opener);
+    ck_assert_int_eq(pipe(ends), 0);
+    dup2(ends[1], STDERR_FILENO);
+    ck_assert(opener_start(&opener, &options, check, open_none));
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    close(ends[1]);
+    write_file("workers = 13\n");
+    ck_assert(!read_now());
+    write_file("workers = 3\n");
+    ck_assert_msg(read_now(), "%s", buf_str(&why));
+    connection = opener_launch(&opener, &why);
+    ck_assert_msg(connection >= 0, "%s", buf_str(&why));
+    ck_assert_int_eq(fcntl(connection, F_SETFL, 0), 0);
+    ck_assert_int_eq(read(connection, &c, 1), 0);
+    close(connection);
+    opener_stop(&opener);
+    ck_assert_int_gt(read(ends[0], logged, sizeof(logged) - 1), 0);
+    close(ends[0]);
+    ck_assert_ptr_nonnull(strstr(logged, "cannot start /nonexistent/sunproxyd: No such file"));
+}
+END_TEST
+
 START_TEST(its_end_is_noticed)
 {
     ck_assert(read_now());
@@ -228,6 +258,7 @@ unit_suite(void)
     tcase_add_test(tests, a_long_list_of_errors_is_cut);
     tcase_add_test(tests, a_file_that_hangs_does_not_keep_the_daemon_from_its_end);
     tcase_add_test(tests, a_daemon_without_standard_input);
+    tcase_add_test(tests, a_program_that_cannot_be_started_is_logged_after_a_reload);
     tcase_add_test(tests, its_end_is_noticed);
     suite_add_tcase(suite, tests);
     return suite;
