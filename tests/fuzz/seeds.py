@@ -386,6 +386,23 @@ CREDENTIALS = {
     "bad-control": b"Basic YcKFOmI=",
 }
 
+BCRYPT = b"$2b$05$A753hO9ArnQDrjjLF1BReeZiPD9Qoi0y3qoCJo2B87wOnmnKbnd7y"
+YESCRYPT = b"$y$j9T$75Ag9C9zUz93GKDlSiZ5E.$5VwBCOuJ8J3actQ9oL1e7iGYq87PTVtQMziOwZ0dzs."
+USERS = {
+    "good-one": b"anna:" + BCRYPT,
+    "good-several": b"# office\n\nanna:" + BCRYPT + b"\r\nb\xc3\xa4r t:" + YESCRYPT + b"\n#c:d\n",
+    "bad-doubled": b"bert:" + BCRYPT + b"\nanna:" + BCRYPT + b"\nbert:" + YESCRYPT + b"\n",
+    "bad-cut": b"bert:" + BCRYPT[:-1] + b"\nanna:" + YESCRYPT[:-30] + b"\ncleo",
+    "bad-method": b"anna:$apr1$4u8tHYLv$x2ZgfCDM.aNPKcs5oDCsj0\nbert:$6$rounds=999999999$x$y\n:\n",
+}
+
+HELPER_ANSWERS = {
+    "one": b"\0OK\nERR message=\"no such user\"\nBH Success\r\n",
+    "channels": b"\0011 OK user=anna\n0 ERR\n65 BH message=away log=x\n",
+    "nonsense": b"\0GET / HTTP/1.1\nOKAY\n OK\nok",
+    "bad-channels": b"\001OK\n-1 OK\n1OK\n99999999999999 OK\n7 \n",
+}
+
 RULES = {
     "parameters": b"remove-parameter=utm_*; keep-parameter=*; sort-parameters=yes\0"
                   b"http://a.test/x?b=1&utm_a=2&a=3&&=\0\0",
@@ -407,6 +424,8 @@ CORPUS = {
     "rules": RULES,
     "forwarded": FORWARDED,
     "basic_credentials": CREDENTIALS,
+    "user_file": USERS,
+    "helper_answer": HELPER_ANSWERS,
     "answer": {name if name.startswith("bad-") else f"good-{name}": data
                for name, data in ANSWERS.items()},
     "chunked": CHUNKED,
