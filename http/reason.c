@@ -26,6 +26,7 @@ http_reason_word(enum http_reason reason)
         [HTTP_REASON_TOO_LARGE] = "too-large",
         [HTTP_REASON_MEMORY] = "memory",
         [HTTP_REASON_PURGED] = "purged",
+        [HTTP_REASON_PEER] = "at-peer",
         [HTTP_REASON_POLICY] = "policy",
         [HTTP_REASON_REQUEST_FIELDS] = "request-fields",
         [HTTP_REASON_REQUEST_BODY] = "request-body",
@@ -88,6 +89,7 @@ http_reason_sentence(enum http_reason reason)
         [HTTP_REASON_MEMORY] = "there was no memory for the response",
         [HTTP_REASON_PURGED] = "the URL was purged or written to while the response was fetched, "
                                "or the configuration has changed (RFC 9111 section 4.4)",
+        [HTTP_REASON_PEER] = "the response came from a peer, which keeps it, and the URL is not hot",
         [HTTP_REASON_POLICY] = "the replacement policy did not admit the response",
         [HTTP_REASON_REQUEST_FIELDS] = "the request over RPC has fields of its own",
         [HTTP_REASON_REQUEST_BODY] = "the request has a body",

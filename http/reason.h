@@ -35,6 +35,7 @@ enum http_reason {
     HTTP_REASON_TOO_LARGE,  /* its body is */
     HTTP_REASON_MEMORY,     /* there is none for it */
     HTTP_REASON_PURGED,     /* while it was fetched, or another response came in its place */
+    HTTP_REASON_PEER,       /* a peer that owns the URL keeps it */
     HTTP_REASON_POLICY,     /* the replacement policy did not admit it, or there is none */
 
     /* A request is passed on, and its response not stored. */

@@ -474,6 +474,40 @@ notes_of(const struct origin_fill *fill, const struct fetch_head *head, struct s
            (origin_fill_may_keep(fill) ? stored_notes(fill) : HTTP_KNOWN_PASSING);
 }
 
+#define HOT_URLS 65536u /* that the sketch counts well: it takes 8 bytes for each */
+
+/* Counts a fetch from a peer. Has the URL been fetched from there often? Without memory for the
+ * counts it has. */
+static bool
+is_hot(struct origin_fill *fill)
+{
+    struct sketch *sketch = &fill->proxy->at_peers;
+
+    if (!sketch->words) {
+        if (!sketch_init(sketch, 4, 10))
+            return true;
+        sketch_fit(sketch, HOT_URLS);
+    }
+    sketch_count(sketch, fill->base.key);
+    return sketch_estimate(sketch, fill->base.key) >= ORIGIN_FILL_HOT;
+}
+
+/*
+ * What a peer owns it keeps for all: a response from there is stored here, too, if its URL is hot,
+ * if one was stored before, and where a range is waited for. Requests that wait for a long one,
+ * which gets a window, ask for themselves.
+ */
+static void
+leave_at_peer(struct origin_fill *fill, const struct fetch_head *head)
+{
+    if (!fill->peer || fill->reason || is_hot(fill) || fill->base.previous ||
+        fill->wanted != RANGE_WHOLE)
+        return;
+    origin_response_explain(fill, HTTP_REASON_PEER);
+    if (head->content_length < 0 || (uint64_t)head->content_length > ORIGIN_FILL_WINDOW)
+        cache_fill_restrict(&fill->base, FILL_VALIDATE, 0);
+}
+
 /* The object begins: 0 or an errno; EAGAIN if the leader's range is the origin's. */
 static int
 begin_object(struct origin_fill *fill, const struct fetch_head *head,
@@ -486,6 +520,7 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
     origin_response_explain(fill, origin_response_why_unstored(fill, head->no_store));
     if (head->content_length > 0 && (uint64_t)head->content_length > largest)
         origin_response_explain(fill, HTTP_REASON_TOO_LARGE);
+    leave_at_peer(fill, head);
     if (fill->reason)
         atomic_store(&fill->keeping, KEEPING_NOT);
     if (misses_range(fill, head))

@@ -54,6 +54,7 @@
  * goes on whatever is missing, for a time of its own; so does a fetch for a range, or of what has
  * answered a condition, up to proxy_rules.range_fill.
  */
+#define ORIGIN_FILL_HOT 3u /* fetches of a URL from peers after which this cache has it as well */
 #define ORIGIN_FILL_LITTLE ((uint64_t)1 << 20)
 #define ORIGIN_FILL_SHORT ((uint64_t)16 << 10)
 #define ORIGIN_FILL_UNWANTED_US ((int64_t)60 * 1000000)

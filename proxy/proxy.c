@@ -70,6 +70,7 @@ proxy_destroy(struct proxy *proxy)
         buf_free(&proxy->scratch[i]);
     free(proxy->scratch);
     recent_free(proxy->recent);
+    sketch_free(&proxy->at_peers);
     pthread_mutex_destroy(&proxy->configuring);
     shedding_free(&proxy->shedding);
 }

@@ -17,6 +17,7 @@
 #include "cache/cache.h"
 #include "fetch/fetch.h"
 #include "http/reason.h"
+#include "policies/sketch.h"
 #include "proxy/metrics.h"
 #include "proxy/shedding.h"
 
@@ -172,6 +173,8 @@ struct proxy {
      */
     struct buf *scratch;
     unsigned scratch_count;
+    struct sketch at_peers;      /* of URLs that were fetched from peers; the fetcher's thread's; all
+                                    zero before the first */
     struct recent *recent;       /* misses */
     _Atomic unsigned generation; /* of the rules in force: set by their owner */
     pthread_mutex_t configuring; /* one change of the cache's configuration at a time */

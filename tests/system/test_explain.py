@@ -128,8 +128,9 @@ class ReasonsTest(ExplainCase):
 
     # Not here: what the daemon never does (no-cache, since it validates), what takes a memory that
     # is used up (test_limits), a request that others' responses send back four times (unit test
-    # proxy/test_unshared), and users whom no check is made of (test_proxy_users).
-    ELSEWHERE = {"no-cache", "memory", "request-passes", "user-unchecked"}
+    # proxy/test_unshared), users whom no check is made of (test_proxy_users), and what is left at a
+    # peer (test_cluster).
+    ELSEWHERE = {"no-cache", "memory", "request-passes", "user-unchecked", "at-peer"}
 
     def told(self, path, *lines, fields=(), status=200, times=1, **more):
         """The word of the last miss, after the last of these requests."""
