@@ -585,11 +585,25 @@ report_wait(const struct fetch *f)
                                               .origin = f->target.origin});
 }
 
+/* Among the fetches from its origin; a probe is beside them. */
+static bool
+add_to_queue(struct fetch *f)
+{
+    const char *key = f->target.origin;
+    char beside[512];
+
+    if (f->consumer.request->flags & REQUEST_PROBES) {
+        snprintf(beside, sizeof(beside), "probes of %s", key);
+        key = beside;
+    }
+    return queue_add(f->loop->queue, &f->item, f->consumer.request->client, key);
+}
+
 /* Queues an attempt at f->target. */
 static void
 wait_for_turn(struct fetch *f)
 {
-    if (!queue_add(f->loop->queue, &f->item, f->consumer.request->client, f->target.origin)) {
+    if (!add_to_queue(f)) {
         fetching_finish(f, FETCH_INTERNAL, "out of memory");
         return;
     }

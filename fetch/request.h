@@ -66,6 +66,8 @@ enum request_flags {
     /* Resolves the name of the URL's host and connects to nothing: done() is called with FETCH_OK
      * then. */
     REQUEST_RESOLVE_ONLY = 1u << 7,
+    /* A probe of a member: it takes no place of the requests to its origin, and waits for none. */
+    REQUEST_PROBES = 1u << 8,
 };
 
 enum request_body_kind {

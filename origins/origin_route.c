@@ -281,8 +281,9 @@ origin_route_succeeded(struct origin_route *route, const struct origin_choice *c
 
     if (atomic_load_explicit(&server->streak, memory_order_relaxed))
         atomic_store(&server->streak, 0);
-    /* Of one that is down the probes decide. */
-    if (!until_us || until_us == ORIGIN_SERVER_DOWN)
+    /* Other requests than a trial began before the member was left. Of one that is down the probes
+     * decide. */
+    if (!choice->trial || !until_us || until_us == ORIGIN_SERVER_DOWN)
         return;
     atomic_store(&server->used_again_us, now_us);
     if (atomic_compare_exchange_strong(&server->left_until_us, &until_us, 0))

@@ -144,7 +144,7 @@ unsigned origin_route_retry_after_s(const struct origin_route *route);
 void origin_route_failed(struct origin_route *route, const struct origin_choice *choice,
                          int64_t now_us, const char *reason);
 
-/* It serves: it is used again if it was left. */
+/* It serves: it is used again if it was left, and this was its trial. */
 void origin_route_succeeded(struct origin_route *route, const struct origin_choice *choice,
                             int64_t now_us);
 

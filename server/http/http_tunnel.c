@@ -232,6 +232,9 @@ give_upgrade_up(struct http_tunnel *tunnel)
 {
     struct http_exchange *x = take_exchange(tunnel);
 
+    if (x->origin)
+        origin_route_give_back(&x->origin->route, &x->choice,
+                               proxy_now_us(&http_service_of(x)->service->proxy));
     leave(tunnel);
     http_exchange_serve(x);
 }
@@ -274,6 +277,7 @@ try_next_member(struct http_tunnel *tunnel)
     route = &x->origin->route;
     origin_route_failed(route, &x->choice, proxy_now_us(&http_service_of(x)->service->proxy),
                         tunnel->sentence);
+    x->choice.trial = false;
     tunnel->x = NULL;
     leave(tunnel);
     http_tunnel_begin(x, http_rules_url_again(x));

@@ -410,8 +410,8 @@ class ProbeTest(RowTest):
     seconds = 15
     threads = True
 
-    def start_with_probes(self, more=""):
-        self.start("--origin", f"{self.both().replace('/v2', '')} balance=round-robin probe=/probe "
+    def start_with_probes(self, more="", limit=""):
+        self.start("--origin", f"{self.both().replace('/v2', '')}{limit} balance=round-robin probe=/probe "
                    f"probe-interval=1s probe-fall=2 probe-rise=1{more}")
 
     def shares(self, requests=6):
@@ -448,6 +448,20 @@ class ProbeTest(RowTest):
                            in str(self.d.err), what="the log's line")
         self.assertEqual(self.shares(), [6, 0])
         self.second.hangs.set()
+
+    def test_probes_beside_a_limit(self):
+        """A probe takes no place of a request, and waits for none."""
+        self.second.hangs = threading.Event()
+        self.start_with_probes(limit="|max=1")
+        harness.wait_until(lambda: self.second.probes, what="a probe")
+        self.assertEqual(self.shares(), [3, 3])
+        self.second.silence = threading.Event()
+        self.c.send("GET /busy HTTP/1.1\r\nHost: site.test\r\nCache-Control: no-store\r\n\r\n")
+        harness.wait_until(lambda: f"{self.second.url} is down: a probe had no response in time"
+                           in str(self.d.err), what="the log's line")
+        self.second.silence.set()
+        self.second.hangs.set()
+        self.c.receive()
 
     def test_a_member_that_passes_and_fails_requests(self):
         self.first.status = 503

@@ -283,6 +283,14 @@ respond_after(const struct origin_choice *choice, int64_t took_us)
     return atomic_load(&servers[choice->member].left_until_us) != 0;
 }
 
+/* The same for a response with this status. */
+static bool
+respond_with(const struct origin_choice *choice, unsigned status)
+{
+    origin_route_responded(&route, choice, status, SECOND, now_us);
+    return atomic_load(&servers[choice->member].left_until_us) != 0;
+}
+
 START_TEST(a_slow_member_is_left)
 {
     static const int weights[] = {1, 1};
@@ -317,13 +325,29 @@ START_TEST(a_slow_member_is_left)
 }
 END_TEST
 
-/* The same for a response with this status. */
-static bool
-respond_with(const struct origin_choice *choice, unsigned status)
+/* Responses to requests that were sent before the member was left. */
+START_TEST(late_responses_bring_no_member_back)
 {
-    origin_route_responded(&route, choice, status, SECOND, now_us);
-    return atomic_load(&servers[choice->member].left_until_us) != 0;
+    static const int weights[] = {1, 1};
+    const struct origin_choice first = {.member = 0};
+    struct origin_choice trial;
+
+    make(ORIGIN_BALANCE_ROUND_ROBIN, 2, weights);
+    route.slow_us = SECOND;
+    route.errors = 3;
+    for (unsigned i = 0; i < ORIGIN_ROUTE_SLOW; i++)
+        respond_after(&first, SECOND + 1);
+    for (unsigned i = 0; i < 3 * ORIGIN_ROUTE_SLOW; i++) {
+        ck_assert(respond_after(&first, SECOND + 1));
+        ck_assert(respond_with(&first, 500));
+        ck_assert(respond_with(&first, 200));
+    }
+    ck_assert_uint_eq(atomic_load(&servers[0].failures), 1);
+    now_us += ORIGIN_ROUTE_LEFT_US;
+    trial = choose_for("http://h/");
+    ck_assert(trial.trial && !respond_with(&trial, 200));
 }
+END_TEST
 
 START_TEST(a_member_with_errors_is_left)
 {
@@ -445,6 +469,7 @@ unit_suite(void)
     tcase_add_loop_test(tests, members_have_limits, 0, 4);
     tcase_add_test(tests, limits_of_fetches);
     tcase_add_test(tests, a_slow_member_is_left);
+    tcase_add_test(tests, late_responses_bring_no_member_back);
     tcase_add_test(tests, a_member_with_errors_is_left);
     tcase_add_test(tests, retries_have_a_budget);
     tcase_add_test(tests, reasons_are_kept);
