@@ -28,6 +28,8 @@ ROTATION = "etc/logrotate.d/sunproxyd"
 RPC_LOAD = """while [ ! -e "$2" ]; do
     sunproxy get -w '%{source}\\n' -o /dev/null "$1" || echo failed
 done"""
+EARLIER = pathlib.Path(__file__).with_name("sunproxyd-0.1.conf")
+SOCKETS = ("sunproxyd.socket", "sunproxyd-http.socket")
 OURS = ("sunproxyd", "sunproxy", "sunproxy-doc")
 
 
@@ -72,8 +74,8 @@ class PackageTest(unittest.TestCase):
         self.assertEqual([line for line in changed if " c /" not in line], [])
 
 
-class LifeTest(PackageTest):
-    """One system from the installation to the purge, under systemd."""
+class MachineTest(PackageTest):
+    """One system under systemd."""
 
     def setUp(self):
         super().setUp()
@@ -141,6 +143,17 @@ class LifeTest(PackageTest):
         # Until the old one has ended, too.
         machine.wait_until(lambda: self.system.run("test", "-e", f"/proc/{old}", expect=None).returncode,
                            "the end of the old daemon")
+
+    def explained(self, steps):
+        try:
+            steps()
+        except Exception:
+            print(self.journal()[-5000:], file=sys.stderr)
+            raise
+
+
+class LifeTest(MachineTest):
+    """From the installation to the purge."""
 
     def check_installation(self):
         self.install(settings.version)
@@ -218,7 +231,8 @@ class LifeTest(PackageTest):
     def test_from_the_installation_to_the_purge(self):
         before = files(self.system.root)
         self.serve_pages()
-        try:
+
+        def steps():
             self.check_installation()
             self.check_serving()
             self.check_upgrade()
@@ -226,9 +240,61 @@ class LifeTest(PackageTest):
             self.check_rotation()
             self.check_failing_upgrade()
             self.check_removal(before)
-        except Exception:
-            print(self.journal()[-5000:], file=sys.stderr)
-            raise
+
+        self.explained(steps)
+
+
+class EarlierTest(MachineTest):
+    """A configuration of 0.1, which had no packages, that its administrator has changed; and the sockets
+    of systemd, by which that version could be run."""
+
+    def check_installation(self):
+        self.install(settings.version)
+        self.assertEqual((self.system.root / CONFIGURATION).read_text(), EARLIER.read_text())
+        self.assertEqual(self.system.property("sunproxyd", "ActiveState"), "active")
+        self.assertRegex(self.system.run("sunproxy", "stat").stdout, r"(?m)^policy lfu, 128 MiB;")
+        self.assertEqual(self.system.run("curl", "-fs", "-x", PROXY, PAGE).stdout, "a page\n")
+
+    def check_activation(self):
+        self.system.run("systemctl", "stop", "sunproxyd")
+        self.system.run("systemctl", "enable", "--now", *SOCKETS)
+        self.assertEqual(self.system.property("sunproxyd", "ActiveState"), "inactive")
+        self.assertEqual(self.system.run("curl", "-fs", "-x", PROXY, PAGE).stdout, "a page\n")
+        self.assertEqual(self.system.property("sunproxyd", "ActiveState"), "active")
+        self.assertIn("passed by the service manager", self.journal())
+
+    def check_upgrade(self):
+        self.under_load(self.upgrade)
+        for unit in SOCKETS:
+            self.assertEqual(self.system.property(unit, "ActiveState"), "active")
+        self.assertEqual((self.system.root / CONFIGURATION).read_text(), EARLIER.read_text())
+
+    def check_a_start_by_the_same_sockets(self):
+        """After a replacement the sockets still start the service."""
+        self.system.run("systemctl", "stop", "sunproxyd")
+        self.assertEqual(self.system.run("curl", "-fs", "-x", PROXY, PAGE).stdout, "a page\n")
+        self.assertEqual(self.system.run("sunproxy", "get", "-w", "%{source}", "-o", "/tmp/page", PAGE).stdout,
+                         "hit")
+
+    def check_removal(self):
+        self.system.run("apt-get", "-q", "-y", "purge", *OURS)
+        for unit in SOCKETS:
+            self.assertEqual(self.system.property(unit, "ActiveState"), "inactive")
+        self.assertFalse((self.system.root / CONFIGURATION).exists())
+
+    def test_an_upgrade_with_the_sockets_of_systemd(self):
+        self.serve_pages()
+        (self.system.root / CONFIGURATION).parent.mkdir()
+        self.configure(EARLIER.read_text())
+
+        def steps():
+            self.check_installation()
+            self.check_activation()
+            self.check_upgrade()
+            self.check_a_start_by_the_same_sockets()
+            self.check_removal()
+
+        self.explained(steps)
 
 
 class FullDiskTest(PackageTest):
