@@ -62,7 +62,7 @@ sunproxy ($version+next) unstable; urgency=medium
 
   * A later build.
 
- -- sunproxy authors <maintainers@sunproxy.example>  $(date -R)
+ -- sunproxy authors <nobody@sunproxy.invalid>  $(date -R)
 
 END
 build "$work/next" -b -nc
