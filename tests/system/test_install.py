@@ -248,10 +248,6 @@ class DebianTest(unittest.TestCase):
     def text(self, name):
         return (harness.TOP / name).read_text()
 
-    def test_the_version_is_that_of_the_makefile(self):
-        version = re.search(r"(?m)^VERSION := (\S+)$", self.text("Makefile"))[1]
-        self.assertEqual(re.match(r"sunproxy \(([^)]+)\)", self.text("debian/changelog"))[1], version)
-
     def test_libraries_are_those_that_setup_installs(self):
         setup = re.search(r"(?s)^build_needs='(.*?)'", self.text("scripts/setup.sh"), re.M)[1]
         wanted = {package for package in re.findall(r":([a-z0-9.+-]+)$", setup, re.M)
