@@ -378,6 +378,8 @@ act_on(struct components *parts, int signal)
     if (signal == SIGUSR2) {
         notify_reloading();
         restart_begin(&parts->restart, &parts->opener);
+        if (!restart_is_going_on(&parts->restart))
+            notify_manager("READY=1");
     } else if (signal == SIGHUP || signal == SIGUSR1) {
         notify_reloading();
         reopen_logs(parts);
@@ -398,7 +400,7 @@ serve(struct components *parts, const sigset_t *signals)
     int signal = 0;
 
     while (!left && signal != SIGTERM && signal != SIGINT) {
-        bool probes = prober_look(&parts->prober), waits = restart_is_going_on(&parts->restart);
+        bool probes = prober_look(&parts->prober), waits;
 
         probes = peer_news_look(parts->service.news) || probes;
 
@@ -410,6 +412,7 @@ serve(struct components *parts, const sigset_t *signals)
             looked_us = clock_monotonic_us();
         }
         act_on(parts, signal);
+        waits = restart_is_going_on(&parts->restart);
         left = restart_look(&parts->restart);
         if (waits && !left && !restart_is_going_on(&parts->restart))
             notify_manager("READY=1");

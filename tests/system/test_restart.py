@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -57,6 +58,13 @@ class Successor(harness.Daemon):
             self.signal(signal.SIGKILL)
             self.wait()
         self.expect = None
+
+
+def children(pid, name):
+    """The child processes of this name."""
+    numbers = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(number) for number in numbers
+            if pathlib.Path(f"/proc/{number}/comm").read_text().strip() == name]
 
 
 class RestartCase(harness.SystemTest):
@@ -209,6 +217,23 @@ class RestartTest(RestartCase):
         old, self.d = self.d, self.restart()
         self.assertEqual(old.wait(), 0)
         self.assertEqual(self.ask("/1").status, 200)
+
+    def test_one_that_fails_at_once_is_over_for_the_manager(self):
+        name = str(self.dir / "notify")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(name)
+            manager.settimeout(60)
+            self.start(env={"NOTIFY_SOCKET": name})
+            self.assertIn("READY=1", manager.recv(4096).decode())
+            for process in children(self.d.pid, "sunproxyd-conf"):
+                os.kill(process, signal.SIGKILL)
+            for _ in range(2):
+                before = len(self.d.err)
+                self.d.signal(signal.SIGUSR2)
+                self.said("SIGUSR2: not restarted: ", before)
+                self.assertIn("RELOADING=1", manager.recv(4096).decode())
+                self.assertEqual(manager.recv(4096), b"READY=1")
+            self.assertEqual(self.ask("/1").status, 200)
 
     def test_other_addresses_and_workers(self):
         other, extra = self.dir / "other.sock", self.dir / "extra.sock"
