@@ -6,6 +6,7 @@
 #include "server/http/http_service.h"
 #include "server/logs/origin_report.h"
 #include "server/service.h"
+#include "store/store.h"
 
 #define COUNTER METRIC_KIND_COUNTER
 #define GAUGE METRIC_KIND_GAUGE
@@ -200,6 +201,57 @@ static const struct metric_row user_rows[] = {
 
 #undef AT
 
+/* ---- the store --------------------------------------------------------------------------------
+ */
+
+_Static_assert(sizeof(struct store_stats) <= METRICS_SNAPSHOT_BYTES, "it fits");
+
+static void
+read_store(void *context, void *snapshot)
+{
+    const struct service *service = context;
+
+    if (service->store)
+        store_get_stats(service->store, snapshot);
+}
+
+#define AT(field) offsetof(struct store_stats, field)
+#define COUNT(which) AT(counts) + (which) * sizeof(uint64_t)
+#define HELP_READS "Reads from the store, by result; damaged files count, too."
+#define HELP_WRITES "Pages for the store, by result; those that were reinserted were written before."
+
+static const struct metric_row store_rows[] = {
+    {"store_objects", "", GAUGE, "", "Pages in the store.", AT(objects)},
+    {"store_bytes", "", GAUGE, "bytes", "Bytes of the files of the store.", AT(bytes)},
+    {"store_capacity_bytes", "", GAUGE, "bytes", "Most bytes of these files.", AT(max_bytes)},
+    {"store_index_bytes", "", GAUGE, "bytes",
+     "Memory that the index of the store takes.", AT(index_bytes)},
+    {"store_loaded", "", GAUGE, "",
+     "1 if all that is in the store is known, 0 while it is read at the start.", AT(loaded)},
+    {"store_sick", "", GAUGE, "",
+     "1 while the store is not used since its disk is slow or fails.", AT(sick)},
+    {"store_written_bytes", "", COUNTER, "bytes",
+     "Bytes written to segments of the store.", AT(written_bytes)},
+    {"store_reads", "result=\"hit\"", COUNTER, "", HELP_READS, COUNT(STORE_HITS)},
+    {"store_reads", "result=\"miss\"", COUNTER, "", HELP_READS, COUNT(STORE_MISSES)},
+    {"store_reads", "result=\"damaged\"", COUNTER, "", HELP_READS, COUNT(STORE_DAMAGED)},
+    {"store_reads", "result=\"error\"", COUNTER, "", HELP_READS, COUNT(STORE_READ_ERRORS)},
+    {"store_reads", "result=\"refused\"", COUNTER, "", HELP_READS, COUNT(STORE_READ_REFUSED)},
+    {"store_reads", "result=\"late\"", COUNTER, "", HELP_READS, COUNT(STORE_READ_LATE)},
+    {"store_writes", "result=\"written\"", COUNTER, "", HELP_WRITES, COUNT(STORE_WRITTEN)},
+    {"store_writes", "result=\"error\"", COUNTER, "", HELP_WRITES, COUNT(STORE_WRITE_ERRORS)},
+    {"store_writes", "result=\"refused\"", COUNTER, "", HELP_WRITES, COUNT(STORE_WRITE_REFUSED)},
+    {"store_writes", "result=\"reinserted\"", COUNTER, "", HELP_WRITES, COUNT(STORE_REINSERTED)},
+    {"store_evicted", "", COUNTER, "",
+     "Pages that were removed from the store to keep its size.", COUNT(STORE_EVICTED)},
+    {"store_purges", "", COUNTER, "",
+     "Purges that were noted in the journal of the store.", COUNT(STORE_PURGES)},
+};
+
+#undef AT
+
+_Static_assert(STORE_COUNTS == 12, "each count has a row");
+
 /* ---- memory -----------------------------------------------------------------------------------
  */
 
@@ -256,7 +308,8 @@ _Static_assert(MEMORY_KINDS == 6, "each kind has a row");
 static const struct metric_source service_sources[] = {
     SOURCE(service_rows, read_service), SOURCE(rpc_rows, read_rpc),
     SOURCE(tunnel_rows, read_tunnels),  SOURCE(cursor_rows, read_cursors),
-    SOURCE(user_rows, read_users),      SOURCE(memory_rows, read_memory),
+    SOURCE(user_rows, read_users),      SOURCE(store_rows, read_store),
+    SOURCE(memory_rows, read_memory),
 };
 
 bool

@@ -16,11 +16,13 @@ class StoreCase(harness.SystemTest):
         self.member = Member(self)
         self.member.fields = [("Cache-Control", "max-age=600")]
 
-    def begin(self, *options, **more):
+    def begin(self, *options, loaded=True, **more):
         self.d = self.daemon("--http", "127.0.0.1:0", "--origin", f"/={self.member.url}", "--store", self.folder,
                              "--store-size", "16M", "--store-sync", "20ms", "--purge-net", "127.0.0.0/8",
                              *options, **more)
         self.address = harness.wait_until(lambda: http_address(self.d), what="the HTTP front")
+        if loaded:
+            harness.wait_until(lambda: self.stat(self.d)["store_loaded"] == 1, what="the index")
 
     def again(self, *options):
         self.d.kill()
