@@ -37,7 +37,8 @@
 #                        and nginx, while others are logged in (APP; FETCH=FOLDER of npm packages)
 #   make soak            send a daemon 10 million mixed requests (or REQUESTS=N) over RPC, and requests
 #                        for 600 s (or SECONDS_HTTP=N) over HTTP, verify every body, and check that
-#                        memory, descriptors and threads stay flat
+#                        memory, descriptors and threads stay flat; and kill a daemon with a store 200
+#                        times under load
 #   make install         into DESTDIR and PREFIX (default /usr/local)
 #   make help            all targets and variables
 #
@@ -331,7 +332,9 @@ FAULT_WRAPS := read write open fcntl fstat stat lstat fopen fdopen fchmod rename
 	mkstemp readlink socket bind listen connect accept4 getsockname getsockopt setsockopt poll \
 	eventfd epoll_create1 flock pthread_create pthread_mutex_init pthread_cond_init event_base_new \
 	event_new event_add
-FAULT_WRAPS += ftruncate pwrite getcwd opendir
+FAULT_WRAPS += ftruncate getcwd opendir
+# What tests/unit/store/disk_model.c models.
+FAULT_WRAPS += pwrite pread preadv2 openat unlinkat fsync fdatasync
 # What tests/unit/server/confine/process_model.c models, and what it asks the machine for.
 FAULT_WRAPS += geteuid getegid getresuid getresgid setresuid setresgid setgroups getgrouplist \
 	setfsuid setfsgid fchown fchownat realpath prctl syscall seccomp_init seccomp_rule_add \
@@ -506,6 +509,7 @@ soak: setup
 		SUNPROXY_ORIGIN=build/release/tests/origin/origin \
 		python3 tests/system/run.py LiveTest ReloadLoadTest RestartLoadTest \
 		test_reload.ReloadTest.test_every_line_of_the_example
+	$(Q)SUNPROXY_STORE_KILLS=200 SUNPROXY_BUILD=build/release python3 tests/system/run.py test_store_kills
 	$(Q)tests/soak/soak.py $(REQUESTS)
 	$(Q)tests/soak/http_soak.py --seconds $(SECONDS_HTTP)
 

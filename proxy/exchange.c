@@ -232,8 +232,8 @@ exchange_wake_by_store(struct exchange *x)
     wake(x, WOKEN_BY_STORE);
 }
 
-static void
-wake_by_cache(struct object_waiter *waiter)
+void
+exchange_notify(struct object_waiter *waiter)
 {
     wake(container_of(waiter, struct exchange, waiter.base), WOKEN_BY_CACHE);
 }
@@ -545,6 +545,8 @@ use_instead(struct exchange *x, struct object *object, bool *over)
 
 /* ---- the lookup: true if the last call of the front has been made ---------------------------- */
 
+static bool look_up(struct exchange *x);
+
 static const char not_cached[] = "the response is not in the cache, and was not to be fetched";
 
 /* Answers from what is there, stale objects included as far as the request demand_accepts them. */
@@ -573,6 +575,28 @@ set_alone(struct exchange *x, struct cache_fill *fill)
     x->alone = HTTP_REASON_REQUEST_USER;
     if (fill)
         cache_fill_restrict(fill, FILL_VALIDATE, 0);
+}
+
+/* The version for which the exchange was to wait has been read from the store already. */
+static bool
+take_filled(struct exchange *x)
+{
+    struct object_waiter *waiter = &x->waiter.base;
+    const unsigned events = object_waiter_take(waiter);
+    struct object *object;
+
+    waiter->notify = exchange_notify;
+    x->url = object_url(waiter->object);
+    if (events & WAITER_FAILED)
+        return refuse(x, waiter->failure->status, object_failure(waiter->failure));
+    if (!(events & WAITER_END) || !stored_suits(x) || !demand_suits_fresh(x, waiter->object)) {
+        x->retries++;
+        return look_up(x);
+    }
+    object = object_retain(waiter->object);
+    object_waiter_clear(waiter);
+    waiter->evicted = 0;
+    return respond_at_once(x, object, OUTCOME_HIT, HTTP_REASON_NONE);
 }
 
 /* Joins a fetch or begins one. */
@@ -613,9 +637,15 @@ fetch(struct exchange *x, const struct demand *demand)
                 return over;
         }
         object_release(&found.object);
-        if (answer == CACHE_MISS && x->proxy->config.store &&
-            stored_begin(x, found.fill, demand))
-            return join(x);
+        if (answer == CACHE_MISS && x->proxy->config.store)
+            switch (stored_begin(x, found.fill, demand)) {
+            case STORE_FILLED:
+                return take_filled(x);
+            case STORE_READS:
+                return join(x);
+            case STORE_HAS_NOT:
+                break;
+            }
         return answer == CACHE_BUSY ? join(x) : begin_fill(x, found.fill, demand);
     case CACHE_FULL:
         return refuse(x, FAILURE_OVERLOADED,
@@ -663,7 +693,7 @@ look_up(struct exchange *x)
 bool
 exchange_start(struct exchange *x)
 {
-    x->waiter.base.notify = wake_by_cache;
+    x->waiter.base.notify = exchange_notify;
     x->waiter.base.streams = request_streams(x->request);
     x->waiter.base.wants_head = x->request->flags & REQUEST_PAGE_ONLY ? is_redirect : NULL;
     atomic_store_explicit(&x->waiter.client, x->request->client, memory_order_relaxed);

@@ -5,21 +5,39 @@
 #include "http/known_fields.h"
 #include "proxy/purging.h"
 #include "proxy/sharing.h"
-#include "store/store_fill.h"
 
 /* Lookups of an exchange that ask the store: the first, and that of a variant. */
 #define MOST_TRIES 2u
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-bool
+/* What is filled at once is taken by the exchange itself. */
+static void
+await_notice(void *waiter)
+{
+    ((struct object_waiter *)waiter)->notify = exchange_notify;
+}
+
+enum store_filling
 stored_begin(struct exchange *x, struct cache_fill *fill, const struct demand *demand)
 {
+    struct object_waiter *waiter = &x->waiter.base;
+
     if (demand->way != REQUEST_SHARES || demand->demands || x->alone || x->led ||
         x->retries >= MOST_TRIES)
-        return false;
-    return store_fill_start(x->proxy->config.store, fill, demand_fields(x),
-                            origin_fill_largest(x->proxy, x->request));
+        return STORE_HAS_NOT;
+    waiter->notify = object_waiter_ignore;
+    switch (store_fill_start(x->proxy->config.store, fill, demand_fields(x),
+                             origin_fill_largest(x->proxy, x->request), await_notice, waiter)) {
+    case STORE_FILLED:
+        return STORE_FILLED;
+    case STORE_READS:
+        return STORE_READS;
+    case STORE_HAS_NOT:
+        break;
+    }
+    waiter->notify = exchange_notify;
+    return STORE_HAS_NOT;
 }
 
 bool

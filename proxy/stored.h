@@ -7,13 +7,15 @@
 
 #include "proxy/demand.h"
 #include "proxy/filling.h"
+#include "store/store_fill.h"
 
 /*
- * Has the version filled from the store: true if the store may have it, and the request may be
- * answered with it. The exchange then waits as one that has joined; what comes is as good as
+ * Has the version filled from the store, if the request may be answered with what that has. Unless
+ * that is over at once the exchange then waits as one that has joined; what comes is as good as
  * stored_suits() says. [the exchange's thread]
  */
-bool stored_begin(struct exchange *x, struct cache_fill *fill, const struct demand *demand);
+enum store_filling stored_begin(struct exchange *x, struct cache_fill *fill,
+                                const struct demand *demand);
 
 /* Was the object that the exchange waits for read from the store, with these events? */
 bool stored_is_source(const struct exchange *x, unsigned events);
@@ -27,6 +29,9 @@ bool stored_suits(struct exchange *x);
  */
 bool stored_awaits(struct exchange *x);
 void exchange_wake_by_store(struct exchange *x);
+
+/* The notify of an exchange's waiter. */
+void exchange_notify(struct object_waiter *waiter);
 
 /* It has been called. */
 void stored_is_noted(struct exchange *x);

@@ -2,7 +2,7 @@
  * What the files of store/ share: the store itself. Private.
  *
  * Threads: the writer appends to the log, and loads at the start what is there; the readers fill
- * versions; the noter writes the journal.
+ * versions; the watcher gives up reads that take too long; the noter writes the journal.
  *
  * Locks, each taken alone unless stated: `offers` is the writer's queue, `reads` that of the
  * readers, `purges` that of the noter. A table of the index and the marks have one each. The marks'
@@ -85,7 +85,15 @@ struct store {
     pthread_cond_t reads_wake;
     struct store_fills reads;
     size_t read_count; /* that wait */
+    TAILQ_HEAD(, store_fill) active; /* reads that wait or go on, the oldest first */
     bool readers_stop;
+    pthread_t watcher;
+    bool has_watcher;
+    pthread_cond_t watch_wake;
+    bool watches;        /* it looks at `active` by itself */
+    enum { PROBE_NONE, PROBE_WANTED, PROBE_RUNS } probe;
+    unsigned failures;   /* of reads in succession */
+    int64_t probed_us;   /* the last probe's end */
 
     /* the noter */
     pthread_t noter;
@@ -156,5 +164,6 @@ void disk_noter_begin(struct store *store);
 /* ---- store_fill.c ---------------------------------------------------------------------------- */
 
 void *store_reader_run(void *store);
+void *store_watcher_run(void *store);
 
 #endif

@@ -117,6 +117,7 @@ init_locks(struct store *store)
     thread_cond_init(&store->offers_wake);
     thread_cond_init(&store->offers_idle);
     thread_cond_init(&store->reads_wake);
+    thread_cond_init(&store->watch_wake);
     thread_cond_init(&store->purges_wake);
 }
 
@@ -134,6 +135,7 @@ free_store(struct store *store)
     pthread_cond_destroy(&store->offers_wake);
     pthread_cond_destroy(&store->offers_idle);
     pthread_cond_destroy(&store->reads_wake);
+    pthread_cond_destroy(&store->watch_wake);
     pthread_cond_destroy(&store->purges_wake);
     if (store->lock >= 0)
         close(store->lock);
@@ -165,6 +167,7 @@ make_store(const struct store_config *config)
     init_locks(store);
     STAILQ_INIT(&store->offers);
     STAILQ_INIT(&store->reads);
+    TAILQ_INIT(&store->active);
     STAILQ_INIT(&store->pending);
     STAILQ_INIT(&store->waiters);
     return store;
@@ -190,6 +193,9 @@ start_threads(struct store *store)
 {
     int error = start_readers(store);
 
+    if (!error)
+        error = thread_start(&store->watcher, store_watcher_run, store);
+    store->has_watcher = !error;
     if (!error)
         error = thread_start(&store->noter, disk_noter_run, store);
     store->has_noter = !error;
@@ -228,9 +234,13 @@ stop_readers(struct store *store)
     pthread_mutex_lock(&store->reads_lock);
     store->readers_stop = true;
     pthread_cond_broadcast(&store->reads_wake);
+    pthread_cond_signal(&store->watch_wake);
     pthread_mutex_unlock(&store->reads_lock);
     while (store->reader_count)
         pthread_join(store->readers[--store->reader_count], NULL);
+    if (store->has_watcher)
+        pthread_join(store->watcher, NULL);
+    store->has_watcher = false;
 }
 
 static void

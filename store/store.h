@@ -38,6 +38,7 @@ struct store_config {
     uint64_t max_bytes; /* of all files, at least STORE_LEAST */
     bool write_all;     /* objects are admitted at their first request, not at the second */
     bool waits;         /* another process has the store, and is about to leave it */
+    bool reads_later;   /* no read is tried at once, as if the kernel had nothing in memory: for tests */
     unsigned readers;   /* threads that read */
     int64_t sync_us;    /* what was written is on disk after this time */
     struct cache *cache;
@@ -73,9 +74,8 @@ struct store_stats {
     uint64_t max_bytes;
     uint64_t written_bytes; /* since the start */
     uint64_t index_bytes;   /* of memory */
-    uint64_t segments;
-    bool loaded;            /* what was there at the start is known */
-    bool sick;              /* it is not used for now: its disk is slow, or fails */
+    uint64_t loaded;        /* 1: what was there at the start is known */
+    uint64_t sick;          /* 1: it is not used for now: its disk is slow, or fails */
 };
 
 /*

@@ -2,7 +2,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "http/known_fields.h"
 #include "http/variant.h"
 #include "store/disk_file.h"
@@ -10,10 +13,17 @@
 
 #define MOST_READS 256u /* that wait */
 #define FIRST_READ ((size_t)1 << 20) /* bytes at most */
+#define READ_AT_ONCE ((size_t)64 << 10)
+#define WATCH_US ((int64_t)5000)
+#define PROBE_US ((int64_t)500000) /* between two probes of a store that is sick */
+#define MOST_FAILURES 8u
 
 struct store_fill {
     struct cache_fill base; /* first */
-    STAILQ_ENTRY(store_fill) link;
+    STAILQ_ENTRY(store_fill) link;  /* in the queue, while no thread reads it */
+    TAILQ_ENTRY(store_fill) active; /* under the lock of the queue, until it has been read */
+    int64_t started_us;
+    enum { FILL_WAITS, FILL_READS, FILL_IS_LATE } stage; /* likewise */
     struct store *store;
     struct disk_segment *segment; /* held */
     struct disk_place place;
@@ -294,18 +304,50 @@ read_record(const struct store_fill *fill, char **bytes)
     return n;
 }
 
+/* The disk is slow, or fails. Under the lock. */
+static void
+set_sick(struct store *store, const char *why)
+{
+    if (atomic_exchange(&store->sick, true))
+        return;
+    store_say(store, STORE_WARNING, "%s: it is not used until a probe succeeds", why);
+    store->probed_us = clock_monotonic_us();
+    store->watches = true;
+    pthread_cond_signal(&store->watch_wake);
+}
+
+/* The fill has been read, or that has failed. False: it was given up meanwhile. */
+static bool
+end_read(struct store_fill *fill, bool failed)
+{
+    struct store *store = fill->store;
+    bool wanted;
+
+    pthread_mutex_lock(&store->reads_lock);
+    wanted = fill->stage != FILL_IS_LATE;
+    if (wanted)
+        TAILQ_REMOVE(&store->active, fill, active);
+    store->failures = failed ? store->failures + 1 : 0;
+    if (store->failures >= MOST_FAILURES)
+        set_sick(store, "reads fail");
+    pthread_mutex_unlock(&store->reads_lock);
+    return wanted;
+}
+
 static void
 run(struct store_fill *fill)
 {
     char *bytes = NULL;
-    ssize_t n = read_record(fill, &bytes);
+    const ssize_t n = read_record(fill, &bytes);
 
-    if (n < 0) {
+    if (n < 0)
         store_add(fill->store, STORE_READ_ERRORS, 1);
+    if (!end_read(fill, n < 0))
+        free_fill(fill);
+    else if (n < 0)
         send_back(fill);
-    } else {
+    else
         use(fill, bytes, (size_t)n);
-    }
     free(bytes);
 }
 
@@ -318,8 +360,35 @@ take_read(struct store *store)
     if (fill) {
         STAILQ_REMOVE_HEAD(&store->reads, link);
         store->read_count--;
+        fill->stage = FILL_READS;
     }
     return fill;
+}
+
+/*
+ * Does the disk answer soon? A write and its sync do not find it in the kernel's memory; whether they
+ * succeed does not matter here. Under the lock, which is released meanwhile.
+ */
+static void
+probe(struct store *store)
+{
+    const int64_t begun_us = clock_monotonic_us();
+    const char byte = 0;
+    int64_t us;
+
+    store->probe = PROBE_RUNS;
+    pthread_mutex_unlock(&store->reads_lock);
+    if (pwrite(store->lock, &byte, 1, 0) == 1)
+        (void)fdatasync(store->lock);
+    us = clock_monotonic_us() - begun_us;
+    pthread_mutex_lock(&store->reads_lock);
+    store->probe = PROBE_NONE;
+    store->probed_us = clock_monotonic_us();
+    if (us >= STORE_LATE_US)
+        return;
+    store->failures = 0;
+    if (atomic_exchange(&store->sick, false))
+        store_say(store, STORE_INFO, "the disk answers again");
 }
 
 void *
@@ -334,6 +403,10 @@ store_reader_run(void *context)
 
         if (!fill && store->readers_stop)
             break;
+        if (!fill && store->probe == PROBE_WANTED) {
+            probe(store);
+            continue;
+        }
         if (!fill) {
             pthread_cond_wait(&store->reads_wake, &store->reads_lock);
             continue;
@@ -341,6 +414,64 @@ store_reader_run(void *context)
         pthread_mutex_unlock(&store->reads_lock);
         run(fill);
         pthread_mutex_lock(&store->reads_lock);
+    }
+    pthread_mutex_unlock(&store->reads_lock);
+    return NULL;
+}
+
+/* ---- the watcher ----------------------------------------------------------------------------- */
+
+/*
+ * Gives up the reads that take too long: their requests look up again, and go to the origin. A thread
+ * that hangs in one frees it when it returns. Under the lock.
+ */
+static void
+give_up_late(struct store *store, int64_t now_us)
+{
+    struct store_fill *fill;
+
+    while ((fill = TAILQ_FIRST(&store->active)) && now_us - fill->started_us >= STORE_LATE_US) {
+        TAILQ_REMOVE(&store->active, fill, active);
+        store_add(store, STORE_READ_LATE, 1);
+        set_sick(store, "a read takes too long");
+        if (fill->stage == FILL_WAITS) {
+            STAILQ_REMOVE(&store->reads, fill, store_fill, link);
+            store->read_count--;
+            send_back(fill);
+        } else {
+            fill->stage = FILL_IS_LATE;
+            cache_fill_fail(&fill->base, 0, "", all, NULL);
+        }
+    }
+}
+
+static void
+want_probe(struct store *store, int64_t now_us)
+{
+    if (store->probe != PROBE_NONE || !atomic_load(&store->sick) ||
+        now_us - store->probed_us < PROBE_US)
+        return;
+    store->probe = PROBE_WANTED;
+    pthread_cond_signal(&store->reads_wake);
+}
+
+void *
+store_watcher_run(void *context)
+{
+    struct store *store = context;
+
+    pthread_mutex_lock(&store->reads_lock);
+    while (!store->readers_stop) {
+        const int64_t now_us = clock_monotonic_us();
+        const struct timespec until = clock_timespec(now_us + WATCH_US);
+
+        give_up_late(store, now_us);
+        want_probe(store, now_us);
+        store->watches = !TAILQ_EMPTY(&store->active) || atomic_load(&store->sick);
+        if (store->watches)
+            pthread_cond_timedwait(&store->watch_wake, &store->reads_lock, &until);
+        else
+            pthread_cond_wait(&store->watch_wake, &store->reads_lock);
     }
     pthread_mutex_unlock(&store->reads_lock);
     return NULL;
@@ -362,11 +493,17 @@ enqueue(struct store *store, struct store_fill *fill)
     bool takes;
 
     pthread_mutex_lock(&store->reads_lock);
-    takes = store->read_count < MOST_READS && !store->readers_stop;
+    takes = store->read_count < MOST_READS && !store->readers_stop && !atomic_load(&store->sick);
     if (takes) {
+        fill->started_us = clock_monotonic_us();
         STAILQ_INSERT_TAIL(&store->reads, fill, link);
+        TAILQ_INSERT_TAIL(&store->active, fill, active);
         store->read_count++;
         pthread_cond_signal(&store->reads_wake);
+        if (!store->watches) {
+            store->watches = true;
+            pthread_cond_signal(&store->watch_wake);
+        }
     }
     pthread_mutex_unlock(&store->reads_lock);
     if (!takes)
@@ -374,8 +511,44 @@ enqueue(struct store *store, struct store_fill *fill)
     return takes;
 }
 
-bool
-store_fill_start(struct store *store, struct cache_fill *base, struct span fields, uint64_t most)
+/* Reads a short record that the kernel has in memory, and fills with it; false if it has not. */
+static bool
+read_at_once(struct store_fill *fill)
+{
+    char bytes[READ_AT_ONCE];
+    const struct iovec piece = {bytes, fill->place.length};
+    struct disk_head head;
+    ssize_t n;
+
+    if (fill->place.length > sizeof(bytes) || fill->store->config.reads_later)
+        return false;
+    n = preadv2(fill->segment->fd, &piece, 1, (off_t)((uint64_t)fill->place.offset * DISK_UNIT),
+                RWF_NOWAIT);
+    if (n < (ssize_t)sizeof(head))
+        return false;
+    memcpy(&head, bytes, sizeof(head));
+    if (head.magic != DISK_RECORD_MAGIC || head.body_len > (uint64_t)n ||
+        head.head_len > (uint64_t)n - head.body_len)
+        return false;
+    memory_set_relief(false);
+    use(fill, bytes, (size_t)n);
+    memory_set_relief(true);
+    return true;
+}
+
+/* As cache_lookup() has made it, for another source. */
+static enum store_filling
+give_back(struct store_fill *fill)
+{
+    disk_segment_release(fill->segment);
+    free(fill->fields);
+    memset((char *)fill + sizeof(fill->base), 0, sizeof(*fill) - sizeof(fill->base));
+    return STORE_HAS_NOT;
+}
+
+enum store_filling
+store_fill_start(struct store *store, struct cache_fill *base, struct span fields, uint64_t most,
+                 void (*later)(void *context), void *context)
 {
     struct store_fill *fill = (struct store_fill *)base;
     const struct object *name = base->object;
@@ -383,22 +556,21 @@ store_fill_start(struct store *store, struct cache_fill *base, struct span field
     struct disk_key key;
 
     if ((stage != STORE_LOADING && stage != STORE_OPEN) || atomic_load(&store->sick))
-        return false;
+        return STORE_HAS_NOT;
     key = store_key(store, object_url(name), object_variant(name));
     fill->store = store;
-    if (!disk_index_find(&store->index, &key, &fill->place, hold, fill))
-        return false;
+    if (!disk_index_find(&store->index, &key, &fill->place, hold, fill)) {
+        fill->store = NULL;
+        return STORE_HAS_NOT;
+    }
     fill->most = most;
     fill->fields_len = fields.len;
     fill->fields = malloc(fields.len + 1);
-    if (fill->fields) {
-        span_put(fill->fields, fields);
-        if (enqueue(store, fill))
-            return true;
-    }
-    free(fill->fields);
-    disk_segment_release(fill->segment);
-    /* As cache_lookup() has made it, for another source. */
-    memset((char *)fill + sizeof(fill->base), 0, sizeof(*fill) - sizeof(fill->base));
-    return false;
+    if (!fill->fields)
+        return give_back(fill);
+    span_put(fill->fields, fields);
+    if (read_at_once(fill))
+        return STORE_FILLED;
+    later(context);
+    return enqueue(store, fill) ? STORE_READS : give_back(fill);
 }

@@ -17,12 +17,23 @@ struct request;
 /* cache_request.fill_size for fills that store_fill_start() is to get, at least. */
 size_t store_fill_size(void);
 
+/* A read that takes longer than this is given up, and with it the use of the store for a while. */
+#define STORE_LATE_US ((int64_t)40000)
+
+/* What becomes of a fill. */
+enum store_filling {
+    STORE_HAS_NOT, /* nothing has happened: the store does not have it, or it is not used */
+    STORE_FILLED,  /* it is over, and freed: its waiters have been notified */
+    STORE_READS,   /* likewise later */
+};
+
 /*
- * Has the fill's version filled, for a request with these field lines, which are copied. `most` is
- * the largest body that is put into the cache. True: the store owns the fill from now on. False:
- * nothing has happened, since the store does not have it, or too many reads wait.
+ * Fills the version, for a request with these field lines, which are copied. `most` is the largest
+ * body that is put into the cache. What the kernel has in memory is read at once, on the caller's
+ * thread, without waiting. Otherwise `later` is called on it, and a thread of the store reads.
  */
-bool store_fill_start(struct store *store, struct cache_fill *fill, struct span fields,
-                      uint64_t most);
+enum store_filling store_fill_start(struct store *store, struct cache_fill *fill,
+                                    struct span fields, uint64_t most,
+                                    void (*later)(void *context), void *context);
 
 #endif

@@ -109,7 +109,6 @@ FAULT(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, messag
 FAULT(ssize_t, recv, (int fd, void *to, size_t n, int flags), (fd, to, n, flags), -1)
 FAULT(int, poll, (struct pollfd * fds, nfds_t n, int ms), (fds, n, ms), -1)
 FAULT(int, ftruncate, (int fd, off_t n), (fd, n), -1)
-FAULT(ssize_t, pwrite, (int fd, const void *from, size_t n, off_t at), (fd, from, n, at), -1)
 FAULT(char *, getcwd, (char *to, size_t n), (to, n), NULL)
 FAULT(DIR *, opendir, (const char *path), (path), NULL)
 FAULT(int, eventfd, (unsigned initial, int flags), (initial, flags), -1)

@@ -119,12 +119,16 @@ wall_us(void *context)
     return shelf.wall_us;
 }
 
+static pthread_mutex_t saying = PTHREAD_MUTEX_INITIALIZER; /* any thread of the store does */
+
 static void
 say(void *context, enum store_severity severity, const char *sentence)
 {
     (void)context;
     (void)severity;
+    pthread_mutex_lock(&saying);
     snprintf(shelf.said, sizeof(shelf.said), "%s", sentence);
+    pthread_mutex_unlock(&saying);
 }
 
 void
@@ -165,6 +169,7 @@ shelf_open(void)
             .max_bytes = shelf.max_bytes ? shelf.max_bytes : STORE_LEAST,
             .write_all = shelf.write_all,
             .waits = shelf.waits,
+            .reads_later = shelf.reads_later,
             .readers = 2,
             .sync_us = 1000,
             .cache = shelf.cache,
@@ -279,6 +284,12 @@ shelf_put(const char *url, size_t len)
     shelf_put_more(url, "", "", "", len, 100 * SHELF_SECOND);
 }
 
+static void
+later(void *context)
+{
+    (void)context;
+}
+
 struct shelf_found
 shelf_get(const char *url, const char *variant, const char *fields)
 {
@@ -288,7 +299,8 @@ shelf_get(const char *url, const char *variant, const char *fields)
     request_lookup_variant(&r, shelf.cache, url, variant, shelf.now_us,
                            (struct cache_request){.fill_size = store_fill_size()});
     ck_assert_int_eq(r.answer, CACHE_MISS);
-    result.begun = store_fill_start(shelf.store, r.found.fill, span_str(fields), UINT64_MAX);
+    result.begun = store_fill_start(shelf.store, r.found.fill, span_str(fields), UINT64_MAX, later,
+                                    NULL) != STORE_HAS_NOT;
     if (!result.begun) {
         fill_fail(r.found.fill);
         request_take(&r);
