@@ -232,7 +232,7 @@ give_upgrade_up(struct http_tunnel *tunnel)
 {
     struct http_exchange *x = take_exchange(tunnel);
 
-    if (x->origin)
+    if (x->origin && http_upgrade_is_answered(tunnel->upgrade))
         origin_route_give_back(&x->origin->route, &x->choice,
                                proxy_now_us(&http_service_of(x)->service->proxy));
     leave(tunnel);

@@ -181,6 +181,12 @@ http_upgrade_write_head(const struct http_upgrade *upgrade, struct span via, str
                via.ptr);
 }
 
+bool
+http_upgrade_is_answered(const struct http_upgrade *upgrade)
+{
+    return upgrade->received > 0;
+}
+
 struct span
 http_upgrade_rest(const struct http_upgrade *upgrade)
 {

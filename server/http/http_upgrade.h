@@ -59,4 +59,7 @@ struct span http_upgrade_rest(const struct http_upgrade *upgrade);
 /* Ends it, at any time. NULL is harmless. */
 void http_upgrade_destroy(struct http_upgrade *upgrade);
 
+/* Has the origin sent a part of a response? */
+bool http_upgrade_is_answered(const struct http_upgrade *upgrade);
+
 #endif

@@ -406,6 +406,30 @@ START_TEST(a_member_that_hangs_stays_left)
 }
 END_TEST
 
+/* What has answered otherwise is tried by the request itself. */
+START_TEST(a_trial_that_is_not_agreed_to)
+{
+    int near, far;
+
+    begin_with("http://backend.test:81/base,http://second.test");
+    near = http_connect();
+    ck_assert(http_send(near, REQUEST));
+    origin_fails(CONNECT_URL, FETCH_CONNECT_TIMED_OUT, "silent");
+    far = tunnels_hand_over(await_fetch("http://second.test/chat?x=1"));
+    ck_assert(http_send(far, AGREE));
+    read_head(near);
+    close(near);
+    close(far);
+    scene.now_us += ORIGIN_ROUTE_LONGEST_US;
+    near = ask(&far);
+    ck_assert(http_send(far, "HTTP/1.1 200 OK\r\n\r\n"));
+    expect_plain(near, CONNECT_URL);
+    close(near);
+    close(far);
+    tunnels_end();
+}
+END_TEST
+
 START_TEST(without_tunnels_left)
 {
     int near[2], far;
@@ -550,6 +574,7 @@ unit_suite(void)
     tcase_add_test(tcase, an_origin_that_cannot_be_reached);
     tcase_add_test(tcase, the_next_origin);
     tcase_add_test(tcase, a_member_that_hangs_stays_left);
+    tcase_add_test(tcase, a_trial_that_is_not_agreed_to);
     tcase_add_test(tcase, without_tunnels_left);
     tcase_add_test(tcase, requests_that_are_not_upgraded);
     tcase_add_test(tcase, an_upgrade_that_fails_takes_one_token);
