@@ -21,11 +21,12 @@ start(struct front_exchange *front)
     return true;
 }
 
-/* Has the request had the time of a fetch already? */
+/* Has the request had the time of a fetch already, as the next exchange has it? */
 static bool
 is_late(struct front_exchange *front)
 {
-    const int64_t most_us = service_of(front_request(front))->options->fetch_timeout;
+    const struct config *config = service_config(service_of(front_request(front)));
+    const int64_t most_us = config->options->fetch_timeout;
 
     return most_us && proxy_now_us(front->exchange.proxy) - front->request.arrived_us > most_us;
 }

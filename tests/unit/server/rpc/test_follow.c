@@ -227,6 +227,41 @@ START_TEST(a_body_that_breaks_off_does_not_matter)
 }
 END_TEST
 
+/* As a reload does. */
+static void
+replace_options(const struct options *options)
+{
+    struct config *last = service_config(&front_service);
+
+    front_service.config = front_make_config(options);
+    net_server_await_turn(rpc_server_net(front_service.rpc));
+    config_release(last);
+}
+
+/* `_i`: a reload lengthens the time, instead of setting it. */
+START_TEST(a_reload_changes_the_time_for_redirects)
+{
+    static struct options reloaded;
+    int fd = front_connect();
+
+    front_options.fetch_timeout = _i ? 1 * SECOND : 0;
+    reloaded = front_options;
+    reloaded.fetch_timeout = _i ? 9000 * SECOND : 1 * SECOND;
+    send_get(fd, 1, A, 0);
+    await_fetch(A);
+    replace_options(&reloaded);
+    scene.now_us += 1000 * SECOND; /* later than the system's clock: all of the time counts */
+    origin_redirects(A, 302, B, "");
+    if (_i) {
+        origin_answers(B, 200, MAX_AGE, "page");
+        expect_page_of(fd, 1, PROXY_MISS, B, "page");
+    } else {
+        expect_refused(fd, 1, PROXY_TIMED_OUT);
+    }
+    close(fd);
+}
+END_TEST
+
 /* ---- clients that leave ---------------------------------------------------------------------- */
 
 static void
@@ -353,6 +388,7 @@ unit_suite(void)
     tcase_add_test(tests, statuses_that_are_followed);
     tcase_add_loop_test(tests, a_body_that_never_ends_is_not_waited_for, 0, 4);
     tcase_add_test(tests, a_body_that_breaks_off_does_not_matter);
+    tcase_add_loop_test(tests, a_reload_changes_the_time_for_redirects, 0, 2);
     tcase_add_loop_test(tests, a_client_that_leaves, 0, 4);
     suite_add_tcase(suite, tests);
     tests = tcase_create("servers of their own");
