@@ -249,6 +249,14 @@ append_port(struct buf *line, const struct access_entry *entry)
         buf_append_str(line, port_of_scheme(parts.scheme));
 }
 
+/* Blanks are escaped in any case: a reader may split by them. */
+static void
+quote_host(struct buf *line, struct span host, char stop)
+{
+    for (size_t i = 0; i < host.len; i++)
+        access_text_quote(line, span_of(host.ptr + i, 1), host.ptr[i] == ' ' ? ' ' : stop);
+}
+
 /* In brackets the byte that ends the value may stand. */
 static void
 append_host(struct buf *line, struct span host, char stop)
@@ -256,10 +264,10 @@ append_host(struct buf *line, struct span host, char stop)
     const char *end = host.len && host.ptr[0] == '[' ? memchr(host.ptr, ']', host.len) : NULL;
     const size_t len = end ? (size_t)(end - host.ptr) + 1 : 0;
 
-    if (len)
-        access_text_quote(line, span_of(host.ptr, len), '"');
-    if (len == 0 || len < host.len)
-        access_text_quote(line, span_of(host.ptr + len, host.len - len), stop);
+    quote_host(line, span_of(host.ptr, len), '"');
+    quote_host(line, span_of(host.ptr + len, host.len - len), stop);
+    if (host.len == 0)
+        buf_append_char(line, '-');
 }
 
 static void

@@ -137,6 +137,10 @@ START_TEST(requests_without_some_of_it)
     expect(&entry, "%v:%p %U%q", "-:- /path?x");
     entry.url = span_str("http://a.test:99999x/");
     expect(&entry, "%v:%p", "a.test:80");
+    entry.url = span_str("http://a b\tc|:8080/");
+    expect(&entry, "%v:%p %v|", "a\\x20b\\x09c|:8080 a\\x20b\\x09c\\x7c|");
+    entry.url = span_str("http://[a b\n|]:81/");
+    expect(&entry, "%v:%p %v|", "[a\\x20b\\x0a|]:81 [a\\x20b\\x0a|]|");
     memset(address, 0, sizeof(*address));
     address->ss_family = AF_UNIX;
     peer.has_uid = true;
