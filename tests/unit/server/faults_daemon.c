@@ -158,6 +158,7 @@ static const struct refusal refusals[] = {
     {"--allow-net=10.0.0.0/99", EX_CONFIG, "--allow-net: ", true},
     {"--user=no-such-user", EX_CONFIG, "--user: \"no-such-user\"", true},
     {"--cacert=/proc/no/such", EX_CONFIG, "--cacert: cannot read /proc/no/such: ", true},
+    {"--users=/proc/no/such", EX_CONFIG, "--users: cannot read /proc/no/such: ", true},
     {"--listen=127.0.0.1.1", EX_CONFIG, "127.0.0.1.1", true},
     {"--listen=192.0.2.1", EX_CONFIG, "192.0.2.1", false},
     {"--access-log=/proc/no/such", EX_CANTCREAT, "/proc/no/such: ", true},
@@ -228,6 +229,16 @@ START_TEST(each_failure_is_answered)
 }
 END_TEST
 
+START_TEST(each_failure_with_helpers_is_answered)
+{
+    unsigned descriptors;
+
+    OPTIONS("--no-rpcbind", "--auth-helper=exec cat");
+    descriptors = unit_open_descriptors();
+    ck_assert_uint_ge(faults_walk(run_with_failure, &descriptors, EMFILE), 30);
+}
+END_TEST
+
 /* Registration is worth a warning when it cannot begin, and the daemon serves. */
 START_TEST(it_serves_without_registration)
 {
@@ -271,6 +282,7 @@ unit_suite(void)
     tcase_add_loop_test(tcase, refused, 0, (int)(sizeof(refusals) / sizeof(refusals[0])));
     tcase_add_test(tcase, sound_options_pass_the_check);
     tcase_add_test(tcase, each_failure_is_answered);
+    tcase_add_test(tcase, each_failure_with_helpers_is_answered);
     tcase_add_test(tcase, it_serves_without_registration);
     suite_add_tcase(suite, tcase);
     return suite;
