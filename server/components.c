@@ -17,6 +17,7 @@
 #include "server/rpc/cursor.h"
 #include "server/logs/log.h"
 #include "server/commands/keeper.h"
+#include "server/limits/cgroup.h"
 #include "server/logs/origin_report.h"
 #include "server/peers/peer_news.h"
 #include "store/store.h"
@@ -36,9 +37,12 @@ static unsigned
 worker_count(const struct options *options)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    long allowed = (long)cgroup_limits_read(CGROUP_MEMBERSHIP, CGROUP_ROOT).processors;
 
     if (options->workers)
         return (unsigned)options->workers;
+    if (allowed && allowed < cores)
+        cores = allowed;
     return cores < 1 ? 1 : cores > (long)MOST_WORKERS ? MOST_WORKERS : (unsigned)cores;
 }
 

@@ -319,6 +319,16 @@ log_descriptor_limit(const struct components *parts)
                 (unsigned)plan->fetches, tunnels);
 }
 
+static void
+log_memory_limit(const struct options *options)
+{
+    if (options->memory_is_short)
+        log_warning("the control group allows %" PRIu64
+                    " bytes of memory: capacity-bytes is lowered "
+                    "to %" PRIu64 ", and max-transit to %" PRIu64,
+                    options->memory_limit, options->capacity_bytes, options->max_transit);
+}
+
 /* Is there no such address, or one that only clients by default can connect to? */
 static bool
 is_for_clients(const struct service *service, const struct sockaddr_storage *address)
@@ -491,6 +501,7 @@ daemon_run(const struct options *options)
         status = start_request_db(&parts);
     if (status == EX_OK) {
         log_descriptor_limit(&parts);
+        log_memory_limit(parts.options);
         status = run(&parts, &signals);
     }
     listen_close(&parts.listening);

@@ -164,6 +164,10 @@ struct options {
     uint64_t log_level;
     char *log_format;
 
+    /* no options: what the control group of the process makes of some */
+    uint64_t memory_limit; /* in bytes; UINT64_MAX: none */
+    bool memory_is_short;  /* capacity_bytes or max_transit is lower than was asked for */
+
     /* only on the command line */
     int argc; /* the words of options_parse(), which must stay */
     char **argv;

@@ -13,6 +13,7 @@
 #include "base/option_scan.h"
 #include "server/config/options_table.h"
 #include "server/config/sections.h"
+#include "server/limits/cgroup.h"
 
 #define DEPTH 8u /* of included files */
 
@@ -444,6 +445,9 @@ set_dependent(struct options *options)
 {
     if (options->capacity_urls == 0 && options->capacity_bytes == 0)
         options->capacity_bytes = (uint64_t)256 << 20;
+    options->memory_limit = cgroup_limits_read(CGROUP_MEMBERSHIP, CGROUP_ROOT).memory;
+    options->memory_is_short =
+        cgroup_fit_memory(options->memory_limit, &options->capacity_bytes, &options->max_transit);
     if (options->max_fetches_per_client == OPTION_NOT_GIVEN)
         options->max_fetches_per_client = share_of_fetches(options);
 }

@@ -2,10 +2,12 @@
 # Makes a folder the root of the namespaces that it runs in, which cannot be written, and starts a
 # program there as the first process, without privileges: tests/package/container.py calls it.
 #
-#   contain.sh ROOT USER GROUP VOLUME PROGRAM ARGUMENT...
+#   contain.sh ROOT USER GROUP VOLUME LIMITS PROGRAM ARGUMENT...
+#
+# LIMITS is a folder with files that stand for those of the control group, or "".
 set -e
-root=$1 user=$2 group=$3 volume=$4
-shift 4
+root=$1 user=$2 group=$3 volume=$4 limits=$5
+shift 5
 mount --bind "$root" "$root"
 mount -o "mode=755,uid=$user,gid=$group" -t tmpfs tmpfs "$root$volume"
 mount -t tmpfs tmpfs "$root/tmp"
@@ -16,6 +18,11 @@ for device in null zero full random urandom; do
     mount --bind "/dev/$device" "$root/dev/$device"
 done
 mount -o remount,bind,ro "$root"
+if [ -n "$limits" ]; then
+    mount -t tmpfs tmpfs "$root/sys"
+    mkdir -p "$root/sys/fs/cgroup"
+    cp "$limits"/* "$root/sys/fs/cgroup/"
+fi
 ip link set lo up
 cd "$root"
 pivot_root . mnt

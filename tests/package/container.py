@@ -14,7 +14,6 @@ import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import machine
@@ -53,16 +52,21 @@ class ContainerTest(unittest.TestCase):
         self.user, self.group = next(row[2:4] for row in users if row[0] == name)
         self.volume, = config["Volumes"]
 
-    def start(self, *arguments):
-        """With the arguments in place of the image's own. The first process of it."""
-        folder = tempfile.TemporaryDirectory(prefix="container-test.", dir="/var/tmp")
-        self.addCleanup(folder.cleanup)
-        self.said = pathlib.Path(folder.name) / "said"
+    def start(self, *arguments, limits=None):
+        """With the arguments in place of the image's own, and files of a control group by their names. The
+        first process of it."""
+        folder = pathlib.Path(self.enterContext(machine.folder()))
+        self.said = folder / "said"
+        group = folder / "group"
+        group.mkdir()
+        for name, text in (limits or {}).items():
+            (group / name).write_text(text)
         with open(self.said, "wb") as said:
             self.holder = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private",
                  "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child", "--", "sh", CONTAIN,
-                 settings.root, self.user, self.group, self.volume, "env", "-i",
+                 settings.root, self.user, self.group, self.volume,
+                 group if limits else "", "env", "-i",
                  *settings.config["Env"], *settings.config["Entrypoint"],
                  *(arguments or settings.config["Cmd"])],
                 stdin=subprocess.DEVNULL, stdout=said, stderr=said)
@@ -103,22 +107,45 @@ class ContainerTest(unittest.TestCase):
         self.assertEqual(self.end(first, signal.SIGTERM), 0)
         self.assertIn(b"stopping on SIGTERM", self.said.read_bytes())
 
+    def fetched(self, first, url=PAGE):
+        return subprocess.run(["nsenter", "-t", first, "-n", "--", "curl", "-s", "-x", PROXY, url],
+                              stdout=subprocess.PIPE).stdout
+
+    def serve_pages(self, first):
+        """A page, and one of a million bytes, which has any number of URLs."""
+        pages = pathlib.Path(self.enterContext(machine.folder()))
+        (pages / "page.txt").write_text("a page\n")
+        (pages / "large").write_bytes(bytes(1_000_000))
+        subprocess.run(["touch", "-d", "yesterday", pages / "large"], check=True)
+        origin = subprocess.Popen(
+            ["nsenter", "-t", first, "-n", "--", sys.executable, "-m", "http.server", "--bind",
+             "127.0.0.1", "--directory", pages, "8000"], stderr=subprocess.DEVNULL)
+        self.addCleanup(origin.wait)
+        self.addCleanup(origin.kill)
+        machine.wait_until(lambda: self.fetched(first) == b"a page\n", "the page")
+
     def test_serving(self):
         first = self.start("--http", PROXY, "--allow-net", "127.0.0.0/8")
-        with tempfile.TemporaryDirectory() as pages:
-            (pathlib.Path(pages) / "page.txt").write_text("a page\n")
-            origin = subprocess.Popen(
-                ["nsenter", "-t", first, "-n", "--", sys.executable, "-m", "http.server", "--bind",
-                 "127.0.0.1", "--directory", pages, "8000"], stderr=subprocess.DEVNULL)
-            self.addCleanup(origin.wait)
-            self.addCleanup(origin.kill)
-
-            def fetched():
-                return subprocess.run(["nsenter", "-t", first, "-n", "--", "curl", "-s", "-x", PROXY, PAGE],
-                                      stdout=subprocess.PIPE, text=True).stdout
-
-            machine.wait_until(lambda: fetched() == "a page\n", "the page")
+        self.serve_pages(first)
         self.assertEqual(self.end(first, signal.SIGINT), 0)
+
+    def test_limits_of_the_control_group(self):
+        limit = 160 << 20
+        first = self.start("--http", PROXY, "--allow-net", "127.0.0.0/8",
+                           limits={"memory.max": f"{limit}\n", "cpu.max": "100000 100000\n"})
+        stat = self.inside(first, *settings.config["Healthcheck"]["Test"][1:])
+        self.assertIn('"workers":1,', stat.stdout.replace(" ", ""))
+        self.assertIn(f"the control group allows {limit} bytes".encode(), self.said.read_bytes())
+        self.serve_pages(first)
+        # More than the limit, all of which may be stored.
+        for number in range(200):
+            self.assertEqual(len(self.fetched(first, f"http://127.0.0.1:8000/large?{number}")), 1_000_000)
+        stored = json.loads(self.inside(first, "sunproxy", "stat", "--json").stdout)
+        self.assertGreater(stored["evictions"], 100)
+        resident = int(pathlib.Path(f"/proc/{first}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        print(f"{resident / 1e6:.0f} MB resident of {limit / 1e6:.0f}", file=sys.stderr)
+        self.assertLess(resident, limit)
+        self.assertEqual(self.end(first, signal.SIGTERM), 0)
 
     def test_health_of_one_that_hangs(self):
         first = self.start()

@@ -312,3 +312,25 @@ class RatesTest(LimitsTest):
         self.assertIn(b"\nrate-calls = 10:10\n", done.stdout)
         self.assertIn(b"\nrate-fetches = 0\n", done.stdout)
         self.assertIn(b"\nrate-bytes = 1048576:20971520\n", done.stdout)
+class ControlGroupTest(harness.SystemTest):
+    needs = (harness.SUNPROXYD,)
+
+    def options(self, **files):
+        """Those in force where the control group has these files."""
+        namespace = harness.Namespace(self)
+        script = ["mount -t tmpfs tmpfs /sys/fs/cgroup"]
+        script += [f"echo {text} > /sys/fs/cgroup/{name.replace('_', '.')}" for name, text in files.items()]
+        script += [f"{harness.SUNPROXYD} --no-rpcbind --socket {self.dir}/s --check-config"]
+        done = namespace.run(["unshare", "-m", "sh", "-c", " && ".join(script)])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return dict(line.split(" = ") for line in done.stdout.decode().splitlines() if " = " in line)
+
+    def test_memory_is_lowered_to_it(self):
+        if not any(line.startswith("0::/") for line in open("/proc/self/cgroup")):
+            self.skipTest("this process is in no control group of version 2")
+        free = self.options(memory_max="max")
+        self.assertEqual((free["capacity-bytes"], free["max-transit"]), ("268435456", "1073741824"))
+        bound = self.options(memory_max=str(512 << 20))
+        self.assertEqual((bound["capacity-bytes"], bound["max-transit"]), (str(224 << 20), str(224 << 20)))
+
+
