@@ -60,6 +60,7 @@ class HelperCase(ProxyUsersCase):
 
 class ScriptedTest(HelperCase):
     seconds = 20
+    threads = True
 
     def scripted(self, *lines, channels=""):
         self.helper, self.pids = self.dir / "helper", self.dir / "pids"
@@ -270,7 +271,7 @@ class FileTroubleTest(ProxyUsersCase):
 
 
 class FloodTest(HelperCase):
-    seconds = 15
+    threads = True
 
     def test_wrong_passwords_hold_up_nobody_else(self):
         """200 connections of one client, each with passwords of its own, and slow hashes."""
