@@ -30,6 +30,7 @@
 struct access_log {
     char *path; /* as --access-log has it */
     struct log_target target;
+    bool reopens;               /* it is a file by name, of which there may be another one */
     struct log_pattern *fields; /* of a record of the journal; or NULL */
     pthread_t thread;
     _Atomic uint64_t unwritten; /* lines lost because of the file, */
@@ -116,14 +117,13 @@ log_dropped(struct access_log *log)
 static void
 note_file(struct access_log *log, int fd)
 {
-    const bool named = log->target.kind == LOG_TARGET_FILE && strcmp(log->path, "-") != 0;
     struct stat st;
 
     log->fd = fd;
     if (fstat(fd, &st) != 0)
         st.st_mode = 0;
-    log->is_file = named && S_ISREG(st.st_mode);
-    log->may_return = log->target.kind != LOG_TARGET_FILE || (named && S_ISFIFO(st.st_mode));
+    log->is_file = log->reopens && S_ISREG(st.st_mode);
+    log->may_return = log->target.kind != LOG_TARGET_FILE || (log->reopens && S_ISFIFO(st.st_mode));
 }
 
 /*
@@ -236,12 +236,8 @@ drop_rest(struct access_log *log)
 static void
 open_again(struct access_log *log)
 {
-    int fd;
+    int fd = access_log_open_file(log->path);
 
-    /* Neither a command nor a service has another file. */
-    if (log->target.kind != LOG_TARGET_FILE)
-        return;
-    fd = access_log_open_file(log->path);
     if (fd < 0) {
         log_error("access log %s cannot be opened again: %s; the old file stays in use", log->path,
                   strerror(errno));
@@ -315,6 +311,7 @@ set_target(struct access_log *log, const char *path)
     buf_init(&why, 1024);
     log->path = strdup(path);
     ok = log->path && log_target_parse(&log->target, log->path, &why);
+    log->reopens = ok && log->target.kind == LOG_TARGET_FILE && strcmp(path, "-") != 0;
     if (ok && log->target.kind == LOG_TARGET_JOURNAL) {
         log->fields = log_pattern_compile(log_target_fields, &why);
         ok = log->fields != NULL;
@@ -413,6 +410,8 @@ access_log_reopen(struct access_log *log)
     struct timespec until;
     unsigned wanted;
 
+    if (!log->reopens)
+        return;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += REOPEN_SECONDS;
     pthread_mutex_lock(&log->lock);

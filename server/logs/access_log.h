@@ -52,7 +52,8 @@ void access_log_add(struct access_log *log, const struct access_entry *entry,
 
 /*
  * Opens the file anew, after the old one was moved away. Returns when that is done or has failed,
- * which is logged; but after two seconds at most, for the file system may hang. [any thread]
+ * which is logged; but after two seconds at most, for the file system may hang. Does nothing where
+ * there is no other file: standard output, a command, a service. [any thread]
  */
 void access_log_reopen(struct access_log *log);
 

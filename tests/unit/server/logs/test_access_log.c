@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -498,6 +499,36 @@ START_TEST(another_file_is_opened_while_a_pipe_is_full)
 }
 END_TEST
 
+/* Lines wait for it as before. `_i`: what stands for the pipe. */
+START_TEST(nothing_is_given_up_for_what_is_not_opened_anew)
+{
+    static const char *const names[] = {"|cat", "-", "syslog:"};
+    enum { LINES = 5000 };
+    struct access_log *log;
+    char bytes[4096];
+    unsigned lines = 0;
+    ssize_t n;
+    int ends[2];
+
+    ck_assert_int_eq(_i == 2 ? socketpair(AF_UNIX, SOCK_DGRAM, 0, ends) : pipe(ends), 0);
+    ck_assert_int_eq(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+    format.words = LOG_FORMAT_PLAIN;
+    log = access_log_start(ends[1], names[_i]);
+    for (int i = 0; i < LINES; i++)
+        add(log, "http://example.com/more-than-a-pipe-takes");
+    usleep(300000); /* in which the thread fills the pipe */
+    access_log_reopen(log);
+    ck_assert_uint_eq(access_log_lost(log), 0);
+    while (lines < LINES && (n = read(ends[0], bytes, sizeof(bytes))) > 0)
+        for (ssize_t i = 0; i < n; i++)
+            lines += _i == 2 ? i == 0 : bytes[i] == '\n';
+    ck_assert_uint_eq(lines, LINES);
+    ck_assert_uint_eq(access_log_lost(log), 0);
+    access_log_close(log);
+    close(ends[0]);
+}
+END_TEST
+
 START_TEST(a_file_that_cannot_be_made)
 {
     ck_assert_ptr_null(open_log("/nonexistent/access.log", LOG_FORMAT_PLAIN));
@@ -558,6 +589,7 @@ unit_suite(void)
     tcase_add_test(tc, lines_wait_for_the_reader_of_a_fifo);
     tcase_add_test(tc, closing_does_not_wait_for_a_reader);
     tcase_add_test(tc, another_file_is_opened_while_a_pipe_is_full);
+    tcase_add_loop_test(tc, nothing_is_given_up_for_what_is_not_opened_anew, 0, 3);
     tcase_add_test(tc, a_file_that_cannot_be_made);
     tcase_add_test(tc, lines_of_many_threads_stay_whole);
     suite_add_tcase(suite, tc);
