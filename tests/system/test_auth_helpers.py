@@ -5,6 +5,7 @@ flood of wrong passwords."""
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -144,6 +145,78 @@ class ScriptedTest(HelperCase):
         done = self.run_daemon("--config", self.file, "--check-config")
         self.assertEqual(done.returncode, 78)
         self.assertIn(f"{self.file}:2: users: --auth-helper is given, too", done.stderr.decode())
+
+
+@unittest.skipIf(os.geteuid(), "only root can change to another user")
+class PrivilegesTest(HelperCase):
+    user = "54321:54322"
+
+    def setUp(self):
+        super().setUp()
+        os.chown(self.dir, *map(int, self.user.split(":")))
+
+    def test_helpers_have_those_of_the_user(self):
+        seen = self.dir / "seen"
+        self.helped(f"exec 2> {seen}; id -u >&2; id -g >&2; id -G >&2; "
+                    "grep -e NoNewPrivs -e Seccomp: /proc/self/status >&2; ls /proc/self/fd >&2; "
+                    "while read -r u p; do echo OK; done",
+                    "auth-helper-children = 1", f"user = {self.user}")
+        self.assertEqual(self.status(ALICE), 200)
+        said = seen.read_text().split()
+        self.assertEqual(said[:3], ["54321", "54322", "54322"])
+        self.assertEqual(said[said.index("Seccomp:") + 1], "0", "helpers are outside of the sandbox")
+        # The last one is the folder that ls reads.
+        self.assertEqual(said[said.index("Seccomp:") + 2:], ["0", "1", "2", "3"])
+
+    def test_a_file_that_only_root_can_read(self):
+        self.serve(f"user = {self.user}")
+        self.assertEqual([self.get("/x", line).status for line in (ALICE, EVE)], [200, 407])
+        self.hashes["alice"] = hash_of("wrong")
+        self.assertIn("changed: users", self.reload_users())
+        self.assertEqual([self.get("/x", line).status for line in (ALICE, EVE)], [407, 200])
+
+
+class ReloadsTest(HelperCase):
+    def test_users_come_and_go(self):
+        self.start(*self.lines)
+        self.assertEqual(self.get("/x").status, 200)
+        self.reload(*self.lines, f"users = {self.users}")
+        self.assertEqual([self.get("/x").status, self.get("/x", ALICE).status], [407, 200])
+        self.reload(*self.lines)
+        self.assertEqual(self.get("/x").status, 200)
+        self.assertIn("changed by a restart only: auth-helper",
+                      self.refused(*self.lines, "auth-helper = cat"))
+
+    def test_times(self):
+        self.start(*self.lines, f"users = {self.users}")
+        for _ in range(3):
+            self.assertEqual(self.get("/x", ALICE).status, 200)
+        self.assertEqual(self.value("user_checks_accepted"), 1)
+        self.reload(*self.lines, f"users = {self.users}", "auth-ttl = 0s")
+        self.get("/x", BOB)
+        self.assertEqual(self.get("/x", BOB).status, 200)
+        self.assertEqual(self.value("user_checks_accepted"), 3)
+        # Shorter than any check takes.
+        self.reload(*self.lines, f"users = {self.users}", "auth-ttl = 0s", "auth-timeout = 1us",
+                    "auth-failure = 407")
+        self.assertEqual(self.get("/x", EVE).status, 407)
+        self.assertEqual(self.value("user_checks_unavailable") + self.value("user_checks_refused"), 1)
+
+    def test_a_restart(self):
+        pids = self.dir / "pids"
+        pids.touch()
+        self.helped(f"echo $$ >> {pids}; while read -r u p; do echo OK; done", "auth-helper-children = 1")
+        self.assertEqual(self.status(ALICE), 200)
+        old = int(pids.read_text())
+        self.d.signal(signal.SIGUSR2)
+        harness.wait_until(lambda: len(pids.read_text().split()) == 2, what="the helper of the next daemon")
+        self.d.wait()
+        harness.wait_until(lambda: old not in dict(processes()), what="the end of the helper of the first one")
+        self.assertEqual(self.status(BOB), 200)
+        new = int(pids.read_text().split()[1])
+        successor = re.search(r"process (\d+) serves", self.d.err)
+        os.kill(int(successor.group(1)), signal.SIGTERM)
+        harness.wait_until(lambda: new not in dict(processes()), what="the end of the helper of the second one")
 
 
 @unittest.skipUnless(NCSA_HELPER.exists(), "squid's basic_ncsa_auth is not installed")
