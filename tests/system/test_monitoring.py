@@ -120,8 +120,9 @@ class PromtoolTest(PrometheusCase):
 class Load(threading.Thread):
     """Sends requests for URLs to a proxy, one after another, until the test ends."""
 
-    def __init__(self, test, proxy, urls):
+    def __init__(self, test, proxy, urls, fields=None):
         super().__init__(daemon=True)
+        self.fields = fields or {}
         self.proxy = proxy
         self.urls = urls
         self.ended = threading.Event()
@@ -134,7 +135,7 @@ class Load(threading.Thread):
                 return
             connection = http.client.HTTPConnection(self.proxy, timeout=60)
             try:
-                connection.request("GET", url)
+                connection.request("GET", url, headers=self.fields)
                 connection.getresponse().read()
             except (OSError, http.client.HTTPException):
                 pass  # what becomes of them is seen in the metrics
@@ -309,6 +310,14 @@ class OutageTest(PrometheusCase):
 
         harness.wait_until(is_firing, what="the alert")
         self.assertEqual({name for _, name in self.firing()}, {"crowd"})
+
+    def test_helpers_that_end(self):
+        self.start("users", "--auth-helper", "exit 1", "--auth-timeout", "1s")
+        Load(self, self.proxies["users"], numbered("http://a.test/%d"),
+             {"Proxy-Authorization": "Basic YW5uYTpwYXNzd29yZA=="})
+        self.serve_well()
+        self.await_alerts("users", "SunproxyUsersUnchecked")
+        self.assertEqual({name for _, name in self.firing()}, {"users"})
 
     def test_restarts_and_the_end(self):
         self.instance("ends")
