@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/units.h"
 #include "fetch/address.h"
 #include "net/worker.h"
@@ -465,6 +466,25 @@ log_store(void *context, enum store_severity severity, const char *sentence)
         log_error("%s", sentence);
 }
 
+static uint64_t
+hash_list(uint64_t hash, const struct option_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        hash = hash64_uint(hash ^ hash64_bytes(span_str(list->items[i])));
+    return hash64_uint(hash);
+}
+
+/* Rules and tags decide under which key a page is stored, and by what it is purged. */
+static uint64_t
+terms_of(const struct options *options)
+{
+    uint64_t hash = hash64_uint(options->freshness);
+
+    hash = hash_list(hash, &options->rule);
+    hash = hash_list(hash, &options->tag_rule);
+    return hash_list(hash, &options->tag_field);
+}
+
 /* As the user that serves, and in the sandbox. A daemon that is replaced has it until it leaves. */
 static int
 make_store(struct components *parts)
@@ -480,6 +500,7 @@ make_store(struct components *parts)
         &(struct store_config){
             .folder = options->store,
             .max_bytes = options->store_size,
+            .terms = terms_of(options),
             .write_all = options->store_admit == STORE_ADMIT_ALL,
             .waits = parts->restart.fd >= 0,
             .readers = (unsigned)options->store_readers,

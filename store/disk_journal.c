@@ -384,8 +384,9 @@ read_latest(struct disk_journal *journal, const struct numbers *numbers, struct 
 }
 
 int
-disk_journal_open(struct disk_journal *journal, int folder, struct disk_marks *marks,
-                  struct disk_identity *identity, enum journal_found *found)
+disk_journal_open(struct disk_journal *journal, int folder, uint64_t terms,
+                  struct disk_marks *marks, struct disk_identity *identity,
+                  enum journal_found *found)
 {
     struct numbers numbers = {0};
     int error;
@@ -397,8 +398,11 @@ disk_journal_open(struct disk_journal *journal, int folder, struct disk_marks *m
     *found = read_latest(journal, &numbers, marks, identity);
     if (*found != JOURNAL_READ)
         error = make_identity(identity);
+    else if (identity->terms != terms)
+        *found = JOURNAL_OTHER;
     if (error)
         return error;
+    identity->terms = terms;
     journal->number = numbers.most[0];
     identity->generation++;
     return disk_journal_renew(journal, marks, identity);

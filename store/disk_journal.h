@@ -17,6 +17,7 @@ struct disk_identity {
     uint64_t id[2];      /* random */
     uint64_t secret;     /* of its hashes */
     uint64_t generation; /* of the run, from 1 on */
+    uint64_t terms;      /* of struct store_config */
 };
 
 /* Positions of a run begin here. */
@@ -39,6 +40,7 @@ struct disk_journal {
 enum journal_found {
     JOURNAL_NEW,   /* there is none: the identity is new */
     JOURNAL_READ,  /* its marks have been added */
+    JOURNAL_OTHER, /* likewise, but its terms are others: everything on disk is purged */
     JOURNAL_LOST,  /* it is damaged: everything on disk is purged, and the identity is new */
 };
 
@@ -46,8 +48,9 @@ enum journal_found {
  * Reads the latest journal in the folder, if there is one, and begins another one with the marks.
  * 0 or an errno.
  */
-int disk_journal_open(struct disk_journal *journal, int folder, struct disk_marks *marks,
-                      struct disk_identity *identity, enum journal_found *found);
+int disk_journal_open(struct disk_journal *journal, int folder, uint64_t terms,
+                      struct disk_marks *marks, struct disk_identity *identity,
+                      enum journal_found *found);
 
 /* Appends a mark, not synced. 0 or an errno, after which the journal is as it was. */
 int disk_journal_append(struct disk_journal *journal, const struct disk_mark *mark);

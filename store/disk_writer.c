@@ -472,14 +472,21 @@ list_segments(struct store *store)
     return error;
 }
 
-/* What was purged is not known any more: nothing may be used. */
+/* Nothing of what is there may be used. */
 static void
-remove_all(struct store *store)
+remove_all(struct store *store, enum journal_found found)
 {
-    store_add(store, STORE_DAMAGED, 1);
-    store_say(store, STORE_ERROR,
-              "the journal is damaged, and with it what was purged: all %zu segments are removed",
-              store->number_count);
+    if (found == JOURNAL_OTHER) {
+        store_say(store, STORE_WARNING,
+                  "rules about keys, tags or storing have changed: all %zu segments are removed",
+                  store->number_count);
+    } else {
+        store_add(store, STORE_DAMAGED, 1);
+        store_say(store, STORE_ERROR,
+                  "the journal is damaged, and with it what was purged: all %zu segments are "
+                  "removed",
+                  store->number_count);
+    }
     for (size_t i = 0; i < store->number_count; i++)
         disk_log_unlink(&store->log, store->numbers[i]);
     store->number_count = 0;
@@ -490,7 +497,8 @@ disk_writer_begin(struct store *store)
 {
     enum journal_found found;
     int error =
-        disk_journal_open(&store->journal, store->folder, &store->marks, &store->identity, &found);
+        disk_journal_open(&store->journal, store->folder, store->config.terms, &store->marks,
+                          &store->identity, &found);
 
     if (!error)
         error = list_segments(store);
@@ -500,8 +508,8 @@ disk_writer_begin(struct store *store)
     if (error)
         return error;
     /* Segments without a journal are those of a store whose journal was removed. */
-    if (found == JOURNAL_LOST || (found == JOURNAL_NEW && store->number_count))
-        remove_all(store);
+    if (found != JOURNAL_READ && (found == JOURNAL_LOST || store->number_count))
+        remove_all(store, found);
     disk_noter_begin(store);
     return 0;
 }

@@ -36,6 +36,8 @@ struct store_clock {
 struct store_config {
     const char *folder;
     uint64_t max_bytes; /* of all files, at least STORE_LEAST */
+    uint64_t terms;     /* a hash of what decides about keys, tags and storing: what was stored under
+                           other ones is removed */
     bool write_all;     /* objects are admitted at their first request, not at the second */
     bool waits;         /* another process has the store, and is about to leave it */
     bool reads_later;   /* no read is tried at once, as if the kernel had nothing in memory: for tests */

@@ -169,6 +169,7 @@ shelf_open(void)
             .folder = shelf.folder,
             .max_bytes = shelf.max_bytes ? shelf.max_bytes : STORE_LEAST,
             .write_all = shelf.write_all,
+            .terms = shelf.terms,
             .waits = shelf.waits,
             .reads_later = shelf.reads_later,
             .readers = 2,

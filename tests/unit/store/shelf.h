@@ -16,6 +16,7 @@ struct shelf {
     struct store *store;
     _Atomic int64_t now_us, wall_us;
     uint64_t max_bytes; /* 0: STORE_LEAST */
+    uint64_t terms;
     bool write_all, waits, reads_later;
     char said[4096]; /* what the store has told */
 };

@@ -485,6 +485,20 @@ START_TEST(a_journal_that_is_damaged_or_gone_purges_all)
 }
 END_TEST
 
+START_TEST(other_terms_remove_all)
+{
+    shelf_put(URL, 3000);
+    shelf_close();
+    shelf.terms = 7;
+    ck_assert(shelf_open());
+    ck_assert(strstr(shelf.said, "rules about keys"));
+    ck_assert(!shelf_has(URL, 3000));
+    shelf_put(URL, 3000);
+    reopen();
+    ck_assert(shelf_has(URL, 3000));
+}
+END_TEST
+
 START_TEST(one_copy_of_a_mark_is_enough_and_a_torn_one_is_none)
 {
     char path[200];
@@ -533,6 +547,7 @@ unit_suite(void)
     tcase_add_test(tc, a_file_that_is_cut_short);
     tcase_add_test(tc, segments_that_are_exchanged_are_dropped);
     tcase_add_test(tc, a_journal_that_is_damaged_or_gone_purges_all);
+    tcase_add_test(tc, other_terms_remove_all);
     tcase_add_test(tc, one_copy_of_a_mark_is_enough_and_a_torn_one_is_none);
     suite_add_tcase(suite, tc);
     return suite;
