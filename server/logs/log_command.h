@@ -1,10 +1,11 @@
 /*
  * A command that reads the access log from its standard input. A keeper (server/commands/keeper.h),
- * sunproxyd-log, runs it. It starts the command again when it ends, after a pause, and keeps the
- * pipe meanwhile, so that lines wait in it and in the daemon. A command that ends may have read the
- * beginning of a line: the next one begins with the line behind it.
+ * sunproxyd-log, runs it, and passes what the daemon writes on to it by a pipe of the run. When the
+ * command ends, it is started again after a pause, in which lines wait in both processes. The next
+ * run gets all lines of which the last one has not read the end: nothing is lost that a command
+ * has not read.
  *
- * When the daemon has ended, the command reads to the end of the pipe, and sunproxyd-log ends with
+ * When the daemon has ended, the command reads to the end of the lines, and sunproxyd-log ends with
  * it.
  */
 #ifndef SUNPROXY_SERVER_LOGS_LOG_COMMAND_H

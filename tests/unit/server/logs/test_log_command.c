@@ -101,20 +101,37 @@ START_TEST(it_reads_to_the_end)
 }
 END_TEST
 
-/* Each run reads a line and half of the next one, of which no run gets the rest. */
-START_TEST(it_is_started_again_with_whole_lines)
+/* Each run reads a line and half of the next one, which the next run gets as a whole. */
+START_TEST(a_line_that_was_read_in_part_is_read_again)
 {
     pid_t keeper;
     int fd = start("dd bs=6 count=1 2> /dev/null >> %s", &keeper);
 
-    put(fd, "one\ntwo\nthree\nfour\n");
-    await_content("one\ntwthree\n");
+    put(fd, "one\ntwo\nthree\n");
+    await_content("one\ntwtwo\nth");
     ck_assert_uint_eq(logged_times("\" has ended with status 0; it is started again in 1 s"), 1);
-    put(fd, "five\n");
     close(fd);
     keeper_wait(keeper);
     /* What is left is read once more behind the end. */
-    await_content("one\ntwthree\nfive\n");
+    await_content("one\ntwtwo\nththree\n");
+}
+END_TEST
+
+/* `_i`: the lines are written before or while it is not running. */
+START_TEST(no_line_is_lost_by_a_new_start)
+{
+    pid_t keeper;
+    int fd = start("read line; echo $line >> %s", &keeper);
+
+    put(fd, _i ? "one\n" : "one\ntwo\nthree\n");
+    await_content("one\n");
+    if (_i)
+        put(fd, "two\nthree\n");
+    await_content("one\ntwo\n");
+    await_content("one\ntwo\nthree\n");
+    close(fd);
+    keeper_wait(keeper);
+    ck_assert_str_eq(content(), "one\ntwo\nthree\n");
 }
 END_TEST
 
@@ -174,7 +191,8 @@ unit_suite(void)
     tcase_set_timeout(tc, 300);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, it_reads_to_the_end);
-    tcase_add_test(tc, it_is_started_again_with_whole_lines);
+    tcase_add_test(tc, a_line_that_was_read_in_part_is_read_again);
+    tcase_add_loop_test(tc, no_line_is_lost_by_a_new_start, 0, 2);
     tcase_add_test(tc, a_command_that_cannot_be_run);
     tcase_add_test(tc, a_command_that_does_not_read);
     tcase_add_test(tc, privileges_that_cannot_be_given_up);
