@@ -252,9 +252,9 @@ passwd(int argc, char **argv)
         return status;
     path = argv[optind];
     name = span_str(argv[optind + 1]);
-    if (!http_basic_is_name(name)) {
-        output_complain("the name of a user has 1 to %d bytes of UTF-8, no colon and no control "
-                        "character",
+    if (!http_basic_is_name(name) || name.ptr[0] == '#') {
+        output_complain("the name of a user has 1 to %d bytes of UTF-8, no colon, no control "
+                        "character and no # at its begin",
                         HTTP_BASIC_NAME_MAX);
         return EX_USAGE;
     }

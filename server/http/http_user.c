@@ -6,6 +6,7 @@
 #include "base/container_of.h"
 #include "base/hash.h"
 #include "http/basic_credentials.h"
+#include "http/field.h"
 #include "net/server.h"
 #include "server/http/http_begin.h"
 #include "server/http/http_client.h"
@@ -60,6 +61,22 @@ is_known(const struct http_user *user, const struct config *config)
         return true;
     return user->password == hash_password(config, user->name) &&
            (user->password != 0 || config->options->auth_helper);
+}
+
+/*
+ * A user as rules, logs and shares know it: by the file's name. Directories that helpers ask ignore
+ * case and outer blanks, so that another spelling is no other user.
+ */
+static struct span
+identify(const struct config *config, struct span name, char bytes[HTTP_BASIC_NAME_MAX])
+{
+    if (config->users)
+        return name;
+    name = http_trim(name);
+    for (size_t i = 0; i < name.len; i++)
+        bytes[i] = (char)(name.ptr[i] >= 'A' && name.ptr[i] <= 'Z' ? name.ptr[i] - 'A' + 'a'
+                                                                   : name.ptr[i]);
+    return span_of(bytes, name.len);
 }
 
 /* A reference, the caller's; NULL without memory. */
@@ -168,8 +185,13 @@ take(struct http_exchange *x, struct http_user *user)
 static enum http_asked
 accept_user(struct http_exchange *x, struct span name, struct span value, int64_t until_us)
 {
-    struct http_user *user = create(x, name, hash_field(x, value), until_us);
+    char bytes[HTTP_BASIC_NAME_MAX];
+    struct span known_as = identify(x->config, name, bytes);
+    struct http_user *user;
 
+    if (!known_as.len)
+        return refuse(x);
+    user = create(x, known_as, hash_field(x, value), until_us);
     if (!user)
         return apologize(x);
     if (!is_known(user, service_config(http_service_of(x)->service))) {

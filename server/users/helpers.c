@@ -20,6 +20,13 @@
 #define FIRST_PAUSE_MS 100 /* a request waits for it */
 #define READS_AT_ONCE 16   /* of one helper, while the others wait */
 
+/* A question that a helper has. */
+struct channel {
+    bool busy;
+    struct helper_job *job; /* NULL: given up */
+    int64_t asked_us;
+};
+
 struct helper {
     unsigned number;
     enum {
@@ -32,8 +39,9 @@ struct helper {
     int fd;                   /* up only */
     const char *fault;        /* why it is to be replaced; NULL: it is not */
     unsigned busy;            /* channels with a question */
-    struct helper_job **jobs; /* by channel */
-    bool started;             /* once at least */
+    unsigned last;            /* the channel that was used last */
+    struct channel *channels;
+    bool started; /* once at least */
     size_t in_len, out_len;
     char in[ANSWER_MAX];
     char *out; /* questions that are not sent yet */
@@ -54,9 +62,9 @@ make_helper(struct helper *helper, unsigned number, unsigned channels)
 {
     helper->number = number;
     helper->fd = -1;
-    helper->jobs = calloc(channels, sizeof(struct helper_job *));
+    helper->channels = calloc(channels, sizeof(*helper->channels));
     helper->out = calloc(channels, HELPER_QUESTION_MAX);
-    return helper->jobs && helper->out;
+    return helper->channels && helper->out;
 }
 
 static void
@@ -67,7 +75,7 @@ free_helpers(struct helpers *helpers)
 
         if (helper->fd >= 0)
             close(helper->fd);
-        free(helper->jobs);
+        free(helper->channels);
         free(helper->out);
     }
     log_limit_free(&helpers->limit);
@@ -176,9 +184,9 @@ replace(struct helpers *helpers, struct helper *helper, int64_t now_us)
     OPENSSL_cleanse(helper->out, helper->out_len);
     helper->in_len = helper->out_len = 0;
     for (unsigned i = 0; i < helpers->channels; i++) {
-        struct helper_job *job = helper->jobs[i];
+        struct helper_job *job = helper->channels[i].job;
 
-        helper->jobs[i] = NULL;
+        helper->channels[i] = (struct channel){.busy = false};
         if (!job)
             continue;
         job->helper = NULL;
@@ -218,23 +226,36 @@ take_helper(struct helpers *helpers, int64_t now_us)
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-static struct helper *
-find_free(const struct helpers *helpers)
+static const char unasked[] = "has answered what it was not asked and is replaced";
+
+/* Without a question it has nothing to say: the next question would get that for its answer. */
+static bool
+is_silent(struct helper *helper)
 {
-    const struct helper *best = NULL;
+    char byte;
+
+    if (!helper->busy && recv(helper->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
+        helper->fault = unasked;
+    return !helper->fault;
+}
+
+static struct helper *
+find_free(struct helpers *helpers)
+{
+    struct helper *best = NULL;
 
     for (unsigned i = 0; i < helpers->config.count; i++) {
-        const struct helper *helper = &helpers->helpers[i];
+        struct helper *helper = &helpers->helpers[i];
 
         if (helper->state == HELPER_UP && !helper->fault && helper->busy < helpers->channels &&
-            (!best || helper->busy < best->busy))
+            (!best || helper->busy < best->busy) && is_silent(helper))
             best = helper;
     }
-    return (struct helper *)(uintptr_t)best;
+    return best;
 }
 
 bool
-helpers_are_free(const struct helpers *helpers)
+helpers_are_free(struct helpers *helpers)
 {
     return find_free(helpers) != NULL;
 }
@@ -255,16 +276,26 @@ flush(struct helper *helper)
 }
 
 void
-helpers_ask(struct helpers *helpers, struct helper_job *job, const char *name, const char *password)
+helpers_ask(struct helpers *helpers, struct helper_job *job, const char *name, const char *password,
+            int64_t now_us)
 {
     struct helper *helper = find_free(helpers);
 
-    assert(helper);
-    job->channel = 0;
-    while (helper->jobs[job->channel])
-        job->channel++;
+    /* A fault since helpers_are_free(): the question is one that the helper has when it ends. */
+    for (unsigned i = 0; !helper; i++) {
+        assert(i < helpers->config.count);
+        if (helpers->helpers[i].state == HELPER_UP &&
+            helpers->helpers[i].busy < helpers->channels)
+            helper = &helpers->helpers[i];
+    }
+    /* The number that was free for the longest time: a late answer is that of no other question. */
+    do
+        helper->last = (helper->last + 1) % helpers->channels;
+    while (helper->channels[helper->last].busy);
+    job->channel = helper->last;
     job->helper = helper;
-    helper->jobs[job->channel] = job;
+    helper->channels[job->channel] =
+        (struct channel){.busy = true, .job = job, .asked_us = now_us};
     helper->busy++;
     helper->out_len += helper_line_write(
         helper->out + helper->out_len,
@@ -272,24 +303,12 @@ helpers_ask(struct helpers *helpers, struct helper_job *job, const char *name, c
     flush(helper);
 }
 
-static void
-take_job(struct helper *helper, struct helper_job *job)
-{
-    helper->jobs[job->channel] = NULL;
-    helper->busy--;
-    job->helper = NULL;
-}
-
 void
-helpers_give_up(struct helpers *helpers, struct helper_job *job)
+helpers_give_up(struct helper_job *job)
 {
-    struct helper *helper = job->helper;
-
-    (void)helpers;
-    if (!helper)
-        return;
-    take_job(helper, job);
-    helper->fault = "has not answered in time and is replaced";
+    if (job->helper)
+        job->helper->channels[job->channel].job = NULL;
+    job->helper = NULL;
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -304,24 +323,28 @@ take_line(struct helpers *helpers, struct helper *helper, struct span line, int6
         [HELPER_REPLY_BH] = HELPER_CANNOT_TELL,
     };
     struct span message;
-    unsigned channel;
+    unsigned number;
     enum helper_reply reply =
-        helper_line_read(line, helpers->config.concurrency != 0, &channel, &message);
-    struct helper_job *job;
+        helper_line_read(line, helpers->config.concurrency != 0, &number, &message);
+    struct channel channel;
 
     if (reply == HELPER_REPLY_NONSENSE) {
         helper->fault = "has answered something else than OK, ERR or BH and is replaced";
         return false;
     }
-    job = channel < helpers->channels ? helper->jobs[channel] : NULL;
-    if (!job) {
-        helper->fault = "has answered what it was not asked and is replaced";
+    if (number >= helpers->channels || !helper->channels[number].busy) {
+        helper->fault = unasked;
         return false;
     }
+    channel = helper->channels[number];
+    helper->channels[number] = (struct channel){.busy = false};
+    helper->busy--;
+    if (!channel.job)
+        return true;
     if (reply == HELPER_REPLY_BH)
         warn(helpers, helper, "cannot check a user, who is refused", message, now_us);
-    take_job(helper, job);
-    helpers->config.answered(helpers->config.context, job, answers[reply]);
+    channel.job->helper = NULL;
+    helpers->config.answered(helpers->config.context, channel.job, answers[reply]);
     return true;
 }
 
@@ -377,10 +400,22 @@ helpers_get_fds(const struct helpers *helpers, struct pollfd *fds)
     return helpers->config.count + 1;
 }
 
-int64_t
-helpers_next_us(const struct helpers *helpers)
+/* When the first of its questions is late. */
+static int64_t
+late_us(const struct helpers *helpers, const struct helper *helper, int64_t timeout_us)
 {
     int64_t us = INT64_MAX;
+
+    for (unsigned i = 0; i < helpers->channels && helper->busy; i++)
+        if (helper->channels[i].busy && helper->channels[i].asked_us + timeout_us < us)
+            us = helper->channels[i].asked_us + timeout_us;
+    return us;
+}
+
+int64_t
+helpers_next_us(const struct helpers *helpers, int64_t timeout_us)
+{
+    int64_t us = INT64_MAX, late;
 
     for (unsigned i = 0; i < helpers->config.count; i++) {
         const struct helper *helper = &helpers->helpers[i];
@@ -389,18 +424,24 @@ helpers_next_us(const struct helpers *helpers)
             return 0;
         if (helper->state == HELPER_DOWN && helpers->config.keeper >= 0 && helper->at_us < us)
             us = helper->at_us;
+        late = late_us(helpers, helper, timeout_us);
+        if (late < us)
+            us = late;
     }
     return us;
 }
 
 static void
-work_one(struct helpers *helpers, struct helper *helper, short events, int64_t now_us)
+work_one(struct helpers *helpers, struct helper *helper, short events, int64_t timeout_us,
+         int64_t now_us)
 {
     if (helper->state == HELPER_UP && !helper->fault && events) {
         flush(helper);
         if (events & ~POLLOUT)
             receive(helpers, helper, now_us);
     }
+    if (!helper->fault && late_us(helpers, helper, timeout_us) <= now_us)
+        helper->fault = "has not answered in time and is replaced";
     if (helper->fault)
         replace(helpers, helper, now_us);
     if (helper->state == HELPER_DOWN && helper->at_us <= now_us && helpers->config.keeper >= 0) {
@@ -410,10 +451,10 @@ work_one(struct helpers *helpers, struct helper *helper, short events, int64_t n
 }
 
 void
-helpers_work(struct helpers *helpers, const struct pollfd *fds, int64_t now_us)
+helpers_work(struct helpers *helpers, const struct pollfd *fds, int64_t timeout_us, int64_t now_us)
 {
     if (helpers->config.keeper >= 0 && fds[0].revents)
         take_helper(helpers, now_us);
     for (unsigned i = 0; i < helpers->config.count; i++)
-        work_one(helpers, &helpers->helpers[i], fds[i + 1].revents, now_us);
+        work_one(helpers, &helpers->helpers[i], fds[i + 1].revents, timeout_us, now_us);
 }

@@ -6,8 +6,10 @@
  * logged. Squid refuses a user after "BH", too, and has to: basic_ldap_auth of Squid 5 answers so
  * where a password is wrong.
  *
- * A helper that ends, answers something else, or answers what it was not asked, is replaced by a
- * new process after a pause, which grows while that goes on. So is one whose question was given up.
+ * A helper that ends, answers something else, answers what it was not asked, or does not answer a
+ * question in time, is replaced by a new process after a pause, which grows while that goes on.
+ * Without numbers of channels an answer too many is taken for that of the next question, if that
+ * has been asked by then.
  *
  * For one thread at a time, but for helpers_get_stats().
  */
@@ -65,23 +67,25 @@ void helpers_destroy(struct helpers *helpers);
 unsigned helpers_capacity(const struct helpers *helpers);
 
 /* Does a helper take a question now? */
-bool helpers_are_free(const struct helpers *helpers);
+bool helpers_are_free(struct helpers *helpers);
 
-/* Asks one, which must be free. The texts are strings, of the lengths that users.h has. */
+/* Asks one, after helpers_are_free(). The texts are strings, of the lengths that users.h has. */
 void helpers_ask(struct helpers *helpers, struct helper_job *job, const char *name,
-                 const char *password);
+                 const char *password, int64_t now_us);
 
-/* The question is not answered any more, and its helper is replaced. Harmless without one. */
-void helpers_give_up(struct helpers *helpers, struct helper_job *job);
+/* The question is not answered any more; its helper goes on with it. Harmless without one. */
+void helpers_give_up(struct helper_job *job);
 
 /* What to wait for, into HELPERS_FDS places; returns their number. */
 unsigned helpers_get_fds(const struct helpers *helpers, struct pollfd *fds);
 
 /* Until when there is nothing to do without an event; INT64_MAX: for ever. */
-int64_t helpers_next_us(const struct helpers *helpers);
+int64_t helpers_next_us(const struct helpers *helpers, int64_t timeout_us);
 
-/* Reads, writes, replaces and starts helpers, by what helpers_get_fds() got from poll(). */
-void helpers_work(struct helpers *helpers, const struct pollfd *fds, int64_t now_us);
+/* Reads, writes, replaces and starts helpers, by what helpers_get_fds() got from poll(). A helper
+ * has `timeout_us` for a question. */
+void helpers_work(struct helpers *helpers, const struct pollfd *fds, int64_t timeout_us,
+                  int64_t now_us);
 
 /* Safe on any thread. */
 void helpers_get_stats(const struct helpers *helpers, struct helpers_stats *stats);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/keyed_hash.h"
 #include "http/basic_credentials.h"
 #include "server/users/user_hash.h"
 
@@ -237,9 +239,12 @@ user_file_find(const struct user_file *file, struct span name)
 }
 
 const char *
-user_file_pick(const struct user_file *file, size_t number)
+user_file_pick(const struct user_file *file, struct span name)
 {
-    return file->text + file->users[number % file->count].hash;
+    const struct span first = span_str(file->text + file->users[0].hash);
+    const struct hash_key key = {{hash64_bytes(first), first.len}};
+
+    return file->text + file->users[keyed_hash(&key, name) % file->count].hash;
 }
 
 bool

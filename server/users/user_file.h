@@ -31,8 +31,9 @@ size_t user_file_count(const struct user_file *file);
 /* The hash of a user, valid as long as the file; NULL: there is no user of that name. */
 const char *user_file_find(const struct user_file *file, struct span name);
 
-/* The hash of some user, the same one for the same number. */
-const char *user_file_pick(const struct user_file *file, size_t number);
+/* The hash of some user for a name that the file does not have: the same one for this name and
+ * file, also in another process, and not to be found out without the file. */
+const char *user_file_pick(const struct user_file *file, struct span name);
 
 /* Has the user the same hash in both files, which may be NULL? A user that is in neither has not.
  */

@@ -8,7 +8,8 @@
 /* Above these a check would take longer than anybody waits for it. */
 #define MOST_ROUNDS 5000000u
 #define MOST_COST 15u
-#define LEAST_COST 4u /* of bcrypt at all */
+#define LEAST_COST 4u   /* of bcrypt at all */
+#define MOST_BLOCKS 16  /* of yescrypt and scrypt: 2 to the power of it, of 4 KiB each */
 
 static const char characters[] = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
@@ -28,11 +29,35 @@ find_method(const char *hash)
     return NULL;
 }
 
+static int
+value_of(char c)
+{
+    const char *at = c ? strchr(characters, c) : NULL;
+
+    return at ? (int)(at - characters) : MOST_BLOCKS + 1;
+}
+
+/* Of "$y$jNR$" and "$gy$jNR$", with blocks by N - 1 and R, or of "$7$NU..../....": as libcrypt and
+ * programs like mkpasswd write them. */
+static bool
+is_memory_bounded(const char *hash)
+{
+    const char *cost = strchr(hash + 1, '$') + 1;
+
+    if (hash[1] == '7')
+        return value_of(cost[0]) <= MOST_BLOCKS && strncmp(cost + 1, "U..../....", 10) == 0;
+    return cost[0] == 'j' && value_of(cost[1]) < MOST_BLOCKS && value_of(cost[2]) < 32 &&
+           cost[3] == '$';
+}
+
 /* Of "$2y$COST$" or "$6$rounds=N$". */
 static bool
 is_bounded(const char *hash)
 {
     unsigned long number;
+
+    if (hash[1] == 'y' || hash[1] == 'g' || hash[1] == '7')
+        return is_memory_bounded(hash);
 
     if (hash[1] == '2') {
         number = strtoul(hash + 4, NULL, 10);

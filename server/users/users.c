@@ -68,17 +68,12 @@ struct users {
 
 /* A user that is not there is compared with the hash of another one, which is always the same. */
 static const char *
-choose_hash(const struct users *users, const struct user_request *request, bool *known)
+choose_hash(const struct user_request *request, bool *known)
 {
     const char *hash = user_file_find(request->file, request->name);
-    const struct span none = {0};
-    struct user_key key;
-    size_t number = 0;
 
     *known = hash != NULL;
-    if (user_cache_key(users->cache, request->name, none, none, &key))
-        memcpy(&number, key.bytes, sizeof(number));
-    return hash ? hash : user_file_pick(request->file, number);
+    return hash ? hash : user_file_pick(request->file, request->name);
 }
 
 /* To a directory an empty password is the wish to be nobody, which it grants (RFC 4513 section
@@ -98,7 +93,7 @@ make_question(const struct users *users, const struct user_request *request, int
     if (!question)
         return NULL;
     if (request->file)
-        question->hash = choose_hash(users, request, &question->known);
+        question->hash = choose_hash(request, &question->known);
     hash = question->hash ? span_str(question->hash) : span_of(NULL, 0);
     if (!user_cache_key(users->cache, request->name, request->password, hash, &question->key)) {
         free(question);
@@ -244,7 +239,7 @@ expire(struct users *users, int64_t now_us)
     while ((first = TAILQ_FIRST(&users->pending)) && first->asked_us < now_us &&
            now_us - users->config.timeout_us >= first->asked_us) {
         if (users->helpers)
-            helpers_give_up(users->helpers, &first->job);
+            helpers_give_up(&first->job);
         settle(users, first, USER_UNAVAILABLE, now_us);
     }
 }
@@ -278,7 +273,7 @@ check(struct users *users, struct user_question *question, int64_t now_us)
     else if (question->hash)
         check_by_file(users, question);
     else if (users->helpers)
-        helpers_ask(users->helpers, &question->job, question->name, question->password);
+        helpers_ask(users->helpers, &question->job, question->name, question->password, now_us);
     else
         settle(users, question, USER_UNAVAILABLE, now_us);
 }
@@ -334,7 +329,8 @@ static int64_t
 next_us(const struct users *users)
 {
     const struct user_question *first = TAILQ_FIRST(&users->pending);
-    int64_t us = users->helpers ? helpers_next_us(users->helpers) : INT64_MAX;
+    int64_t us =
+        users->helpers ? helpers_next_us(users->helpers, users->config.timeout_us) : INT64_MAX;
 
     if (first && first->asked_us == INT64_MIN)
         return 0;
@@ -350,7 +346,7 @@ next_us(const struct users *users)
 static void
 rest(struct users *users, int64_t now_us)
 {
-    const int64_t until_us = next_us(users);
+    const int64_t until_us = next_us(users), timeout_us = users->config.timeout_us;
     const struct timespec time = clock_timespec(until_us > now_us ? until_us - now_us : 0);
     struct pollfd fds[1 + HELPERS_FDS] = {{.fd = users->wake_fd, .events = POLLIN}};
     unsigned count = 1;
@@ -362,7 +358,7 @@ rest(struct users *users, int64_t now_us)
     if (ppoll(fds, count, until_us == INT64_MAX ? NULL : &time, NULL) > 0 && fds[0].revents)
         (void)!read(users->wake_fd, &wakes, sizeof(wakes));
     if (users->helpers)
-        helpers_work(users->helpers, fds + 1, clock_monotonic_us());
+        helpers_work(users->helpers, fds + 1, timeout_us, clock_monotonic_us());
     pthread_mutex_lock(&users->lock);
 }
 
@@ -532,6 +528,10 @@ users_check(struct users *users, const struct user_request *request, int64_t now
     check->until_us = now_us;
     if (!may_be_right(request))
         return USER_REFUSED;
+    if (!request->client) { /* without memory */
+        check->answer = USER_UNAVAILABLE;
+        return check->answer;
+    }
     question = make_question(users, request, now_us);
     pthread_mutex_lock(&users->lock);
     answer = begin(users, question, now_us, check);

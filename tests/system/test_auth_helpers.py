@@ -33,7 +33,7 @@ while if [ -n "$channels" ]; then read -r c u p; else read -r u p; fi; do
     nonsense) echo "GET / HTTP/1.1" ;;
     twice) say OK; say OK ;;
     busy) say 'BH message="the directory is away"' ;;
-    channel) echo '7 OK' ;;
+    channel) echo "$(((c + 1) % 8)) OK" ;;
     flood) yes OK ;;
     *) say ERR ;;
     esac
@@ -112,6 +112,14 @@ class ScriptedTest(HelperCase):
         for n in range(20):
             self.assertEqual(self.status(basic(f"user{n}", "secret")), 200)
         self.assertEqual(self.value("user_checks_pending"), 1)
+
+    def test_spellings_of_a_name(self):
+        """To the helper they are one user, as to a directory, and so they are to rules."""
+        self.scripted("[rule]", "user = bob", "deny = 403")
+        for name in ("bob", "Bob", "BOB", " bob", "bob "):
+            self.assertEqual(self.status(basic(name, "secret")), 403, name)
+        self.assertEqual(self.status(basic("bobby", "secret")), 200)
+        self.assertEqual(self.status(basic("  ", "secret")), 407)
 
     def test_helpers_end_with_the_daemon(self):
         self.scripted("auth-helper-children = 5")

@@ -156,6 +156,7 @@ CLIENT = [
     (["passwd", "{dir}/users", "a", "b"], USAGE, r"one file with a user at a time"),
     (["passwd", "--method", "md5", "{dir}/users", "a"], USAGE, r"--method is yescrypt, bcrypt or sha512"),
     (["passwd", "{dir}/users", "a:b"], USAGE, r"no colon"),
+    (["passwd", "{dir}/users", "#a"], USAGE, r"no # at its begin"),
     (["passwd", "{dir}/users", ""], USAGE, r"1 to 255 bytes"),
     (["passwd", "{dir}/users", 256 * "a"], USAGE, r"1 to 255 bytes"),
     (["passwd", "--delete", "{dir}/none", "a"], NOINPUT, r"{dir}/none: No such file"),

@@ -16,6 +16,7 @@
 #include "server/commands/keeper.h"
 #include "server/logs/log.h"
 #include "server/users/helper_keeper.h"
+#include "server/users/helpers.h"
 #include "tests/unit/server/logs/logged.h"
 #include "tests/unit/unit.h"
 
@@ -30,7 +31,7 @@ enum { SECOND = 1000000 };
 #define ONE_AT_A_TIME "say() { echo \"$1\"; }; while read u p; do case $p in " CASES " esac; done"
 #define SEVERAL                                                                    \
     "say() { echo \"$c $1\"; }; while read c u p; do case $p in " CASES            \
-    "other) echo '1 OK';; missing) echo '99 OK';; later) held=$c;; both) say OK; " \
+    "other) echo '7 OK';; missing) echo '99 OK';; later) held=$c;; both) say OK; " \
     "echo \"$held ERR\";; esac; done"
 
 static struct users *users;
@@ -139,6 +140,7 @@ static void
 tear_down(void)
 {
     users_destroy(users);
+    users = NULL;
     keeper_wait(keeper);
     ck_assert_int_eq(waitpid(keeper, NULL, WNOHANG), -1);
     ck_assert(unit_clients_are_idle());
@@ -254,6 +256,67 @@ START_TEST(answers_of_other_channels_are_refused)
 }
 END_TEST
 
+/* ---- without the thread, by a clock of the test's ---------------------------------------------
+ */
+
+static unsigned answered;
+
+static void
+note_answer(void *context, struct helper_job *job, enum helper_answer answer)
+{
+    (void)context;
+    (void)job;
+    (void)answer;
+    answered++;
+}
+
+static void
+work_until_free(struct helpers *helpers, int64_t *now_us)
+{
+    struct pollfd fds[HELPERS_FDS];
+
+    while (!helpers_are_free(helpers)) {
+        (void)poll(fds, helpers_get_fds(helpers, fds), 1);
+        helpers_work(helpers, fds, 60 * SECOND, *now_us);
+        *now_us += 1000;
+    }
+}
+
+/* Its time in a queue is not the helper's. */
+START_TEST(a_question_that_is_given_up_stays_with_its_helper)
+{
+    const struct helpers_config config = {
+        .keeper = helper_keeper_start(ONE_AT_A_TIME, enter, NULL, &keeper),
+        .count = 1,
+        .answered = note_answer};
+    struct helpers *helpers = helpers_create(&config);
+    struct helper_job job = {0};
+    struct helpers_stats stats;
+    int64_t now_us = 1000 * SECOND;
+
+    work_until_free(helpers, &now_us);
+    helpers_ask(helpers, &job, "anna", "slowly", now_us);
+    helpers_give_up(&job);
+    ck_assert(!helpers_are_free(helpers));
+    work_until_free(helpers, &now_us);
+    helpers_ask(helpers, &job, "anna", "right", now_us);
+    work_until_free(helpers, &now_us);
+    ck_assert_uint_eq(answered, 1);
+    helpers_get_stats(helpers, &stats);
+    ck_assert_uint_eq(stats.restarted, 0);
+    /* One that hangs is replaced, whether or not its question was given up. */
+    helpers_ask(helpers, &job, "anna", "hang", now_us);
+    helpers_give_up(&job);
+    ck_assert_int_eq(helpers_next_us(helpers, 60 * SECOND), now_us + 60 * SECOND);
+    now_us += 60 * SECOND;
+    work_until_free(helpers, &now_us);
+    helpers_get_stats(helpers, &stats);
+    ck_assert_uint_eq(stats.restarted, 1);
+    ck_assert_uint_eq(answered, 1);
+    helpers_destroy(helpers);
+}
+END_TEST
+
 START_TEST(a_command_that_cannot_be_run)
 {
     start("/nonexistent/helper", 2, 0, SECOND);
@@ -336,6 +399,7 @@ unit_suite(void)
     tcase_add_test(tcase, a_question_beside_one_that_fails_is_asked_again);
     tcase_add_test(tcase, answers_of_channels_come_in_any_order);
     tcase_add_test(tcase, answers_of_other_channels_are_refused);
+    tcase_add_test(tcase, a_question_that_is_given_up_stays_with_its_helper);
     tcase_add_test(tcase, a_command_that_cannot_be_run);
     tcase_add_test(tcase, a_command_that_says_nothing);
     tcase_add_test(tcase, a_command_that_does_not_read);

@@ -59,6 +59,10 @@ START_TEST(others_are_refused)
         "$3$$a9f0dd57e1edab5bb55a9ac0a99c15ec",
         "$2x$05$A753hO9ArnQDrjjLF1BReeZiPD9Qoi0y3qoCJo2B87wOnmnKbnd7y",
         "$2b$31$A753hO9ArnQDrjjLF1BReeZiPD9Qoi0y3qoCJo2B87wOnmnKbnd7y",
+        "$y$jGT$k2XAnEHBqQ1Ct2aMXFKNa/$UEKKbjDtT4JgWWfYjJRXaFvVqrUBKhLNCr7QBGd1qz7",
+        "$y$kDT$k2XAnEHBqQ1Ct2aMXFKNa/$UEKKbjDtT4JgWWfYjJRXaFvVqrUBKhLNCr7QBGd1qz7",
+        "$7$GU..../....k2XAnEHBqQ1Ct2aMXFKNa/$UEKKbjDtT4JgWWfYjJRXaFvVqrUBKhLNCr7QBGd1qz7",
+        "$7$CV..../....k2XAnEHBqQ1Ct2aMXFKNa/$UEKKbjDtT4JgWWfYjJRXaFvVqrUBKhLNCr7QBGd1qz7",
         "$2b$zz$A753hO9ArnQDrjjLF1BReeZiPD9Qoi0y3qoCJo2B87wOnmnKbnd7y",
         "$6$rounds=999999999$MP0YB7WcaAfU3DVG$aDL1lNxx4FdvtweQB4VTw3eqqBQP5aaMdRT16gnxuJQHcwDvTlutq37"
         "NlfQ1opRhX7890CYsdBqionBvSNO3v/"};
