@@ -165,12 +165,16 @@ static bool
 leaves_peer(struct attempt *attempt, const struct request *request, const struct attempt_end *end,
             int64_t now_us)
 {
-    if (attempt->stage == ATTEMPT_OPEN && blames_member(request, end))
+    const bool open = attempt->stage == ATTEMPT_OPEN;
+
+    if (attempt->stage != ATTEMPT_PASSED_OVER && blames_member(request, end))
         origin_route_failed(attempt->peers->route, &attempt->choice, now_us, end->sentence);
-    else if (attempt->stage == ATTEMPT_OPEN)
+    else if (open)
         origin_route_give_back(attempt->peers->route, &attempt->choice, now_us);
-    return attempt->stage != ATTEMPT_COUNTS && end->error != FETCH_CANCELLED &&
-           end->error != FETCH_STOPPING && end->error != FETCH_DISPLACED;
+    return (attempt->stage != ATTEMPT_COUNTS ||
+            (end->continues && fetch_is_disconnected(end->error))) &&
+           end->error != FETCH_CANCELLED && end->error != FETCH_STOPPING &&
+           end->error != FETCH_DISPLACED;
 }
 
 static bool

@@ -69,6 +69,7 @@ struct attempt_end {
     const char *sentence;
     bool had_turn; /* it has not waited all the time */
     bool supplied; /* something of the request's body was taken */
+    bool continues; /* the consumer has a response of a peer, which another one may continue */
 };
 
 /* The attempt has ended. True: another one begins, with the member that is chosen. */

@@ -148,6 +148,7 @@ fetching_finish(struct fetch *f, enum fetch_error error, const char *sentence)
         .sentence = sentence,
         .had_turn = f->charged || error == FETCH_OVERLOADED,
         .supplied = f->transfer.upload.taken != 0,
+        .continues = f->consumer.continued != NULL,
     };
     struct fetch_loop *loop = f->loop;
     enum attempt_stage stage = f->consumer.attempt.stage;
@@ -171,6 +172,7 @@ fetching_finish(struct fetch *f, enum fetch_error error, const char *sentence)
     f->consumer.sink.done(f->consumer.context, error, error ? sentence : "",
                           clock_monotonic_us() - f->submitted_us);
     end_attempt(f);
+    continued_free(&f->consumer.continued);
     request_release(&f->consumer.request);
     fetch_settings_release(&f->settings);
     free(f);
@@ -270,12 +272,20 @@ waits_for_member(const struct fetch *f)
     return f->consumer.attempt.counted && origin_server_fetch_limit(attempt_server(f));
 }
 
+/* May another member have the rest of the fetch, if this one is silent? */
+static bool
+may_be_left(const struct fetch *f)
+{
+    return f->stage != FETCH_TRANSFER || f->transfer.stage < TRANSFER_BODY ||
+           (f->consumer.continued && f->transfer.stage == TRANSFER_BODY && !f->held_since_us &&
+            f->transfer.last_byte_us + ORIGIN_PEERS_SILENCE_US < f->loop->place.turn_us);
+}
+
 /* Have other requests found that the peer has failed, or the news for it (peer_news.h)? */
 static bool
 has_failed(const struct fetch *f)
 {
-    return asks_peer(f) && !f->consumer.attempt.choice.trial &&
-           (f->stage != FETCH_TRANSFER || f->transfer.stage < TRANSFER_BODY) &&
+    return asks_peer(f) && !f->consumer.attempt.choice.trial && may_be_left(f) &&
            atomic_load(&attempt_server(f)->left_until_us);
 }
 
@@ -308,8 +318,7 @@ find_deadline(const struct fetch *f, const char **what)
         *what = "resolving the name";
     } else if (f->stage == FETCH_TRANSFER) {
         due = find_transfer_deadline(f, what);
-        if (asks_peer(f) && f->transfer.stage < TRANSFER_BODY &&
-            due > f->loop->place.turn_us + LOOK_AGAIN_US)
+        if (asks_peer(f) && due > f->loop->place.turn_us + LOOK_AGAIN_US)
             due = f->loop->place.turn_us + LOOK_AGAIN_US;
     } else if (f->stage == FETCH_QUEUED && waits_for_member(f)) {
         due = f->stage_since_us + f->consumer.request->route->queue_us;

@@ -145,6 +145,17 @@ read_lines(struct transfer *t)
     return true;
 }
 
+/* The consumer has the head of an earlier attempt. */
+static bool
+continue_head(struct transfer *t, const struct fetch_head *head)
+{
+    if (consumer_is_cancelled(t->consumer) || continued_begin(t->continues, head))
+        return true;
+    transfer_fail(t, FETCH_ORIGIN_BROKE,
+                  "a peer has failed, and what %s sends now is another response", t->target->host);
+    return false;
+}
+
 /* The consumer gets the head, unless another member is asked. */
 static bool
 pass_head(struct transfer *t)
@@ -159,9 +170,13 @@ pass_head(struct transfer *t)
     };
     enum fetch_flow flow = FETCH_ABORT;
 
+    if (t->continues && c->attempt.stage != ATTEMPT_PASSED_OVER)
+        return continue_head(t, &head);
     if (!consumer_is_cancelled(c) && c->attempt.stage != ATTEMPT_PASSED_OVER) {
         c->receive_seen = atomic_load(&c->resumes);
         flow = c->sink.head(c->context, &head);
+        if (t->peers && (flow == FETCH_CONTINUE || flow == FETCH_PAUSE))
+            c->continued = continued_create(&head);
     }
     if (flow == FETCH_REPEAT) {
         c->attempt.stage = ATTEMPT_REPEATS;
@@ -187,7 +202,7 @@ pass_response(struct transfer *t)
         return;
     response.passed_over =
         !attempt_counts(&c->attempt, t->request, &response, now_us);
-    if (c->sink.response)
+    if (c->sink.response && !t->continues)
         c->sink.response(c->context, &response);
 }
 
@@ -344,6 +359,23 @@ transfer_on_header(char *line, size_t size, size_t count, void *context)
 
 /* ---- the body ------------------------------------------------------------------------ */
 
+/* What the consumer does not have. False: the bytes before are others. */
+static bool
+take_new(struct transfer *t, const void **bytes, size_t *len)
+{
+    struct consumer *c = t->consumer;
+
+    if (t->continues && !continued_skip(t->continues, bytes, len)) {
+        transfer_fail(t, FETCH_ORIGIN_BROKE,
+                      "a peer has failed, and what %s sends now begins with other bytes",
+                      t->target->host);
+        return false;
+    }
+    if (c->continued && *len)
+        continued_add(c->continued, *bytes, *len);
+    return true;
+}
+
 static enum fetch_flow
 pass_body(struct consumer *c, const void *bytes, size_t len)
 {
@@ -360,16 +392,16 @@ take_piece(void *context, const void *bytes, size_t len)
 {
     struct transfer *t = context;
     uint64_t max = max_body(t);
-    enum fetch_flow flow;
 
     if (len > max - t->body_bytes) {
         transfer_fail(t, FETCH_TOO_LARGE, "the body from %s is over the bound of %llu bytes",
                       t->target->host, (unsigned long long)max);
         return FETCH_ABORT;
     }
-    flow = take_flow(t, pass_body(t->consumer, bytes, len));
     t->body_bytes += len;
-    return flow;
+    if (!take_new(t, &bytes, &len))
+        return FETCH_ABORT;
+    return len ? take_flow(t, pass_body(t->consumer, bytes, len)) : FETCH_CONTINUE;
 }
 
 static size_t
@@ -669,6 +701,9 @@ transfer_evaluate(struct transfer *t, CURLcode code)
         if (lack)
             transfer_fail(t, FETCH_ORIGIN_BROKE, "the answer of %s is broken: %s", t->target->host,
                           lack);
+        if (!lack && t->continues && !continued_is_through(t->continues))
+            transfer_fail(t, FETCH_ORIGIN_BROKE,
+                          "a peer has failed, and what %s sends now is shorter", t->target->host);
         check_tls_end(t);
         if (!t->error)
             t->stage = TRANSFER_ENDED;

@@ -15,6 +15,7 @@
 #include "fetch/connections.h"
 #include "fetch/headers.h"
 #include "fetch/attempt.h"
+#include "fetch/continued.h"
 #include "fetch/poller.h"
 #include "fetch/settings.h"
 
@@ -62,6 +63,8 @@ struct consumer {
     struct fetch_sink sink;
     void *context;
     struct attempt attempt;
+    struct continued *continued; /* owned: the consumer has a head from a peer, which another
+                                    response may continue; NULL: none */
     _Atomic unsigned resumes; /* calls of fetcher_resume() */
     _Atomic bool cancelled;   /* never cleared */
     unsigned receive_seen;    /* `resumes` as the last call of head() or body() began, */
@@ -137,6 +140,7 @@ struct transfer {
     const struct route *route;
     struct span fields; /* of the request, as they are sent */
     const struct origin_peers *peers; /* one of them is asked, for the URL; NULL: none */
+    struct continued *continues; /* the consumer's, of an earlier attempt; NULL: it has no head */
     enum transfer_stage stage;
     unsigned asked;   /* how often the request was given to a connection: libcurl repeats it */
     int64_t asked_us; /* when it was, last */

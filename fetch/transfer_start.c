@@ -454,6 +454,7 @@ transfer_start(struct transfer *t, struct transfer_place *place, struct consumer
         .route = order->route,
         .fields = order->headers.fields,
         .peers = order->peers,
+        .continues = consumer->continued,
         .last_byte_us = clock_monotonic_us(),
         .addresses = resolved_retain(order->addresses),
         .head.content_length = -1,

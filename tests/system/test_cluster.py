@@ -1,10 +1,13 @@
 """Daemons that are each other's peers: what they share, and what they refuse."""
 
+import contextlib
 import hashlib
 import hmac
 import json
 import signal
+import socket
 import struct
+import threading
 import time
 
 import harness
@@ -74,7 +77,7 @@ class ClusterTest(harness.SystemTest):
     def url_of(self, n, begin, stored=True):
         """A URL that the daemon of this number owns."""
         for i in range(1000):
-            url = f"http://a.test/{begin}/{i}?size=3000"
+            url = f"http://a.test/{begin}/{i}?fault=size:3000"
             url = http_front.stored(url) if stored else url
             if self.owner(url) == n:
                 return url
@@ -89,7 +92,7 @@ class ClusterTest(harness.SystemTest):
 class SharingTest(ClusterTest):
     def test_each_url_is_fetched_once_by_all_of_them(self):
         for i in range(20):
-            url = http_front.stored(f"http://a.test/shared/{i}?size=3000")
+            url = http_front.stored(f"http://a.test/shared/{i}?fault=size:3000")
             for n in range(self.daemons):
                 self.check(self.get(n, url), url)
         self.assertEqual(len(self.fetched("/shared/")), 20)
@@ -109,13 +112,13 @@ class SharingTest(ClusterTest):
         self.assertEqual(len(self.fetched("/hot/")), 1)
 
     def test_https_is_fetched_once_as_well(self):
-        url = http_front.stored("https://a.test/tls?size=3000")
+        url = http_front.stored("https://a.test/tls?fault=size:3000")
         for n in range(self.daemons):
             self.check(self.get(n, url), url)
         self.assertEqual([r[0] for r in self.fetched("/tls")], ["https"])
 
     def test_a_response_keeps_its_age_and_its_validators(self):
-        url = http_front.stored("http://a.test/old?size=100&fault=header:ETag%3a%20%22v1%22")
+        url = http_front.stored("http://a.test/old?fault=size:100&fault=header:ETag%3a%20%22v1%22")
         first = self.owner(url)
         self.get(first, url)
         time.sleep(1.1)
@@ -200,7 +203,7 @@ class PurgeTest(ClusterTest):
 
     def fill(self, path, headers="Cache-Control%3a%20max-age%3d600"):
         """A URL that all of them have stored."""
-        url = f"http://a.test{path}?size=300&fault=header:{headers}"
+        url = f"http://a.test{path}?fault=size:300&fault=header:{headers}"
         for n in list(range(self.daemons)) * 4:
             self.assertEqual(self.get(n, url).status, 200)
         return url
@@ -270,6 +273,145 @@ class PurgeTest(ClusterTest):
         self.assertEqual(self.stored(other), [0, 1, 2])
 
 
+class FailureTest(ClusterTest):
+    """An owner ends, stops or starts again: no wrong byte, and no failure that is not the origin's."""
+
+    seconds = 30
+
+    def load(self, clients, until, paths):
+        """Clients that ask the daemons that stay, and verify each byte; (requests, what was wrong)."""
+        done, wrong, lock = [0], [], threading.Lock()
+
+        def work(number):
+            c = http_front.Connection(("127.0.0.1", self.ports[number % 3]))
+            with contextlib.closing(c):
+                n = 0
+                while not until.is_set():
+                    size = 1 + n % paths * 2311
+                    url = http_front.stored(f"http://a.test/load/{number}/{n // 200}?fault=size:{size}"
+                                            "&fault=header:ETag%3a%20%22a%22")
+                    response = c.get(url)
+                    bad = (response.status != 200 or not response.whole or
+                           response.body != harness.origin_text(url, size))
+                    with lock:
+                        done[0] += 1
+                        if bad:
+                            wrong.append((url, response.status, response.whole, response.body[:60]))
+                    n += 1
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(clients)]
+        for t in threads:
+            t.start()
+        return threads, done, wrong
+
+    def under_load(self, act):
+        until = threading.Event()
+        threads, done, wrong = self.load(3, until, 40)
+        try:
+            harness.wait_until(lambda: done[0] > 100, what="the load")
+            act()
+            before = done[0]
+            harness.wait_until(lambda: done[0] > before + 200, what="the load")
+        finally:
+            until.set()
+            for t in threads:
+                t.join()
+        self.assertEqual(wrong, [])
+
+    def test_an_owner_is_killed_and_started_again(self):
+        def act():
+            self.d[3].kill()
+            harness.wait_until(lambda: not self.is_up(0, 3), what="the failure")
+            self.d[3] = self.start(3, name="again")
+            harness.wait_until(lambda: self.is_up(0, 3), what="the return")
+
+        self.under_load(act)
+
+    def is_up(self, n, peer):
+        return self.members(n)[peer]["state"] == "up"
+
+    def test_an_owner_is_stopped_and_goes_on(self):
+        def act():
+            self.d[3].signal(signal.SIGSTOP)
+            try:
+                harness.wait_until(lambda: not self.is_up(1, 3), what="the failure")
+                time.sleep(1)
+            finally:
+                self.d[3].signal(signal.SIGCONT)
+            harness.wait_until(lambda: self.is_up(1, 3), what="the return")
+
+        self.under_load(act)
+
+    def test_an_owner_is_restarted(self):
+        def act():
+            self.d[3].stop()
+            self.d[3] = self.start(3, name="again")
+            harness.wait_until(lambda: self.is_up(2, 3), what="the return")
+
+        self.under_load(act)
+
+    def broken_off(self, act, validator="ETag%3a%20%22one%22", later=""):
+        """A long response whose owner fails in its middle."""
+        i, url = 0, ""
+        while not url or self.owner(url) != 3:
+            url = (f"http://a.test/long/{i}?fault=size:20000000&fault=header:{validator}"
+                   f"&fault=header:Cache-Control%3a%20max-age%3d60{later}")
+            i += 1
+        self.c[0].socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        self.c[0].send(f"GET {url} HTTP/1.1\r\nHost: x\r\n\r\n")
+        harness.wait_until(lambda: self.members(0)[3]["requests"], what="the request")
+        time.sleep(0.3)
+        act()
+        response = self.c[0].receive()
+        while response.status < 200:
+            response = self.c[0].receive()
+        return url, response
+
+    def test_a_response_goes_on_where_its_owner_broke_off(self):
+        url, response = self.broken_off(self.d[3].kill)
+        self.assertEqual(len(response.body), 20000000, self.d[0].err)
+        self.check(response, url)
+        self.assertEqual(len(self.fetched("/long/")), 2)
+
+    def test_a_response_goes_on_where_its_owner_stopped(self):
+        try:
+            url, response = self.broken_off(lambda: self.d[3].signal(signal.SIGSTOP))
+        finally:
+            self.d[3].signal(signal.SIGCONT)
+        self.assertEqual(len(response.body), 20000000)
+        self.check(response, url)
+
+    def test_another_response_does_not_go_on(self):
+        _, response = self.broken_off(self.d[3].kill, later="&fault=later:header:ETag%3a%20%22two%22",
+                                      validator="A%3a%20b")
+        self.assertFalse(response.whole)
+
+
+class ChainTest(ClusterTest):
+    """Daemons behind daemons: each cluster fetches a page once from the other, and nothing goes round."""
+
+    daemons = 4
+
+    def setUp(self):
+        super().setUp()
+        self.inner = self.ports
+        self.outer = [free_port(), free_port()]
+        urls = ",".join(f"http://127.0.0.1:{port}" for port in self.outer)
+        for port in self.outer:
+            self.daemon("--http", f"127.0.0.1:{port}", "--peers", urls, "--peer-key-file", self.key,
+                        "--upstream-proxy", f"http://127.0.0.1:{self.inner[1]}",
+                        name=f"outer{port}")
+
+    def test_two_clusters(self):
+        url = http_front.stored("http://a.test/chained?fault=size:2000")
+        connections = [http_front.Connection(("127.0.0.1", port)) for port in self.outer]
+        for c in connections * 3:
+            self.addCleanup(c.close)
+            response = c.get(url)
+            self.check(response, url)
+        self.assertEqual(len(self.fetched("/chained")), 1)
+
+
 def proof(key, sender, to, target, number, method="GET", incarnation=None, wall_us=None):
     """The value of Proxy-Peer."""
     wall_us = int(time.time() * 1e6) if wall_us is None else wall_us
@@ -302,7 +444,7 @@ class AuthenticationTest(ClusterTest):
         return response
 
     def test_forged_and_replayed_requests_are_refused(self):
-        url = http_front.stored("http://a.test/forged?size=100")
+        url = http_front.stored("http://a.test/forged?fault=size:100")
         incarnation = int(time.time() * 1e6)
 
         def ask(url=url, **more):
@@ -325,7 +467,7 @@ class AuthenticationTest(ClusterTest):
         self.assertNotIn(KEY, self.d[0].err)
 
     def test_a_response_says_that_it_is_a_peers(self):
-        url = http_front.stored("http://a.test/said?size=100")
+        url = http_front.stored("http://a.test/said?fault=size:100")
         self.assertRegex(self.ask(url).field("Proxy-Peer"), "^s [0-9a-f]{64}$")
         self.assertRegex(self.ask("http://a.test:1/").field("Proxy-Peer"), "^f [0-9a-f]{64}$")
 
