@@ -30,6 +30,22 @@ reason_or_dash(const struct access_entry *entry)
 }
 
 static void
+append_victims(struct buf *line, const struct cache_victims *victims)
+{
+    const size_t listed = access_text_listed(victims), count = victims ? victims->count : 0;
+
+    for (size_t i = 0; i < listed; i++) {
+        if (i)
+            buf_append_char(line, ' ');
+        append_escaped(line, object_url(victims->pages[i]));
+    }
+    if (listed < count)
+        buf_printf(line, "%s+%zu", listed ? " " : "", count - listed);
+    if (count == 0)
+        buf_append_char(line, '-');
+}
+
+static void
 append_plain(struct buf *line, const struct access_entry *entry, const char *when)
 {
     buf_append_str(line, when);
@@ -43,12 +59,8 @@ append_plain(struct buf *line, const struct access_entry *entry, const char *whe
     else
         buf_append_char(line, '-');
     buf_printf(line, "\t%" PRIu64 "\t%" PRId64 "\t", entry->bytes, entry->us);
-    for (size_t i = 0; entry->victims && i < entry->victims->count; i++) {
-        if (i)
-            buf_append_char(line, ' ');
-        append_escaped(line, object_url(entry->victims->pages[i]));
-    }
-    buf_append_str(line, entry->victims && entry->victims->count ? "\t" : "-\t");
+    append_victims(line, entry->victims);
+    buf_append_char(line, '\t');
     if (entry->error.len)
         access_text_quote(line, entry->error, '\"');
     else
@@ -59,6 +71,7 @@ append_plain(struct buf *line, const struct access_entry *entry, const char *whe
 static void
 append_json(struct buf *line, const struct access_entry *entry, const char *when)
 {
+    const size_t listed = access_text_listed(entry->victims);
     struct json json;
     struct buf peer;
 
@@ -93,9 +106,11 @@ append_json(struct buf *line, const struct access_entry *entry, const char *when
         json_string(&json, "agent", entry->http->agent);
     }
     json_open_array(&json, "victims");
-    for (size_t i = 0; entry->victims && i < entry->victims->count; i++)
+    for (size_t i = 0; i < listed; i++)
         json_string(&json, NULL, object_url(entry->victims->pages[i]));
     json_close_array(&json);
+    if (entry->victims && listed < entry->victims->count)
+        json_uint(&json, "more_victims", entry->victims->count - listed);
     json_close_object(&json);
     buf_append_char(line, '\n');
     buf_free(&peer);

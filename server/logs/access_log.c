@@ -34,7 +34,8 @@ struct access_log {
     struct log_pattern *fields; /* of a record of the journal; or NULL */
     pthread_t thread;
     _Atomic uint64_t unwritten; /* lines lost because of the file, */
-    _Atomic uint64_t unheld;    /* and for lack of memory */
+    _Atomic uint64_t unheld;    /* because too many wait, */
+    _Atomic uint64_t unmade;    /* and those that were too long, or for which there was no memory */
 
     pthread_mutex_t lock; /* protects what follows */
     pthread_cond_t wake;
@@ -50,7 +51,7 @@ struct access_log {
     bool may_return; /* its reader: that of a FIFO by name, a command, a service */
     struct buf rest; /* of a line of which a pipe has the beginning: the next bytes for it */
     int64_t complained_us;
-    uint64_t unheld_told;
+    uint64_t unheld_told, unmade_told;
     struct buf writing;
 };
 
@@ -104,12 +105,15 @@ lose(struct access_log *log, uint64_t lines, int error)
         complain(log, error == EPIPE ? no_reader : strerror(error));
 }
 
-/* Logs the number of lines that did not fit the buffer and were only counted. */
+/* Logs the number of lines that were not put into the buffer and were only counted. */
 static void
 log_dropped(struct access_log *log)
 {
-    uint64_t unheld = atomic_load(&log->unheld);
+    uint64_t unheld = atomic_load(&log->unheld), unmade = atomic_load(&log->unmade);
 
+    if (unmade != log->unmade_told &&
+        complain(log, "a line is longer than 1 MiB, or there is no memory for it"))
+        log->unmade_told = unmade;
     if (unheld != log->unheld_told && complain(log, "lines came faster than they could be written"))
         log->unheld_told = unheld;
 }
@@ -386,7 +390,7 @@ access_log_add(struct access_log *log, const struct access_entry *entry,
 {
     const int64_t now_us = clock_wall_us();
     struct buf line;
-    bool full;
+    bool full, made;
 
     buf_init(&line, LONGEST_LINE);
     if (log->fields) {
@@ -394,13 +398,16 @@ access_log_add(struct access_log *log, const struct access_entry *entry,
         buf_truncate(&line, line.len - (line.len > 0)); /* the line follows */
     }
     access_line_append(&line, entry, format, now_us);
+    made = !buf_failed(&line);
     pthread_mutex_lock(&log->lock);
-    full = buf_failed(&line) || !buf_append(&log->waiting, line.data, line.len);
+    full = made && !buf_append(&log->waiting, line.data, line.len);
     if (log->waiting.len >= WAKE_AT)
         pthread_cond_signal(&log->wake);
     pthread_mutex_unlock(&log->lock);
     if (full)
         atomic_fetch_add(&log->unheld, 1);
+    if (!made)
+        atomic_fetch_add(&log->unmade, 1);
     buf_free(&line);
 }
 
@@ -426,5 +433,5 @@ access_log_reopen(struct access_log *log)
 uint64_t
 access_log_lost(struct access_log *log)
 {
-    return atomic_load(&log->unwritten) + atomic_load(&log->unheld);
+    return atomic_load(&log->unwritten) + atomic_load(&log->unheld) + atomic_load(&log->unmade);
 }

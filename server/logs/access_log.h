@@ -7,8 +7,8 @@
  * wait in memory, up to 16 MiB.
  *
  * A plain line has nine fields separated by tabs: time, client, URL, outcome, HTTP status, bytes
- * of the body, microseconds, the URLs of the pages that were evicted for it, separated by spaces,
- * and the reason (http/reason.h), or of a failure a sentence; "-" stands for nothing. Bytes outside
+ * of the body, microseconds, the URLs of the pages that were evicted for it, separated by spaces
+ * (access_text_listed() of them, and "+N" for N more), and the reason (http/reason.h), or of a failure a sentence; "-" stands for nothing. Bytes outside
  * of printable ASCII, and the backslash, are written as \xNN. A plain line of an HTTP request is of
  * the combined format of HTTP servers, in UTC, with the reason behind it, or failure and sentence.
  * With a format string all lines are as it says (base/log_pattern.h).

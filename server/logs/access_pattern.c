@@ -150,12 +150,17 @@ static void
 append_evicted(struct buf *line, const struct access_entry *entry, char stop)
 {
     const size_t count = entry->victims ? entry->victims->count : 0;
+    const size_t listed = access_text_listed(entry->victims);
+    char more[32];
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < listed; i++) {
         if (i)
             access_text_quote(line, span_str(" "), stop);
         access_text_quote(line, object_url(entry->victims->pages[i]), stop);
     }
+    snprintf(more, sizeof(more), "%s+%zu", listed ? " " : "", count - listed);
+    if (listed < count)
+        access_text_quote(line, span_str(more), stop);
     if (count == 0)
         buf_append_char(line, '-');
 }

@@ -5,6 +5,9 @@
 #include <string.h>
 #include <time.h>
 
+#define MOST_LISTED ((size_t)16 << 10)
+#define LONGEST_ESCAPE 6u /* bytes: that of JSON */
+
 struct access_client
 access_client_of(const struct net_peer *peer)
 {
@@ -75,6 +78,33 @@ access_text_quote(struct buf *text, struct span bytes, char stop)
     }
     if (bytes.len == 0)
         buf_append_char(text, '-');
+}
+
+/* At most so many bytes of a line. */
+static size_t
+length_of(struct span url)
+{
+    size_t len = 1;
+
+    for (size_t i = 0; i < url.len; i++) {
+        const unsigned char c = (unsigned char)url.ptr[i];
+
+        len += c > 0x20 && c < 0x7F && c != '\\' && c != '"' ? 1 : LONGEST_ESCAPE;
+    }
+    return len;
+}
+
+size_t
+access_text_listed(const struct cache_victims *victims)
+{
+    size_t count = 0, len = 0;
+
+    for (; victims && count < victims->count; count++) {
+        len += length_of(object_url(victims->pages[count]));
+        if (len > MOST_LISTED)
+            break;
+    }
+    return count;
 }
 
 void

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "cache/cache.h"
 #include "net/peer.h"
 
 /* A client in few bytes, which a worker may hand to another thread. All zero: unknown. */
@@ -30,6 +31,12 @@ void access_text_escape(struct buf *text, struct span bytes);
  * if there are none.
  */
 void access_text_quote(struct buf *text, struct span bytes, char stop);
+
+/*
+ * How many of these pages a line lists, from the first one on: 16 KiB of their URLs, so that a line
+ * is not too long for a log because of them. It states the number of the others.
+ */
+size_t access_text_listed(const struct cache_victims *victims);
 
 /* "22/Nov/2026:11:30:00 +0000", without the names of a locale. */
 void access_text_date(struct buf *text, int64_t wall_us);

@@ -141,6 +141,44 @@ START_TEST(victims_stand_at_the_end)
 }
 END_TEST
 
+/* Of a request for which more pages are evicted than a line lists. `_i`: the format. */
+START_TEST(many_victims_do_not_keep_a_line_out)
+{
+    static const char *const formats[] = {"plain", "json", "%{victims}x;%{url}x;%{reason}x"};
+    static const char *const ends[] = {"/ +2964\tno-store\n", "/\"],\"more_victims\":2964}\n",
+                                       "/ +2964;http://c/;no-store\n"};
+    static struct object *pages[3000]; /* 36 of 449 bytes are listed */
+    const struct cache_victims victims = {.pages = pages, .count = 3000};
+    struct access_log *log = access_log_start(access_log_open_file(path), path);
+    struct access_format own;
+    char url[512];
+    struct buf text;
+
+    buf_init(&text, 1024);
+    ck_assert(access_format_init(&own, formats[_i], &text));
+    memset(url, 'x', sizeof(url));
+    memcpy(url, "http://a/", 9);
+    url[447] = '/';
+    for (int i = 0; i < 3000; i++)
+        pages[i] = object_make(&(struct object_parts){.url = span_of(url, 448), .status = 200});
+    for (int i = 0; i < 2; i++)
+        access_log_add(log, &(struct access_entry){.peer = &peer,
+                                                   .url = span_str("http://c/"),
+                                                   .outcome = "miss",
+                                                   .reason = "no-store",
+                                                   .victims = &victims}, &own);
+    ck_assert_uint_eq(access_log_lost(log), 0);
+    access_log_close(log);
+    text = read_file(path);
+    ck_assert_uint_eq(count_lines(buf_str(&text)), 2);
+    ck_assert_ptr_nonnull(strstr(buf_str(&text), ends[_i]));
+    buf_free(&text);
+    access_format_free(&own);
+    for (int i = 0; i < 3000; i++)
+        object_release(&pages[i]);
+}
+END_TEST
+
 START_TEST(json_lines)
 {
     struct access_log *log = open_log(path, LOG_FORMAT_JSON);
@@ -423,6 +461,28 @@ START_TEST(a_reader_that_does_not_read_costs_lines_which_is_reported)
 }
 END_TEST
 
+START_TEST(a_line_that_is_too_long_is_reported)
+{
+    static char url[2 << 20];
+    struct access_log *log = open_log(path, LOG_FORMAT_PLAIN);
+    int before = divert_errors();
+    struct buf errors;
+
+    memset(url, 'x', sizeof(url) - 1);
+    log_setup(LOG_LEVEL_WARNING, LOG_FORMAT_PLAIN);
+    add(log, url);
+    ck_assert_uint_eq(access_log_lost(log), 1);
+    access_log_close(log);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    errors = read_file(moved);
+    ck_assert_ptr_nonnull(strstr(buf_str(&errors), ": a line is longer than 1 MiB, or there is no "
+                                                   "memory for it; 1 lines lost so far"));
+    ck_assert_ptr_null(strstr(buf_str(&errors), "faster"));
+    buf_free(&errors);
+}
+END_TEST
+
 START_TEST(lines_wait_for_the_reader_of_a_fifo)
 {
     struct access_log *log;
@@ -576,6 +636,7 @@ unit_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_plain_line_has_nine_fields);
     tcase_add_test(tc, victims_stand_at_the_end);
+    tcase_add_loop_test(tc, many_victims_do_not_keep_a_line_out, 0, 3);
     tcase_add_test(tc, json_lines);
     tcase_add_test(tc, combined_lines);
     tcase_add_test(tc, clients_over_ipv6);
@@ -586,6 +647,7 @@ unit_suite(void)
     tcase_add_test(tc, no_part_of_a_line_stays_on_a_full_disk);
     tcase_add_test(tc, a_line_that_a_crash_has_torn_is_ended);
     tcase_add_test(tc, a_reader_that_does_not_read_costs_lines_which_is_reported);
+    tcase_add_test(tc, a_line_that_is_too_long_is_reported);
     tcase_add_test(tc, lines_wait_for_the_reader_of_a_fifo);
     tcase_add_test(tc, closing_does_not_wait_for_a_reader);
     tcase_add_test(tc, another_file_is_opened_while_a_pipe_is_full);
