@@ -20,6 +20,7 @@ DASHBOARD = harness.TOP / "packaging/grafana/sunproxy.json"
 PROMETHEUS = harness.TOP / "packaging/prometheus"
 RULES = PROMETHEUS / "sunproxy.rules.yml"
 UNIT_TESTS = harness.TOP / "tests/system/monitoring/rules_test.yml"
+OF_BUSY_MACHINES = {"SunproxyDown", "SunproxySlowHits"}
 SELECTOR = re.compile(r"\b(sunproxy_\w+)(?:\{([^}]*)\})?")
 MATCHER = re.compile(r'(\w+)(=~|!~|!=|=)"([^"]*)"')
 
@@ -213,6 +214,11 @@ class OutageTest(PrometheusCase):
         return {(alert["labels"]["alertname"], names[alert["labels"]["instance"]])
                 for alert in self.ask("alerts")["alerts"] if alert["state"] == "firing"}
 
+    def assert_only(self, *instances):
+        """No other one is in trouble. On a busy machine one may be slow to answer, which is none."""
+        self.assertEqual({name for alert, name in self.firing() if alert not in OF_BUSY_MACHINES},
+                         set(instances))
+
     def await_alerts(self, instance, *expected):
         wanted = {(name, instance) for name in expected}
         try:
@@ -244,8 +250,9 @@ class OutageTest(PrometheusCase):
         harness.wait_until(lambda: all(rule["lastEvaluation"] > "0002" for group in
                                        self.ask("rules")["groups"] for rule in group["rules"]), what="rules")
         rules = [rule for group in self.ask("rules")["groups"] for rule in group["rules"]]
-        self.assertEqual({(rule["name"], rule["health"], rule["state"]) for rule in rules},
-                         {(name, "ok", "inactive") for name, _ in alerts()})
+        self.assertEqual({(rule["name"], rule["health"]) for rule in rules},
+                         {(name, "ok") for name, _ in alerts()})
+        self.assertLessEqual({rule["name"] for rule in rules if rule["state"] != "inactive"}, OF_BUSY_MACHINES)
 
     def test_an_origin_that_goes_down(self):
         members = [self.origin(name=name) for name in ("member0", "member1")]
@@ -256,11 +263,11 @@ class OutageTest(PrometheusCase):
         harness.wait_until(lambda: any(self.values(
             f'rate(sunproxy_requests_total{{instance="{instance}", outcome!="failure"}}[5s]) > 0')),
             what="pages of the origin")
-        self.assertEqual(self.firing(), set())
+        self.assert_only()
         for member in members:
             member.stop()
         self.await_alerts("row", "SunproxyOriginDown", "SunproxyOriginFails", "SunproxyRequestsFail")
-        self.assertEqual({name for _, name in self.firing()}, {"row"})
+        self.assert_only("row")
 
     def test_disks_that_are_full(self):
         (self.dir / "db").mkdir()
@@ -273,7 +280,7 @@ class OutageTest(PrometheusCase):
         self.addCleanup(lock.close)
         lock.execute("BEGIN EXCLUSIVE")
         self.await_alerts("full", "SunproxyLogLinesLost", "SunproxyRequestDbFails")
-        self.assertEqual({name for _, name in self.firing()}, {"full"})
+        self.assert_only("full")
 
     def test_queues_and_memory_that_are_used_up(self):
         self.start("queue", "--max-fetches", "1", "--max-fetches-queued", "1",
@@ -288,7 +295,7 @@ class OutageTest(PrometheusCase):
         self.serve_well()
         self.await_alerts("queue", "SunproxyOverloaded")
         self.await_alerts("memory", "SunproxyMemoryRefused")
-        self.assertNotIn("good", {name for _, name in self.firing()})
+        self.assert_only("queue", "memory")
 
     def test_too_many_connections(self):
         self.start("crowd", "--max-connections", "8", "--max-connections-per-client", "0")
@@ -309,7 +316,7 @@ class OutageTest(PrometheusCase):
             return ("SunproxyConnectionsRefused", "crowd") in self.firing()
 
         harness.wait_until(is_firing, what="the alert")
-        self.assertEqual({name for _, name in self.firing()}, {"crowd"})
+        self.assert_only("crowd")
 
     def test_helpers_that_end(self):
         self.start("users", "--auth-helper", "exit 1", "--auth-timeout", "1s")
@@ -317,7 +324,7 @@ class OutageTest(PrometheusCase):
              {"Proxy-Authorization": "Basic YW5uYTpwYXNzd29yZA=="})
         self.serve_well()
         self.await_alerts("users", "SunproxyUsersUnchecked")
-        self.assertEqual({name for _, name in self.firing()}, {"users"})
+        self.assert_only("users")
 
     def test_restarts_and_the_end(self):
         self.instance("ends")
@@ -335,4 +342,4 @@ class OutageTest(PrometheusCase):
         harness.wait_until(fires_at_last, 300, "the alert")
         daemons[-1].stop()
         self.await_alerts("ends", "SunproxyDown")
-        self.assertEqual({name for _, name in self.firing()}, {"ends"})
+        self.assert_only("ends")
