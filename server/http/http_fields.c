@@ -36,6 +36,10 @@ http_fields_make(struct http_exchange *x, struct span url)
                                                          : http_client_name(x, client);
         if (x->config->forwarded_field == HTTP_WAY_FORWARDED)
             forwarding.sender = http_stream_sender_name(&x->stream);
+        /* A peer does not say for whom it asks, and its own address may be let in where that of its
+         * client is not. */
+        if (x->peer)
+            forwarding.for_ = forwarding.sender = span_str("unknown");
         forwarding.proto =
             span_starts_with(url, span_str("https:")) ? span_str("https") : span_str("http");
         forwarding.host = origin_route_authority(url);

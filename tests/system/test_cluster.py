@@ -13,6 +13,7 @@ import time
 import harness
 import http_front
 from ports import free_port
+from test_reverse import Member
 
 KEY = "a key of more than sixteen bytes"
 
@@ -153,6 +154,24 @@ class SharingTest(ClusterTest):
         self.assertEqual(members[0]["state"], "this daemon")
         self.assertEqual([m["requests"] for m in members], [0, 0, 1, 0])
         self.assertEqual(members[2]["state"], "up")
+
+
+class ReverseTest(ClusterTest):
+    daemons = 2
+
+    def setUp(self):
+        self.member = Member(self)
+        self.options = ("--origin", f"/={self.member.url}")
+        super().setUp()
+
+    def test_a_peer_is_no_client(self):
+        """The origin may let in the address of the peer that asks, where it does not the client's."""
+        for n in range(20):
+            self.assertEqual(self.get(0, f"http://site.test/{n}").status, 200)
+        stated = {head[1]: head[2]["X-Forwarded-For"] for head in self.member.heads}
+        self.assertEqual(set(stated.values()), {"127.0.0.1", "unknown"}, stated)
+        self.assertEqual(sum(m["requests"] for m in self.members(0)),
+                         list(stated.values()).count("unknown"))
 
 
 class MeaningTest(ClusterTest):
