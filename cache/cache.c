@@ -104,16 +104,6 @@ leave_epoch(struct cache *cache, enum cache_by by, struct span name, struct cach
         change->latest = before;
 }
 
-/* Purges one slot, and unlocks it. */
-static uint64_t
-purge_slot(struct slot *slot, const struct purge *purge)
-{
-    uint64_t count = shard_purge(&slot->shard, purge);
-
-    slot_unlock(slot);
-    return count;
-}
-
 /* Locks a slot again; false if the shards were rebuilt meanwhile: the walk begins anew. */
 static bool
 lock_again(struct cache *cache, const struct walk *walk, struct slot *slot)
@@ -126,25 +116,41 @@ lock_again(struct cache *cache, const struct walk *walk, struct slot *slot)
     return false;
 }
 
-/* Purges by a prefix in one slot, and unlocks it, also meanwhile. */
+/* Purges by a prefix or a tag in one slot, and unlocks it, also meanwhile. */
 static uint64_t
 purge_slices(struct cache *cache, const struct walk *walk, struct slot *slot,
              const struct purge *purge)
 {
-    struct purge_slice slice = {.place = NULL};
+    struct purge_slice slice;
     uint64_t count = 0;
     bool more;
 
+    slice.place = NULL;
+    slice.count = 0;
     do {
-        more = purge_slice_take(&slice, &slot->shard);
+        more = purge_slice_take(&slice, &slot->shard, purge);
         slot_unlock(slot);
-        if (purge_slice_decide(&slice, purge) && (more = lock_again(cache, walk, slot))) {
-            count += purge_slice_apply(&slice, &slot->shard, purge);
-            slot_unlock(slot);
+        if (purge_slice_decide(&slice, purge)) {
+            if (lock_again(cache, walk, slot)) {
+                count += purge_slice_apply(&slice, &slot->shard, purge);
+                slot_unlock(slot);
+            } else {
+                more = false;
+            }
         }
-        purge_slice_drop(&slice);
+        purge_slice_drop(&slice, purge);
     } while (more && lock_again(cache, walk, slot));
     object_release(&slice.place);
+    return count;
+}
+
+static uint64_t
+purge_url(struct cache *cache, const struct purge *purge)
+{
+    struct slot *slot = cache_lock(cache, djb_hash(purge->name));
+    uint64_t count = shard_purge_url(&slot->shard, purge);
+
+    slot_unlock(slot);
     return count;
 }
 
@@ -156,10 +162,9 @@ purge_slots(struct cache *cache, const struct purge *purge)
     uint64_t count = 0;
 
     if (purge->by == CACHE_BY_URL)
-        return purge_slot(cache_lock(cache, djb_hash(purge->name)), purge);
+        return purge_url(cache, purge);
     while ((slot = cache_walk(cache, &walk)))
-        count += purge->by == CACHE_BY_PREFIX ? purge_slices(cache, &walk, slot, purge)
-                                              : purge_slot(slot, purge);
+        count += purge_slices(cache, &walk, slot, purge);
     return count;
 }
 

@@ -252,7 +252,7 @@ enum cache_by {
  * time in proportion to the objects that have the tag. A busy object may also not be stored by a
  * collision of hashes (epochs.h).
  *
- * A purge by a prefix releases the lock of a shard after every few objects that it looks at.
+ * A purge by a prefix or a tag releases the lock of a shard after every few objects.
  */
 uint64_t cache_purge(struct cache *cache, enum cache_by by, struct span name);
 uint64_t cache_purge_all(struct cache *cache);
@@ -279,8 +279,8 @@ struct cache_scope {
 
 /*
  * A purge that is part of `change` (NULL: of none). By a tag or a prefix it removes, or expires,
- * objects as scope->decide() says (NULL: it removes all), which for a tag is called under a lock of
- * the cache, and may not block nor call the cache; busy ones of other URLs count as purged, too. To
+ * objects as scope->decide() says (NULL: it removes all), which is called without a lock of the
+ * cache; busy ones of other URLs count as purged, too. To
  * `tags`, unless NULL, it appends the tags of what it removes, and of the busy objects of a URL:
  * words with one space between two, some perhaps more than once. The buffer says if that failed.
  */

@@ -49,8 +49,6 @@ purge_entry(struct shard *shard, struct entry *entry, const struct purge *purge,
 {
     bool stored = entry_is_stored(entry);
 
-    if (fate == CACHE_SPARED)
-        return false;
     if (purge->action == PURGE_COUNT)
         return stored;
     if ((purge->action == PURGE_EXPIRE || fate == CACHE_EXPIRED) && stored) {
@@ -64,8 +62,8 @@ purge_entry(struct shard *shard, struct entry *entry, const struct purge *purge,
     return purge->action == PURGE_REMOVE && stored;
 }
 
-static uint64_t
-purge_url(struct shard *shard, const struct purge *purge)
+uint64_t
+shard_purge_url(struct shard *shard, const struct purge *purge)
 {
     struct entry *entry, *next;
     uint64_t count = 0;
@@ -80,58 +78,14 @@ purge_url(struct shard *shard, const struct purge *purge)
     return count;
 }
 
-bool
-purge_slice_take(struct purge_slice *slice, const struct shard *shard)
+/* The entry that has this object, or NULL. */
+static struct entry *
+find_entry(const struct shard *shard, const struct object *object)
 {
-    struct entry *entry =
-        slice->place ? table_after(&shard->table, slice->place) : table_first(&shard->table);
+    const struct span url = object_url(object);
+    struct entry *entry = table_find(&shard->table, djb_hash(url), url, object_variant(object));
 
-    for (; entry && slice->count < PURGE_SLICE; entry = table_next(&shard->table, entry))
-        slice->objects[slice->count++] = object_retain(entry->object);
-    return slice->count != 0;
-}
-
-bool
-purge_slice_decide(struct purge_slice *slice, const struct purge *purge)
-{
-    bool any = false;
-
-    for (unsigned i = 0; i < slice->count; i++) {
-        slice->fates[i] = span_starts_with(object_url(slice->objects[i]), purge->name)
-                              ? decide(purge, slice->objects[i])
-                              : CACHE_SPARED;
-        any = any || slice->fates[i] != CACHE_SPARED;
-    }
-    return any;
-}
-
-uint64_t
-purge_slice_apply(const struct purge_slice *slice, struct shard *shard, const struct purge *purge)
-{
-    uint64_t count = 0;
-
-    for (unsigned i = 0; i < slice->count; i++) {
-        const struct object *object = slice->objects[i];
-        const struct span url = object_url(object);
-        struct entry *entry =
-            slice->fates[i] == CACHE_SPARED
-                ? NULL
-                : table_find(&shard->table, djb_hash(url), url, object_variant(object));
-
-        if (entry && entry->object == object)
-            count += purge_entry(shard, entry, purge, slice->fates[i]);
-    }
-    return count;
-}
-
-void
-purge_slice_drop(struct purge_slice *slice)
-{
-    for (unsigned i = 0; i < slice->count; i++) {
-        object_release(&slice->place);
-        slice->place = slice->objects[i];
-    }
-    slice->count = 0;
+    return entry && entry->object == object ? entry : NULL;
 }
 
 /* The link behind those of one entry: an entry that has a tag twice has two, side by side. */
@@ -145,25 +99,87 @@ next_entry_of(const struct tag_link *link)
     return next;
 }
 
-static uint64_t
-purge_tag(struct shard *shard, const struct purge *purge)
+/* The link of a tag behind those of the object's entry, or if that has gone, the first one. */
+static struct tag_link *
+link_behind(struct shard *shard, const struct tag *tag, const struct object *object)
 {
-    struct tag *tag = tags_find(&shard->tags, purge->name);
-    struct tag_link *link, *next;
+    struct entry *entry = object ? find_entry(shard, object) : NULL;
+    struct tag_link *links = entry ? shard_tags_of(shard, entry) : NULL;
+
+    for (unsigned i = 0; entry && i < entry->tag_count; i++)
+        if (links[i].tag == tag)
+            return next_entry_of(&links[i]);
+    return LIST_FIRST(&tag->entries);
+}
+
+static void
+take_tagged(struct purge_slice *slice, struct shard *shard, struct span name)
+{
+    const struct tag *tag = tags_find(&shard->tags, name);
+    struct tag_link *link = tag ? link_behind(shard, tag, slice->place) : NULL;
+
+    for (; link && slice->count < PURGE_SLICE; link = next_entry_of(link))
+        slice->objects[slice->count++] = object_retain(link->entry->object);
+}
+
+bool
+purge_slice_take(struct purge_slice *slice, struct shard *shard, const struct purge *purge)
+{
+    const struct object *place = slice->place;
+    struct entry *entry;
+
+    if (purge->by == CACHE_BY_TAG) {
+        take_tagged(slice, shard, purge->name);
+    } else {
+        entry = place ? table_after(&shard->table, place) : table_first(&shard->table);
+        for (; entry && slice->count < PURGE_SLICE; entry = table_next(&shard->table, entry))
+            slice->objects[slice->count++] = object_retain(entry->object);
+    }
+    return slice->count == PURGE_SLICE;
+}
+
+bool
+purge_slice_decide(struct purge_slice *slice, const struct purge *purge)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < slice->count; i++) {
+        const bool named = purge->by == CACHE_BY_TAG ||
+                           span_starts_with(object_url(slice->objects[i]), purge->name);
+
+        slice->fates[i] = named ? decide(purge, slice->objects[i]) : CACHE_SPARED;
+        any = any || slice->fates[i] != CACHE_SPARED;
+    }
+    return any;
+}
+
+uint64_t
+purge_slice_apply(const struct purge_slice *slice, struct shard *shard, const struct purge *purge)
+{
     uint64_t count = 0;
 
-    /* With its last entry the tag is freed. */
-    for (link = tag ? LIST_FIRST(&tag->entries) : NULL; link; link = next) {
-        next = next_entry_of(link);
-        count += purge_entry(shard, link->entry, purge, decide(purge, link->entry->object));
+    for (unsigned i = 0; i < slice->count; i++) {
+        struct entry *entry =
+            slice->fates[i] == CACHE_SPARED ? NULL : find_entry(shard, slice->objects[i]);
+
+        if (entry)
+            count += purge_entry(shard, entry, purge, slice->fates[i]);
     }
     return count;
 }
 
-uint64_t
-shard_purge(struct shard *shard, const struct purge *purge)
+void
+purge_slice_drop(struct purge_slice *slice, const struct purge *purge)
 {
-    return purge->by == CACHE_BY_URL ? purge_url(shard, purge) : purge_tag(shard, purge);
+    for (unsigned i = 0; i < slice->count; i++) {
+        if (slice->fates[i] != CACHE_REMOVED || purge->action != PURGE_REMOVE) {
+            object_release(&slice->place);
+            slice->place = slice->objects[i];
+        } else {
+            object_release(&slice->objects[i]);
+        }
+    }
+    slice->count = 0;
 }
 
 /* ---- everything ------------------------------------------------------------------------------ */

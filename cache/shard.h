@@ -190,37 +190,35 @@ struct purge {
     struct buf *tags; /* gets those of what is removed, and of the fills of a URL; or NULL */
 };
 
-/*
- * By a URL or a tag. Returns the number of pages that are concerned, which of PURGE_EXPIRE were not
- * expired before.
- */
-uint64_t shard_purge(struct shard *shard, const struct purge *purge);
+/* By a URL. Returns the number of pages that are concerned, which of PURGE_EXPIRE were not expired
+ * before. */
+uint64_t shard_purge_url(struct shard *shard, const struct purge *purge);
 
 /*
- * A part of a purge by a prefix. Begins zeroed. What the table has in place of one of the objects,
- * when they are purged, has been stored after the purge's epoch.
+ * A part of a purge by a prefix or a tag. Begins without place and objects. What the table has in
+ * place of one of the objects, when they are purged, has been stored after the purge's epoch.
  */
 #define PURGE_SLICE 256u
 struct purge_slice {
-    struct object *place; /* the last one of the slice before, or NULL; a reference */
+    struct object *place;                /* the last one that has stayed, or NULL; a reference */
     struct object *objects[PURGE_SLICE]; /* of entries, in the table's order; a reference each */
     enum cache_fate fates[PURGE_SLICE];
     unsigned count;
 };
 
-/* Takes the objects behind the place, into a slice without any; false: there are none. */
-bool purge_slice_take(struct purge_slice *slice, const struct shard *shard);
+/* Takes objects behind the place, by a tag those that have it; true: there may be more. */
+bool purge_slice_take(struct purge_slice *slice, struct shard *shard, const struct purge *purge);
 
 /* Needs no lock. False: the purge spares all of them. */
 bool purge_slice_decide(struct purge_slice *slice, const struct purge *purge);
 
-/* Purges what has been decided; as shard_purge(). */
+/* Purges what has been decided; as shard_purge_url(). */
 uint64_t purge_slice_apply(const struct purge_slice *slice, struct shard *shard,
                            const struct purge *purge);
 
-/* Drops the objects, the last of which is the place now. Without a lock, since they may be freed.
- */
-void purge_slice_drop(struct purge_slice *slice);
+/* Drops the objects. The last one that has not been removed is the place now. Without a lock, since
+ * they may be freed. */
+void purge_slice_drop(struct purge_slice *slice, const struct purge *purge);
 
 /*
  * Purges everything: its entries move to *old at once, for shard_free() after the unlock. False

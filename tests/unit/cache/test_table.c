@@ -190,7 +190,7 @@ START_TEST(the_table_grows_and_shrinks_with_its_content)
         ck_assert_uint_le(table.allocated,
                           table.bucket_count < 16 ? 16 : table.bucket_count * 3 / 2);
         if (i % 100 == 0)
-            ck_assert(table_is_valid(&table));
+            ck_assert(table_is_valid(&table) && table_is_in_order(&table));
     }
     ck_assert_uint_eq(table.bucket_count, COUNT);
     ck_assert_uint_le(table_depth(&table), 8);
@@ -202,7 +202,7 @@ START_TEST(the_table_grows_and_shrinks_with_its_content)
         ck_assert_uint_le(table.bucket_count,
                           table.entry_count < 8 ? 16 : 2 * table.entry_count + 1);
         if (i % 100 == 0)
-            ck_assert(table_is_valid(&table));
+            ck_assert(table_is_valid(&table) && table_is_in_order(&table));
     }
     ck_assert_uint_le(table.allocated, 64);
     table_free(&table);
@@ -289,7 +289,7 @@ START_TEST(a_walk_goes_on_while_others_come_and_go)
         ck_assert_uint_eq(met, STAY);
         if (there)
             change_others(&table, others, false);
-        ck_assert(table_is_valid(&table));
+        ck_assert(table_is_valid(&table) && table_is_in_order(&table));
     }
     free_all(&table);
 }

@@ -119,6 +119,51 @@ begins(struct span url, const void *context)
     return span_starts_with(url, span_str(context)) ? CACHE_REMOVED : CACHE_SPARED;
 }
 
+/* Of each three objects one is spared, one expires and one goes; meanwhile there are hits. */
+static enum cache_fate
+thirds(struct span url, const void *context)
+{
+    static const enum cache_fate fates[] = {CACHE_SPARED, CACHE_EXPIRED, CACHE_REMOVED};
+    unsigned *decided = (unsigned *)(uintptr_t)context;
+
+    (*decided)++;
+    ck_assert(pages_hit(cache, "other"));
+    return fates[(unsigned char)url.ptr[0] % 3];
+}
+
+START_TEST(a_purge_of_many_objects_is_in_parts)
+{
+    enum { MANY = 1500 };
+    unsigned decided = 0;
+    const struct cache_scope scope = {.decide = thirds, .context = &decided, .now_us = 1000};
+    const struct span x = span_str("x");
+    char url[16];
+
+    cache_destroy(cache);
+    cache = pages_cache("lru", 10000, 0, 2);
+    put("other", "y");
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(url, sizeof(url), "%c%u", 'a' + (int)(i % 7), i);
+        put(url, i % 2 ? "x x y" : "x");
+    }
+    ck_assert_uint_eq(cache_purge_part(cache, CACHE_BY_TAG, x, &scope, NULL, NULL),
+                      MANY - cache_count(cache, CACHE_BY_PREFIX, span_str("c")) -
+                          cache_count(cache, CACHE_BY_PREFIX, span_str("f")));
+    ck_assert_uint_ge(decided, MANY);
+    ck_assert_uint_lt(decided, 2 * MANY);
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(url, sizeof(url), "%c%u", 'a' + (int)(i % 7), i);
+        ck_assert_int_eq(pages_hit_at(cache, url, 2000), url[0] % 3 == 0);
+        ck_assert_uint_eq(cache_count(cache, CACHE_BY_URL, span_str(url)), url[0] % 3 != 2);
+    }
+    ck_assert(cache_is_valid(cache));
+    ck_assert_uint_eq(cache_count(cache, CACHE_BY_TAG, x),
+                      cache_count(cache, CACHE_BY_PREFIX, span_of(NULL, 0)) - 1);
+    ck_assert_uint_gt(purge("x"), 0);
+    ck_assert_uint_eq(pages_stats(cache).pages, 1);
+}
+END_TEST
+
 START_TEST(a_purge_in_a_scope_leaves_other_urls)
 {
     const struct cache_scope scope = {.decide = begins, .context = "http://a/"};
@@ -530,6 +575,7 @@ unit_suite(void)
     tcase_add_test(tc, words_are_separated_by_spaces);
     tcase_add_test(tc, a_purge_removes_the_objects_with_the_tag);
     tcase_add_test(tc, a_purge_in_a_scope_leaves_other_urls);
+    tcase_add_test(tc, a_purge_of_many_objects_is_in_parts);
     tcase_add_test(tc, a_purge_names_the_tags_of_what_it_removes);
     tcase_add_test(tc, a_fill_may_date_from_before_a_purge);
     tcase_add_test(tc, a_soft_purge_expires_the_objects_with_the_tag);
