@@ -71,7 +71,7 @@ START_TEST(a_command_has_signals_as_usual)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     child = keeper_run("read -r line; grep -e SigBlk -e SigIgn /proc/self/status; "
-                       "test $(ps -o sid= -p $$) = $$ && echo \"own $line\"",
+                       "test $(cut -d ' ' -f 6 /proc/$$/stat) = $$ && echo \"own $line\"",
                        ends[1], ends[1]);
     signal(SIGPIPE, SIG_DFL);
     signal(SIGHUP, SIG_DFL);

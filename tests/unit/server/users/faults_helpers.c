@@ -15,6 +15,8 @@
 #include "tests/unit/server/logs/logged.h"
 #include "tests/unit/unit.h"
 
+#define TIMEOUT_US ((int64_t)60 * 1000000)
+
 /* What a test asks, and what it was told. */
 struct asked {
     struct helper_job job;
@@ -56,10 +58,10 @@ ask(struct helpers *helpers, struct asked *asked, const char *password)
         unsigned count;
 
         if (!asked->job.helper && helpers_are_free(helpers))
-            helpers_ask(helpers, &asked->job, "anna", password);
+            helpers_ask(helpers, &asked->job, "anna", password, clock_monotonic_us());
         count = helpers_get_fds(helpers, fds);
         (void)poll(fds, count, 10);
-        helpers_work(helpers, fds, clock_monotonic_us());
+        helpers_work(helpers, fds, TIMEOUT_US, clock_monotonic_us());
         if (asked->told && asked->answer != HELPER_ENDED)
             return;
         asked->told = false;
