@@ -754,6 +754,29 @@ begin_attempt(struct fetch *f)
         wait_for_turn(f);
 }
 
+/* May the URL be fetched from here, as far as it says? A peer may have other bounds. */
+static bool
+is_permitted_here(const struct fetch *f)
+{
+    const struct request *request = f->consumer.request;
+    struct target target;
+    struct route route;
+    char why[SENTENCE_MAX];
+    bool permitted;
+
+    if (request->route)
+        return true;
+    if (target_parse(&target, request->target.len ? request->target : request->url, why,
+                     sizeof(why)) != FETCH_OK)
+        return false;
+    route = settings_route(f->settings, &target);
+    permitted = (route.own_port || settings_permit_port(f->settings, target.port)) &&
+                (route.by_operator || !target.literal ||
+                 address_policy_permits(f->settings->config.addresses, &target.address.any));
+    target_free(&target);
+    return permitted;
+}
+
 void
 fetching_begin(struct fetch *f)
 {
@@ -767,6 +790,8 @@ fetching_begin(struct fetch *f)
     }
     if (f->consumer.sink.peers)
         f->consumer.attempt.peers = f->consumer.sink.peers(f->consumer.context);
+    if (f->consumer.attempt.peers && !is_permitted_here(f))
+        f->consumer.attempt.peers = NULL;
     if (!attempt_begin(&f->consumer.attempt, f->consumer.request, clock_monotonic_us())) {
         fetching_finish(f, FETCH_DOWN, "every member of the origin is down; try again");
         return;

@@ -174,6 +174,22 @@ class ReverseTest(ClusterTest):
                          list(stated.values()).count("unknown"))
 
 
+class PermissionTest(ClusterTest):
+    daemons = 2
+
+    def start(self, n, *more, name=None):
+        allowed = ["--allow-net", "127.0.0.0/8", "--allow-port", "any"] if n else []
+        return self.daemon("--http", f"127.0.0.1:{self.ports[n]}", "--peers", ",".join(self.urls),
+                           "--peer-key-file", self.key, *allowed)
+
+    def test_what_is_not_allowed_here_is_not_asked_for_elsewhere(self):
+        member = Member(self)
+        for n in range(20):
+            self.assertEqual(self.get(0, f"{member.url}/{n}").status, 403)
+        self.assertEqual(self.get(1, f"{member.url}/here").status, 200)
+        self.assertEqual(len(member.heads), 1)
+
+
 class MeaningTest(ClusterTest):
     """What a daemon stores of a peer's response is what it would store of the origin's."""
     daemons = 2
