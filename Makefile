@@ -206,7 +206,7 @@ PROTOCOL_LIB := $(B)/libprotocol.a
 # In the order of linking: users before what they use.
 SERVER_LIBS := $(B)/libserver.a $(B)/libproxy.a $(B)/libstore.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a \
 	$(B)/libfetch.a $(B)/liborigins.a $(B)/librules.a $(B)/libhttp.a $(PROTOCOL_LIB) $(B)/libbase.a
-CLIENT_LIBS := $(B)/libclient.a $(B)/libstudy.a $(B)/libcli.a $(B)/libtrace.a $(B)/libsim.a \
+CLIENT_LIBS := $(B)/libclient.a $(B)/libstudy.a $(B)/libcli.a $(B)/libtrace.a $(B)/libsim.a $(B)/libstore.a $(B)/libcache.a \
 	$(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a $(B)/libhttp.a $(PROTOCOL_LIB) $(B)/libbase.a
 TEST_LIBS := $(B)/libserver.a $(B)/libproxy.a $(B)/libstore.a $(B)/libclient.a $(B)/libstudy.a $(B)/libcli.a $(B)/libcache.a \
 	$(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a $(B)/libfetch.a $(B)/liborigins.a $(B)/librules.a $(B)/libhttp.a \

@@ -23,6 +23,7 @@ static const struct command *const commands[] = {
     &command_report,
     &command_policies,
     &command_trace,
+    &command_store,
     &command_stat,
     &command_set,
     &command_purge,

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void
@@ -86,4 +87,23 @@ disk_list(int folder, const char *kind, void (*visit)(void *context, uint64_t nu
     error = errno;
     closedir(dir);
     return error;
+}
+
+uint64_t
+disk_size(int folder, const char *kind, uint64_t number)
+{
+    char name[DISK_NAME];
+    struct stat st;
+
+    disk_name_write(name, kind, number);
+    return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+bool
+disk_unlink(int folder, const char *kind, uint64_t number)
+{
+    char name[DISK_NAME];
+
+    disk_name_write(name, kind, number);
+    return unlinkat(folder, name, 0) == 0;
 }

@@ -21,6 +21,12 @@ int disk_write(int fd, const void *bytes, size_t len, uint64_t offset);
 /* Reads up to the end of the file; -1 with errno. */
 ssize_t disk_read(int fd, void *bytes, size_t len, uint64_t offset);
 
+/* Bytes of the file of this name; 0: it is not there. */
+uint64_t disk_size(int folder, const char *kind, uint64_t number);
+
+/* False with errno. */
+bool disk_unlink(int folder, const char *kind, uint64_t number);
+
 /* Calls `visit` with the number of each file of this kind in a folder. 0 or an errno. */
 int disk_list(int folder, const char *kind, void (*visit)(void *context, uint64_t number),
               void *context);

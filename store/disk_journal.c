@@ -384,6 +384,20 @@ read_latest(struct disk_journal *journal, const struct numbers *numbers, struct 
 }
 
 int
+disk_journal_read(int folder, struct disk_marks *marks, struct disk_identity *identity,
+                  enum journal_found *found)
+{
+    struct disk_journal journal = {.folder = folder, .fd = -1};
+    struct numbers numbers = {0};
+    int error = disk_list(folder, KIND, note_number, &numbers);
+
+    *found = JOURNAL_NEW;
+    if (!error)
+        *found = read_latest(&journal, &numbers, marks, identity);
+    return error;
+}
+
+int
 disk_journal_open(struct disk_journal *journal, int folder, uint64_t terms,
                   struct disk_marks *marks, struct disk_identity *identity,
                   enum journal_found *found)

@@ -52,6 +52,10 @@ int disk_journal_open(struct disk_journal *journal, int folder, uint64_t terms,
                       struct disk_marks *marks, struct disk_identity *identity,
                       enum journal_found *found);
 
+/* Reads it, and changes nothing. 0 or an errno. */
+int disk_journal_read(int folder, struct disk_marks *marks, struct disk_identity *identity,
+                      enum journal_found *found);
+
 /* Appends a mark, not synced. 0 or an errno, after which the journal is as it was. */
 int disk_journal_append(struct disk_journal *journal, const struct disk_mark *mark);
 

@@ -8,25 +8,10 @@
 static struct disk_listed *
 scan(struct store *store, struct disk_segment *segment, size_t *count)
 {
-    struct disk_listed *all = NULL, listed;
-    uint64_t offset = 0, end = 0;
-    size_t size = 0;
     bool damaged = false;
+    uint64_t end;
+    struct disk_listed *all = disk_segment_scan_all(segment, count, &end, &damaged);
 
-    *count = 0;
-    while (disk_segment_scan(segment, &offset, &listed, &damaged)) {
-        if (*count == size) {
-            struct disk_listed *grown;
-
-            size = size ? 2 * size : 256;
-            grown = realloc(all, size * sizeof(*all));
-            if (!grown)
-                break;
-            all = grown;
-        }
-        all[(*count)++] = listed;
-        end = offset += (uint64_t)listed.length * DISK_UNIT;
-    }
     if (damaged) {
         store_add(store, STORE_DAMAGED, 1);
         store_say(store, STORE_WARNING,

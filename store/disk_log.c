@@ -191,6 +191,22 @@ disk_log_adopt(struct disk_log *log, uint64_t number)
     return segment;
 }
 
+/* Where the records of an ended segment end, as far as its last bytes say; or the end of the file. */
+static uint64_t
+records_end(const struct disk_segment *segment)
+{
+    struct segment_footer footer;
+
+    if (segment->size >= sizeof(struct segment_header) + sizeof(footer) &&
+        disk_read(segment->fd, &footer, sizeof(footer), segment->size - sizeof(footer)) ==
+            (ssize_t)sizeof(footer) &&
+        footer.magic == FOOTER_MAGIC &&
+        footer.records_end ==
+            segment->size - sizeof(footer) - footer.count * sizeof(struct disk_listed))
+        return footer.records_end;
+    return segment->size;
+}
+
 static uint64_t
 footer_sum(const struct segment_footer *footer, const struct disk_listed *listed, uint64_t seed)
 {
@@ -270,10 +286,11 @@ disk_segment_scan(struct disk_segment *segment, uint64_t *offset, struct disk_li
                   bool *damaged)
 {
     uint64_t at = *offset < sizeof(struct segment_header) ? sizeof(struct segment_header) : *offset;
+    const uint64_t end = records_end(segment);
     char *bytes = malloc(SCAN_BYTES);
     bool found = false;
 
-    while (bytes && !found && at < segment->size) {
+    while (bytes && !found && at < end) {
         ssize_t n = disk_read(segment->fd, bytes, SCAN_BYTES, at);
         size_t i = 0;
 
@@ -294,13 +311,35 @@ disk_segment_scan(struct disk_segment *segment, uint64_t *offset, struct disk_li
     return found;
 }
 
+struct disk_listed *
+disk_segment_scan_all(struct disk_segment *segment, size_t *count, uint64_t *end, bool *damaged)
+{
+    struct disk_listed *all = NULL, listed;
+    uint64_t offset = 0;
+    size_t size = 0;
+
+    *count = 0;
+    *end = 0;
+    while (disk_segment_scan(segment, &offset, &listed, damaged)) {
+        if (*count == size) {
+            struct disk_listed *grown;
+
+            size = size ? 2 * size : 256;
+            grown = realloc(all, size * sizeof(*all));
+            if (!grown)
+                break;
+            all = grown;
+        }
+        all[(*count)++] = listed;
+        *end = offset += (uint64_t)listed.length * DISK_UNIT;
+    }
+    return all;
+}
+
 void
 disk_log_unlink(const struct disk_log *log, uint64_t number)
 {
-    char name[DISK_NAME];
-
-    disk_name_write(name, KIND, number);
-    unlinkat(log->folder, name, 0);
+    (void)disk_unlink(log->folder, KIND, number);
 }
 
 void

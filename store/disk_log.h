@@ -92,6 +92,13 @@ struct disk_listed *disk_segment_footer(struct disk_segment *segment, size_t *co
 bool disk_segment_scan(struct disk_segment *segment, uint64_t *offset, struct disk_listed *listed,
                        bool *damaged);
 
+/*
+ * All records by their heads, allocated, in the order of the file, or NULL without any; *end is
+ * where the last one ends.
+ */
+struct disk_listed *disk_segment_scan_all(struct disk_segment *segment, size_t *count,
+                                          uint64_t *end, bool *damaged);
+
 /* Gives a segment whose writer has not ended it a footer with these records. 0 or an errno. */
 int disk_log_seal(struct disk_log *log, struct disk_segment *segment,
                   const struct disk_listed *listed, size_t count, uint64_t records_end);

@@ -105,15 +105,15 @@ complete_argument() {
     case $kind:$command in
     sunproxyd:*) ;;
     sunproxy: | sunproxy:help) "$program" --help | names 2 ;;
-    sunproxy:trace | 'sunproxy:help trace')
-        "$program" help trace | names 0
+    sunproxy:trace | sunproxy:store | 'sunproxy:help trace' | 'sunproxy:help store')
+        "$program" help "${command#help }" | names 0
         ;;
     'sunproxy:trace generate')
         "$program" help trace generate | sed -n '/^Workloads/,/^$/p' | names 2
         ;;
     sunproxy:policies) list_policies ;;
     sunproxy:passwd | sunproxy:replay | sunproxy:advise | sunproxy:simulate | sunproxy:report | \
-        sunproxy:trace\ *) echo :files ;;
+        sunproxy:trace\ * | sunproxy:store\ *) echo :files ;;
     esac
 }
 
@@ -121,11 +121,11 @@ kind=$(basename "$program")
 command=
 previous=
 options=
-# The command is the first word, for trace and help the second as well.
+# The command is the first word, for trace, store and help the second as well.
 if [ "$kind" = sunproxy ] && [ $# -gt 1 ]; then
     case $1 in
     -*) ;;
-    trace | help)
+    trace | store | help)
         command=$1
         [ $# -gt 2 ] && case $2 in -*) ;; *) command="$1 $2" ;; esac
         ;;

@@ -451,6 +451,7 @@ class CompletionTest(InstalledTest):
         (["sunproxy", "simulate", "--policy", ""], {"lru", "opt"}, set()),
         (["sunproxy", "get", "--api", ""], {"1", "2"}, set()),
         (["sunproxy", "trace", ""], {"convert", "describe", "generate"}, set()),
+        (["sunproxy", "store", ""], {"list", "verify", "trim"}, set()),
         (["sunproxy", "trace", "generate", "ycsb"], {"ycsb-a", "ycsb-f"}, set()),
         (["sunproxy", "trace", "generate", "--s"], {"--sizes", "--seed", "--site"}, set()),
         (["sunproxy", "advise", "--format", ""], {"squid", "har", "urls"}, set()),
@@ -545,9 +546,10 @@ class CompletionTest(InstalledTest):
     def test_every_option_of_every_command_is_offered(self):
         helper = pathlib.Path(self.root / "usr/libexec/sunproxy/complete.sh")
         text, _ = self.run_tool(harness.SUNPROXY, "--help")
-        commands = [c for c in re.findall(r"(?m)^  ([a-z]+) {2,}", text) if c not in ("help", "trace")]
+        commands = [c for c in re.findall(r"(?m)^  ([a-z]+) {2,}", text) if c not in ("help", "trace", "store")]
         lines = [["sunproxy", c] for c in commands] + [["sunproxyd"]]
         lines += [["sunproxy", "trace", c] for c in ("convert", "describe", "generate")]
+        lines += [["sunproxy", "store", c] for c in ("list", "verify", "trim")]
         for line in lines:
             with self.subTest(line=line):
                 usage, _ = self.run_tool(*line, "--help", env=self.env)

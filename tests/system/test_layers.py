@@ -25,7 +25,7 @@ MAY_USE = {
     "server": ["proxy", "rules", "store", "cache", "rpc", "net", "fetch", "origins", "http", "policies",
                "protocol"],
     "cli": ["trace"],
-    "study": ["cli", "sim", "trace", "policies"],
+    "study": ["cli", "sim", "trace", "policies", "store"],
     "client": ["cli", "rpc", "http", "trace", "protocol"],
 }
 # The program's list of commands.

@@ -58,9 +58,12 @@ class ManualsTest(harness.SystemTest):
     def commands(self):
         listed = re.findall(r"(?m)^  ([a-z]+) {2,}", self.help_of(harness.SUNPROXY))
         self.assertIn("get", listed)
-        parts = re.findall(r"(?m)^([a-z]+) {2,}", self.help_of(harness.SUNPROXY, "trace"))
-        self.assertEqual(len(parts), 3)
-        return [c for c in listed if c not in ("help", "trace")] + [f"trace {p}" for p in parts]
+        parts = []
+        for whole in ("trace", "store"):
+            words = re.findall(r"(?m)^([a-z]+) {2,}", self.help_of(harness.SUNPROXY, whole))
+            self.assertEqual(len(words), 3)
+            parts += [f"{whole} {word}" for word in words]
+        return [c for c in listed if c not in ("help", "trace", "store")] + parts
 
     def sections(self):
         text = (harness.TOP / "docs/sunproxy.1").read_text()

@@ -1,5 +1,6 @@
 """Pages on disk: over an end, kills and a replacement of the daemon, with purges and damage."""
 
+import json
 import unittest
 
 import harness
@@ -123,6 +124,32 @@ class StoreTest(StoreCase):
         self.assertIn("the journal is damaged", self.d.err)
         self.assertEqual(list(self.folder.glob("segment-*")), [])
         self.assertEqual(self.get("/one")[2], False)
+
+    def sunproxy_store(self, *arguments, expect=0):
+        return self.sunproxy("store", *arguments, expect=expect).stdout.decode()
+
+    def test_the_command_lists_verifies_and_trims(self):
+        self.begin()
+        self.store("/one", "/two")
+        lines = self.sunproxy_store("list", self.folder).splitlines()
+        self.assertEqual(sorted(line.split()[-1] for line in lines), ["http://site.test/one", "http://site.test/two"])
+        self.get("/one", method="PURGE")
+        self.assertEqual(len(self.sunproxy_store("list", self.folder).splitlines()), 1)
+        states = [json.loads(line)["state"] for line in
+                  self.sunproxy_store("list", "--all", "--json", self.folder).splitlines()]
+        self.assertEqual(sorted(states), ["current", "outdated"])
+        self.assertIn(b"a daemon uses", self.sunproxy("store", "verify", self.folder).stderr)
+        self.assertIn(b"a daemon uses it", self.sunproxy("store", "trim", self.folder, "0", expect=73).stderr)
+        self.assertEqual(self.d.stop(), 0)
+        self.assertIn("1 pages, 2 records in 1 segments", self.sunproxy_store("verify", self.folder))
+        segment, = self.folder.glob("segment-*")
+        content = bytearray(segment.read_bytes())
+        content[content.index(b"GET site.test/two")] ^= 1
+        segment.write_bytes(content)
+        self.assertIn("1 damaged", self.sunproxy_store("verify", self.folder, expect=1))
+        self.assertEqual(self.sunproxy_store("trim", self.folder, "0"), "1 segment removed\n")
+        self.assertEqual(self.sunproxy_store("list", self.folder), "")
+        self.assertIn(b"it is no store", self.sunproxy("store", "list", self.dir, expect=66).stderr)
 
     def test_a_folder_that_cannot_be_used(self):
         file = self.dir / "file"

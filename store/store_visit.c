@@ -1,0 +1,270 @@
+#include "store/store_visit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "store/disk_file.h"
+#include "store/disk_log.h"
+
+struct visit {
+    int folder, lock;
+    bool verifies;
+    void (*visit)(void *context, const struct store_entry *entry);
+    void *context;
+    struct store_totals *totals;
+    struct disk_marks marks;
+    struct disk_identity identity;
+    struct disk_log log;
+    struct disk_index index; /* of what is later */
+    uint64_t *numbers;
+    size_t count, size;
+    bool failed;
+};
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static bool
+open_folder(struct visit *v, const char *folder, struct buf *why)
+{
+    v->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (v->folder >= 0)
+        v->lock = openat(v->folder, "lock", O_RDONLY | O_CLOEXEC);
+    if (v->lock >= 0)
+        return true;
+    buf_append_str(why, v->folder >= 0 && errno == ENOENT ? "it is no store" : strerror(errno));
+    return false;
+}
+
+static void
+note_segment(void *context, uint64_t number)
+{
+    struct visit *v = context;
+
+    if (v->count == v->size) {
+        size_t size = v->size ? 2 * v->size : 256;
+        uint64_t *grown = realloc(v->numbers, size * sizeof(*grown));
+
+        v->failed = v->failed || !grown;
+        if (!grown)
+            return;
+        v->numbers = grown;
+        v->size = size;
+    }
+    v->numbers[v->count++] = number;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static bool
+begin(struct visit *v, const char *folder, struct buf *why)
+{
+    enum journal_found found;
+    int error;
+
+    disk_marks_init(&v->marks);
+    disk_index_init(&v->index);
+    if (!open_folder(v, folder, why))
+        return false;
+    v->totals->in_use = flock(v->lock, LOCK_SH | LOCK_NB) != 0;
+    error = disk_journal_read(v->folder, &v->marks, &v->identity, &found);
+    if (!error)
+        error = disk_list(v->folder, "segment", note_segment, v);
+    if (!error && (v->failed || !disk_log_init(&v->log, v->folder, &v->identity, 1)))
+        error = ENOMEM;
+    if (error)
+        buf_append_str(why, strerror(error));
+    else
+        qsort(v->numbers, v->count, sizeof(*v->numbers), compare);
+    v->totals->journal_lost = found != JOURNAL_READ;
+    return !error;
+}
+
+static void
+end(struct visit *v)
+{
+    disk_log_free(&v->log);
+    disk_index_free(&v->index);
+    disk_marks_free(&v->marks);
+    free(v->numbers);
+    if (v->lock >= 0)
+        close(v->lock);
+    if (v->folder >= 0)
+        close(v->folder);
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static bool
+body_is_whole(const struct disk_segment *segment, const struct disk_record *record,
+              const char *bytes, size_t len)
+{
+    uint64_t left = record->head.body_len;
+
+    if (left > len || record->head.head_len > len - left)
+        return false;
+    for (size_t part = 0; left; part++) {
+        const size_t size = left < DISK_PART ? (size_t)left : DISK_PART;
+
+        if (!disk_part_verify(record, segment->seed, part,
+                              bytes + record->head.head_len + part * DISK_PART, size))
+            return false;
+        left -= size;
+    }
+    return true;
+}
+
+static void
+tell(struct visit *v, const struct disk_segment *segment, const struct disk_listed *listed,
+     const char *bytes, size_t len)
+{
+    const struct disk_key key = {listed->url_hash, listed->variant_hash};
+    const struct disk_place place = {
+        .segment = segment->id, .offset = listed->offset, .length = 1};
+    struct store_entry entry = {.segment = segment->number,
+                                .offset = (uint64_t)listed->offset * DISK_UNIT};
+    struct disk_record record;
+    enum mark_verdict verdict;
+    int64_t wall_us;
+
+    if (!disk_head_read(bytes, len, segment->seed, &record))
+        return;
+    entry.record = &record;
+    entry.damaged = v->verifies && !body_is_whole(segment, &record, bytes, len);
+    verdict = disk_marks_find(&v->marks, &record, &wall_us);
+    entry.expired = verdict == MARKED_EXPIRED;
+    entry.current = disk_index_put(&v->index, &key, &place, true) && verdict != MARKED_PURGED &&
+                    !entry.damaged && !v->totals->journal_lost;
+    v->totals->records++;
+    v->totals->objects += entry.current;
+    v->totals->damaged += entry.damaged;
+    v->visit(v->context, &entry);
+}
+
+static void
+read_one(struct visit *v, const struct disk_segment *segment, const struct disk_listed *listed)
+{
+    const uint64_t at = (uint64_t)listed->offset * DISK_UNIT;
+    size_t len = (size_t)listed->length * DISK_UNIT;
+    char *bytes;
+    ssize_t n;
+
+    if (!v->verifies && len > DISK_HEAD_MAX)
+        len = DISK_HEAD_MAX;
+    bytes = malloc(len);
+    n = bytes ? disk_read(segment->fd, bytes, len, at) : -1;
+    if (n >= 0)
+        tell(v, segment, listed, bytes, (size_t)n);
+    else
+        v->totals->damaged++;
+    free(bytes);
+}
+
+static void
+visit_segment(struct visit *v, uint64_t number)
+{
+    struct disk_segment *segment = disk_log_adopt(&v->log, number);
+    struct disk_listed *listed;
+    uint64_t end_of_records;
+    bool damaged = false;
+    size_t count;
+
+    if (!segment) {
+        v->totals->damaged++;
+        v->visit(v->context, &(struct store_entry){.segment = number});
+        return;
+    }
+    v->totals->segments++;
+    v->totals->bytes += segment->size;
+    listed = disk_segment_scan_all(segment, &count, &end_of_records, &damaged);
+    if (damaged) {
+        v->totals->damaged++;
+        v->visit(v->context, &(struct store_entry){.segment = number, .offset = end_of_records});
+    }
+    while (count-- > 0)
+        read_one(v, segment, &listed[count]);
+    free(listed);
+}
+
+bool
+store_visit(const char *folder, bool verifies,
+            void (*visit)(void *context, const struct store_entry *entry), void *context,
+            struct store_totals *totals, struct buf *why)
+{
+    struct visit *v = calloc(1, sizeof(*v));
+    bool done;
+
+    *totals = (struct store_totals){0};
+    if (!v) {
+        buf_append_str(why, strerror(ENOMEM));
+        return false;
+    }
+    v->folder = v->lock = -1;
+    v->verifies = verifies;
+    v->visit = visit;
+    v->context = context;
+    v->totals = totals;
+    done = begin(v, folder, why);
+    while (done && v->count)
+        visit_segment(v, v->numbers[--v->count]);
+    end(v);
+    free(v);
+    return done;
+}
+
+/* ---- trimming -------------------------------------------------------------------------------- */
+
+static uint64_t
+bytes_of(const struct visit *v)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < v->count; i++)
+        bytes += disk_size(v->folder, "segment", v->numbers[i]);
+    return bytes;
+}
+
+bool
+store_trim(const char *folder, uint64_t bytes, uint64_t *removed, struct buf *why)
+{
+    struct store_totals totals = {0};
+    struct visit v = {.folder = -1, .lock = -1, .totals = &totals};
+    bool done = open_folder(&v, folder, why);
+    uint64_t left;
+
+    *removed = 0;
+    if (done && flock(v.lock, LOCK_EX | LOCK_NB) != 0) {
+        buf_append_str(why, "a daemon uses it, which keeps its size (--store-size)");
+        done = false;
+    }
+    if (done && disk_list(v.folder, "segment", note_segment, &v) != 0) {
+        buf_append_str(why, "its files cannot be listed");
+        done = false;
+    }
+    if (done && v.count)
+        qsort(v.numbers, v.count, sizeof(*v.numbers), compare);
+    left = done ? bytes_of(&v) : 0;
+    for (size_t i = 0; done && i < v.count && left > bytes; i++) {
+        left -= disk_size(v.folder, "segment", v.numbers[i]);
+        done = disk_unlink(v.folder, "segment", v.numbers[i]);
+        if (done)
+            ++*removed;
+        else
+            buf_append_str(why, strerror(errno));
+    }
+    free(v.numbers);
+    if (v.lock >= 0)
+        close(v.lock);
+    if (v.folder >= 0)
+        close(v.folder);
+    return done;
+}
