@@ -69,6 +69,14 @@ is_failure(unsigned status)
     return status == 502 || status == 503 || status == 504;
 }
 
+/* A server says so before it knows who asks. What a request to a peer has beside the client's may be
+ * too much. */
+static bool
+is_too_large(unsigned status)
+{
+    return status == 400 || status == 414 || status == 431;
+}
+
 /* What is no response of a peer says that there is none at its URL, or that it has another key. */
 static bool
 counts_of_peer(struct attempt *attempt, const struct fetch_response *response, int64_t now_us)
@@ -81,6 +89,8 @@ counts_of_peer(struct attempt *attempt, const struct fetch_response *response, i
     attempt->stage = outcome == PEER_SERVED ? ATTEMPT_COUNTS : ATTEMPT_PASSED_OVER;
     if (outcome != PEER_NONE) {
         origin_route_succeeded(peers->route, &attempt->choice, now_us);
+    } else if (is_too_large(response->status)) {
+        origin_route_give_back(peers->route, &attempt->choice, now_us);
     } else {
         snprintf(reason, sizeof(reason), "its response is not a peer's (status %u)",
                  response->status);

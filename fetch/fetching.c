@@ -225,6 +225,18 @@ longest_silence(const struct fetch *f, int64_t limit_us)
     return asks_peer(f) && limit_us > ORIGIN_PEERS_SILENCE_US ? ORIGIN_PEERS_SILENCE_US : limit_us;
 }
 
+/* Between parts of a head. A peer that has the request waits for its own origin meanwhile. */
+static int64_t
+longest_pause(const struct fetch *f)
+{
+    const struct fetch_config *config = &f->settings->config;
+
+    return config->stall_timeout_us + (asks_peer(f) ? config->resolve_timeout_us +
+                                                          config->connect_timeout_us +
+                                                          config->first_byte_timeout_us
+                                                    : 0);
+}
+
 /* The limit of the phase that a transfer is in. */
 static int64_t
 find_transfer_deadline(const struct fetch *f, const char **what)
@@ -244,7 +256,7 @@ find_transfer_deadline(const struct fetch *f, const char **what)
         return f->stage_since_us + longest_silence(f, config->first_byte_timeout_us);
     case TRANSFER_ANSWERING:
         *what = "waiting for more of the headers";
-        return f->transfer.last_byte_us + config->stall_timeout_us;
+        return f->transfer.last_byte_us + longest_pause(f);
     case TRANSFER_BODY:
     case TRANSFER_COMPLETE:
     case TRANSFER_ENDED:
@@ -321,7 +333,8 @@ find_deadline(const struct fetch *f, const char **what)
         if (asks_peer(f) && due > f->loop->place.turn_us + LOOK_AGAIN_US)
             due = f->loop->place.turn_us + LOOK_AGAIN_US;
     } else if (f->stage == FETCH_QUEUED && waits_for_member(f)) {
-        due = f->stage_since_us + f->consumer.request->route->queue_us;
+        due = f->stage_since_us +
+              attempt_route(&f->consumer.attempt, f->consumer.request)->queue_us;
         *what = busy;
     }
     if (due < end)
@@ -594,6 +607,12 @@ report_wait(const struct fetch *f)
                                               .origin = f->target.origin});
 }
 
+static bool
+is_probe(const struct request *request)
+{
+    return request->flags & REQUEST_CONFIGURED && !(request->flags & REQUEST_CONNECT_ONLY);
+}
+
 /* Among the fetches from its origin; a probe is beside them. */
 static bool
 add_to_queue(struct fetch *f)
@@ -601,7 +620,7 @@ add_to_queue(struct fetch *f)
     const char *key = f->target.origin;
     char beside[512];
 
-    if (f->consumer.request->flags & REQUEST_PROBES) {
+    if (is_probe(f->consumer.request)) {
         snprintf(beside, sizeof(beside), "probes of %s", key);
         key = beside;
     }

@@ -55,7 +55,8 @@ enum request_flags {
     REQUEST_WHOLE_SERVER = 1u << 3,
     /*
      * The operator has configured the URL, as that of a member of a row: its address and its port
-     * need no permission.
+     * need no permission. But for a tunnel, no client has asked for it: it is a probe, which takes
+     * no place of the requests to its origin, and waits for none.
      */
     REQUEST_CONFIGURED = 1u << 4,
     /* The origin's owner runs this proxy, as in front of a server: CDN-Cache-Control (RFC 9213) is
@@ -66,8 +67,6 @@ enum request_flags {
     /* Resolves the name of the URL's host and connects to nothing: done() is called with FETCH_OK
      * then. */
     REQUEST_RESOLVE_ONLY = 1u << 7,
-    /* A probe of a member: it takes no place of the requests to its origin, and waits for none. */
-    REQUEST_PROBES = 1u << 8,
 };
 
 enum request_body_kind {

@@ -246,12 +246,13 @@ static void
 set_decided(const struct http_storing_rules *rules, struct http_storing *storing)
 {
     const bool stated = storing->lifetime == HTTP_LIFETIME_EXPLICIT;
+    const int64_t begin_us = rules->counts_age ? 0 : storing->age_us;
     int64_t decided_us;
 
     if (rules->decided & HTTP_DECIDED_LIFETIME)
-        decided_us = rules->lifetime_us + storing->age_us;
+        decided_us = rules->lifetime_us + begin_us;
     else if (rules->decided & HTTP_DECIDED_DEFAULT && storing->lifetime != HTTP_LIFETIME_EXPLICIT)
-        decided_us = rules->default_us + storing->age_us;
+        decided_us = rules->default_us + begin_us;
     else
         return;
     if (stated && decided_us <= storing->lifetime_us)

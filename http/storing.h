@@ -80,6 +80,8 @@ struct http_storing_rules {
     bool drops_named_fields;
     bool cdn_cache_control; /* honours CDN-Cache-Control; for caches that the origin's owner runs */
     bool set_cookie;        /* stores responses with Set-Cookie that state a lifetime */
+    bool counts_age;        /* a lifetime of the operator's counts from the age 0 on, as a peer that
+                               had the response before counts it */
     bool drops_set_cookie;  /* does not store the field Set-Cookie (http/update.h) */
     bool client_errors;     /* stores 400, 413 and 414 */
     /* The caller's client knows nothing of freshness: a 200, 301 or 308 that states no lifetime is
@@ -90,8 +92,8 @@ struct http_storing_rules {
     int64_t redirect_max_us;    /* of any lifetime of a 3xx; HTTP_UNLIMITED */
     int64_t negative_max_us;    /* of any lifetime of a 4xx or 5xx; likewise */
     /*
-     * What the operator has decided about this response. A lifetime counts from the arrival, and
-     * has no limit but its own.
+     * What the operator has decided about this response. A lifetime counts from the arrival,
+     * unless counts_age, and has no limit but its own.
      */
     unsigned decided;    /* of enum http_decided: which of the next three are set */
     int64_t lifetime_us; /* whatever the response states */

@@ -175,13 +175,13 @@ static void
 evaluate(struct origin_fill *fill, const struct http_received *about)
 {
     const struct rules_response response = to_rules(fill, about->status, about->lines);
-    const struct http_storing_rules rules =
-        proxy_storing_rules(fill->proxy, fill->request, &response);
+    struct http_storing_rules rules = proxy_storing_rules(fill->proxy, fill->request, &response);
     struct http_received received = *about;
     struct buf edited;
 
     buf_init(&edited, EDITED_MAX);
     received.lines = edit(fill, &response, RULES_EDIT_BUT_CONTROL, &edited);
+    rules.counts_age = fill->peer != NULL;
     received.method = HTTP_GET;
     received.request_lines = origin_fill_selecting(fill);
     received.arrival =

@@ -112,7 +112,7 @@ make_request(struct prober *prober, const struct origin_route *route, unsigned m
 {
     const struct request asked = {.method = HTTP_GET,
                                   .method_name = {.ptr = "GET", .len = 3},
-                                  .flags = REQUEST_CONFIGURED | REQUEST_PROBES |
+                                  .flags = REQUEST_CONFIGURED |
                                            (looks_up ? REQUEST_RESOLVE_ONLY : 0u)};
     char url[ORIGIN_ROUTE_URL];
     struct span rest, authority = origin_route_client(route->members[member].url, &rest);

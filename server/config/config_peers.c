@@ -92,6 +92,8 @@ config_peers_read(struct config_peers *peers, const struct options *options, str
         return refuse(why, options, "peers", "it needs peer-key-file, the key that peers share");
     if (options->freshness != FRESHNESS_ON)
         return refuse(why, options, "peers", "it needs freshness on");
+    if (strpbrk(options->peers, " \t|"))
+        return refuse(why, options, "peers", "it has URLs alone, with commas between them");
     buf_end_line(why);
     if (!read_row(peers, options, why))
         return false;

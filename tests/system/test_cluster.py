@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import hmac
 import json
+import re
 import signal
 import socket
 import struct
@@ -195,7 +196,8 @@ class MeaningTest(ClusterTest):
     daemons = 2
     options = ("--purge-net", "127.0.0.0/8",
                "--rule", "path=/ruled/*; set-response-field=Cache-Control: no-store; lifetime=1h",
-               "--rule", "path=/tagged/*; remove-response-field=Surrogate-Key")
+               "--rule", "path=/tagged/*; remove-response-field=Surrogate-Key",
+               "--rule", "path=/life/*; lifetime=100s")
 
     def stored_at(self, n, url, *lines):
         return self.get(n, url, "Cache-Control: only-if-cached", *lines).status == 200
@@ -209,6 +211,15 @@ class MeaningTest(ClusterTest):
             self.assertIsNone(response.field("Cache-Origin-Control"))
         self.assertEqual(len(self.fetched("/ruled/")), 1)
         self.assertTrue(self.stored_at(1, url))
+
+    def test_the_lifetime_of_a_rule_counts_once(self):
+        url = self.url_of(1, "life")
+        self.check(self.get(1, url), url)
+        time.sleep(1.1)
+        for _ in range(4):
+            response = self.get(0, url)
+        ttl = re.search(r"ttl=(\d+)$", response.field("Cache-Status"))
+        self.assertTrue(ttl and int(ttl.group(1)) < 100, response.field("Cache-Status"))
 
     def test_tags_that_a_rule_removes(self):
         url = self.url_of(0, "tagged", stored=False) + (
@@ -422,6 +433,24 @@ class FailureTest(ClusterTest):
         self.assertFalse(response.whole)
 
 
+class BlameTest(ClusterTest):
+    """A peer is not left for what a client or an origin does."""
+
+    daemons = 2
+    options = ("--first-byte-timeout", "2s", "--stall-timeout", "1s")
+
+    def test_a_slow_origin(self):
+        url = self.url_of(1, "slow", stored=False).replace("fault=size", "fault=delay:30000&fault=size")
+        self.assertEqual(self.get(0, url).status, 504)
+        self.assertNotIn("left for", self.d[0].err)
+
+    def test_a_head_that_is_too_long_with_what_the_daemon_adds(self):
+        url = self.url_of(1, "long")
+        for count in range(190, 201):
+            self.get(0, url, *(f"X-{n}: a" for n in range(count)))
+        self.assertNotIn("left for", self.d[0].err)
+
+
 class ChainTest(ClusterTest):
     """Daemons behind daemons: each cluster fetches a page once from the other, and nothing goes round."""
 
@@ -544,6 +573,8 @@ class OptionsTest(harness.SystemTest):
             (("--peer-key-file", "/nonexistent"), "cannot read /nonexistent"),
             (("--peers", "http://a:3128,https://127.0.0.1:3128"), "a peer is http://HOST:PORT"),
             (("--peers", "http://127.0.0.1:3128/x"), "a peer is http://HOST:PORT"),
+            (("--peers", "http://127.0.0.1:3128|max=1"), "it has URLs alone"),
+            (("--peers", "http://127.0.0.1:3128 probe=/"), "it has URLs alone"),
             (("--peers", "http://127.0.0.1:3128,http://127.0.0.1:3128"), "in the list twice"),
             (("--peers", "http://a:3128"), "peer-self has to state which"),
             (("--peer-self", "http://c:3128"), "it is none of the URLs of peers"),
