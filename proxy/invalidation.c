@@ -127,6 +127,20 @@ purge_words(struct invalidation *inv, struct span words)
     }
 }
 
+void
+invalidation_purge_url(struct proxy *proxy, struct span url, struct span scope, struct buf *found)
+{
+    struct span words, tag;
+
+    purging_remove(proxy, &(struct purging){.by = CACHE_BY_URL, .name = url, .tags = found});
+    make_unique(found);
+    words = buf_span(found);
+    while (tags_next(&words, &tag))
+        purge_tag(proxy, tag, scope, NULL);
+    if (buf_failed(found))
+        purging_remove(proxy, &(struct purging){.by = CACHE_BY_PREFIX, .name = scope});
+}
+
 /* Purges by these tags of what has been removed, and by those that are known. */
 static void
 purge_tags(struct invalidation *inv, struct buf *found)

@@ -61,6 +61,10 @@ void invalidation_unanswered(struct invalidation *invalidation);
 /* Purges by a tag what is in a scope, as in struct proxy_purged, which is not called for it. */
 void invalidation_purge_tag(struct proxy *proxy, struct span tag, struct span scope);
 
+/* Purges a URL as a write does, in the scope; appends the tags of what it has removed. */
+void invalidation_purge_url(struct proxy *proxy, struct span url, struct span scope,
+                            struct buf *found);
+
 /* Frees what it holds. Harmless if all is zero. */
 void invalidation_free(struct invalidation *invalidation);
 

@@ -23,21 +23,31 @@ report_fetched(void *context, const struct proxy_fetched *fetched)
               fetched->reason ? ", reason: " : "", http_reason_word(fetched->reason));
 }
 
+static enum control_purge
+kind_of(const struct proxy_purged *purged)
+{
+    switch (purged->by) {
+    case CACHE_BY_URL:
+        return CONTROL_PURGE_URL;
+    case CACHE_BY_TAG:
+        return CONTROL_PURGE_TAG;
+    case CACHE_BY_PREFIX:
+        break;
+    }
+    return purged->name.len ? CONTROL_PURGE_PREFIX : CONTROL_PURGE_ALL;
+}
+
 /* Peers are told what a write has purged. */
 static void
 tell_purged(void *context, const struct proxy_purged *purged)
 {
     const struct service *service = context;
-    const bool all = purged->by == CACHE_BY_PREFIX && !purged->name.len;
+    struct peer_item item = {
+        .kind = kind_of(purged), .written = purged->by == CACHE_BY_URL, .name = purged->name};
 
-    peer_news_tell(service->news,
-                   &(struct peer_item){
-                       .kind = all                             ? CONTROL_PURGE_ALL
-                               : purged->by == CACHE_BY_TAG    ? CONTROL_PURGE_TAG
-                               : purged->by == CACHE_BY_PREFIX ? CONTROL_PURGE_PREFIX
-                                                               : CONTROL_PURGE_URL,
-                       .name = purged->name,
-                       .scope = purged->by == CACHE_BY_TAG ? purged->scope : span_of(NULL, 0)});
+    if (purged->by != CACHE_BY_PREFIX)
+        item.scope = purged->scope;
+    peer_news_tell(service->news, &item);
 }
 
 bool

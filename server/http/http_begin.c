@@ -198,7 +198,7 @@ begin_request(struct http_connection *c, struct http_worker *worker,
     if (!status && request->has & HTTP_HAS_PEER)
         status = http_peer_take(x, &reason);
     if (status == HTTP_PEER_TAKEN) {
-        send_no_content(x);
+        http_exchange_send_made(x);
         return true;
     }
     if (!status && for_proxy && !is_routed(config, request)) {

@@ -9,6 +9,7 @@
 #include "server/http/http_client.h"
 #include "server/http/http_exchange.h"
 #include "server/http/http_interim.h"
+#include "server/http/http_page.h"
 #include "server/http/http_stream.h"
 #include "server/logs/origin_report.h"
 #include "server/peers/peer_message.h"
@@ -28,8 +29,21 @@ refuse(struct http_exchange *x, const char *why, const char **reason)
 static unsigned
 take_news(struct http_exchange *x, uint64_t incarnation, struct span says, const char **reason)
 {
-    if (!peer_news_take(http_service_of(x)->service->news, x->peer->url, incarnation, says))
-        return refuse(x, "its news are malformed", reason);
+    char bytes[HTTP_PAGE_LINES];
+    struct http_writer lines = http_writer_of(bytes, sizeof(bytes));
+    struct buf told;
+    bool taken;
+
+    buf_init(&told, PEER_MESSAGE_WAITING);
+    taken =
+        peer_news_take(http_service_of(x)->service->news, x->peer->url, incarnation, says, &told);
+    if (told.len && buf_append_char(&told, '.'))
+        http_write_field(&lines, PEER_NEWS_FIELD, buf_span(&told));
+    buf_free(&told);
+    if (!taken || lines.full)
+        return refuse(x, "its news are malformed, or too many", reason);
+    http_page_make(x, &(struct http_page){
+                          .status = HTTP_PEER_TAKEN, .empty = true, .lines = http_written(&lines)});
     return HTTP_PEER_TAKEN;
 }
 

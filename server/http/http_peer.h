@@ -16,7 +16,8 @@ struct http_exchange;
 
 /*
  * The request has PEER_FIELD: sets x->peer and x->peer_code. 0; or the status of a refusal, with a
- * reason; or HTTP_PEER_TAKEN, if it has news, which have been taken.
+ * reason; or HTTP_PEER_TAKEN, if it has news, which have been taken: the page is
+ * made.
  */
 unsigned http_peer_take(struct http_exchange *x, const char **reason);
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cache/tag_index.h"
 #include "proxy/invalidation.h"
 
 static const char kinds[] = {[CONTROL_PURGE_URL] = 'u',
@@ -30,7 +31,7 @@ write_name(struct span name, struct buf *out)
 void
 peer_item_write(const struct peer_item *item, struct buf *out)
 {
-    buf_append_char(out, kinds[item->kind]);
+    buf_append_char(out, item->written ? 'w' : kinds[item->kind]);
     buf_append_char(out, item->soft ? 's' : 'h');
     write_name(item->name, out);
     if (item->scope.len) {
@@ -94,7 +95,9 @@ peer_item_read(struct span *text, struct peer_item *item, struct buf *bytes)
         return false;
     word = span_of(text->ptr, (size_t)(end - text->ptr));
     *text = span_of(end + 1, text->len - word.len - 1);
-    if (!read_kind(word.ptr[0], &item->kind) || (word.ptr[1] != 's' && word.ptr[1] != 'h'))
+    item->written = word.ptr[0] == 'w';
+    if (!read_kind(item->written ? kinds[CONTROL_PURGE_URL] : word.ptr[0], &item->kind) ||
+        (word.ptr[1] != 's' && word.ptr[1] != 'h'))
         return false;
     item->soft = word.ptr[1] == 's';
     word = span_of(word.ptr + 2, word.len - 2);
@@ -114,10 +117,50 @@ peer_item_read(struct span *text, struct peer_item *item, struct buf *bytes)
     return true;
 }
 
-void
-peer_item_purge(struct proxy *proxy, const struct peer_item *item)
+#define MOST_TAGS ((size_t)1 << 20) /* bytes of those of a URL */
+#define MOST_TOLD ((size_t)1024)    /* and of the items for them */
+
+static void
+tell_tags(const struct peer_item *item, const struct buf *tags, struct buf *told)
 {
-    if (item->scope.len)
+    static const struct peer_item all = {.kind = CONTROL_PURGE_ALL};
+    const size_t before = told->len;
+    struct span words = buf_span(tags), tag;
+
+    while (tags_next(&words, &tag) && told->len <= MOST_TOLD)
+        peer_item_write(
+            &(struct peer_item){.kind = CONTROL_PURGE_TAG, .name = tag, .scope = item->scope},
+            told);
+    if (!buf_failed(tags) && told->len <= MOST_TOLD)
+        return;
+    buf_truncate(told, before);
+    if (item->scope.len && before + item->scope.len <= MOST_TOLD) {
+        peer_item_write(&(struct peer_item){.kind = CONTROL_PURGE_PREFIX, .name = item->scope},
+                        told);
+    } else {
+        buf_reset(told);
+        peer_item_write(&all, told);
+    }
+}
+
+static void
+purge_written(struct proxy *proxy, const struct peer_item *item, struct buf *told)
+{
+    struct buf tags;
+
+    buf_init(&tags, MOST_TAGS);
+    invalidation_purge_url(proxy, item->name, item->scope, &tags);
+    if (told)
+        tell_tags(item, &tags, told);
+    buf_free(&tags);
+}
+
+void
+peer_item_purge(struct proxy *proxy, const struct peer_item *item, struct buf *told)
+{
+    if (item->written)
+        purge_written(proxy, item, told);
+    else if (item->scope.len)
         invalidation_purge_tag(proxy, item->name, item->scope);
     else if (item->soft)
         (void)control_expire(proxy, item->kind, item->name);

@@ -88,6 +88,7 @@ peer_message_create(struct config *config, unsigned member,
     message->route = message->peers->route;
     message->member = member;
     buf_init(&message->text, PEER_MESSAGE_WAITING);
+    buf_init(&message->told, PEER_MESSAGE_WAITING);
     message->end = end;
     message->context = context;
     return message;
@@ -98,6 +99,7 @@ peer_message_free(struct peer_message *message)
 {
     shared_release(&message->config);
     buf_free(&message->text);
+    buf_free(&message->told);
     free(message);
 }
 
@@ -114,7 +116,10 @@ static void
 take_response(void *context, const struct fetch_response *response)
 {
     struct peer_message *message = context;
+    struct span told = http_first_value(response->lines, PEER_NEWS_FIELD);
 
+    if (told.len)
+        buf_append(&message->told, told.ptr, told.len - 1); /* without the full stop */
     message->status = response->status;
     message->outcome = peer_response_read(&message->peers->keys, &message->code,
                                           http_first_value(response->lines, PEER_FIELD));

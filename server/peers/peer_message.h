@@ -1,7 +1,8 @@
 /*
  * A message with news to one peer (peer_news.h): a request for its root with PEER_FIELD and
  * PEER_NEWS_FIELD. The value of the latter has the number before the first of the news, that of the
- * last one, the news (peer_item.h), and a full stop. The response says that they were taken.
+ * last one, the news (peer_item.h), and a full stop. The response says that they were taken, and
+ * may have the field with news and a full stop: tags that the peer knows of what was written.
  */
 #ifndef SUNPROXY_SERVER_PEERS_PEER_MESSAGE_H
 #define SUNPROXY_SERVER_PEERS_PEER_MESSAGE_H
@@ -35,6 +36,7 @@ struct peer_message {
     const struct origin_peers *peers;
     unsigned member;
     struct buf text; /* of the field */
+    struct buf told; /* of that in the response: news for all */
     struct peer_code code;
     _Atomic int64_t begun_us;  /* 0: the fetcher has not taken it */
     uint64_t fetch;            /* from then on */

@@ -27,6 +27,7 @@ struct outbox {
 /* News that are told twice. */
 struct batch {
     STAILQ_ENTRY(batch) link;
+    uint64_t order;  /* who waits for news up to this number, or a higher one, waits for them */
     uint64_t number; /* of the first time, */
     uint64_t again;  /* and of the second one; 0: it is to come */
     bool purged;     /* here, for the second time */
@@ -274,14 +275,14 @@ next_to_purge(struct peer_news *news)
 }
 
 static void
-purge_text(struct peer_news *news, struct span text)
+purge_text(struct peer_news *news, struct span text, struct buf *told)
 {
     struct peer_item item;
     struct buf bytes;
 
     buf_init(&bytes, PEER_MESSAGE_WAITING);
     while (peer_item_read(&text, &item, &bytes))
-        peer_item_purge(&news->service->proxy, &item);
+        peer_item_purge(&news->service->proxy, &item, told);
     buf_free(&bytes);
 }
 
@@ -291,16 +292,18 @@ end_batches(struct peer_news *news)
 {
     const uint64_t taken = find_taken_by_all(news);
     struct peer_news_wait *wait, *next;
+    uint64_t first = UINT64_MAX;
     struct batch *batch;
 
     while ((batch = STAILQ_FIRST(&news->batches)) && batch->purged && batch->again <= taken) {
         STAILQ_REMOVE_HEAD(&news->batches, link);
         free(batch);
     }
-    batch = STAILQ_FIRST(&news->batches);
+    STAILQ_FOREACH(batch, &news->batches, link)
+    first = batch->order < first ? batch->order : first;
     for (wait = TAILQ_FIRST(&news->waits); wait; wait = next) {
         next = TAILQ_NEXT(wait, link);
-        if (batch && batch->number <= wait->number)
+        if (first <= wait->number)
             break;
         TAILQ_REMOVE(&news->waits, wait, link);
         wait->number = 0;
@@ -321,7 +324,7 @@ proceed(struct peer_news *news)
         add_news(news, text);
         batch->again = news->number;
         pthread_mutex_unlock(&news->lock);
-        purge_text(news, text); /* it stays until it has been purged */
+        purge_text(news, text, NULL); /* it stays until it has been purged */
         pthread_mutex_lock(&news->lock);
         batch->purged = true;
     }
@@ -331,6 +334,23 @@ proceed(struct peer_news *news)
 }
 
 /* ---- the fetcher's thread -------------------------------------------------------------------- */
+
+static void tell(struct peer_news *news, const struct peer_item *item, bool all_wait);
+
+/* A peer knows tags of what was written, which concern all. */
+static void
+tell_tags(struct peer_news *news, struct span text)
+{
+    struct peer_item item;
+    struct buf bytes;
+
+    buf_init(&bytes, PEER_MESSAGE_WAITING);
+    while (peer_item_read(&text, &item, &bytes)) {
+        peer_item_purge(&news->service->proxy, &item, NULL);
+        tell(news, &item, true);
+    }
+    buf_free(&bytes);
+}
 
 /* Under the lock. */
 static void
@@ -354,6 +374,9 @@ take_end(void *context, struct peer_message *message, const struct peer_message_
     struct peer_news *news = context;
     struct outbox *box;
 
+    /* Before it counts as taken, so that who waits for it waits for these as well. */
+    if (end->taken)
+        tell_tags(news, buf_span(&message->told));
     pthread_mutex_lock(&news->lock);
     LIST_REMOVE(message, link);
     box = find_outbox(news, message->route->members[message->member].url);
@@ -369,14 +392,13 @@ take_end(void *context, struct peer_message *message, const struct peer_message_
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
-void
-peer_news_tell(struct peer_news *news, const struct peer_item *item)
+/* `all_wait`: also who waits for what was told before. */
+static void
+tell(struct peer_news *news, const struct peer_item *item, bool all_wait)
 {
     struct batch *batch = NULL;
     struct buf text;
 
-    if (!news)
-        return;
     buf_init(&text, PEER_MESSAGE_WAITING);
     peer_item_write(item, &text);
     if (!buf_failed(&text))
@@ -387,6 +409,7 @@ peer_news_tell(struct peer_news *news, const struct peer_item *item)
         memcpy(batch->text, text.data, text.len);
         add_news(news, buf_span(&text));
         batch->number = news->number;
+        batch->order = all_wait ? 0 : batch->number;
         STAILQ_INSERT_TAIL(&news->batches, batch, link);
         batch = NULL;
     } else {
@@ -398,6 +421,13 @@ peer_news_tell(struct peer_news *news, const struct peer_item *item)
     free(batch);
     buf_free(&text);
     send_due(news);
+}
+
+void
+peer_news_tell(struct peer_news *news, const struct peer_item *item)
+{
+    if (news)
+        tell(news, item, false);
 }
 
 bool
@@ -458,7 +488,7 @@ answer(struct peer_news *news, struct span sender)
 
 bool
 peer_news_take(struct peer_news *news, struct span sender, uint64_t incarnation,
-               struct span message)
+               struct span message, struct buf *told)
 {
     struct proxy *proxy = &news->service->proxy;
     struct peer_message_head head;
@@ -469,7 +499,7 @@ peer_news_take(struct peer_news *news, struct span sender, uint64_t incarnation,
     missed = peer_log_misses(&news->log, sender, incarnation, head.before);
     if (missed)
         (void)purging_expire(proxy, &(struct purging){.by = CACHE_BY_PREFIX});
-    purge_text(news, message);
+    purge_text(news, message, told);
     peer_log_take(&news->log, sender, incarnation, head.last);
     answer(news, sender);
     return true;

@@ -57,9 +57,11 @@ bool peer_news_cancel(struct peer_news *news, struct peer_news_wait *wait);
  * again and again] */
 bool peer_news_look(struct peer_news *news);
 
-/* Takes a message of the peer with this URL, its incarnation as peer_auth_check() has it. False: it
- * is malformed. */
+/*
+ * Takes a message of the peer with this URL, its incarnation as peer_auth_check() has it. Appends
+ * news for its sender to tell to all: tags of what was written. False: it is malformed.
+ */
 bool peer_news_take(struct peer_news *news, struct span sender, uint64_t incarnation,
-                    struct span message);
+                    struct span message, struct buf *told);
 
 #endif

@@ -302,6 +302,19 @@ class PurgeTest(ClusterTest):
             self.assertEqual(self.c[n].receive().status, 200)
             self.assertEqual(self.stored(url), [])
 
+    def test_a_write_concerns_tags_that_the_owner_knows(self):
+        tagged = ("?fault=header:Cache-Tag%3a%20shared"
+                  "&fault=header:Cache-Control%3a%20max-age%3d600")
+        i, url = 0, ""
+        while not url or self.owner(url) != 2:
+            i, url = i + 1, f"http://a.test/owned/{i}{tagged}"
+        self.get(0, url)
+        other = self.fill("/shares", tagged[14:])
+        self.assertEqual(self.stored(other), [0, 1, 2, 3])
+        self.c[0].send(f"POST {url} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+        self.assertEqual(self.c[0].receive().status, 200)
+        self.assertEqual(self.stored(other), [])
+
     def test_a_peer_that_missed_news_validates_first(self):
         url, other = self.fill("/missed"), self.fill("/kept")
         self.d[3].signal(signal.SIGSTOP)

@@ -30,6 +30,10 @@ START_TEST(what_is_written_is_read)
         {.kind = CONTROL_PURGE_URL, .name = span_str("http://h/a?b=c,d%20e")},
         {.kind = CONTROL_PURGE_PREFIX, .soft = true, .name = span_str("http://h/")},
         {.kind = CONTROL_PURGE_ALL},
+        {.kind = CONTROL_PURGE_URL,
+         .written = true,
+         .name = span_str("http://h/w"),
+         .scope = span_str("http://h/")},
         {.kind = CONTROL_PURGE_TAG, .name = span_str("a,b"), .scope = span_str("http://h:8,0/")},
         {.kind = CONTROL_PURGE_TAG, .soft = true, .name = span_of(every, sizeof(every))},
     };
@@ -48,7 +52,7 @@ START_TEST(what_is_written_is_read)
     for (size_t i = 0; i < count; i++) {
         ck_assert(peer_item_read(&rest, &read, &bytes));
         ck_assert_int_eq(read.kind, items[i].kind);
-        ck_assert(read.soft == items[i].soft);
+        ck_assert(read.soft == items[i].soft && read.written == items[i].written);
         ck_assert(span_equal(read.name, items[i].name));
         ck_assert(span_equal(read.scope, items[i].scope));
     }
