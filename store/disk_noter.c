@@ -77,7 +77,7 @@ add_mark(struct store *store, struct disk_mark *mark, bool noted)
     pthread_mutex_unlock(&store->purges_lock);
 }
 
-/* Removes those of a URL from the index, or counts them. */
+/* Removes those of a URL from the index, or says whether there is one. */
 static unsigned
 take_url(struct store *store, struct span url, bool soft)
 {
@@ -102,10 +102,15 @@ store_mark(struct store *store, enum store_purge kind, bool soft, struct span na
         .prefix = kind == STORE_PURGE_PREFIX ? name : span_of(NULL, 0),
         .wall_us = store_wall_us(store),
     };
-    /* Before the look into the index: what is written meanwhile is in one of the two. */
-    bool concerns = kind != STORE_PURGE_URL || is_unsure(store);
-    unsigned count = kind == STORE_PURGE_URL ? take_url(store, name, soft) : 0;
+    unsigned count = 0;
+    bool concerns;
 
+    if (store_stage(store) == STORE_LEFT)
+        return 0;
+    /* Before the look into the index: what is written meanwhile is in one of the two. */
+    concerns = kind != STORE_PURGE_URL || is_unsure(store);
+    if (kind == STORE_PURGE_URL)
+        count = take_url(store, name, soft);
     if (concerns || count || (before && *before))
         add_mark(store, &mark, before != NULL);
     /* What was read while the mark was not there yet. */

@@ -76,6 +76,7 @@ struct store {
     struct offer_placed *placed; /* appended, and not written yet */
     size_t placed_count;
     int64_t written_us; /* when something was appended that is not synced; 0 */
+    bool disk_is_full;  /* as the last error has said */
     int64_t retry_us;   /* nothing is written before, since that has failed */
 
     /* the readers */

@@ -137,6 +137,7 @@ fail(struct store *store, int error)
     store_say(store, STORE_ERROR, "objects cannot be written: %s", strerror(error));
     settle(store, false);
     disk_log_abandon(&store->log);
+    store->disk_is_full = error == ENOSPC;
     store->retry_us = clock_monotonic_us() + RETRY_US;
 }
 
@@ -325,6 +326,10 @@ begin_segment(struct store *store)
 static bool
 make_space(struct store *store, uint64_t length)
 {
+    /* Where the file system is full, though the store is not, the store gets smaller. */
+    if (store->disk_is_full && !TAILQ_EMPTY(&store->log.segments))
+        evict_segment(store, false);
+    store->disk_is_full = false;
     while (!disk_log_has_space(&store->log, length)) {
         if (!begin_segment(store))
             return false;

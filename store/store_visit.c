@@ -83,7 +83,7 @@ begin(struct visit *v, const char *folder, struct buf *why)
         error = ENOMEM;
     if (error)
         buf_append_str(why, strerror(error));
-    else
+    else if (v->count)
         qsort(v->numbers, v->count, sizeof(*v->numbers), compare);
     v->totals->journal_lost = found != JOURNAL_READ;
     return !error;

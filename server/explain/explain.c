@@ -3,6 +3,7 @@
 #include "http/known_fields.h"
 #include "proxy/demand.h"
 #include "proxy/sharing.h"
+#include "store/store.h"
 
 #define MAX_NAMES 3 /* lookups of names, as an exchange does them */
 
@@ -47,17 +48,6 @@ peek(struct exchange *x, struct explanation *e, struct cache_peeked *peeked)
     *peeked = (struct cache_peeked){0};
 }
 
-static bool
-meets(const struct exchange *x, const struct demand *demand, const struct object *object)
-{
-    const struct cache_conditions *conditions = &demand->conditions;
-    const int64_t age_us = object_age(object, x->as_of_us);
-
-    return !conditions->no_cache && age_us <= conditions->max_age_us &&
-           (object_lifetime(object) == INT64_MAX ||
-            object_lifetime(object) - age_us >= conditions->min_fresh_us);
-}
-
 static void
 set(struct explanation *e, enum explained would, enum http_reason reason)
 {
@@ -73,7 +63,7 @@ judge(struct exchange *x, const struct demand *demand, struct explanation *e, bo
     const bool fresh =
         object_is_fresh(object, x->as_of_us) && !(object->notes & staleness_notes(x->request));
 
-    if (fresh && meets(x, demand, object))
+    if (fresh && cache_conditions_are_met(&demand->conditions, object, x->as_of_us))
         set(e, demand_suits_fresh(x, object) ? EXPLAINED_HIT : EXPLAINED_PASSES,
             demand_suits_fresh(x, object) ? HTTP_REASON_NONE : HTTP_REASON_REQUEST_USER);
     else if (!demand_suits_stale(x, object))
@@ -104,6 +94,9 @@ explain_exchange(struct exchange *x, struct explanation *e)
     demand_read(&demand, x);
     peek(x, e, &peeked);
     e->object = peeked.object;
+    e->on_disk = !e->object && x->proxy->config.store && !peeked.passes &&
+                 demand.way == REQUEST_SHARES && !demand.demands &&
+                 store_may_have(x->proxy->config.store, x->url, buf_span(&e->variant));
     if (e->object)
         sharing_evaluate_stored(x->proxy, e->object, x->request, 0, &e->storing);
     if (demand.way == REQUEST_PASSES)

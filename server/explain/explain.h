@@ -25,7 +25,8 @@ struct explanation {
     enum http_reason reason; /* the first one against a hit; HTTP_REASON_NONE: it is a hit */
     bool passes_for_now;     /* that is, that an earlier response was one client's: requests pass
                                 for a while */
-    struct object *object;   /* that is stored; NULL: none. A reference */
+    struct object *object;   /* that is stored in memory; NULL: none. A reference */
+    bool on_disk;            /* the store may have one, and is asked before the origin */
     struct buf names;        /* of the fields by which what is stored is selected; empty: none */
     struct buf variant;      /* the key that the request's fields make for them */
     struct http_storing storing; /* of the object, if there is one */

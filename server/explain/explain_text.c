@@ -293,6 +293,8 @@ tell(struct asking *a, const struct explanation *e)
             span_line(a->out, "variant", text);
     if (e->object)
         tell_object(a, e);
+    if (e->on_disk)
+        line(a->out, "on disk", "the store may have the page: it is asked first");
     line(a->out, "answer", "%s", explained_word(e->would));
     tell_peer(a, e->would);
     if (e->passes_for_now)

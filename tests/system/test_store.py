@@ -68,6 +68,9 @@ class StoreTest(StoreCase):
         self.assertEqual(self.asked(), asked)
         # And a kill.
         self.again()
+        self.assertIn(b"the store may have the page",
+                      self.sunproxy("explain", "http://site.test/page-1", daemon=self.d).stdout)
+        self.assertNotIn(b"on disk", self.sunproxy("explain", "http://site.test/x", daemon=self.d).stdout)
         for path in paths:
             self.assertEqual(self.get(path), (200, bodies[path], True))
         self.assertEqual(self.asked(), asked)
