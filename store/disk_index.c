@@ -192,6 +192,24 @@ disk_index_init(struct disk_index *index)
 }
 
 void
+disk_index_reserve(struct disk_index *index, size_t count)
+{
+    /* Hashes fill tables unevenly: one with more objects grows. */
+    const size_t size = count / DISK_TABLES * 5 / 4 + 8;
+
+    for (unsigned i = 0; i < DISK_TABLES && size <= UINT32_MAX / 2; i++) {
+        struct disk_table *table = &index->tables[i];
+
+        pthread_mutex_lock(&table->lock);
+        if (!table->size)
+            table->slots = calloc(size, sizeof(*table->slots));
+        if (table->slots && !table->size)
+            table->size = (uint32_t)size;
+        pthread_mutex_unlock(&table->lock);
+    }
+}
+
+void
 disk_index_free(struct disk_index *index)
 {
     for (unsigned i = 0; i < DISK_TABLES; i++) {

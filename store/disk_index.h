@@ -49,6 +49,9 @@ struct disk_key {
 };
 
 void disk_index_init(struct disk_index *index);
+
+/* Space for this many objects, so that the tables, which are empty, grow no more for them. */
+void disk_index_reserve(struct disk_index *index, size_t count);
 void disk_index_free(struct disk_index *index);
 
 /* Objects, and bytes of the tables. */

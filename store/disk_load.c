@@ -70,6 +70,11 @@ load_segment(struct store *store, uint64_t number)
 bool
 disk_load(struct store *store)
 {
+    size_t count = 0;
+
+    for (size_t i = 0; i < store->number_count; i++)
+        count += disk_segment_count(&store->log, store->numbers[i]);
+    disk_index_reserve(&store->index, count);
     while (store->number_count) {
         bool stops;
 

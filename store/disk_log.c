@@ -281,46 +281,57 @@ read_listed(struct disk_segment *segment, uint64_t offset, const char *bytes, si
     return valid;
 }
 
-bool
-disk_segment_scan(struct disk_segment *segment, uint64_t *offset, struct disk_listed *listed,
-                  bool *damaged)
+/* A walk over the bytes of a segment, of which a piece is in memory. */
+struct scan {
+    struct disk_segment *segment;
+    char *bytes; /* SCAN_BYTES */
+    uint64_t begin, len; /* of the piece */
+    uint64_t end;        /* of the records */
+    bool damaged;
+};
+
+/* Has the piece a head at this offset, or the last bytes of the file? */
+static bool
+fetch(struct scan *scan, uint64_t at)
 {
-    uint64_t at = *offset < sizeof(struct segment_header) ? sizeof(struct segment_header) : *offset;
-    const uint64_t end = records_end(segment);
-    char *bytes = malloc(SCAN_BYTES);
-    bool found = false;
+    ssize_t n;
 
-    while (bytes && !found && at < end) {
-        ssize_t n = disk_read(segment->fd, bytes, SCAN_BYTES, at);
-        size_t i = 0;
+    if (at >= scan->begin && at < scan->begin + scan->len &&
+        (scan->begin + scan->len - at >= sizeof(struct disk_head) ||
+         scan->begin + scan->len >= scan->end))
+        return true;
+    n = disk_read(scan->segment->fd, scan->bytes, SCAN_BYTES, at);
+    scan->begin = at;
+    scan->len = n > 0 ? (uint64_t)n : 0;
+    return n > 0;
+}
 
-        if (n <= 0)
-            break;
-        for (; i < (size_t)n && !found; i += DISK_UNIT) {
-            /* A head that this piece cuts off is at the beginning of the next one. */
-            if (i && (size_t)n == SCAN_BYTES && (size_t)n - i < sizeof(struct disk_head))
-                break;
-            found = read_listed(segment, at + i, bytes + i, (size_t)n - i, listed);
-            if (!found)
-                *damaged = true;
-        }
-        at += found ? i - DISK_UNIT : i;
+/* The next record at or behind *at; false at the end. */
+static bool
+scan_on(struct scan *scan, uint64_t *at, struct disk_listed *listed)
+{
+    for (; *at < scan->end && fetch(scan, *at); *at += DISK_UNIT) {
+        const uint64_t i = *at - scan->begin;
+
+        if (read_listed(scan->segment, *at, scan->bytes + i, (size_t)(scan->len - i), listed))
+            return true;
+        scan->damaged = true;
     }
-    free(bytes);
-    *offset = at;
-    return found;
+    return false;
 }
 
 struct disk_listed *
 disk_segment_scan_all(struct disk_segment *segment, size_t *count, uint64_t *end, bool *damaged)
 {
+    struct scan scan = {
+        .segment = segment, .bytes = malloc(SCAN_BYTES), .end = records_end(segment)};
+    uint64_t at = sizeof(struct segment_header);
     struct disk_listed *all = NULL, listed;
-    uint64_t offset = 0;
     size_t size = 0;
 
     *count = 0;
     *end = 0;
-    while (disk_segment_scan(segment, &offset, &listed, damaged)) {
+    while (scan.bytes && scan_on(&scan, &at, &listed)) {
         if (*count == size) {
             struct disk_listed *grown;
 
@@ -331,9 +342,32 @@ disk_segment_scan_all(struct disk_segment *segment, size_t *count, uint64_t *end
             all = grown;
         }
         all[(*count)++] = listed;
-        *end = offset += (uint64_t)listed.length * DISK_UNIT;
+        *end = at += (uint64_t)listed.length * DISK_UNIT;
     }
+    *damaged = scan.damaged;
+    free(scan.bytes);
     return all;
+}
+
+size_t
+disk_segment_count(const struct disk_log *log, uint64_t number)
+{
+    struct segment_footer footer = {.count = 0};
+    const uint64_t size = disk_size(log->folder, KIND, number);
+    char name[DISK_NAME];
+    int fd;
+
+    if (size < sizeof(footer))
+        return 0;
+    disk_name_write(name, KIND, number);
+    fd = openat(log->folder, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 ||
+        disk_read(fd, &footer, sizeof(footer), size - sizeof(footer)) != (ssize_t)sizeof(footer) ||
+        footer.magic != FOOTER_MAGIC || footer.count > size / sizeof(struct disk_listed))
+        footer.count = 0;
+    if (fd >= 0)
+        close(fd);
+    return footer.count;
 }
 
 void

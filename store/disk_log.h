@@ -86,18 +86,15 @@ struct disk_segment *disk_log_adopt(struct disk_log *log, uint64_t number);
 struct disk_listed *disk_segment_footer(struct disk_segment *segment, size_t *count);
 
 /*
- * The next record at or behind *offset by its head: false at the end. Sets *offset to the record,
- * and *damaged to true if other bytes were passed over. The segment's earliest position follows.
- */
-bool disk_segment_scan(struct disk_segment *segment, uint64_t *offset, struct disk_listed *listed,
-                       bool *damaged);
-
-/*
  * All records by their heads, allocated, in the order of the file, or NULL without any; *end is
- * where the last one ends.
+ * where the last one ends, and *damaged whether other bytes were passed over. The segment's earliest
+ * position follows.
  */
 struct disk_listed *disk_segment_scan_all(struct disk_segment *segment, size_t *count,
                                           uint64_t *end, bool *damaged);
+
+/* How many records the file of this number has, as far as its last bytes say. */
+size_t disk_segment_count(const struct disk_log *log, uint64_t number);
 
 /* Gives a segment whose writer has not ended it a footer with these records. 0 or an errno. */
 int disk_log_seal(struct disk_log *log, struct disk_segment *segment,
