@@ -240,6 +240,7 @@ await_connections(struct components *parts, const sigset_t *signals)
         int signal;
 
         rpc_server_get_stats(parts->service.rpc, &stats);
+        (void)peer_news_look(parts->service.news);
         if (stats.net.connections == 0 || clock_monotonic_us() >= until)
             return;
         signal = sigtimedwait(signals, NULL, &pause);
@@ -272,6 +273,7 @@ stop_serving(struct components *parts, const sigset_t *signals)
     serve_in_delay(parts, signals);
     rpc_server_stop_accepting(parts->service.rpc);
     await_connections(parts, signals);
+    peer_news_leave(parts->service.news);
     end_connections(parts);
 }
 
@@ -293,6 +295,7 @@ leave_serving(struct components *parts, const sigset_t *signals)
     notify_manager(state);
     restart_yield(&parts->restart);
     await_connections(parts, signals);
+    peer_news_leave(parts->service.news);
     end_connections(parts);
 }
 

@@ -40,15 +40,43 @@ least_recently_used(const struct peer_log *log)
     return found;
 }
 
-bool
-peer_log_misses(struct peer_log *log, struct span sender, uint64_t incarnation, uint64_t before)
+/* Has the sender's latest process that is known taken its leave? */
+static bool
+has_left(const struct peer_log *log, uint64_t sender)
 {
-    bool misses;
+    unsigned latest = PEER_LOG_ENTRIES;
+
+    for (unsigned i = 0; i < PEER_LOG_ENTRIES; i++)
+        if (log->entries[i].sender == sender &&
+            (latest == PEER_LOG_ENTRIES ||
+             log->entries[i].incarnation > log->entries[latest].incarnation))
+            latest = i;
+    return latest < PEER_LOG_ENTRIES && log->entries[latest].left;
+}
+
+void
+peer_log_leave(struct peer_log *log, struct span sender, uint64_t incarnation)
+{
     unsigned i;
 
     pthread_mutex_lock(&log->lock);
     i = find(log, hash64_bytes(sender) | 1, incarnation);
-    misses = i == PEER_LOG_ENTRIES || log->entries[i].taken < before;
+    if (i < PEER_LOG_ENTRIES)
+        log->entries[i].left = true;
+    pthread_mutex_unlock(&log->lock);
+}
+
+bool
+peer_log_misses(struct peer_log *log, struct span sender, uint64_t incarnation, uint64_t before)
+{
+    const uint64_t hash = hash64_bytes(sender) | 1;
+    bool misses;
+    unsigned i;
+
+    pthread_mutex_lock(&log->lock);
+    i = find(log, hash, incarnation);
+    misses =
+        i == PEER_LOG_ENTRIES ? before || !has_left(log, hash) : log->entries[i].taken < before;
     pthread_mutex_unlock(&log->lock);
     return misses;
 }
@@ -66,6 +94,7 @@ peer_log_take(struct peer_log *log, struct span sender, uint64_t incarnation, ui
         log->entries[i].sender = hash;
         log->entries[i].incarnation = incarnation;
         log->entries[i].taken = 0;
+        log->entries[i].left = false;
     }
     if (log->entries[i].taken < last)
         log->entries[i].taken = last;

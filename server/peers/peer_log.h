@@ -1,7 +1,8 @@
 /*
  * Up to which number the news of each peer have been taken (peer_news.h). A peer that starts again
  * counts anew; for a while the numbers of both are known, since a process that is replaced serves
- * on until its connections have ended.
+ * on until its connections have ended. What the process before has told last is missed, unless it
+ * has taken its leave.
  *
  * Safe on any thread.
  */
@@ -24,6 +25,7 @@ struct peer_log {
         uint64_t sender; /* hash of its URL; 0: the entry is free */
         uint64_t incarnation;
         uint64_t taken;
+        bool left;     /* it has taken its leave: there is no more */
         uint64_t used; /* when, by the clock: the one used least recently gives way */
     } entries[PEER_LOG_ENTRIES];
 };
@@ -34,6 +36,9 @@ void peer_log_free(struct peer_log *log);
 /* Is something missing before the news behind this number: does it count anew, or further? */
 bool peer_log_misses(struct peer_log *log, struct span sender, uint64_t incarnation,
                      uint64_t before);
+
+/* The process has taken its leave. */
+void peer_log_leave(struct peer_log *log, struct span sender, uint64_t incarnation);
 
 /* Its news are taken up to this number. */
 void peer_log_take(struct peer_log *log, struct span sender, uint64_t incarnation, uint64_t last);

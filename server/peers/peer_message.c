@@ -47,6 +47,21 @@ peer_message_fill(struct peer_message *message, uint64_t before, struct span new
     return count;
 }
 
+static const struct span leave = {.ptr = "bye", .len = 3};
+
+void
+peer_message_leave(struct peer_message *message, uint64_t last)
+{
+    buf_printf(&message->text, "%016llx %016llx %.*s.", (unsigned long long)last,
+               (unsigned long long)last, (int)leave.len, leave.ptr);
+}
+
+bool
+peer_message_is_leave(struct span text)
+{
+    return span_equal(text, leave);
+}
+
 static bool
 read_number(struct span *text, uint64_t *number)
 {

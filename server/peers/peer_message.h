@@ -64,6 +64,11 @@ void peer_message_free(struct peer_message *message);
 uint64_t peer_message_fill(struct peer_message *message, uint64_t before, struct span news,
                            size_t *len);
 
+/* Writes that the daemon ends, and that there are no news behind this number. And is that the rest
+ * of a message? */
+void peer_message_leave(struct peer_message *message, uint64_t last);
+bool peer_message_is_leave(struct span text);
+
 /* Sends it for this client; message->end() is called. */
 void peer_message_send(struct peer_message *message, struct service *service,
                        struct client *client);

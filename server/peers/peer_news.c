@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "origins/origin_probe.h"
@@ -20,6 +21,7 @@ struct outbox {
     uint64_t sent;      /* of the last one that is under way */
     bool sending;
     bool lost;      /* meanwhile news that it does not get */
+    bool left;      /* it is told that there are no more */
     bool reached;   /* it has taken the last message, or none was sent */
     int64_t due_us; /* when it is told the next one, if there are no news */
 };
@@ -46,6 +48,7 @@ struct peer_news {
     pthread_mutex_t lock;
     /* protected by lock */
     uint64_t number; /* of the last news */
+    bool leaving;    /* there are no more */
     struct outbox outboxes[ORIGIN_ROUTE_MEMBERS];
     struct batches batches;
     struct waits waits;
@@ -213,14 +216,19 @@ make_message(struct peer_news *news, struct outbox *box, struct config *config)
     struct origin_peers *peers = config_peers_of(&config->peers);
     const unsigned member = peers ? origin_peers_find(peers, span_str(box->url)) : 0;
     struct peer_message *message;
-    size_t len;
+    size_t len = 0;
 
     if (!peers || member == peers->route->count)
         return NULL;
     message = peer_message_create(config, member, take_end, news);
     if (!message)
         return NULL;
-    box->sent = box->taken + peer_message_fill(message, box->taken, buf_span(&box->waiting), &len);
+    box->left = news->leaving && !box->count;
+    if (box->left)
+        peer_message_leave(message, box->taken);
+    box->sent = box->taken;
+    if (!box->left)
+        box->sent += peer_message_fill(message, box->taken, buf_span(&box->waiting), &len);
     if (buf_failed(&message->text)) {
         peer_message_free(message);
         return NULL;
@@ -248,7 +256,7 @@ send_due(struct peer_news *news)
         struct peer_message *message = NULL;
 
         pthread_mutex_lock(&news->lock);
-        if (box->url && !box->sending && (box->count || box->due_us <= now_us)) {
+        if (box->url && !box->sending && !box->left && (box->count || box->due_us <= now_us)) {
             message = make_message(news, box, config);
             if (!message)
                 give_up(news, box);
@@ -470,6 +478,39 @@ peer_news_look(struct peer_news *news)
     return peers != NULL;
 }
 
+#define LEAVE_US ((int64_t)500000)
+
+/* Is there still a peer that can be reached and is to be told? */
+static bool
+is_leaving(struct peer_news *news)
+{
+    bool any = false;
+
+    pthread_mutex_lock(&news->lock);
+    for (unsigned i = 0; i < ORIGIN_ROUTE_MEMBERS; i++) {
+        struct outbox *box = &news->outboxes[i];
+
+        if (!box->left)
+            box->due_us = 0;
+        any = any || (box->url && box->reached && (!box->left || box->sending));
+    }
+    news->leaving = true;
+    pthread_mutex_unlock(&news->lock);
+    return any;
+}
+
+void
+peer_news_leave(struct peer_news *news)
+{
+    const int64_t until_us = clock_monotonic_us() + LEAVE_US;
+    const struct timespec pause = {.tv_nsec = 5000000};
+
+    while (is_leaving(news) && clock_monotonic_us() < until_us) {
+        send_due(news);
+        nanosleep(&pause, NULL);
+    }
+}
+
 /* ---- what has come --------------------------------------------------------------------------- */
 
 /* A peer that has come back is told at once, and used again when it has taken that. */
@@ -501,6 +542,8 @@ peer_news_take(struct peer_news *news, struct span sender, uint64_t incarnation,
         (void)purging_expire(proxy, &(struct purging){.by = CACHE_BY_PREFIX});
     purge_text(news, message, told);
     peer_log_take(&news->log, sender, incarnation, head.last);
+    if (peer_message_is_leave(message))
+        peer_log_leave(&news->log, sender, incarnation);
     answer(news, sender);
     return true;
 }

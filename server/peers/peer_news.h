@@ -58,6 +58,13 @@ bool peer_news_cancel(struct peer_news *news, struct peer_news_wait *wait);
 bool peer_news_look(struct peer_news *news);
 
 /*
+ * The daemon ends, and has answered its requests: tells the peers that can be reached that there
+ * are no more news, so that they have missed nothing when it starts again. Waits for them, for half
+ * a second at most. [main thread; the last call but peer_news_destroy()]
+ */
+void peer_news_leave(struct peer_news *news);
+
+/*
  * Takes a message of the peer with this URL, its incarnation as peer_auth_check() has it. Appends
  * news for its sender to tell to all: tags of what was written. False: it is malformed.
  */

@@ -315,6 +315,18 @@ class PurgeTest(ClusterTest):
         self.assertEqual(self.c[0].receive().status, 200)
         self.assertEqual(self.stored(other), [])
 
+    def test_a_restart_makes_others_validate_only_if_it_was_no_end(self):
+        url = self.fill("/restarted")
+        self.d[1].stop()
+        self.d[1] = self.start(1, name="again")
+        self.await_peers()
+        self.c[1] = self.connect(1)
+        self.assertEqual([n for n in self.stored(url) if n != 1], [0, 2, 3])
+        self.d[1].kill()
+        self.d[1] = self.start(1, name="killed")
+        self.c[1] = self.connect(1)
+        harness.wait_until(lambda: not self.stored(url), what="the news")
+
     def test_a_peer_that_missed_news_validates_first(self):
         url, other = self.fill("/missed"), self.fill("/kept")
         self.d[3].signal(signal.SIGSTOP)

@@ -131,6 +131,32 @@ START_TEST(a_gap_is_missed)
 }
 END_TEST
 
+START_TEST(a_process_that_took_its_leave_is_followed_without_a_gap)
+{
+    const struct span a = span_str("http://a:1");
+    struct peer_message_head head;
+    struct peer_log log;
+    struct span text;
+
+    peer_message_leave(&message, 7);
+    text = buf_span(&message.text);
+    ck_assert(peer_message_read(&text, &head));
+    ck_assert_uint_eq(head.before, 7);
+    ck_assert(peer_message_is_leave(text));
+    ck_assert(!peer_message_is_leave(span_str("")));
+    peer_log_init(&log);
+    peer_log_take(&log, a, 1, 7);
+    ck_assert(peer_log_misses(&log, a, 2, 0));
+    peer_log_leave(&log, a, 1);
+    ck_assert(!peer_log_misses(&log, a, 2, 0));
+    ck_assert(peer_log_misses(&log, a, 2, 1)); /* it has told something since */
+    ck_assert(peer_log_misses(&log, span_str("http://b:1"), 2, 0));
+    peer_log_take(&log, a, 2, 0);
+    ck_assert(peer_log_misses(&log, a, 3, 0)); /* the second one did not take its leave */
+    peer_log_free(&log);
+}
+END_TEST
+
 START_TEST(the_oldest_senders_are_forgotten)
 {
     struct peer_log log;
@@ -160,6 +186,7 @@ unit_suite(void)
     tcase_add_test(tests, many_news_are_divided);
     tcase_add_test(tests, malformed_messages_are_refused);
     tcase_add_test(tests, a_gap_is_missed);
+    tcase_add_test(tests, a_process_that_took_its_leave_is_followed_without_a_gap);
     tcase_add_test(tests, the_oldest_senders_are_forgotten);
     suite_add_tcase(suite, tests);
     return suite;
