@@ -25,7 +25,9 @@
 
 #define MOST_TEXT ((size_t)64 << 20)
 #define MOST_ERRORS ((size_t)60000) /* bytes */
-#define READ_MS 30000               /* for a configuration to be read and checked */
+#define ANSWER_MS 30000             /* for an answer to begin */
+#define REST_SECONDS 10             /* for each part of what follows its beginning */
+#define LOOK_MS 100                 /* from one look at signals and other work to the next */
 #define STOP_MS 1000                /* for the process to end */
 
 enum kind { KIND_READ, KIND_OPEN, KIND_LAUNCH };
@@ -37,8 +39,9 @@ struct wish {
 
 /* What precedes the text of an answer. A launch has a connection and no text, or says why not. */
 struct answer {
-    uint32_t number; /* of the wish */
-    uint32_t failed; /* 0: the text is the configuration; 1: it says what is wrong */
+    uint32_t number;  /* of the wish */
+    uint16_t failed;  /* 0: the text is the configuration; 1: it says what is wrong */
+    uint16_t sockets; /* 1: they follow, to the end of their list (listen/take_over.h) */
     uint64_t len;
     uint64_t files; /* bytes behind the text */
 };
@@ -269,6 +272,7 @@ send_sockets(struct reader *reader, struct answer *answer, struct listening *lis
     bool sent;
 
     listen_offer(listening, &offer);
+    answer->sockets = 1;
     sent = send_answer(reader, answer, &none) && take_over_offer(reader->fd, &offer);
     for (unsigned i = 0; sent && i < offer.count; i++)
         offer.items[i].used = true;
@@ -338,12 +342,16 @@ opener_start(struct opener *opener, const struct options *options, opener_check 
              opener_open *open)
 {
     struct reader reader = {.given = options, .check = check, .open = open};
+    const struct timeval limit = {.tv_sec = REST_SECONDS};
     int ends[2];
     pid_t child;
 
     opener->fd = -1;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return false;
+    /* Where await() does not: within a message, or while the process reads none. */
+    setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
     daemon_pid = getpid();
     child = fork();
     if (child == 0) {
@@ -372,120 +380,197 @@ is_stopping(void)
            (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
 }
 
-enum receipt { RECEIVED, RECEIVED_LATE, RECEIVED_NOTHING };
+enum receipt {
+    RECEIVED,
+    RECEIVED_LATE,    /* not yet: it is still to come */
+    RECEIVED_NOTHING, /* the process has ended, or it is not known what it sends */
+};
 
-/* Receives bytes; `bytes` may be NULL: they are dropped. */
+/* Waits until there is something to receive, and lets the daemon work meanwhile. */
 static enum receipt
-receive(int fd, char *bytes, size_t len, int64_t until_us)
+await(const struct opener *opener, int64_t until_us)
 {
-    char dropped[4096];
+    struct pollfd poll_fd = {.fd = opener->fd, .events = POLLIN};
 
-    while (len) {
-        struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
-        size_t most = bytes || len < sizeof(dropped) ? len : sizeof(dropped);
-        ssize_t n = 0;
-
+    for (;;) {
         if (clock_monotonic_us() >= until_us || is_stopping())
             return RECEIVED_LATE;
-        if (poll(&poll_fd, 1, 100) <= 0)
-            continue;
-        n = recv(fd, bytes ? bytes : dropped, most, 0);
-        if (n == 0 || (n < 0 && errno != EINTR))
-            return RECEIVED_NOTHING;
-        bytes += bytes && n > 0 ? n : 0;
-        len -= n > 0 ? (size_t)n : 0;
+        if (poll(&poll_fd, 1, LOOK_MS) > 0)
+            return RECEIVED;
+        if (opener->work)
+            opener->work(opener->context);
     }
-    return RECEIVED;
 }
 
-/* The beginning of an answer, with the descriptor that comes with it (-1: none). */
+/* The beginning of the answer to the last wish, with the descriptor that comes with it (-1: none). */
 static enum receipt
-receive_beginning(int fd, struct answer *answer, int *connection, int64_t until_us)
+receive_beginning(const struct opener *opener, struct answer *answer, int *connection,
+                  int64_t until_us)
 {
+    enum receipt receipt = await(opener, until_us);
     int passed[PASSING_MAX];
     unsigned count;
 
     *connection = -1;
-    for (;;) {
-        struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
-
-        if (clock_monotonic_us() >= until_us || is_stopping())
-            return RECEIVED_LATE;
-        if (poll(&poll_fd, 1, 100) > 0)
-            break;
-    }
-    if (passing_receive(fd, answer, sizeof(*answer), passed, &count) <= 0)
+    if (receipt != RECEIVED)
+        return receipt;
+    if (passing_receive(opener->fd, answer, sizeof(*answer), passed, &count) <= 0)
         return RECEIVED_NOTHING;
     if (count)
         *connection = passed[0];
-    return RECEIVED;
+    return answer->number == opener->number && answer->len <= MOST_TEXT &&
+                   answer->files <= CONFIG_FILES_MAX
+               ? RECEIVED
+               : RECEIVED_NOTHING;
 }
 
-/* The beginning of the answer to this wish; those to earlier ones, which came late, are dropped. */
-static enum receipt
-receive_answer(struct opener *opener, struct answer *answer, int *connection, int64_t until_us)
+/* Receives bytes of an answer that has begun; `bytes` may be NULL: they are dropped. */
+static bool
+receive(const struct opener *opener, char *bytes, size_t len)
 {
-    for (;;) {
-        enum receipt receipt = receive_beginning(opener->fd, answer, connection, until_us);
+    char dropped[4096];
 
-        if (receipt != RECEIVED || answer->number == opener->number)
-            return receipt;
-        if (*connection >= 0)
-            close(*connection);
-        receipt = receive(opener->fd, NULL, answer->len + answer->files, INT64_MAX);
-        if (receipt != RECEIVED)
-            return receipt;
+    while (len) {
+        size_t most = bytes || len < sizeof(dropped) ? len : sizeof(dropped);
+        ssize_t n;
+
+        if (await(opener, clock_monotonic_us() + (int64_t)REST_SECONDS * 1000000) != RECEIVED)
+            return false;
+        n = recv(opener->fd, bytes ? bytes : dropped, most, 0);
+        if (n == 0 || (n < 0 && errno != EINTR))
+            return false;
+        bytes += bytes && n > 0 ? n : 0;
+        len -= n > 0 ? (size_t)n : 0;
     }
+    return true;
 }
 
-/* Appends that many bytes of an answer; without memory they are dropped, and *why says so. */
-static enum receipt
-receive_text(int fd, struct buf *into, uint64_t len, struct buf *why)
+/* Appends that many bytes; without memory they are dropped, and *why says so. */
+static bool
+receive_text(const struct opener *opener, struct buf *into, uint64_t len, struct buf *why)
 {
-    enum receipt receipt;
+    bool received;
 
     if (!buf_reserve(into, len + 1)) {
         buf_append_str(why, strerror(ENOMEM));
-        return receive(fd, NULL, len, INT64_MAX);
+        return receive(opener, NULL, len);
     }
-    receipt = receive(fd, into->data + into->len, len, INT64_MAX);
-    into->len += receipt == RECEIVED ? len : 0;
+    received = receive(opener, into->data + into->len, len);
+    into->len += received ? len : 0;
     into->data[into->len] = '\0';
-    return receipt;
+    return received;
+}
+
+static bool
+receive_sockets(const struct opener *opener, struct taken_sockets *sockets)
+{
+    struct buf ignored;
+    bool received;
+
+    buf_init(&ignored, 1024);
+    received = take_over_receive(opener->fd, sockets, &ignored);
+    buf_free(&ignored);
+    return received;
 }
 
 /* Where an answer goes; *why gets what is wrong. */
 struct answer_parts {
     const struct taken_sockets *offer; /* sent with the wish; NULL: none */
     struct buf *text, *files;
+    struct taken_sockets *opened;
     int connection; /* -1: none */
 };
+
+/* What follows the beginning of an answer. */
+static enum receipt
+receive_rest(const struct opener *opener, const struct answer *answer, struct answer_parts *parts,
+             struct buf *why)
+{
+    bool received =
+        receive_text(opener, answer->failed ? why : parts->text, answer->len, why) &&
+        receive_text(opener, parts->files, answer->files, why) &&
+        (!answer->sockets || (parts->opened && receive_sockets(opener, parts->opened)));
+
+    return received ? RECEIVED : RECEIVED_NOTHING;
+}
+
+/* Receives the answer to a wish that was given up, and drops it. */
+static enum receipt
+drop_answer(struct opener *opener, int64_t until_us)
+{
+    struct taken_sockets sockets = {.count = 0};
+    struct answer answer;
+    int connection = -1;
+    enum receipt receipt = receive_beginning(opener, &answer, &connection, until_us);
+
+    if (receipt != RECEIVED)
+        return receipt;
+    if (connection >= 0)
+        close(connection);
+    opener->waits = false;
+    if (!receive(opener, NULL, answer.len + answer.files) ||
+        (answer.sockets && !receive_sockets(opener, &sockets)))
+        receipt = RECEIVED_NOTHING;
+    taken_sockets_close(&sockets);
+    return receipt;
+}
+
+static bool
+send_wish(struct opener *opener, enum kind kind, const struct taken_sockets *offer)
+{
+    const struct wish wish = {.number = ++opener->number, .kind = kind};
+
+    opener->waits = true;
+    return send_all(opener->fd, &wish, sizeof(wish)) &&
+           (!offer || take_over_offer(opener->fd, offer));
+}
+
+/* There is one wish at a time: what is sent is read soon, and what is received is the answer. */
+static enum receipt
+ask_now(struct opener *opener, enum kind kind, struct answer_parts *parts, bool *failed,
+        struct buf *why)
+{
+    const int64_t until_us = clock_monotonic_us() + (int64_t)ANSWER_MS * 1000;
+    struct answer answer = {0};
+    enum receipt receipt = opener->fd < 0 ? RECEIVED_NOTHING : RECEIVED;
+
+    if (receipt == RECEIVED && opener->waits)
+        receipt = drop_answer(opener, until_us);
+    if (receipt == RECEIVED && !send_wish(opener, kind, parts->offer))
+        receipt = RECEIVED_NOTHING;
+    if (receipt == RECEIVED)
+        receipt = receive_beginning(opener, &answer, &parts->connection, until_us);
+    if (receipt != RECEIVED)
+        return receipt;
+    opener->waits = false;
+    *failed = answer.failed != 0;
+    return receive_rest(opener, &answer, parts, why);
+}
 
 static bool
 ask(struct opener *opener, enum kind kind, struct answer_parts *parts, struct buf *why)
 {
-    const int64_t until_us = clock_monotonic_us() + (int64_t)READ_MS * 1000;
-    const struct wish wish = {.number = ++opener->number, .kind = kind};
-    enum receipt receipt = RECEIVED_NOTHING;
-    struct answer answer = {0};
-    size_t before = why->len;
+    static const char *const late[] = {
+        [KIND_READ] = "the configuration could not be read",
+        [KIND_OPEN] = "the sockets could not be opened",
+        [KIND_LAUNCH] = "the process that starts others has not answered",
+    };
+    const size_t before = why->len;
+    bool failed = false;
+    enum receipt receipt;
 
     parts->connection = -1;
-    if (opener->fd >= 0 && send_all(opener->fd, &wish, sizeof(wish)) &&
-        (!parts->offer || take_over_offer(opener->fd, parts->offer)))
-        receipt = receive_answer(opener, &answer, &parts->connection, until_us);
-    if (receipt == RECEIVED)
-        receipt = receive_text(opener->fd, answer.failed ? why : parts->text, answer.len, why);
-    if (receipt == RECEIVED)
-        receipt = receive_text(opener->fd, parts->files, answer.files, why);
+    receipt = ask_now(opener, kind, parts, &failed, why);
     if (receipt == RECEIVED_LATE)
-        buf_printf(why, "the configuration could not be read within %d s", READ_MS / 1000);
+        buf_printf(why, "%s within %d s", late[kind], ANSWER_MS / 1000);
     if (receipt == RECEIVED_NOTHING) {
         buf_append_str(why, "the process that reads the configuration has ended; a restart of "
                             "the daemon starts it again");
         opener_stop(opener);
     }
-    return receipt == RECEIVED && !answer.failed && why->len == before;
+    if (receipt != RECEIVED && parts->connection >= 0)
+        close(parts->connection);
+    return receipt == RECEIVED && !failed && why->len == before;
 }
 
 bool
@@ -501,11 +586,12 @@ opener_open_sockets(struct opener *opener, const struct taken_sockets *offer,
                     struct taken_sockets *opened, struct buf *why)
 {
     struct buf none;
-    struct answer_parts parts = {.offer = offer, .text = &none, .files = &none};
+    struct answer_parts parts = {.offer = offer, .text = &none, .files = &none, .opened = opened};
     bool done;
 
+    opened->count = 0;
     buf_init(&none, 1024);
-    done = ask(opener, KIND_OPEN, &parts, why) && take_over_receive(opener->fd, opened, why);
+    done = ask(opener, KIND_OPEN, &parts, why);
     buf_free(&none);
     return done;
 }

@@ -23,6 +23,11 @@ struct opener {
     int fd;          /* to the process; -1: there is none */
     pid_t pid;       /* of it */
     uint32_t number; /* of the last wish */
+    bool waits;      /* its answer was not received yet */
+
+    /* Called while the daemon waits for the process, ten times in a second. NULL: nothing is. */
+    void (*work)(void *context);
+    void *context;
 };
 
 typedef int opener_check(const struct options *options);
@@ -42,15 +47,16 @@ bool opener_start(struct opener *opener, const struct options *options, opener_c
  * Has the configuration read and checked. *text gets each option with its value, as
  * options_print_config() writes it, and *files the files that they name (config_files.h); or *why a
  * line for each error, and this returns false.
- * Waits for the process for 30 s at most, and no longer once SIGTERM or SIGINT is pending. Without
- * a process, *why says so.
+ * Waits for the process for 30 s at most, and no longer once SIGTERM or SIGINT is pending. An answer
+ * that comes later is dropped before the next wish is sent, within the time of that. Without a
+ * process, or with one that stops within an answer, which is left then, *why says so.
  */
 bool opener_read(struct opener *opener, struct buf *text, struct buf *files, struct buf *why);
 
 /*
  * Has the sockets opened that the configuration of the last opener_read() names and the daemon, as
  * `offer` describes, does not have. *opened gets all that are named, those of the daemon, too: the
- * descriptors are the caller's. False with a sentence in `why`.
+ * descriptors are the caller's. False with a sentence in `why`. It waits as opener_read() does.
  */
 bool opener_open_sockets(struct opener *opener, const struct taken_sockets *offer,
                          struct taken_sockets *opened, struct buf *why);

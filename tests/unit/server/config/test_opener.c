@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sysexits.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@ static char path[] = "/tmp/sunproxy-opener-XXXXXX";
 static struct options options;
 static struct opener opener;
 static struct buf text, authorities, why;
+static char gate[sizeof(path) + 8]; /* a FIFO: sockets are opened when a process writes to it */
 
 static void
 write_file(const char *content)
@@ -44,12 +46,15 @@ check(const struct options *read)
     return EX_CONFIG;
 }
 
-/* What the daemon has is all. */
+/* What the daemon has is all; or what the file names, with 7 workers when the gate is open. */
 static bool
-open_none(const struct options *read, struct taken_sockets *taken, struct listening *listening,
+open_some(const struct options *read, struct taken_sockets *taken, struct listening *listening,
           struct buf *sentence)
 {
-    (void)listening;
+    if (read->workers == 7)
+        close(open(gate, O_RDONLY | O_CLOEXEC));
+    if (read->workers >= 7)
+        return listen_open(listening, read, taken, sentence) == LISTEN_OK;
     if (read->workers == 5)
         buf_printf(sentence, "%u sockets are enough", taken->count);
     return read->workers != 5;
@@ -72,12 +77,13 @@ set_up(void)
     strcpy(strrchr(path, '-'), "-XXXXXX");
     close(mkstemp(path));
     write_file("workers = 3\n");
+    snprintf(gate, sizeof(gate), "%s.gate", path);
     buf_init(&text, 1 << 20);
     buf_init(&authorities, 1 << 20);
     buf_init(&why, 1 << 20);
     ck_assert(options_init(&options));
     ck_assert_int_eq(options_parse(&options, 4, argv, &why), EX_OK);
-    ck_assert(opener_start(&opener, &options, check, open_none));
+    ck_assert(opener_start(&opener, &options, check, open_some));
 }
 
 static void
@@ -130,6 +136,105 @@ START_TEST(it_opens_what_the_file_names)
 }
 END_TEST
 
+/* With SIGTERM pending no answer is waited for. */
+static void
+pend(bool on)
+{
+    sigset_t term;
+
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &term, NULL);
+    if (on)
+        kill(getpid(), SIGTERM);
+    else
+        ck_assert_int_eq(sigtimedwait(&term, NULL, &(struct timespec){0}), SIGTERM);
+}
+
+static void
+count_calls(void *calls)
+{
+    (*(unsigned *)calls)++;
+}
+
+/* `_i`: what is wished next. */
+START_TEST(sockets_that_come_late_are_dropped)
+{
+    static const char file[] = "listen = none\nsocket = none\nhttp = 127.0.0.1:0\n";
+    static struct taken_sockets offer, opened;
+    char lines[256];
+    unsigned calls = 0;
+    int connection;
+    pid_t writer;
+
+    ck_assert_int_eq(mkfifo(gate, 0600), 0);
+    snprintf(lines, sizeof(lines), "%sworkers = 7\n", file);
+    write_file(lines);
+    ck_assert_msg(read_now(), "%s", buf_str(&why));
+    pend(true);
+    ck_assert(!opener_open_sockets(&opener, &offer, &opened, &why));
+    ck_assert_str_eq(buf_str(&why), "the sockets could not be opened within 30 s");
+    /* While the answer lacks, nothing else is sent: that could fill the socket. */
+    for (int i = 0; i < 2000; i++)
+        ck_assert(!read_now());
+    pend(false);
+    writer = fork();
+    if (writer == 0) {
+        close(opener.fd);
+        alarm(60);
+        usleep(300000);
+        close(open(gate, O_WRONLY));
+        _exit(0);
+    }
+    opener.work = count_calls;
+    opener.context = &calls;
+    snprintf(lines, sizeof(lines), "%sworkers = 8\n", file);
+    write_file(lines);
+    if (_i) {
+        connection = opener_launch(&opener, &why);
+        ck_assert_int_ge(connection, 0);
+        close(connection);
+    }
+    ck_assert_msg(read_now(), "%s", buf_str(&why));
+    ck_assert_uint_gt(calls, 0);
+    ck_assert_ptr_nonnull(strstr(buf_str(&text), "\nworkers = 8\n"));
+    ck_assert_msg(opener_open_sockets(&opener, &offer, &opened, &why), "%s", buf_str(&why));
+    ck_assert_uint_eq(opened.count, 1);
+    taken_sockets_close(&opened);
+    ck_assert_int_eq(waitpid(writer, NULL, 0), writer);
+    unlink(gate);
+}
+END_TEST
+
+/* Of an answer to another wish, and of lengths without a bound. `_i`: the bytes of that. */
+START_TEST(an_answer_that_makes_no_sense_is_not_waited_for)
+{
+    const struct {
+        uint32_t number, flags;
+        uint64_t len, files;
+    } answer = {_i ? 1 : 7, 0, _i == 1 ? UINT64_MAX / 2 : 1, _i == 2 ? UINT64_MAX / 2 : 1};
+    int ends[2];
+
+    opener_stop(&opener);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    opener = (struct opener){.fd = ends[0], .pid = fork()};
+    if (opener.pid == 0) {
+        close(ends[0]);
+        while (read(ends[1], &(char){0}, 1) > 0)
+            ;
+        _exit(0);
+    }
+    ck_assert_int_eq(write(ends[1], &answer, sizeof(answer)), (ssize_t)sizeof(answer));
+    close(ends[1]);
+    for (int i = 0; i < 2; i++) {
+        ck_assert(!read_now());
+        ck_assert_str_eq(buf_str(&why), "the process that reads the configuration has ended; a "
+                                        "restart of the daemon starts it again");
+        ck_assert_int_eq(opener.fd, -1);
+    }
+}
+END_TEST
+
 START_TEST(it_says_all_that_is_wrong)
 {
     char expected[256];
@@ -170,18 +275,13 @@ END_TEST
 /* A file that is read for ever: the daemon ends all the same. */
 START_TEST(a_file_that_hangs_does_not_keep_the_daemon_from_its_end)
 {
-    sigset_t term;
-
     unlink(path);
     ck_assert_int_eq(mkfifo(path, 0600), 0);
-    sigemptyset(&term);
-    sigaddset(&term, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &term, NULL);
-    kill(getpid(), SIGTERM);
+    pend(true);
     ck_assert(!read_now());
     ck_assert_ptr_nonnull(strstr(buf_str(&why), "could not be read"));
     /* What comes late is no answer to a later wish. */
-    ck_assert_int_eq(sigtimedwait(&term, NULL, &(struct timespec){0}), SIGTERM);
+    pend(false);
     write_file("workers = 5\n"); /* to the reader of the FIFO */
     unlink(path);
     write_file("workers = 6\n");
@@ -197,7 +297,7 @@ START_TEST(a_daemon_without_standard_input)
 
     opener_stop(&opener);
     close(STDIN_FILENO);
-    ck_assert(opener_start(&opener, &options, check, open_none));
+    ck_assert(opener_start(&opener, &options, check, open_some));
     ck_assert_msg(read_now(), "%s", buf_str(&why));
     opener_stop(&opener);
     ck_assert_int_eq(kill(opener.pid, 0), -1);
@@ -215,7 +315,7 @@ START_TEST(a_program_that_cannot_be_started_is_logged_after_a_reload)
     opener_stop(&opener);
     ck_assert_int_eq(pipe(ends), 0);
     dup2(ends[1], STDERR_FILENO);
-    ck_assert(opener_start(&opener, &options, check, open_none));
+    ck_assert(opener_start(&opener, &options, check, open_some));
     dup2(kept, STDERR_FILENO);
     close(kept);
     close(ends[1]);
@@ -254,6 +354,8 @@ unit_suite(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, it_reads_the_file_as_it_is_now);
     tcase_add_test(tests, it_opens_what_the_file_names);
+    tcase_add_loop_test(tests, sockets_that_come_late_are_dropped, 0, 2);
+    tcase_add_loop_test(tests, an_answer_that_makes_no_sense_is_not_waited_for, 0, 3);
     tcase_add_test(tests, it_says_all_that_is_wrong);
     tcase_add_test(tests, a_long_list_of_errors_is_cut);
     tcase_add_test(tests, a_file_that_hangs_does_not_keep_the_daemon_from_its_end);
