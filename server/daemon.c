@@ -370,6 +370,22 @@ log_start(const struct components *parts)
     log_info("sunproxyd %s serves with %u workers", SUNPROXY_VERSION, service->workers);
 }
 
+/* What the main thread has to do all the time. True: soon again, after PROBER_LOOK_MS. */
+static bool
+look_around(struct components *parts)
+{
+    bool probes = prober_look(&parts->prober);
+
+    return peer_news_look(parts->service.news) || probes;
+}
+
+/* Goes on while the opener is waited for. */
+static void
+work_meanwhile(void *parts)
+{
+    (void)look_around(parts);
+}
+
 /* Takes a signal, or 0 after a while, or when another process wants something. */
 static int
 await_signal(struct components *parts, int signal_fd, const sigset_t *signals, int ms)
@@ -412,14 +428,14 @@ serve(struct components *parts, const sigset_t *signals)
     bool left = false;
     int signal = 0;
 
+    parts->opener.work = work_meanwhile;
+    parts->opener.context = parts;
     while (!left && signal != SIGTERM && signal != SIGINT) {
-        bool probes = prober_look(&parts->prober), waits;
-
-        probes = peer_news_look(parts->service.news) || probes;
+        bool soon = look_around(parts), waits;
 
         signal =
             await_signal(parts, signal_fd, signals,
-                         probes || signal_fd < 0 ? PROBER_LOOK_MS : MEMORY_RETURN_SECONDS * 1000);
+                         soon || signal_fd < 0 ? PROBER_LOOK_MS : MEMORY_RETURN_SECONDS * 1000);
         if (clock_monotonic_us() - looked_us >= (int64_t)MEMORY_RETURN_SECONDS * 1000000) {
             memory_return_look(&memory, &parts->service);
             looked_us = clock_monotonic_us();

@@ -14,7 +14,6 @@ import unittest
 
 import harness
 import rpc
-import rpc
 from http_front import Connection, http_address
 from reload_case import ReloadCase
 
@@ -498,6 +497,26 @@ class ReloadTest(ReloadCase):
         # Nothing of the daemon's is left, but perhaps a process that waits to be reaped.
         harness.wait_until(lambda: not reader.exists() or not (reader / "cmdline").read_bytes(),
                            what="the end of the process that reads")
+
+    def test_probes_go_on_while_a_file_hangs(self):
+        lines = ("[origin main]", f"member = {self.members[0].url}", "probe = /probe",
+                 "probe-interval = 1s", "[row]", "origin = main")
+        member = self.members[0]
+        self.start(*lines)
+        harness.wait_until(lambda: member.probes, what="a probe")
+        self.file.unlink()
+        os.mkfifo(self.file)
+        self.d.signal(signal.SIGHUP)
+        with open(self.file, "w") as fifo:  # the process reads it
+            before, number = len(self.d.err), len(member.probes)
+            harness.wait_until(lambda: len(member.probes) > number + 2, what="probes")
+            # One that has no response in time is ended.
+            member.hangs = threading.Event()
+            harness.wait_until(lambda: "a probe had no response in time" in self.d.err, what="its end")
+            member.hangs.set()
+            self.assertNotIn("read again", self.d.err[before:])
+            fifo.write("\n".join(("max-age = 7m", *lines, "")))
+        harness.wait_until(lambda: "was read again: changed: max-age" in self.d.err, what="the reload")
 
     def test_others_may_not_reload(self):
         self.start(self.row(0))
