@@ -15,7 +15,8 @@
 #include "server/config/sections.h"
 #include "server/limits/cgroup.h"
 
-#define DEPTH 8u /* of included files */
+#define DEPTH 8u         /* of included files */
+#define MOST_FILES 1000u /* of a configuration */
 
 static char *
 trim(char *text)
@@ -97,6 +98,8 @@ struct reading {
     const char *path; /* of the first file */
     struct sections sections;
     unsigned depth;  /* of files that include each other */
+    struct stat open[DEPTH + 1]; /* the files that are being read, by depth */
+    unsigned files;  /* that were read so far */
     bool *given;     /* by row of the table: this file has a line of it */
     bool is_printed; /* command line and files may have given the same value */
     struct buf *why;
@@ -228,15 +231,35 @@ parse_lines(struct reading *reading, FILE *file, const char *name)
     return ok;
 }
 
+/* Notes that this file is being read. False: it is already. */
+static bool
+note_file(struct reading *reading, FILE *file)
+{
+    struct stat *own = &reading->open[reading->depth];
+
+    reading->files++;
+    if (fstat(fileno(file), own) != 0 || !S_ISREG(own->st_mode))
+        *own = (struct stat){0};
+    for (unsigned i = 0; i < reading->depth && own->st_ino; i++)
+        if (reading->open[i].st_ino == own->st_ino && reading->open[i].st_dev == own->st_dev)
+            return false;
+    return true;
+}
+
 /* `place` precedes the path in a message. */
 static bool
 parse_file(struct reading *reading, const char *place, const char *path)
 {
     FILE *file = fopen(path, "re");
 
-    if (file)
+    if (file && note_file(reading, file))
         return parse_lines(reading, file, path);
-    buf_printf(reading->why, "%s%s: %s", place, path, strerror(errno));
+    if (file) {
+        buf_printf(reading->why, "%sinclude: %s includes itself", place, path);
+        fclose(file);
+    } else {
+        buf_printf(reading->why, "%s%s: %s", place, path, strerror(errno));
+    }
     return false;
 }
 
@@ -254,6 +277,17 @@ by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+/* Is the number of files not reached yet? The first file beyond it is an error. */
+static bool
+may_read(struct reading *reading, const char *place)
+{
+    if (reading->files == MOST_FILES) {
+        buf_printf(reading->why, "%sinclude: a configuration has at most 1,000 files", place);
+        reading->files++;
+    }
+    return reading->files < MOST_FILES;
+}
+
 /* Reads the files *.conf of a folder, in the order of their names as bytes. */
 static bool
 parse_folder(struct reading *reading, const char *place, const char *path)
@@ -269,7 +303,7 @@ parse_folder(struct reading *reading, const char *place, const char *path)
 
         buf_init(&file, PATH_MAX);
         buf_end_line(reading->why);
-        if (buf_printf(&file, "%s/%s", path, entries[i]->d_name))
+        if (may_read(reading, place) && buf_printf(&file, "%s/%s", path, entries[i]->d_name))
             ok = parse_file(reading, place, buf_str(&file)) && ok;
         buf_free(&file);
         free(entries[i]);
@@ -297,7 +331,7 @@ read_path(struct reading *reading, const char *place, const char *path)
 
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return parse_folder(reading, place, path);
-    return parse_file(reading, place, path);
+    return may_read(reading, place) && parse_file(reading, place, path);
 }
 
 static bool
@@ -331,7 +365,9 @@ parse_config(struct options *options, FILE *file, const char *name, bool printed
     bool ok;
 
     sections_init(&reading.sections);
+    (void)note_file(&reading, file);
     ok = parse_lines(&reading, file, name);
+    ok = ok && reading.files <= MOST_FILES;
     buf_end_line(why);
     ok = sections_apply(&reading.sections, options, why) && ok;
     sections_free(&reading.sections);

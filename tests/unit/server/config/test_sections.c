@@ -11,7 +11,7 @@
 #include "tests/unit/unit.h"
 
 static char folder[] = "/tmp/sunproxy-sections-XXXXXX";
-static char path[64], said[8192];
+static char path[64], said[65536];
 static struct options options;
 
 static void
@@ -176,7 +176,7 @@ static const struct {
     {"tag-field = A\ntag-field = B\ntag-field = A\n",
      "main.conf:3: tag-field is there already, at main.conf:1"},
     {"max-age = 5s\ninclude = main.conf\n",
-     "main.conf:2: include: files include each other to a depth of 8"},
+     "main.conf:2: include: main.conf includes itself"},
 };
 
 START_TEST(errors_are_explained_with_their_lines)
@@ -207,6 +207,40 @@ START_TEST(files_are_included_in_order)
 }
 END_TEST
 
+/* `_i`: each file includes the next one, or reads the next one ten times. */
+START_TEST(files_that_are_too_many_are_refused)
+{
+    char name[32], text[512], line[32];
+
+    for (int i = 0; i < 9; i++) {
+        *text = '\0';
+        snprintf(line, sizeof(line), "include = %d.conf\n", i + 1);
+        for (int n = 0; n < (_i ? 10 : 1) && i < (_i ? 4 : 8); n++)
+            strcat(text, line);
+        snprintf(name, sizeof(name), "%d.conf", i);
+        write_file(name, text);
+    }
+    ck_assert_int_eq(read_text("include = 0.conf\n"), EX_CONFIG);
+    ck_assert_str_eq(said, _i ? "3.conf:9: include: a configuration has at most 1,000 files"
+                              : "7.conf:1: include: files include each other to a depth of 8");
+    ck_assert_int_eq(read_text(_i ? "include = 2.conf\n" : "include = 1.conf\n"), EX_OK);
+}
+END_TEST
+
+/* Six files whose folder each of them includes. */
+START_TEST(a_folder_whose_files_include_it)
+{
+    char name[32];
+
+    for (int i = 0; i < 6; i++) {
+        snprintf(name, sizeof(name), "conf.d/%d.conf", i);
+        write_file(name, "include = conf.d\n");
+    }
+    ck_assert_int_eq(read_text("include = conf.d\n"), EX_CONFIG);
+    ck_assert_ptr_nonnull(strstr(said, "conf.d/0.conf:1: include: conf.d/0.conf includes itself\n"));
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -219,6 +253,8 @@ unit_suite(void)
     tcase_add_loop_test(tests, errors_are_explained_with_their_lines, 0,
                         sizeof(errors) / sizeof(errors[0]));
     tcase_add_test(tests, files_are_included_in_order);
+    tcase_add_loop_test(tests, files_that_are_too_many_are_refused, 0, 2);
+    tcase_add_test(tests, a_folder_whose_files_include_it);
     suite_add_tcase(suite, tests);
     return suite;
 }
