@@ -95,22 +95,35 @@ serve_new(struct net_server *server, struct taken_sockets *opened,
     return error;
 }
 
-/* Gives up those of `offer` that are not `used`. */
+/* Does one of these have the socket, in any role? */
+static bool
+have_socket(const struct taken_sockets *sockets, int fd)
+{
+    for (unsigned i = 0; i < sockets->count; i++)
+        if (is_same_socket(sockets->items[i].socket.fd, fd))
+            return true;
+    return false;
+}
+
+/* Gives up those of `offer` that are not `used`. One that `next` has in another role keeps its name,
+ * and its lock by another descriptor. */
 static void
 remove_old(struct net_server *server, struct listening *listening, struct taken_sockets *offer,
-           const struct listen_service *services)
+           const struct taken_sockets *next, const struct listen_service *services)
 {
     for (unsigned i = 0; i < offer->count; i++) {
         const struct taken_socket *item = &offer->items[i];
+        struct local_socket *socket = socket_at(listening, i);
         char name[LISTEN_NAME];
 
         if (item->used)
             continue;
+        socket->lent = have_socket(next, item->socket.fd);
         if (services[item->role].protocol) {
             log_info("%s is served no more", listen_describe(item->socket.fd, name, sizeof(name)));
             net_server_unlisten(server, item->socket.fd);
         }
-        local_socket_close(socket_at(listening, i));
+        local_socket_close(socket);
     }
 }
 
@@ -185,7 +198,7 @@ serve_change(struct net_server *server, struct listening *listening, struct take
         }
         add(&next, &described, item, known, &services[item->role]);
     }
-    remove_old(server, listening, offer, services);
+    remove_old(server, listening, offer, &described, services);
     if (next.sets[LISTEN_RPC].passed) {
         next.port = listening->port;
         next.ipv4 = listening->ipv4;

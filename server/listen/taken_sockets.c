@@ -56,6 +56,13 @@ taken_sockets_find(struct taken_sockets *taken, enum listen_role role,
     return -1;
 }
 
+/* Sockets of HTTP may change what they serve; that of RPC has another socket beside it. */
+static bool
+is_exchangeable(enum listen_role role, enum listen_role other)
+{
+    return role == other || (role >= LISTEN_HTTP && other >= LISTEN_HTTP);
+}
+
 bool
 taken_sockets_find_local(struct taken_sockets *taken, enum listen_role role,
                          struct local_socket *local)
@@ -63,7 +70,7 @@ taken_sockets_find_local(struct taken_sockets *taken, enum listen_role role,
     for (unsigned i = 0; taken && i < taken->count; i++) {
         struct taken_socket *item = &taken->items[i];
 
-        if (item->role != role || item->passed || item->socket.fd < 0 ||
+        if (!is_exchangeable(item->role, role) || item->passed || item->socket.fd < 0 ||
             strcmp(item->socket.path, local->path) != 0)
             continue;
         local->lock = item->socket.lock;

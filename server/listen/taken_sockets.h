@@ -44,7 +44,8 @@ struct taken_sockets {
 int taken_sockets_find(struct taken_sockets *taken, enum listen_role role,
                        const struct sockaddr *address);
 
-/* Takes out the AF_UNIX socket of that role and path, with its lock. False: there is none. */
+/* Takes out the AF_UNIX socket at that path, with its lock, which is of that role, or of another one
+ * of HTTP. False: there is none. */
 bool taken_sockets_find_local(struct taken_sockets *taken, enum listen_role role,
                               struct local_socket *local);
 

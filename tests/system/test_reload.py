@@ -1,5 +1,6 @@
 """SIGHUP reads the configuration again: all of it takes effect or none, and nothing else changes."""
 
+import fcntl
 import json
 import os
 import pathlib
@@ -257,6 +258,27 @@ class ReloadTest(ReloadCase):
             self.row(0), *lines(0), "[listener]", f"address = unix:{unix[0]}"))
         check((addresses[0], unix[0]), addresses[1:])
         harness.wait_until(lambda: self.d.descriptors() <= before, what="what was closed")
+
+    def test_a_path_may_change_what_it_serves(self):
+        path, lock = self.dir / "web.sock", self.dir / "web.sock.lock"
+        listener = ("[listener]", f"address = unix:{path}")
+        greeting = {"http": "", "http-proxied": "PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n"}
+        self.start(self.row(0), *listener)
+        number = path.stat().st_ino
+        for protocol in ("http-proxied", "http", "http-proxied"):
+            self.reload(self.row(0), *listener, f"protocol = {protocol}")
+            for _ in range(2):
+                c = Connection(str(path))
+                c.send(greeting[protocol])
+                self.assertEqual(self.ask("/1", connection=c).status, 200)
+                c.close()
+            self.assertEqual(path.stat().st_ino, number)
+            with open(lock) as f, self.assertRaises(BlockingIOError):
+                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.reload(self.row(0))
+        self.assertFalse(path.exists())
+        with open(lock) as f:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def test_listeners_of_rpc(self):
         port = harness.free_port()
