@@ -420,8 +420,21 @@ RULES = {
              b"# a list\nA.test\n*.b.test\n.c.test # d\n=e.test\n",
 }
 
+PEERS = {
+    "proof": b"p000000000000000100000000000000020000000000000003".replace(b"01", b"01 ", 1)
+             + b" " + b"a" * 64 + b" http://a",
+    "proof-whole": b"p0000000000000001 0000000000000002 00060a24181e4000 " + b"0" * 64 + b" http://a:3128",
+    "response": b"ps " + b"0" * 64,
+    "keys": b"k# keys\n0123456789abcdef\n\nfedcba9876543210 \r\nshort\n",
+    "news": b"n0000000000000001 0000000000000004 uhhttp://h/a%2cb pshttp://h/ ah thone,http://h/ "
+            b"whhttp://h/w,http://h/ .",
+    "none": b"n0000000000000007 0000000000000007 .",
+    "bye": b"n0000000000000007 0000000000000007 bye.",
+}
+
 CORPUS = {
     "rules": RULES,
+    "peer": PEERS,
     "forwarded": FORWARDED,
     "basic_credentials": CREDENTIALS,
     "user_file": USERS,

@@ -155,6 +155,33 @@ class SharingTest(ClusterTest):
         self.assertEqual(members[0]["state"], "this daemon")
         self.assertEqual([m["requests"] for m in members], [0, 0, 1, 0])
         self.assertEqual(members[2]["state"], "up")
+        stat = json.loads(self.sunproxy("stat", "--json", daemon=self.d[0]).stdout)
+        self.assertIn(self.urls[2], json.dumps(stat))
+
+    def test_a_reload_changes_keys_and_peers(self):
+        config = self.dir / "reloaded.conf"
+        common = (f"http = 127.0.0.1:{self.ports[3]}\nallow-net = 127.0.0.0/8\n"
+                  f"connect-to = :80:127.0.0.1:{self.o.http_port}\n")
+        config.write_text(common)
+        self.d[3].stop()
+        self.d[3] = self.daemon("--config", config, name="reloaded")
+        self.assertEqual(self.members(3), [])
+        key = self.dir / "reloaded.key"
+        key.write_text("another key of sixteen bytes\n" + KEY)
+        key.chmod(0o600)
+        config.write_text(f"{common}peers = {','.join(self.urls)}\npeer-key-file = {key}\n")
+        self.d[3].signal(signal.SIGHUP)
+        harness.wait_until(lambda: "the configuration was read again" in self.d[3].err, what="it")
+        self.assertIn("changed: peers, peer-key-file", self.d[3].err)
+        # It sends with a key that the others do not have yet, and they are asked all the same.
+        url = self.url_of(3, "reloaded")
+        harness.wait_until(lambda: self.members(0)[3]["state"] == "up", what="the new peer")
+        self.check(self.get(0, url), url)
+        self.assertEqual(self.members(0)[3]["requests"], 1)
+        key.write_text(KEY)
+        self.d[3].signal(signal.SIGHUP)
+        harness.wait_until(lambda: "changed: peer-key-file" in self.d[3].err, what="the key")
+        harness.wait_until(lambda: self.members(3)[0]["state"] == "up", what="the peers")
 
 
 class ReverseTest(ClusterTest):
