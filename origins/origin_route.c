@@ -77,6 +77,21 @@ find_until(const struct origin_route *route, const struct origin_server *server)
     return route->count == 1 ? 0 : until_us;
 }
 
+bool
+origin_route_serves(const struct origin_route *route, int64_t now_us)
+{
+    bool left = false;
+
+    for (unsigned i = 0; i < route->count; i++) {
+        const int64_t until_us = find_until(route, route->members[i].server);
+
+        if (until_us <= now_us)
+            return true;
+        left = left || until_us != ORIGIN_SERVER_DOWN;
+    }
+    return left && atomic_load(&route->trial_due_us) <= now_us;
+}
+
 static struct candidates
 find_candidates(const struct origin_route *route, const struct origin_choice *choice, bool backup,
                 int64_t now_us)

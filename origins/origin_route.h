@@ -129,6 +129,9 @@ void origin_route_set_key(const struct origin_route *route, struct origin_choice
  */
 bool origin_route_next(struct origin_route *route, struct origin_choice *choice, int64_t now_us);
 
+/* Is there a member that a request would be sent to now, if only to try it? */
+bool origin_route_serves(const struct origin_route *route, int64_t now_us);
+
 /* What keeps requests from the member now, for a person: "", "drained", "down" or "left for 7 s",
  * in `text`. */
 const char *origin_route_state(const struct origin_route *route, unsigned member, int64_t now_us,

@@ -1,6 +1,8 @@
 #include "server/explain/explain.h"
 
 #include "http/known_fields.h"
+#include "origins/origin_peers.h"
+#include "origins/origin_route.h"
 #include "proxy/demand.h"
 #include "proxy/sharing.h"
 #include "store/store.h"
@@ -18,6 +20,7 @@ explained_word(enum explained explained)
         [EXPLAINED_MISS] = "miss",
         [EXPLAINED_PASSES] = "bypass",
         [EXPLAINED_NOT_CACHED] = "not cached",
+        [EXPLAINED_DOWN] = "down, status 503",
     };
 
     return words[explained];
@@ -79,6 +82,32 @@ judge(struct exchange *x, const struct demand *demand, struct explanation *e, bo
         e->would = EXPLAINED_MISS;
 }
 
+/* Is a peer asked before a member of the row? */
+static bool
+asks_peer(const struct exchange *x, const struct explanation *e)
+{
+    struct origin_peers *peers = x->request->peers;
+
+    return peers && e->would != EXPLAINED_PASSES &&
+           origin_peers_owner(peers, x->request->url, x->as_of_us) != peers->self;
+}
+
+/* The request would be fetched: what becomes of it where all members of its row are down? */
+static void
+judge_outage(struct exchange *x, struct explanation *e)
+{
+    const struct origin_route *route = x->request->route;
+
+    if (!route || origin_route_serves(route, x->as_of_us) || asks_peer(x, e))
+        return;
+    if (e->object && e->would != EXPLAINED_PASSES &&
+        staleness_permits(x->proxy, e->object, x->request, demand_credentials(x),
+                          STALENESS_DISCONNECTED, 0, x->as_of_us))
+        set(e, EXPLAINED_STALE, HTTP_REASON_DISCONNECTED);
+    else
+        e->would = EXPLAINED_DOWN;
+}
+
 void
 explain_exchange(struct exchange *x, struct explanation *e)
 {
@@ -112,6 +141,9 @@ explain_exchange(struct exchange *x, struct explanation *e)
         set(e, EXPLAINED_PASSES, demand.reason);
     if (demand.only_cached && e->would != EXPLAINED_HIT && e->would != EXPLAINED_STALE)
         e->would = EXPLAINED_NOT_CACHED;
+    if (e->would == EXPLAINED_MISS || e->would == EXPLAINED_VALIDATES ||
+        e->would == EXPLAINED_PASSES)
+        judge_outage(x, e);
 }
 
 void

@@ -16,6 +16,7 @@ enum explained {
     EXPLAINED_MISS,       /* the response is fetched, and stored if it may be */
     EXPLAINED_PASSES,     /* it is fetched past the cache */
     EXPLAINED_NOT_CACHED, /* the request is not to cause a fetch, and there is nothing for it */
+    EXPLAINED_DOWN,       /* no member of the row gets it, and nothing is stored for it */
 };
 
 const char *explained_word(enum explained explained);

@@ -98,8 +98,13 @@ tell_row(struct asking *a)
 
     if (!route)
         return;
-    for (unsigned i = 0; i < route->count; i++)
-        span_line(a->out, "member", route->members[i].url);
+    for (unsigned i = 0; i < route->count; i++) {
+        const struct span url = route->members[i].url;
+        char state[64];
+
+        origin_route_state(route, i, a->request.arrived_us, state, sizeof(state));
+        line(a->out, "member", "%.*s%s%s", (int)url.len, url.ptr, *state ? ", " : "", state);
+    }
 }
 
 /* ---- rules ----------------------------------------------------------------------------------- */
@@ -333,6 +338,7 @@ ask_cache(struct asking *a, unsigned worker)
     a->request.fields = a->lines.len ? buf_span(&a->lines) : span_str("");
     a->request.flags |= REQUEST_STREAMS;
     a->request.rules = &a->config->rules.shared;
+    a->request.peers = config_peers_of(&a->config->peers);
     a->exchange.proxy = &a->service->proxy;
     a->exchange.request = &a->request;
     a->exchange.worker = worker;

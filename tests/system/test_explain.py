@@ -96,6 +96,34 @@ class ExplainTest(ExplainCase):
         self.assertEqual(self.answer("/y"), ("validation", "stale"))
         self.assertEqual(self.answer("/y", "-H", "Cache-Control: max-stale"), ("stale", "max-stale"))
 
+    def test_an_outage(self):
+        self.serve(fields=[("Cache-Control", "max-age=60")])
+        self.get("/fresh")
+        self.member_of.fields = [("Cache-Control", "max-age=0"), ("ETag", '"1"')]
+        self.get("/stale")
+        self.member_of.fields = [("Cache-Control", "max-age=0, must-revalidate"), ("ETag", '"1"')]
+        self.get("/strict")
+        url = self.member_of.url
+        self.sunproxy("origin", "drain", url, daemon=self.d)
+        heads = len(self.member_of.heads)
+        for path, answer, said in (("/fresh", ("hit", ""), "; hit"),
+                                   ("/stale", ("stale", "disconnected"), "detail=disconnected"),
+                                   ("/strict", ("down, status 503", "stale"), None),
+                                   ("/new", ("down, status 503", "uri-miss"), None)):
+            with self.subTest(path):
+                self.assertEqual(self.explain(path)["member"], [f"{url}, drained"])
+                self.assertEqual(self.answer(path), answer)
+                response = self.get(path)
+                self.assertEqual(response.status, 200 if said else 503)
+                self.assertIn(said or "detail=down", response.field("cache-status"))
+        self.assertEqual(self.answer("/new", "-H", "Cache-Control: only-if-cached"),
+                         ("not cached", "uri-miss"))
+        self.assertEqual(len(self.member_of.heads), heads)
+        self.sunproxy("origin", "enable", url, daemon=self.d)
+        self.assertEqual(self.answer("/stale"), ("validation", "stale"))
+        self.assertEqual(self.answer("/new"), ("miss", "uri-miss"))
+        self.assertEqual(self.explain("/new")["member"], [url])
+
     def test_others_are_refused(self):
         self.serve()
         done = self.sunproxy("explain", "http://other.test/", daemon=self.d, expect=64)

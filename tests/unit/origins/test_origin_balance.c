@@ -175,12 +175,16 @@ START_TEST(a_backup_serves_where_no_other_can)
     fail_member(0);
     for (unsigned i = 0; i < ORIGIN_ROUTE_LAST_FAILURES; i++)
         fail_member(3);
+    for (unsigned i = 0; i < 2; i++)
+        ck_assert_msg(origin_route_serves(&route, now_us), "it would be tried, and is not");
     ck_assert_uint_eq(next_member(), 1);
     choice = (struct origin_choice){0};
+    ck_assert(!origin_route_serves(&route, now_us));
     ck_assert(!origin_route_next(&route, &choice, now_us));
     origin_route_give_back(&route, &(struct origin_choice){.member = 1, .trial = true}, now_us);
     /* One request tries each of those that are not backups. */
     now_us += ORIGIN_ROUTE_LEFT_US;
+    ck_assert(origin_route_serves(&route, now_us));
     for (unsigned i = 1; i < 3; i++) {
         choice = choose_for("http://h/");
         ck_assert(choice.trial && choice.member == i);
@@ -213,9 +217,11 @@ START_TEST(a_drained_member_gets_no_requests)
     /* Nor where no other could get them. */
     for (unsigned i = 0; i < 3; i++)
         atomic_store(&route.members[i].server->drained, true);
+    ck_assert(!origin_route_serves(&route, now_us));
     ck_assert(!origin_route_next(&route, &(struct origin_choice){0}, now_us));
     ck_assert_uint_eq(origin_route_retry_after_s(&route), 10);
     atomic_store(&route.members[2].server->drained, false);
+    ck_assert(origin_route_serves(&route, now_us));
     ck_assert_uint_eq(next_member(), 2);
     atomic_store(&route.members[0].server->drained, false);
     count(10, counts);
