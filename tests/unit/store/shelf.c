@@ -151,35 +151,48 @@ shelf_end(void)
     ck_assert_int_eq(rmdir(shelf.folder), 0);
 }
 
-bool
-shelf_open(void)
+struct store_config
+shelf_config(void)
+{
+    return (struct store_config){
+        .folder = shelf.folder,
+        .max_bytes = shelf.max_bytes ? shelf.max_bytes : STORE_LEAST,
+        .write_all = shelf.write_all,
+        .terms = shelf.terms,
+        .waits = shelf.waits,
+        .reads_later = shelf.reads_later,
+        .readers = 2,
+        .sync_us = 1000,
+        .cache = shelf.cache,
+        .failure = SHELF_FAILURE,
+        .clock = {monotonic_us, wall_us, NULL},
+        .log = say,
+    };
+}
+
+void
+shelf_make_cache(void)
 {
     struct policy_spec policy;
     enum cache_error error;
     char why[200];
-    struct buf text;
 
     ck_assert(policy_parse("lru", &policy, why, sizeof(why)));
     shelf.cache = cache_create(
         &(struct cache_config){.policy = policy, .capacity_pages = 100000, .shards = 1}, &error);
     ck_assert_ptr_nonnull(shelf.cache);
+}
+
+bool
+shelf_open(void)
+{
+    struct store_config config;
+    struct buf text;
+
+    shelf_make_cache();
+    config = shelf_config();
     buf_init(&text, 1000);
-    shelf.store = store_open(
-        &(struct store_config){
-            .folder = shelf.folder,
-            .max_bytes = shelf.max_bytes ? shelf.max_bytes : STORE_LEAST,
-            .write_all = shelf.write_all,
-            .terms = shelf.terms,
-            .waits = shelf.waits,
-            .reads_later = shelf.reads_later,
-            .readers = 2,
-            .sync_us = 1000,
-            .cache = shelf.cache,
-            .failure = SHELF_FAILURE,
-            .clock = {monotonic_us, wall_us, NULL},
-            .log = say,
-        },
-        &text);
+    shelf.store = store_open(&config, &text);
     if (!shelf.store) {
         snprintf(shelf.said, sizeof(shelf.said), "%s", buf_str(&text));
         cache_destroy(shelf.cache);

@@ -27,8 +27,10 @@ extern struct shelf shelf;
 void shelf_begin(void);
 void shelf_end(void);
 
-/* Opens the store, with an empty cache; false if it refuses. */
+/* Opens the store, with an empty cache; false if it refuses. Both steps by themselves. */
 bool shelf_open(void);
+void shelf_make_cache(void);
+struct store_config shelf_config(void);
 
 /* Closes both. */
 void shelf_close(void);
