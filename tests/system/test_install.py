@@ -92,6 +92,7 @@ class InstallTest(InstalledTest):
         "usr/share/doc/sunproxy/docs/REPRODUCTION.md",
         "usr/share/doc/sunproxy/docs/RPC.md",
         "usr/share/doc/sunproxy/docs/RULES.md",
+        "usr/share/doc/sunproxy/docs/SCALE.md",
         "usr/share/doc/sunproxy/docs/STORE.md",
         "usr/share/doc/sunproxy/docs/TESTING.md",
         "usr/share/doc/sunproxy/logrotate.conf.example",
