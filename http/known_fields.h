@@ -11,6 +11,8 @@
 
 #include "base/span.h"
 
+/* Objects on disk have these bits: another meaning of one is another DISK_VERSION
+ * (store/disk_record.h). */
 enum http_known_field {
     HTTP_KNOWN_AGE = 1,
     HTTP_KNOWN_DATE = 2,

@@ -485,9 +485,8 @@ terms_of(const struct options *options)
     return hash_list(hash, &options->tag_field);
 }
 
-/* As the user that serves, and in the sandbox. A daemon that is replaced has it until it leaves. */
-static int
-make_store(struct components *parts)
+int
+components_make_store(struct components *parts)
 {
     const struct options *options = parts->options;
     struct service *service = &parts->service;
@@ -522,10 +521,8 @@ int
 components_make_threads(struct components *parts)
 {
     struct service *service = &parts->service;
-    int status = make_store(parts);
+    int status = make_fetcher(parts);
 
-    if (status == EX_OK)
-        status = make_fetcher(parts);
     if (status == EX_OK)
         status = make_rpc(service, &parts->descriptors);
     if (status == EX_OK && !(make_cursors(service) && make_users(parts) && make_peers(service) &&

@@ -42,6 +42,12 @@ struct components {
  */
 int components_make_settings(struct components *parts);
 
+/*
+ * Opens the store, as the user that serves, and in the sandbox: before the next function, which
+ * leads to it. A daemon that is replaced has it until it leaves.
+ */
+int components_make_store(struct components *parts);
+
 /* Makes the parts that start threads, which inherit the privileges of the process. */
 int components_make_threads(struct components *parts);
 

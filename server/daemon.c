@@ -513,6 +513,8 @@ daemon_run(const struct options *options)
     if (status == EX_OK)
         status = confinement_enter(options, &parts.listening, &parts.user);
     if (status == EX_OK)
+        status = components_make_store(&parts);
+    if (status == EX_OK)
         status = components_make_threads(&parts);
     if (status == EX_OK)
         status = start_access_log(&parts);

@@ -212,6 +212,26 @@ check_database(const struct options *options)
     return EX_CANTCREAT;
 }
 
+/* A daemon that runs may have it, so it is not opened. */
+static int
+check_store(const struct options *options)
+{
+    const char *path = options->store;
+    struct stat st;
+    int error = 0;
+
+    if (!path)
+        return EX_OK;
+    if (stat(path, &st) != 0)
+        error = errno == ENOENT ? 0 : errno;
+    else if (!S_ISDIR(st.st_mode))
+        error = ENOTDIR;
+    if (!error)
+        return EX_OK;
+    log_error("%sstore: %s: %s", options_place(options, "store"), path, strerror(error));
+    return EX_CANTCREAT;
+}
+
 int
 daemon_check(const struct options *options)
 {
@@ -221,6 +241,7 @@ daemon_check(const struct options *options)
         check_listening(options),
         check_access_log(options),
         check_database(options),
+        check_store(options),
     };
 
     for (size_t i = 0; i < sizeof(checked) / sizeof(checked[0]); i++)

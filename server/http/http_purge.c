@@ -139,15 +139,18 @@ refuse(struct http_exchange *x, unsigned status, const char *reason)
     http_page_make(x, &(struct http_page){.status = status, .reason = span_str(reason)});
 }
 
+/* How many a prefix or a tag concerns on disk is not known. */
 static void
 respond(struct http_exchange *x, const struct purge *purge)
 {
-    char sentence[64];
+    const bool more = http_service_of(x)->service->store && (purge->prefix || purge->tags);
+    char sentence[96];
 
-    snprintf(sentence, sizeof(sentence), "%" PRIu64 " stored response%s %s", purge->count,
-             purge->count == 1 ? "" : "s", purge->soft ? "expired" : "removed");
-    http_page_make(
-        x, &(struct http_page){.status = purge->count ? 200 : 404, .reason = span_str(sentence)});
+    snprintf(sentence, sizeof(sentence), "%" PRIu64 " stored response%s %s%s", purge->count,
+             purge->count == 1 ? "" : "s", purge->soft ? "expired" : "removed",
+             more ? ", and those on disk" : "");
+    http_page_make(x, &(struct http_page){.status = purge->count || more ? 200 : 404,
+                                          .reason = span_str(sentence)});
 }
 
 void

@@ -1,6 +1,9 @@
 """Pages on disk: over an end, kills and a replacement of the daemon, with purges and damage."""
 
 import json
+import os
+import re
+import signal
 import unittest
 
 import harness
@@ -116,6 +119,24 @@ class StoreTest(StoreCase):
         asked = self.asked()
         harness.wait_until(lambda: self.get("/one")[2], what="the store")
         self.assertLessEqual(self.asked(), asked + 1)
+
+    def test_a_check_leaves_the_store_to_its_daemon_and_a_restart_hands_it_over(self):
+        self.begin()
+        self.store("/one")
+        before = sorted(p.name for p in self.folder.iterdir())
+        done = self.run_daemon("--check-config", "--store", str(self.folder))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), before)
+        done = self.run_daemon("--check-config", "--store", "/dev/null")
+        self.assertEqual(done.returncode, 73)
+        # By a signal, the process that serves then has it.
+        first = self.d
+        first.signal(signal.SIGUSR2)
+        self.assertEqual(first.wait(), 0)
+        harness.wait_until(lambda: self.get("/one")[2], what="the store")
+        pid, = map(int, re.findall(r"process (\d+) serves; this one ends", first.err))
+        os.kill(pid, signal.SIGTERM)
+        harness.wait_until(lambda: not os.path.exists(f"/proc/{pid}"), what="its end")
 
     def test_a_damaged_journal_is_said_and_purges_all(self):
         self.begin()
