@@ -113,7 +113,8 @@ peer_item_read(struct span *text, struct peer_item *item, struct buf *bytes)
     if (!read_name(scope, bytes))
         return false;
     item->name = span_of(bytes->data, name_len);
-    item->scope = span_of(bytes->data + name_len, bytes->len - name_len);
+    item->scope = bytes->len > name_len ? span_of(bytes->data + name_len, bytes->len - name_len)
+                                        : span_of(NULL, 0);
     return true;
 }
 
