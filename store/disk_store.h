@@ -76,7 +76,8 @@ struct store {
     struct offer_placed *placed; /* appended, and not written yet */
     size_t placed_count;
     int64_t written_us; /* when something was appended that is not synced; 0 */
-    bool disk_is_full;  /* as the last error has said */
+    int write_error;    /* since which nothing was synced; 0: none */
+    bool wants_space;   /* the file system was full */
     int64_t retry_us;   /* nothing is written before, since that has failed */
 
     /* the readers */

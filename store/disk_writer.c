@@ -134,10 +134,13 @@ static void
 fail(struct store *store, int error)
 {
     store_add(store, STORE_WRITE_ERRORS, 1);
-    store_say(store, STORE_ERROR, "objects cannot be written: %s", strerror(error));
+    if (!store->write_error)
+        store_say(store, STORE_ERROR, "pages cannot be written: %s", strerror(error));
+    store->write_error = error;
+    store->wants_space = error == ENOSPC;
+    store->written_us = 0;
     settle(store, false);
     disk_log_abandon(&store->log);
-    store->disk_is_full = error == ENOSPC;
     store->retry_us = clock_monotonic_us() + RETRY_US;
 }
 
@@ -161,9 +164,14 @@ sync_log(struct store *store)
     if (!flush(store))
         return;
     error = disk_log_sync(&store->log);
-    if (error)
+    if (error) {
         fail(store, error);
+        return;
+    }
     store->written_us = 0;
+    if (store->write_error)
+        store_say(store, STORE_INFO, "pages are written again");
+    store->write_error = 0;
 }
 
 /* ---- space ----------------------------------------------------------------------------------- */
@@ -326,10 +334,13 @@ begin_segment(struct store *store)
 static bool
 make_space(struct store *store, uint64_t length)
 {
-    /* Where the file system is full, though the store is not, the store gets smaller. */
-    if (store->disk_is_full && !TAILQ_EMPTY(&store->log.segments))
+    /* Where the file system is full, though the store is not, the store gets smaller, until the
+     * next start. */
+    if (store->wants_space && !TAILQ_EMPTY(&store->log.segments)) {
+        store->log.max_bytes = atomic_load(&store->log.bytes);
         evict_segment(store, false);
-    store->disk_is_full = false;
+    }
+    store->wants_space = false;
     while (!disk_log_has_space(&store->log, length)) {
         if (!begin_segment(store))
             return false;
@@ -420,12 +431,12 @@ write_offer(struct store *store, struct offer *offer)
     if (!error)
         error = append_body(&store->log, offer->object,
                             (size_t)(length - head.head_len - head.body_len));
+    if (!store->written_us)
+        store->written_us = clock_monotonic_us();
     if (error)
         fail(store, error);
     else if (store->placed_count == MOST_PLACED)
         flush(store);
-    if (!store->written_us)
-        store->written_us = clock_monotonic_us();
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
@@ -497,16 +508,37 @@ remove_all(struct store *store, enum journal_found found)
     store->number_count = 0;
 }
 
+/* Makes space on a full disk, for the journal; false if there is no segment. */
+static bool
+remove_oldest(struct store *store)
+{
+    if (!store->number_count || !disk_unlink(store->folder, "segment", store->numbers[0]))
+        return false;
+    store->number_count--;
+    memmove(store->numbers, store->numbers + 1, store->number_count * sizeof(*store->numbers));
+    return true;
+}
+
+static int
+open_journal(struct store *store, enum journal_found *found)
+{
+    int error;
+
+    do
+        error = disk_journal_open(&store->journal, store->folder, store->config.terms,
+                                  &store->marks, &store->identity, found);
+    while (error == ENOSPC && remove_oldest(store));
+    return error;
+}
+
 int
 disk_writer_begin(struct store *store)
 {
     enum journal_found found;
-    int error =
-        disk_journal_open(&store->journal, store->folder, store->config.terms, &store->marks,
-                          &store->identity, &found);
+    int error = list_segments(store);
 
     if (!error)
-        error = list_segments(store);
+        error = open_journal(store, &found);
     if (!error && !disk_log_init(&store->log, store->folder, &store->identity,
                                  store->config.max_bytes))
         error = ENOMEM;

@@ -1,5 +1,6 @@
 #include "tests/unit/store/disk_model.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -20,6 +21,8 @@ static const char *_Atomic failed;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 static bool hanging;
+static char full_folder[256];
+static unsigned most_segments;
 static char kept_folder[256], durable_folder[256];
 
 void
@@ -44,6 +47,34 @@ disk_model_hang(bool hangs)
     hanging = hangs;
     pthread_cond_broadcast(&released);
     pthread_mutex_unlock(&lock);
+}
+
+void
+disk_model_full(const char *folder, unsigned segments)
+{
+    pthread_mutex_lock(&lock);
+    snprintf(full_folder, sizeof(full_folder), "%s", folder ? folder : "");
+    most_segments = segments;
+    pthread_mutex_unlock(&lock);
+}
+
+/* Is the disk full? Sets errno then. */
+static bool
+is_full(void)
+{
+    unsigned count = 0;
+    struct dirent *entry;
+    DIR *dir;
+
+    pthread_mutex_lock(&lock);
+    dir = full_folder[0] ? opendir(full_folder) : NULL;
+    while (dir && (entry = readdir(dir)))
+        count += strncmp(entry->d_name, "segment-", 8) == 0;
+    if (dir)
+        closedir(dir);
+    pthread_mutex_unlock(&lock);
+    errno = ENOSPC;
+    return count > most_segments;
 }
 
 void
@@ -93,7 +124,7 @@ ssize_t __wrap_pwrite(int fd, const void *from, size_t n, off_t at);
 ssize_t
 __wrap_pwrite(int fd, const void *from, size_t n, off_t at)
 {
-    if (faults_now("pwrite") || fails("pwrite"))
+    if (faults_now("pwrite") || fails("pwrite") || is_full())
         return -1;
     return __real_pwrite(fd, from, n, at);
 }

@@ -18,6 +18,9 @@ const char *disk_model_failed(void);
 /* Reads, writes and syncs wait until this is false. */
 void disk_model_hang(bool hangs);
 
+/* While this folder has more segments, writes fail with ENOSPC. NULL: no more. */
+void disk_model_full(const char *folder, unsigned segments);
+
 /* Files of this folder are kept as of their last syncs in another one. NULL: no more. */
 void disk_model_keep(const char *folder, const char *durable);
 

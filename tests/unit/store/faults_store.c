@@ -126,6 +126,24 @@ START_TEST(all_calls_fail_from_one_on)
 }
 END_TEST
 
+START_TEST(a_full_disk_loses_the_oldest_pages_at_the_start)
+{
+    shelf_begin();
+    ck_assert(shelf_open());
+    put(URL "1", 3000);
+    shelf_close();
+    ck_assert(shelf_open());
+    put(URL "2", 3000);
+    shelf_close();
+    ck_assert_uint_eq(shelf_files("segment"), 2);
+    disk_model_full(shelf.folder, 1);
+    ck_assert(shelf_open());
+    disk_model_full(NULL, 0);
+    ck_assert(!shelf_has(URL "1", 3000));
+    ck_assert(shelf_has(URL "2", 3000));
+}
+END_TEST
+
 /* ---- a disk that hangs ----------------------------------------------------------------------- */
 
 static bool
@@ -252,6 +270,7 @@ unit_suite(void)
     tc = tcase_create("others");
     tcase_set_timeout(tc, 300);
     tcase_add_checked_fixture(tc, NULL, tear_down);
+    tcase_add_test(tc, a_full_disk_loses_the_oldest_pages_at_the_start);
     tcase_add_test(tc, a_disk_that_hangs_is_left_until_it_answers);
     tcase_add_test(tc, reads_that_fail_have_it_left);
     tcase_add_test(tc, what_was_synced_survives_a_power_failure);
