@@ -174,7 +174,7 @@ START_TEST(what_is_for_one_client_is_never_written)
 {
     static const char *const lines[] = {
         "Cache-Control: private, max-age=100\r\n", "Cache-Control: no-store\r\n",
-        FRESH "Set-Cookie: a=b\r\n", "Vary: *\r\n" FRESH};
+        (FRESH "Set-Cookie: a=b\r\n"), "Vary: *\r\n" FRESH};
 
     begin(_i);
     store_close(scene.proxy.config.store);
