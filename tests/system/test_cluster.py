@@ -174,8 +174,8 @@ class SharingTest(ClusterTest):
         harness.wait_until(lambda: "the configuration was read again" in self.d[3].err, what="it")
         self.assertIn("changed: peers, peer-key-file", self.d[3].err)
         # It sends with a key that the others do not have yet, and they are asked all the same.
-        url = self.url_of(3, "reloaded")
         harness.wait_until(lambda: self.members(0)[3]["state"] == "up", what="the new peer")
+        url = self.url_of(3, "reloaded")
         self.check(self.get(0, url), url)
         self.assertEqual(self.members(0)[3]["requests"], 1)
         key.write_text(KEY)
