@@ -167,10 +167,11 @@ stored_filled(struct origin_fill *fill, bool storable, uint64_t position)
     struct proxy *proxy = fill->proxy;
     struct object *object = fill->base.object;
     struct store *store = proxy->config.store;
-    const unsigned is_there = store_may_have(store, object_url(object), object_variant(object));
+    const bool is_there = store_may_have(store, object_url(object), object_variant(object));
 
     if (!storable && is_there && fill->purpose == ORIGIN_FILL_SHARES && object->status < 500)
-        store_mark(store, STORE_PURGE_URL, false, object_url(object), span_of(NULL, 0), &is_there);
+        store_mark(store, STORE_PURGE_URL, false, object_url(object), span_of(NULL, 0),
+                   &(struct store_marked){.marked = true});
     if (storable && cache_fill_may_store(&fill->base) &&
         atomic_load(&fill->keeping) == KEEPING_STORED && !object_is_windowed(object) &&
         (is_there || !(object->notes & HTTP_KNOWN_UNSAVED)))

@@ -91,9 +91,9 @@ take_url(struct store *store, struct span url, bool soft)
                 : disk_index_remove_url(&store->index, hash);
 }
 
-unsigned
+struct store_marked
 store_mark(struct store *store, enum store_purge kind, bool soft, struct span name,
-           struct span scope, const unsigned *before)
+           struct span scope, const struct store_marked *before)
 {
     struct disk_mark mark = {
         .kind = kind_of(kind),
@@ -102,21 +102,22 @@ store_mark(struct store *store, enum store_purge kind, bool soft, struct span na
         .prefix = kind == STORE_PURGE_PREFIX ? name : span_of(NULL, 0),
         .wall_us = store_wall_us(store),
     };
-    unsigned count = 0;
-    bool concerns;
+    struct store_marked now = {.count = 0};
 
     if (store_stage(store) == STORE_LEFT)
-        return 0;
-    /* Before the look into the index: what is written meanwhile is in one of the two. */
-    concerns = kind != STORE_PURGE_URL || is_unsure(store);
+        return now;
+    /* Before the look into the index: what is written meanwhile is in one of the two. What the
+     * first call has marked may be on disk since, though not in the index. */
+    now.marked = kind != STORE_PURGE_URL || is_unsure(store) || (before && before->marked);
     if (kind == STORE_PURGE_URL)
-        count = take_url(store, name, soft);
-    if (concerns || count || (before && *before))
+        now.count = take_url(store, name, soft);
+    now.marked = now.marked || now.count;
+    if (now.marked)
         add_mark(store, &mark, before != NULL);
     /* What was read while the mark was not there yet. */
-    if (kind == STORE_PURGE_URL && !soft && count)
+    if (kind == STORE_PURGE_URL && !soft && now.count)
         (void)take_url(store, name, soft);
-    return count;
+    return now;
 }
 
 void

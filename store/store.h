@@ -127,18 +127,21 @@ bool store_offer(struct store *store, struct object *object, struct span names, 
 
 enum store_purge { STORE_PURGE_URL, STORE_PURGE_PREFIX, STORE_PURGE_TAG };
 
+struct store_marked {
+    unsigned count; /* objects of a URL that there were; 0 for a tag or a prefix: it is not known */
+    bool marked;    /* what is on disk may be concerned, so a mark was left */
+};
+
 /*
  * Purges, or with `soft` expires, what has an earlier position; all with an empty prefix. A tag of
  * a scope concerns the URLs that begin with that. It is called before the purge of the cache, with
  * `before` NULL, so that what is there is not read again; and once more after it, with what the
  * first call has returned, so that it concerns what was offered meanwhile. The second call has it
- * noted in the journal, but for a URL of which there is certainly nothing.
- *
- * Returns how many objects of a URL there were, and 0 for a tag and a prefix, of which that is not
- * known.
+ * noted in the journal, but for a URL of which there was certainly nothing at both.
  */
-unsigned store_mark(struct store *store, enum store_purge kind, bool soft, struct span name,
-                    struct span scope, const unsigned *before);
+struct store_marked store_mark(struct store *store, enum store_purge kind, bool soft,
+                               struct span name, struct span scope,
+                               const struct store_marked *before);
 
 /* A request or an answer that waits until all marks up to now are on disk. */
 struct store_waiter {

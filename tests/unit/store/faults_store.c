@@ -13,7 +13,7 @@
 
 #define URL "http://origin.test/page"
 
-static const unsigned some = 1;
+static const struct store_marked some = {.marked = true};
 static _Atomic bool synced;
 
 static void

@@ -6,7 +6,7 @@
 
 #define URL "http://origin.test/page"
 
-static const unsigned some = 1;
+static const struct store_marked some = {.marked = true};
 
 static void
 set_up(void)
@@ -160,7 +160,7 @@ await_sync(void)
 static void
 purge(enum store_purge kind, bool soft, const char *name, const char *scope)
 {
-    const unsigned before =
+    const struct store_marked before =
         store_mark(shelf.store, kind, soft, span_str(name), span_str(scope), NULL);
 
     (void)store_mark(shelf.store, kind, soft, span_str(name), span_str(scope), &before);
@@ -229,6 +229,30 @@ START_TEST(what_was_offered_before_a_purge_is_not_written_after_it)
     store_settle(shelf.store);
     ck_assert(!shelf_has(URL, 100));
     reopen();
+    ck_assert(!shelf_has(URL, 100));
+    object_release(&object);
+}
+END_TEST
+
+/* It is written between the two calls, and not put into the index. */
+START_TEST(what_the_first_call_has_marked_is_noted_by_the_second)
+{
+    struct object *object = shelf_object(URL, "", "", 100, INT64_MAX);
+    const uint64_t position = store_begin_offer(shelf.store);
+    struct store_marked before =
+        store_mark(shelf.store, STORE_PURGE_URL, false, span_str(URL), span_of(NULL, 0), NULL);
+
+    ck_assert(before.marked);
+    ck_assert_uint_eq(before.count, 0);
+    ck_assert(store_offer(shelf.store, object, span_of(NULL, 0), position));
+    store_settle(shelf.store);
+    ck_assert(!shelf_has(URL, 100));
+    (void)store_mark(shelf.store, STORE_PURGE_URL, false, span_str(URL), span_of(NULL, 0),
+                     &before);
+    await_sync();
+    ck_assert_uint_eq(shelf_count(STORE_PURGES), 1);
+    shelf_kill();
+    ck_assert(shelf_open());
     ck_assert(!shelf_has(URL, 100));
     object_release(&object);
 }
@@ -542,6 +566,7 @@ unit_suite(void)
     tcase_add_test(tc, purges_hold_at_once_and_after_a_kill);
     tcase_add_test(tc, a_soft_purge_expires);
     tcase_add_test(tc, what_was_offered_before_a_purge_is_not_written_after_it);
+    tcase_add_test(tc, what_the_first_call_has_marked_is_noted_by_the_second);
     tcase_add_test(tc, a_purge_of_what_is_not_there_is_not_noted);
     tcase_add_test(tc, many_prefixes_purge_more_than_they_name);
     tcase_add_test(tc, many_tags_are_remembered);

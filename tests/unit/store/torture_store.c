@@ -56,7 +56,7 @@ static void
 offer_and_purge(void *context)
 {
     struct object *object = context;
-    unsigned before;
+    struct store_marked before;
 
     (void)store_offer(shelf.store, object, span_str("names"), store_begin_offer(shelf.store));
     store_settle(shelf.store);
