@@ -165,7 +165,7 @@ publish(struct store_fill *fill, const struct disk_record *record, struct body_r
     const struct disk_head *head = &record->head;
     const struct disk_key key = {head->url_hash, head->variant_hash};
     const size_t first_len = head->body_len < DISK_PART ? (size_t)head->body_len : DISK_PART;
-    const char *first = read_part(reader, 0, first_len);
+    const char *first = first_len ? read_part(reader, 0, first_len) : NULL;
     int error;
 
     /* Nothing is published of a body whose beginning is damaged. */

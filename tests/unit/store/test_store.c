@@ -62,6 +62,27 @@ START_TEST(bodies_of_all_lengths)
 }
 END_TEST
 
+/* A record without a body ends with its head, which has no checksum of a part. */
+START_TEST(empty_bodies)
+{
+    const size_t least = strlen(URL);
+    char url[sizeof(URL) + 600] = URL;
+
+    shelf_close();
+    shelf.reads_later = true;
+    ck_assert(shelf_open());
+    for (size_t len = least; len < least + 600; len++) {
+        url[len] = 'a';
+        shelf_put(url, 0);
+    }
+    reopen();
+    for (size_t len = least + 600; len > least; len--) {
+        ck_assert(shelf_has(url, 0));
+        url[len - 1] = '\0';
+    }
+}
+END_TEST
+
 START_TEST(the_parts_of_an_object)
 {
     struct shelf_found got;
@@ -559,6 +580,7 @@ unit_suite(void)
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, an_object_is_there_after_an_end_and_after_a_kill);
     tcase_add_test(tc, bodies_of_all_lengths);
+    tcase_add_test(tc, empty_bodies);
     tcase_add_test(tc, the_parts_of_an_object);
     tcase_add_test(tc, a_later_object_replaces);
     tcase_add_test(tc, files_are_for_their_user_alone);
