@@ -23,6 +23,7 @@
 #include "server/peers/peer_news.h"
 #include "store/store.h"
 
+#define STORE_WAIT_US ((int64_t)60000000) /* for a process that is replaced to leave its store */
 #define MOST_WORKERS 64u
 
 /* rpcgen's dispatchers; proxy.h does not declare them. */
@@ -501,7 +502,7 @@ components_make_store(struct components *parts)
             .max_bytes = options->store_size,
             .terms = terms_of(options),
             .write_all = options->store_admit == STORE_ADMIT_ALL,
-            .waits = parts->restart.fd >= 0,
+            .waits_us = parts->restart.fd >= 0 ? STORE_WAIT_US : 0,
             .readers = (unsigned)options->store_readers,
             .sync_us = options->store_sync,
             .cache = service->cache,

@@ -148,7 +148,8 @@ store_is_synced(struct store *store, struct store_waiter *waiter)
     bool synced;
 
     pthread_mutex_lock(&store->purges_lock);
-    synced = store->synced == store->marked || store->noter_stops;
+    synced = store->synced == store->marked || store->noter_stops ||
+             store_stage(store) == STORE_LEFT;
     if (!synced) {
         waiter->number = store->marked;
         waiter->listed = true;
@@ -249,6 +250,33 @@ note_pending(struct store *store)
     notify_waiters(store, false);
 }
 
+/* Under the lock. */
+static void
+drop_pending(struct store *store)
+{
+    notify_waiters(store, true);
+    free_all(STAILQ_FIRST(&store->pending));
+    STAILQ_INIT(&store->pending);
+}
+
+void
+disk_noter_leave(struct store *store)
+{
+    pthread_mutex_lock(&store->purges_lock);
+    atomic_store_explicit(&store->stage, STORE_LEFT, memory_order_release);
+    drop_pending(store);
+    pthread_mutex_unlock(&store->purges_lock);
+}
+
+/* Is there a mark to be written, and the journal for it? Under the lock. */
+static bool
+has_to_note(struct store *store)
+{
+    const enum store_stage stage = store_stage(store);
+
+    return store->synced != store->marked && (stage == STORE_LOADING || stage == STORE_OPEN);
+}
+
 void *
 disk_noter_run(void *context)
 {
@@ -256,16 +284,14 @@ disk_noter_run(void *context)
 
     pthread_mutex_lock(&store->purges_lock);
     for (;;) {
-        if (store->synced != store->marked && store_stage(store) >= STORE_LOADING)
+        if (has_to_note(store))
             note_pending(store);
         else if (store->noter_stops)
             break;
         else
             pthread_cond_wait(&store->purges_wake, &store->purges_lock);
     }
-    notify_waiters(store, true);
-    free_all(STAILQ_FIRST(&store->pending));
-    STAILQ_INIT(&store->pending);
+    drop_pending(store);
     pthread_mutex_unlock(&store->purges_lock);
     return NULL;
 }

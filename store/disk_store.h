@@ -35,7 +35,7 @@ STAILQ_HEAD(offers, offer);
 
 /*
  * OPENING -the lock is taken, and the journal read-> LOADING -segments are known-> OPEN -> LEFT.
- * Before LOADING nothing is found or written.
+ * Before LOADING nothing is found or written. If that fails LEFT follows at once.
  */
 enum store_stage { STORE_OPENING, STORE_LOADING, STORE_OPEN, STORE_LEFT };
 
@@ -162,6 +162,9 @@ void *disk_noter_run(void *store);
  * that is on disk.
  */
 void disk_noter_begin(struct store *store);
+
+/* The store cannot be opened: STORE_LEFT begins, and no mark is waited for. */
+void disk_noter_leave(struct store *store);
 
 /* ---- store_fill.c ---------------------------------------------------------------------------- */
 

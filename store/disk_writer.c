@@ -551,18 +551,30 @@ disk_writer_begin(struct store *store)
     return 0;
 }
 
-/* Until another process has left the store. False: the writer is to stop. */
-static bool
+/* Until another process has left the store: 0, ECANCELED if the writer is to stop, ETIMEDOUT. */
+static int
 await_lock(struct store *store)
 {
+    const int64_t until_us = clock_monotonic_us() + store->config.waits_us;
+
     while (flock(store->lock, LOCK_EX | LOCK_NB) != 0) {
         const struct timespec pause = clock_timespec(LOCK_US);
 
         if (is_to_stop(store))
-            return false;
+            return ECANCELED;
+        if (clock_monotonic_us() >= until_us)
+            return ETIMEDOUT;
         nanosleep(&pause, NULL);
     }
-    return true;
+    return 0;
+}
+
+/* What is purged without a journal must not be found by the next start. */
+static void
+give_up_segments(struct store *store)
+{
+    while (store->number_count)
+        (void)disk_unlink(store->folder, "segment", store->numbers[--store->number_count]);
 }
 
 static bool
@@ -572,11 +584,22 @@ begin(struct store *store)
 
     if (store_stage(store) != STORE_OPENING)
         return true;
-    if (!await_lock(store))
-        return false;
-    error = disk_writer_begin(store);
+    error = await_lock(store);
+    if (error == ETIMEDOUT) {
+        store_say(store, STORE_ERROR,
+                  "another process does not leave it: it is not used, and what is purged from now "
+                  "on may be found again by a later start");
+    } else if (!error) {
+        error = disk_writer_begin(store);
+        if (error) {
+            give_up_segments(store);
+            store_say(store, STORE_ERROR,
+                      "it cannot be opened, and is not used: %s; its segments are removed",
+                      strerror(error));
+        }
+    }
     if (error)
-        store_say(store, STORE_ERROR, "the store cannot be opened: %s", strerror(error));
+        disk_noter_leave(store);
     return !error;
 }
 

@@ -89,7 +89,7 @@ open_folder(struct store *store, struct buf *why)
         buf_append_str(why, strerror(errno));
         return false;
     }
-    if (store->config.waits || flock(store->lock, LOCK_EX | LOCK_NB) == 0)
+    if (store->config.waits_us || flock(store->lock, LOCK_EX | LOCK_NB) == 0)
         return true;
     buf_append_str(why, errno == EWOULDBLOCK ? "another process uses it" : strerror(errno));
     return false;
@@ -215,7 +215,7 @@ store_open(const struct store_config *config, struct buf *why)
         store_close(store);
         return NULL;
     }
-    if (!error && !config->waits)
+    if (!error && !config->waits_us)
         error = disk_writer_begin(store);
     if (!error)
         error = start_threads(store);
@@ -367,10 +367,11 @@ bool
 store_offer(struct store *store, struct object *object, struct span names, uint64_t position)
 {
     struct offer *offer = malloc(sizeof(*offer) + names.len);
+    const enum store_stage stage = store_stage(store);
     bool takes = false;
 
     pthread_mutex_lock(&store->offers_lock);
-    if (offer && store_stage(store) != STORE_OPENING && may_offer(store, object)) {
+    if (offer && (stage == STORE_LOADING || stage == STORE_OPEN) && may_offer(store, object)) {
         *offer = (struct offer){
             .object = object_retain(object), .position = position, .names_len = names.len};
         span_put(offer->names, names);

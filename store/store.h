@@ -39,7 +39,8 @@ struct store_config {
     uint64_t terms;     /* a hash of what decides about keys, tags and storing: what was stored under
                            other ones is removed */
     bool write_all;     /* objects are admitted at their first request, not at the second */
-    bool waits;         /* another process has the store, and is about to leave it */
+    int64_t waits_us;   /* another process has the store, and is to leave it within this time; 0:
+                           none has it */
     bool reads_later;   /* no read is tried at once, as if the kernel had nothing in memory: for tests */
     unsigned readers;   /* threads that read */
     int64_t sync_us;    /* what was written is on disk after this time */
@@ -83,7 +84,8 @@ struct store_stats {
 /*
  * Opens a store, whose folder is there, and starts its threads. What is in it is read by a thread,
  * and unknown until then. NULL with a sentence if the folder is not usable, or another process has
- * the store, unless `waits` is set.
+ * the store, unless `waits_us` is set. One that is not usable after that is as if it had been left,
+ * and all waiters are notified.
  */
 struct store *store_open(const struct store_config *config, struct buf *why);
 

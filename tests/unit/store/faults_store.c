@@ -3,8 +3,10 @@
  * purged object, and requests that go on.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -144,6 +146,73 @@ START_TEST(a_full_disk_loses_the_oldest_pages_at_the_start)
 }
 END_TEST
 
+/* ---- a successor ----------------------------------------------------------------------------- */
+
+/* Opens a store that another process has, with a purge that waits for it; returns that's lock. */
+static int
+open_behind(int64_t waits_us, struct store_waiter *waiter)
+{
+    char path[100];
+    int lock;
+
+    shelf_begin();
+    ck_assert(shelf_open());
+    put(URL, 3000);
+    shelf_close();
+    snprintf(path, sizeof(path), "%s/lock", shelf.folder);
+    lock = open(path, O_RDWR | O_CLOEXEC);
+    ck_assert_int_eq(flock(lock, LOCK_EX), 0);
+    shelf.waits_us = waits_us;
+    ck_assert(shelf_open());
+    (void)store_mark(shelf.store, STORE_PURGE_URL, false, span_str(URL), span_of(NULL, 0), &some);
+    synced = store_is_synced(shelf.store, waiter);
+    return lock;
+}
+
+static void
+expect_left(int lock)
+{
+    struct store_waiter waiter = {.notify = note_sync};
+
+    while (!synced)
+        sched_yield();
+    store_settle(shelf.store);
+    put(URL "2", 3000);
+    ck_assert(!store_mark(shelf.store, STORE_PURGE_URL, false, span_str(URL "2"),
+                          span_of(NULL, 0), &some)
+                   .marked);
+    ck_assert(store_is_synced(shelf.store, &waiter));
+    shelf_close();
+    close(lock);
+}
+
+START_TEST(a_store_that_another_process_keeps_is_not_used)
+{
+    struct store_waiter waiter = {.notify = note_sync};
+
+    expect_left(open_behind(1000, &waiter));
+}
+END_TEST
+
+START_TEST(a_successor_whose_store_cannot_be_opened_serves_without_it)
+{
+    struct store_waiter waiter = {.notify = note_sync};
+    int lock = open_behind(600 * SHELF_SECOND, &waiter);
+
+    ck_assert(!synced);
+    /* The folder is listed, and its journal cannot be read. */
+    disk_model_fail(2, EMFILE, false);
+    ck_assert_int_eq(flock(lock, LOCK_UN), 0);
+    expect_left(lock);
+    ck_assert_ptr_nonnull(disk_model_failed());
+    ck_assert(strstr(shelf.said, "it cannot be opened"));
+    /* The purge was answered. */
+    shelf.waits_us = 0;
+    ck_assert(shelf_open());
+    ck_assert(!shelf_has(URL, 3000));
+}
+END_TEST
+
 /* ---- a disk that hangs ----------------------------------------------------------------------- */
 
 static bool
@@ -271,6 +340,8 @@ unit_suite(void)
     tcase_set_timeout(tc, 300);
     tcase_add_checked_fixture(tc, NULL, tear_down);
     tcase_add_test(tc, a_full_disk_loses_the_oldest_pages_at_the_start);
+    tcase_add_test(tc, a_store_that_another_process_keeps_is_not_used);
+    tcase_add_test(tc, a_successor_whose_store_cannot_be_opened_serves_without_it);
     tcase_add_test(tc, a_disk_that_hangs_is_left_until_it_answers);
     tcase_add_test(tc, reads_that_fail_have_it_left);
     tcase_add_test(tc, what_was_synced_survives_a_power_failure);

@@ -159,7 +159,7 @@ shelf_config(void)
         .max_bytes = shelf.max_bytes ? shelf.max_bytes : STORE_LEAST,
         .write_all = shelf.write_all,
         .terms = shelf.terms,
-        .waits = shelf.waits,
+        .waits_us = shelf.waits_us,
         .reads_later = shelf.reads_later,
         .readers = 2,
         .sync_us = 1000,
@@ -197,7 +197,7 @@ shelf_open(void)
         snprintf(shelf.said, sizeof(shelf.said), "%s", buf_str(&text));
         cache_destroy(shelf.cache);
         shelf.cache = NULL;
-    } else if (!shelf.waits) {
+    } else if (!shelf.waits_us) {
         store_settle(shelf.store);
     }
     buf_free(&text);

@@ -17,7 +17,8 @@ struct shelf {
     _Atomic int64_t now_us, wall_us;
     uint64_t max_bytes; /* 0: STORE_LEAST */
     uint64_t terms;
-    bool write_all, waits, reads_later;
+    int64_t waits_us;
+    bool write_all, reads_later;
     char said[4096]; /* what the store has told */
 };
 

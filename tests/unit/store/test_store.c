@@ -141,7 +141,7 @@ START_TEST(one_process_at_a_time)
     shelf_put(URL, 100);
     first = shelf;
     /* One that waits has it when the other leaves, and what was purged before then holds. */
-    shelf.waits = true;
+    shelf.waits_us = 600 * SHELF_SECOND;
     ck_assert(shelf_open());
     ck_assert(!shelf_has(URL, 100));
     store_mark(shelf.store, STORE_PURGE_URL, false, span_str(URL "2"), span_of(NULL, 0), &some);
