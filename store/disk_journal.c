@@ -378,7 +378,7 @@ read_latest(struct disk_journal *journal, const struct numbers *numbers, struct 
     for (unsigned i = 0; i < 2 && numbers->most[i] && !begun; i++) {
         if (read_journal(journal, numbers->most[i], marks, identity, &begun))
             return JOURNAL_READ;
-        disk_marks_forget(marks, UINT64_MAX);
+        disk_marks_clear(marks);
     }
     return numbers->most[0] ? JOURNAL_LOST : JOURNAL_NEW;
 }
@@ -410,10 +410,12 @@ disk_journal_open(struct disk_journal *journal, int folder, uint64_t terms,
     if (error)
         return error;
     *found = read_latest(journal, &numbers, marks, identity);
+    if (*found == JOURNAL_READ && identity->terms != terms) {
+        *found = JOURNAL_OTHER;
+        disk_marks_clear(marks); /* their positions are those of another store */
+    }
     if (*found != JOURNAL_READ)
         error = make_identity(identity);
-    else if (identity->terms != terms)
-        *found = JOURNAL_OTHER;
     if (error)
         return error;
     identity->terms = terms;

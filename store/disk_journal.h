@@ -40,7 +40,7 @@ struct disk_journal {
 enum journal_found {
     JOURNAL_NEW,   /* there is none: the identity is new */
     JOURNAL_READ,  /* its marks have been added */
-    JOURNAL_OTHER, /* likewise, but its terms are others: everything on disk is purged */
+    JOURNAL_OTHER, /* its terms are others: everything on disk is purged, and the identity is new */
     JOURNAL_LOST,  /* it is damaged: everything on disk is purged, and the identity is new */
 };
 

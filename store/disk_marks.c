@@ -267,6 +267,15 @@ disk_marks_forget(struct disk_marks *marks, uint64_t position)
 }
 
 void
+disk_marks_clear(struct disk_marks *marks)
+{
+    pthread_mutex_lock(&marks->lock);
+    forget(marks, UINT64_MAX);
+    marks->all = 0;
+    pthread_mutex_unlock(&marks->lock);
+}
+
+void
 disk_marks_visit(struct disk_marks *marks,
                  void (*visit)(void *context, const struct disk_mark *mark), void *context)
 {

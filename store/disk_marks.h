@@ -87,6 +87,9 @@ enum mark_verdict disk_marks_find(struct disk_marks *marks, const struct disk_re
 /* Forgets the marks that are before this position: there is no earlier record. */
 void disk_marks_forget(struct disk_marks *marks, uint64_t position);
 
+/* Forgets all marks: those of another store. */
+void disk_marks_clear(struct disk_marks *marks);
+
 /* Calls `visit` for each mark, under the lock. Everything earlier is one of an empty prefix. */
 void disk_marks_visit(struct disk_marks *marks,
                       void (*visit)(void *context, const struct disk_mark *mark), void *context);

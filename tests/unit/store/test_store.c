@@ -1,5 +1,6 @@
 /* A store from its opening to its end: what it keeps over restarts, and what it drops. */
 #include <sched.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "tests/unit/store/shelf.h"
@@ -550,6 +551,35 @@ START_TEST(other_terms_remove_all)
 }
 END_TEST
 
+/* As if the process had been killed before it had removed the segment. */
+START_TEST(other_terms_hold_after_a_kill)
+{
+    char command[800], path[200];
+
+    shelf_put(URL, 3000);
+    purge(STORE_PURGE_PREFIX, false, URL "/other/", "");
+    purge(STORE_PURGE_PREFIX, false, "", "");
+    shelf_put(URL, 3000);
+    for (unsigned i = 0; i < 5; i++)
+        reopen();
+    shelf_close();
+    snprintf(path, sizeof(path), "%s", shelf_file("segment"));
+    snprintf(command, sizeof(command), "cp %s %s/aside", path, shelf.folder);
+    ck_assert_int_eq(system(command), 0);
+    shelf.terms = 7;
+    ck_assert(shelf_open());
+    shelf_close();
+    snprintf(command, sizeof(command), "mv %s/aside %s", shelf.folder, path);
+    ck_assert_int_eq(system(command), 0);
+    ck_assert(shelf_open());
+    ck_assert(!shelf_has(URL, 3000));
+    ck_assert_uint_eq(shelf_files("segment"), 0);
+    /* Marks from before concern nothing of what is stored now. */
+    shelf_put(URL "/other/", 100);
+    ck_assert(shelf_has(URL "/other/", 100));
+}
+END_TEST
+
 START_TEST(one_copy_of_a_mark_is_enough_and_a_torn_one_is_none)
 {
     char path[200];
@@ -601,6 +631,7 @@ unit_suite(void)
     tcase_add_test(tc, segments_that_are_exchanged_are_dropped);
     tcase_add_test(tc, a_journal_that_is_damaged_or_gone_purges_all);
     tcase_add_test(tc, other_terms_remove_all);
+    tcase_add_test(tc, other_terms_hold_after_a_kill);
     tcase_add_test(tc, one_copy_of_a_mark_is_enough_and_a_torn_one_is_none);
     suite_add_tcase(suite, tc);
     return suite;
