@@ -117,14 +117,14 @@ stored_forget(struct exchange *x)
 
 /* Has the cache this very object, and, of a variant, the names by which it is selected? Then its
  * names are offered with it. */
-static void
+static bool
 offer(struct proxy *proxy, struct object *object, uint64_t position, bool peeks)
 {
     struct cache *cache = proxy->config.cache;
     const struct span url = object_url(object), variant = object_variant(object);
     struct cache_key key = cache_key_of_variant(url, variant);
     struct cache_peeked peeked = {.object = NULL}, base = {.object = NULL};
-    bool current = true;
+    bool current = true, takes = false;
 
     if (peeks) {
         cache_peek(cache, &key, proxy_now_us(proxy), &peeked);
@@ -137,17 +137,20 @@ offer(struct proxy *proxy, struct object *object, uint64_t position, bool peeks)
     }
     if (!current)
         store_drop_offer(proxy->config.store);
-    else if (store_offer(proxy->config.store, object,
-                         base.object ? object_fields(base.object) : span_of(NULL, 0), position))
+    else
+        takes = store_offer(proxy->config.store, object,
+                            base.object ? object_fields(base.object) : span_of(NULL, 0), position);
+    if (takes)
         atomic_fetch_and(&object->notes, ~(uint32_t)HTTP_KNOWN_UNSAVED);
     object_release(&peeked.object);
     object_release(&base.object);
+    return takes;
 }
 
 void
 stored_seen(struct proxy *proxy, struct object *object)
 {
-    offer(proxy, object, store_begin_offer(proxy->config.store), true);
+    (void)offer(proxy, object, store_begin_offer(proxy->config.store), true);
 }
 
 unsigned
@@ -161,21 +164,31 @@ stored_notes(const struct origin_fill *fill)
     return HTTP_KNOWN_UNSAVED;
 }
 
+/* Does the response take the place of what was stored, though it is not stored itself? */
+static bool
+outdates(const struct origin_fill *fill, bool storable)
+{
+    if (fill->base.object->status >= 500)
+        return false;
+    return storable ? !origin_fill_bypasses(fill)
+                    : fill->purpose == ORIGIN_FILL_SHARES || fill->purpose == ORIGIN_FILL_REFRESHES;
+}
+
 void
 stored_filled(struct origin_fill *fill, bool storable, uint64_t position)
 {
     struct proxy *proxy = fill->proxy;
     struct object *object = fill->base.object;
     struct store *store = proxy->config.store;
-    const bool is_there = store_may_have(store, object_url(object), object_variant(object));
+    const struct span url = object_url(object), variant = object_variant(object);
+    bool offered = false;
 
-    if (!storable && is_there && fill->purpose == ORIGIN_FILL_SHARES && object->status < 500)
-        store_mark(store, STORE_PURGE_URL, false, object_url(object), span_of(NULL, 0),
-                   &(struct store_marked){.marked = true});
     if (storable && cache_fill_may_store(&fill->base) &&
         atomic_load(&fill->keeping) == KEEPING_STORED && !object_is_windowed(object) &&
-        (is_there || !(object->notes & HTTP_KNOWN_UNSAVED)))
-        offer(proxy, object, position, false);
+        (!(object->notes & HTTP_KNOWN_UNSAVED) || store_replaces(store, url, variant)))
+        offered = offer(proxy, object, position, false);
     else
         store_drop_offer(store);
+    if (!offered && outdates(fill, storable))
+        store_outdate(store, url, variant, !storable);
 }

@@ -285,6 +285,24 @@ disk_index_has_url(struct disk_index *index, uint64_t url)
 }
 
 bool
+disk_index_replaces(struct disk_index *index, const struct disk_key *key, bool *turns)
+{
+    struct disk_table *table = lock(index, key->url);
+    const uint32_t url = part_of_url(key->url);
+    uint32_t i = table->size ? home_of(table, url) : 0;
+    const struct disk_slot *slot;
+    bool is_there = false;
+
+    *turns = false;
+    for (; (slot = next_slot(table, url, &i)); i = next_of(table, i)) {
+        is_there = is_there || is_variant(slot, key->variant);
+        *turns = *turns || is_variant(slot, 0) != (key->variant == 0);
+    }
+    pthread_mutex_unlock(&table->lock);
+    return is_there || *turns;
+}
+
+bool
 disk_index_put(struct disk_index *index, const struct disk_key *key, const struct disk_place *place,
                bool absent)
 {

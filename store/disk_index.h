@@ -68,6 +68,13 @@ bool disk_index_find(struct disk_index *index, const struct disk_key *key, struc
 /* Is there any one of the URL? */
 bool disk_index_has_url(struct disk_index *index, uint64_t url);
 
+/*
+ * Is there a record that one of this key takes the place of? That of the same key; for the empty
+ * variant any one of the URL, and for another one that of the empty variant: the URL does not vary
+ * any more, or has not before. *turns then.
+ */
+bool disk_index_replaces(struct disk_index *index, const struct disk_key *key, bool *turns);
+
 /* In place of what there is; `absent`: only if there is nothing. False without memory or then. */
 bool disk_index_put(struct disk_index *index, const struct disk_key *key,
                     const struct disk_place *place, bool absent);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "store/disk_store.h"
 
 struct pending_mark {
@@ -30,7 +31,8 @@ leave(struct store *store, struct pending_mark *pending, struct disk_mark *mark)
 {
     uint64_t all = 0;
 
-    mark->position = atomic_fetch_add(&store->position, 1);
+    if (!mark->position)
+        mark->position = atomic_fetch_add(&store->position, 1);
     if (!disk_marks_add(&store->marks, mark, &all) && pending) {
         pending->mark = (struct disk_mark){.kind = MARK_PREFIX, .position = all};
         store_say(store, STORE_WARNING, "too much was purged to be remembered: all is");
@@ -118,6 +120,72 @@ store_mark(struct store *store, enum store_purge kind, bool soft, struct span na
     if (kind == STORE_PURGE_URL && !soft && now.count)
         (void)take_url(store, name, soft);
     return now;
+}
+
+static _Atomic uint32_t *
+counter_of(struct store *store, struct span url, struct span variant)
+{
+    const uint64_t of_variant = variant.len ? hash64_uint(hash64_bytes(variant)) : 0;
+
+    return &store->offered[hash64_uint(hash64_bytes(url) ^ of_variant) % STORE_OFFERED];
+}
+
+uint32_t
+disk_offered(struct store *store, struct span url, struct span variant)
+{
+    return atomic_load(counter_of(store, url, variant));
+}
+
+void
+disk_count_offer(struct store *store, const struct object *object, int more)
+{
+    const struct span url = object_url(object), variant = object_variant(object);
+
+    atomic_fetch_add(counter_of(store, url, span_of(NULL, 0)), (uint32_t)more);
+    if (variant.len)
+        atomic_fetch_add(counter_of(store, url, variant), (uint32_t)more);
+}
+
+void
+disk_outdate(struct store *store, struct span url, uint64_t position, bool noted)
+{
+    struct disk_mark mark = {
+        .kind = MARK_URL,
+        .hash = disk_mark_hash(MARK_URL, false, url, span_of(NULL, 0)),
+        .position = position,
+        .wall_us = store_wall_us(store),
+    };
+
+    add_mark(store, &mark, noted);
+    (void)take_url(store, url, false);
+}
+
+bool
+store_replaces(struct store *store, struct span url, struct span variant)
+{
+    const enum store_stage stage = store_stage(store);
+    struct disk_key key;
+    bool turns;
+
+    if (stage != STORE_LOADING && stage != STORE_OPEN)
+        return false;
+    key = store_key(store, url, variant);
+    return disk_index_replaces(&store->index, &key, &turns);
+}
+
+void
+store_outdate(struct store *store, struct span url, struct span variant, bool all)
+{
+    const enum store_stage stage = store_stage(store);
+
+    if (stage == STORE_LEFT)
+        return;
+    /* What has not been loaded is not known. */
+    if (stage == STORE_OPEN && !disk_offered(store, url, all ? span_of(NULL, 0) : variant) &&
+        !(all ? disk_index_has_url(&store->index, store_key(store, url, variant).url)
+              : store_replaces(store, url, variant)))
+        return;
+    disk_outdate(store, url, 0, true);
 }
 
 void

@@ -39,6 +39,8 @@ STAILQ_HEAD(offers, offer);
  */
 enum store_stage { STORE_OPENING, STORE_LOADING, STORE_OPEN, STORE_LEFT };
 
+#define STORE_OFFERED 1024u
+
 struct store_fill;
 STAILQ_HEAD(store_fills, store_fill);
 
@@ -68,6 +70,8 @@ struct store {
     pthread_mutex_t offers_lock;
     pthread_cond_t offers_wake, offers_idle;
     struct offers offers;
+    _Atomic uint32_t offered[STORE_OFFERED]; /* how many of them, by hashes of URL and variant:
+                                                those in the queue, and those not settled */
     size_t offer_count;
     uint64_t offered_bytes;
     bool writer_busy, writer_stops;
@@ -156,6 +160,19 @@ bool disk_load(struct store *store);
 /* ---- disk_noter.c ---------------------------------------------------------------------------- */
 
 void *disk_noter_run(void *store);
+
+/*
+ * How many offers are there of this URL and variant, or for the empty one of the URL, or of those
+ * that fall together with them? And one more or less.
+ */
+uint32_t disk_offered(struct store *store, struct span url, struct span variant);
+void disk_count_offer(struct store *store, const struct object *object, int more);
+
+/*
+ * Outdates what there is of a URL, up to this position, 0: up to now. Without `noted` that holds
+ * until the process ends.
+ */
+void disk_outdate(struct store *store, struct span url, uint64_t position, bool noted);
 
 /*
  * The journal is open, and the log known: STORE_LOADING begins. Marks from before are later than all

@@ -26,8 +26,9 @@ struct offer_placed {
 /* ---- the queue ------------------------------------------------------------------------------- */
 
 static void
-free_offer(struct offer *offer)
+free_offer(struct store *store, struct offer *offer)
 {
+    disk_count_offer(store, offer->object, -1);
     object_release(&offer->object);
     free(offer);
 }
@@ -82,7 +83,7 @@ drop_offers(struct store *store)
 {
     pthread_mutex_lock(&store->offers_lock);
     while (!STAILQ_EMPTY(&store->offers))
-        free_offer(take_first(store));
+        free_offer(store, take_first(store));
     store->writer_busy = false;
     pthread_cond_broadcast(&store->offers_idle);
     pthread_mutex_unlock(&store->offers_lock);
@@ -104,6 +105,19 @@ is_purged(struct store *store, const struct offer *offer)
     return disk_marks_find(&store->marks, &record, &wall_us) == MARKED_PURGED;
 }
 
+/*
+ * The object is not written: what it takes the place of is not used any more. On a disk that cannot
+ * be written to the journal cannot either, so no mark is noted.
+ */
+static void
+outdate_replaced(struct store *store, const struct offer *offer)
+{
+    const struct span url = object_url(offer->object), variant = object_variant(offer->object);
+
+    if (store_replaces(store, url, variant) || disk_offered(store, url, variant) > 1)
+        disk_outdate(store, url, offer->position, !store->write_error);
+}
+
 static void
 settle_one(struct store *store, struct offer_placed *placed, bool written)
 {
@@ -118,7 +132,9 @@ settle_one(struct store *store, struct offer_placed *placed, bool written)
         disk_index_put(&store->index, &placed->key, &placed->place, false))
         store_add(store, STORE_WRITTEN, 1);
     pthread_mutex_unlock(&store->order);
-    free_offer(placed->offer);
+    if (!written)
+        outdate_replaced(store, placed->offer);
+    free_offer(store, placed->offer);
 }
 
 static void
@@ -419,7 +435,8 @@ write_offer(struct store *store, struct offer *offer)
                 : NULL;
     if (!bytes) {
         store_add(store, STORE_WRITE_REFUSED, 1);
-        free_offer(offer);
+        outdate_replaced(store, offer);
+        free_offer(store, offer);
         return;
     }
     disk_head_write(bytes, store->log.head->seed, &head, &texts, offer->object);

@@ -363,6 +363,20 @@ may_offer(const struct store *store, const struct object *object)
            store->offered_bytes + object_length(object) <= STORE_MOST_OFFERED;
 }
 
+/*
+ * The URL varies from now on, or does not any more: nothing of it is used that is earlier. Before
+ * the object is in the queue, so that it is not in the index yet.
+ */
+static void
+outdate_others(struct store *store, const struct object *object, uint64_t position)
+{
+    const struct disk_key key = store_key(store, object_url(object), object_variant(object));
+    bool turns;
+
+    if (disk_index_replaces(&store->index, &key, &turns) && turns)
+        disk_outdate(store, object_url(object), position - 1, true);
+}
+
 bool
 store_offer(struct store *store, struct object *object, struct span names, uint64_t position)
 {
@@ -370,6 +384,8 @@ store_offer(struct store *store, struct object *object, struct span names, uint6
     const enum store_stage stage = store_stage(store);
     bool takes = false;
 
+    if (stage == STORE_LOADING || stage == STORE_OPEN)
+        outdate_others(store, object, position);
     pthread_mutex_lock(&store->offers_lock);
     if (offer && (stage == STORE_LOADING || stage == STORE_OPEN) && may_offer(store, object)) {
         *offer = (struct offer){
@@ -377,6 +393,7 @@ store_offer(struct store *store, struct object *object, struct span names, uint6
         span_put(offer->names, names);
         STAILQ_INSERT_TAIL(&store->offers, offer, link);
         store->offer_count++;
+        disk_count_offer(store, object, 1);
         store->offered_bytes += object_length(object);
         pthread_cond_signal(&store->offers_wake);
         takes = true;

@@ -121,9 +121,24 @@ bool store_admits(struct store *store, uint64_t key);
 /*
  * Offers a ready object that is stored in the cache or was to be, and that all may have. `position`
  * is from before that was found so. It is written later, unless that is refused; the store takes a
- * reference. `names` are those by which the URL varies. False: refused.
+ * reference. `names` are those by which the URL varies. False: refused. What is there of the URL is
+ * outdated if it varies and the object does not, or the other way round. If the object cannot be
+ * written later, what it would have replaced is outdated; where the disk fails, until the end of
+ * the process.
  */
 bool store_offer(struct store *store, struct object *object, struct span names, uint64_t position);
+
+/*
+ * Is there a record that an object of this URL and variant takes the place of, as far as is known?
+ * So it may be while the store is not used for reading, other than for store_may_have().
+ */
+bool store_replaces(struct store *store, struct span url, struct span variant);
+
+/*
+ * A response that is not written takes the place of what there is of this URL and variant, or with
+ * `all` of the URL: nothing of the URL is used any more, as after a purge without a waiter.
+ */
+void store_outdate(struct store *store, struct span url, struct span variant, bool all);
 
 /* ---- purges ---------------------------------------------------------------------------------- */
 

@@ -269,6 +269,57 @@ START_TEST(a_later_response_that_is_not_stored_removes_it)
 }
 END_TEST
 
+/* One that varies takes the place of one that does not, and the other way round. */
+START_TEST(a_later_response_of_another_kind_replaces_it)
+{
+    static const char *const kinds[] = {FRESH, FRESH "Vary: Accept-Language\r\n"};
+    struct visit v;
+
+    begin(_i);
+    for (unsigned i = 0; i < 2; i++) {
+        char url[64];
+
+        snprintf(url, sizeof(url), URL "%u", i);
+        expect_http_miss(url, "Accept-Language: de\r\n", kinds[i], 300);
+        expect_http_hit(url, "Accept-Language: de\r\n", 300);
+        forget();
+        expect_fetched(&v, url, "Accept-Language: fr\r\nCache-Control: no-cache\r\n");
+        scene_respond(url, kinds[1 - i], 400);
+        forget();
+        expect_stored(&v, url, "Accept-Language: fr\r\n", 400);
+        forget();
+        if (i == 0) {
+            expect_fetched(&v, url, "Accept-Language: de\r\n");
+            scene_respond(url, kinds[1], 200);
+            expect_body(&v, OUTCOME_MISS, 200);
+        } else {
+            expect_stored(&v, url, "Accept-Language: de\r\n", 400);
+        }
+    }
+    end();
+}
+END_TEST
+
+/* One that the store does not take replaces what is there all the same. */
+START_TEST(a_later_response_that_is_refused_removes_it)
+{
+    struct visit v;
+
+    begin(_i);
+    store_twice(URL, FRESH, 300);
+    expect_fetched(&v, URL, "Cache-Control: no-cache\r\n");
+    scene_respond(URL, FRESH, 400000);
+    ck_assert_uint_eq(count(STORE_WRITE_REFUSED), 1);
+    forget();
+    store_close(scene.proxy.config.store);
+    open_store(false);
+    expect_fetched(&v, URL, "");
+    scene_respond(URL, FRESH, 500);
+    expect_body(&v, OUTCOME_MISS, 500);
+    end();
+}
+END_TEST
+
 START_TEST(the_age_goes_on)
 {
     struct visit v;
@@ -445,6 +496,8 @@ unit_suite(void)
     tcase_add_loop_test(tc, what_has_expired_is_validated, 0, 2);
     tcase_add_loop_test(tc, requests_that_demand_more_go_to_the_origin, 0, 2);
     tcase_add_loop_test(tc, a_later_response_that_is_not_stored_removes_it, 0, 2);
+    tcase_add_loop_test(tc, a_later_response_of_another_kind_replaces_it, 0, 2);
+    tcase_add_loop_test(tc, a_later_response_that_is_refused_removes_it, 0, 2);
     tcase_add_loop_test(tc, the_age_goes_on, 0, 2);
     tcase_add_loop_test(tc, variants, 0, 2);
     tcase_add_loop_test(tc, purges_concern_it, 0, 2);

@@ -104,6 +104,23 @@ START_TEST(the_parts_of_an_object)
 }
 END_TEST
 
+START_TEST(a_response_that_is_not_written_outdates)
+{
+    shelf_put(URL, 100);
+    shelf_put_more(URL "2", "x-a\n1:1", "x-a", "", 100, INT64_MAX);
+    store_outdate(shelf.store, span_str(URL), span_of(NULL, 0), false);
+    store_outdate(shelf.store, span_str(URL "2"), span_str("x-a\n1:2"), false);
+    store_outdate(shelf.store, span_str(URL "3"), span_of(NULL, 0), true);
+    ck_assert(!shelf_has(URL, 100));
+    ck_assert(store_may_have(shelf.store, span_str(URL "2"), span_str("x-a\n1:1")));
+    store_outdate(shelf.store, span_str(URL "2"), span_str("x-a\n1:2"), true);
+    reopen();
+    ck_assert(!shelf_has(URL, 100));
+    ck_assert(!store_may_have(shelf.store, span_str(URL "2"), span_str("x-a\n1:1")) ||
+              !shelf_get(URL "2", "x-a\n1:1", "").object);
+}
+END_TEST
+
 START_TEST(a_later_object_replaces)
 {
     shelf_put(URL, 100);
@@ -612,6 +629,7 @@ unit_suite(void)
     tcase_add_test(tc, bodies_of_all_lengths);
     tcase_add_test(tc, empty_bodies);
     tcase_add_test(tc, the_parts_of_an_object);
+    tcase_add_test(tc, a_response_that_is_not_written_outdates);
     tcase_add_test(tc, a_later_object_replaces);
     tcase_add_test(tc, files_are_for_their_user_alone);
     tcase_add_test(tc, one_process_at_a_time);
