@@ -10,7 +10,8 @@ scan(struct store *store, struct disk_segment *segment, size_t *count)
 {
     bool damaged = false;
     uint64_t end;
-    struct disk_listed *all = disk_segment_scan_all(segment, count, &end, &damaged);
+    const struct disk_scan_stop stop = {disk_writer_is_to_stop, store};
+    struct disk_listed *all = disk_segment_scan_all(segment, &stop, count, &end, &damaged);
 
     if (damaged) {
         store_add(store, STORE_DAMAGED, 1);
@@ -63,7 +64,7 @@ load_segment(struct store *store, uint64_t number)
     if (listed)
         index_all(store, segment, listed, count);
     free(listed);
-    if (count == 0)
+    if (count == 0 && !disk_writer_is_to_stop(store))
         disk_log_remove(&store->log, segment);
 }
 
@@ -76,12 +77,7 @@ disk_load(struct store *store)
         count += disk_segment_count(&store->log, store->numbers[i]);
     disk_index_reserve(&store->index, count);
     while (store->number_count) {
-        bool stops;
-
-        pthread_mutex_lock(&store->offers_lock);
-        stops = store->writer_stops;
-        pthread_mutex_unlock(&store->offers_lock);
-        if (stops)
+        if (disk_writer_is_to_stop(store))
             return false;
         load_segment(store, store->numbers[--store->number_count]);
     }

@@ -13,6 +13,7 @@
 #define SEGMENT_MAGIC 0x31474553u
 #define FOOTER_MAGIC 0x31544f46u
 #define SCAN_BYTES ((size_t)64 << 10)
+#define SCAN_WASTED 4u /* times the size of a segment */
 
 struct segment_header {
     uint32_t magic;
@@ -243,52 +244,76 @@ disk_segment_footer(struct disk_segment *segment, size_t *count)
     return listed;
 }
 
+/* A walk over the bytes of a segment, of which a piece is in memory. */
+struct scan {
+    struct disk_segment *segment;
+    const struct disk_scan_stop *stop;
+    char *bytes; /* SCAN_BYTES */
+    uint64_t begin, len; /* of the piece */
+    uint64_t end;        /* of the records */
+    uint64_t wasted;     /* bytes that may be read of what is no head */
+    bool damaged, stopped;
+};
+
 /* Reads the head of a record at this offset, with memory of its own if it is long. */
 static bool
-read_listed(struct disk_segment *segment, uint64_t offset, const char *bytes, size_t len,
-            struct disk_listed *listed)
+read_head(const struct disk_segment *segment, uint64_t offset, size_t head_len, const char *bytes,
+          size_t len, struct disk_record *record)
 {
-    struct disk_record record;
-    struct disk_head head;
     char *more = NULL;
     bool valid;
+
+    if (head_len > len) {
+        ssize_t n;
+
+        more = malloc(head_len);
+        n = more ? disk_read(segment->fd, more, head_len, offset) : -1;
+        len = n < 0 ? 0 : (size_t)n;
+        bytes = more;
+    }
+    valid = disk_head_read(bytes, len, segment->seed, record);
+    free(more);
+    return valid;
+}
+
+/*
+ * Is there a record at this offset? Bodies have bytes that an origin has chosen, so what is read of
+ * what looks like a head is bounded. A record that is longer than the file is the last one, and
+ * behind it is nothing but its body.
+ */
+static bool
+read_listed(struct scan *scan, uint64_t offset, const char *bytes, size_t len,
+            struct disk_listed *listed)
+{
+    struct disk_segment *segment = scan->segment;
+    struct disk_record record;
+    struct disk_head head;
 
     if (len < sizeof(head))
         return false;
     memcpy(&head, bytes, sizeof(head));
-    if (head.magic != DISK_RECORD_MAGIC || head.head_len > segment->size - offset)
+    if (!disk_head_is_likely(&head) || head.head_len > segment->size - offset)
         return false;
-    if (head.head_len > len) {
-        ssize_t n;
-
-        more = malloc(head.head_len);
-        n = more ? disk_read(segment->fd, more, head.head_len, offset) : -1;
-        len = n < 0 ? 0 : (size_t)n;
-        bytes = more;
+    if (!read_head(segment, offset, head.head_len, bytes, len, &record)) {
+        scan->wasted -= head.head_len < scan->wasted ? head.head_len : scan->wasted;
+        if (scan->wasted == 0)
+            scan->end = offset;
+        return false;
     }
-    valid = disk_head_read(bytes, len, segment->seed, &record) &&
-            disk_record_len(&record.head) <= segment->size - offset;
-    free(more);
-    if (valid && segment->least > head.position)
+    if (disk_record_len(&record.head) > segment->size - offset) {
+        scan->end = offset;
+        return false;
+    }
+    if (segment->least > head.position)
         segment->least = head.position;
-    if (valid)
-        *listed = (struct disk_listed){
-            .url_hash = record.head.url_hash,
-            .variant_hash = record.head.variant_hash,
-            .offset = (uint32_t)(offset / DISK_UNIT),
-            .length = (uint32_t)(disk_record_len(&record.head) / DISK_UNIT),
-        };
-    return valid;
+    *listed = (struct disk_listed){
+        .url_hash = record.head.url_hash,
+        .variant_hash = record.head.variant_hash,
+        .offset = (uint32_t)(offset / DISK_UNIT),
+        .length = (uint32_t)(disk_record_len(&record.head) / DISK_UNIT),
+    };
+    return true;
 }
-
-/* A walk over the bytes of a segment, of which a piece is in memory. */
-struct scan {
-    struct disk_segment *segment;
-    char *bytes; /* SCAN_BYTES */
-    uint64_t begin, len; /* of the piece */
-    uint64_t end;        /* of the records */
-    bool damaged;
-};
 
 /* Has the piece a head at this offset, or the last bytes of the file? */
 static bool
@@ -300,7 +325,8 @@ fetch(struct scan *scan, uint64_t at)
         (scan->begin + scan->len - at >= sizeof(struct disk_head) ||
          scan->begin + scan->len >= scan->end))
         return true;
-    n = disk_read(scan->segment->fd, scan->bytes, SCAN_BYTES, at);
+    scan->stopped = scan->stop && scan->stop->is_to_stop(scan->stop->context);
+    n = scan->stopped ? 0 : disk_read(scan->segment->fd, scan->bytes, SCAN_BYTES, at);
     scan->begin = at;
     scan->len = n > 0 ? (uint64_t)n : 0;
     return n > 0;
@@ -313,7 +339,7 @@ scan_on(struct scan *scan, uint64_t *at, struct disk_listed *listed)
     for (; *at < scan->end && fetch(scan, *at); *at += DISK_UNIT) {
         const uint64_t i = *at - scan->begin;
 
-        if (read_listed(scan->segment, *at, scan->bytes + i, (size_t)(scan->len - i), listed))
+        if (read_listed(scan, *at, scan->bytes + i, (size_t)(scan->len - i), listed))
             return true;
         scan->damaged = true;
     }
@@ -321,10 +347,14 @@ scan_on(struct scan *scan, uint64_t *at, struct disk_listed *listed)
 }
 
 struct disk_listed *
-disk_segment_scan_all(struct disk_segment *segment, size_t *count, uint64_t *end, bool *damaged)
+disk_segment_scan_all(struct disk_segment *segment, const struct disk_scan_stop *stop,
+                      size_t *count, uint64_t *end, bool *damaged)
 {
-    struct scan scan = {
-        .segment = segment, .bytes = malloc(SCAN_BYTES), .end = records_end(segment)};
+    struct scan scan = {.segment = segment,
+                        .stop = stop,
+                        .bytes = malloc(SCAN_BYTES),
+                        .end = records_end(segment),
+                        .wasted = SCAN_WASTED * segment->size};
     uint64_t at = sizeof(struct segment_header);
     struct disk_listed *all = NULL, listed;
     size_t size = 0;
@@ -346,6 +376,12 @@ disk_segment_scan_all(struct disk_segment *segment, size_t *count, uint64_t *end
     }
     *damaged = scan.damaged;
     free(scan.bytes);
+    if (scan.stopped) {
+        free(all);
+        all = NULL;
+        *count = 0;
+        *end = 0;
+    }
     return all;
 }
 

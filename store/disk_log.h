@@ -85,12 +85,21 @@ struct disk_segment *disk_log_adopt(struct disk_log *log, uint64_t number);
  * position. */
 struct disk_listed *disk_segment_footer(struct disk_segment *segment, size_t *count);
 
+struct disk_scan_stop {
+    bool (*is_to_stop)(void *context);
+    void *context;
+};
+
 /*
  * All records by their heads, allocated, in the order of the file, or NULL without any; *end is
  * where the last one ends, and *damaged whether other bytes were passed over. The segment's earliest
- * position follows.
+ * position follows. `stop`, which may be NULL, is asked between two reads: NULL then as well.
+ *
+ * It takes time in proportion to the segment's size, whatever is in it: beyond that many bytes that
+ * are no head, though they look like one, the rest is dropped.
  */
-struct disk_listed *disk_segment_scan_all(struct disk_segment *segment, size_t *count,
+struct disk_listed *disk_segment_scan_all(struct disk_segment *segment,
+                                          const struct disk_scan_stop *stop, size_t *count,
                                           uint64_t *end, bool *damaged);
 
 /* How many records the file of this number has, as far as its last bytes say. */

@@ -112,6 +112,12 @@ lengths_are_valid(const struct disk_head *head)
 }
 
 bool
+disk_head_is_likely(const struct disk_head *head)
+{
+    return head->magic == DISK_RECORD_MAGIC && lengths_are_valid(head);
+}
+
+bool
 disk_head_read(const char *bytes, size_t len, uint64_t seed, struct disk_record *record)
 {
     struct disk_head *head = &record->head;
@@ -120,7 +126,7 @@ disk_head_read(const char *bytes, size_t len, uint64_t seed, struct disk_record 
     if (len < sizeof(*head))
         return false;
     memcpy(head, bytes, sizeof(*head));
-    if (head->magic != DISK_RECORD_MAGIC || !lengths_are_valid(head) || head->head_len > len ||
+    if (!disk_head_is_likely(head) || head->head_len > len ||
         head->sum != disk_sum(seed, bytes + SUMMED, head->head_len - SUMMED))
         return false;
     record->url = span_of(at, head->url_len);

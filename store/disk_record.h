@@ -74,6 +74,9 @@ uint64_t disk_record_len(const struct disk_head *head);
 void disk_head_write(char *out, uint64_t seed, struct disk_head *head,
                      const struct disk_record *texts, const struct object *object);
 
+/* Has the fixed part of a head lengths that a store writes? The texts may be damaged. */
+bool disk_head_is_likely(const struct disk_head *head);
+
 /*
  * Reads a head from the `len` bytes at `bytes`. False if they are no undamaged head, or not all of
  * it.

@@ -149,6 +149,9 @@ struct disk_key store_key(const struct store *store, struct span url, struct spa
 /* Its thread's; the lock of the store's folder is taken here if another process has it. */
 void *disk_writer_run(void *store);
 
+/* Is the writer to stop? [any thread] */
+bool disk_writer_is_to_stop(void *store);
+
 /* Reads journal and names of segments: 0 or an errno. The lock is held. */
 int disk_writer_begin(struct store *store);
 

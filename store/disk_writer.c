@@ -67,9 +67,10 @@ take_offer(struct store *store, int64_t wait_us)
     return offer;
 }
 
-static bool
-is_to_stop(struct store *store)
+bool
+disk_writer_is_to_stop(void *context)
 {
+    struct store *store = context;
     bool stops;
 
     pthread_mutex_lock(&store->offers_lock);
@@ -577,7 +578,7 @@ await_lock(struct store *store)
     while (flock(store->lock, LOCK_EX | LOCK_NB) != 0) {
         const struct timespec pause = clock_timespec(LOCK_US);
 
-        if (is_to_stop(store))
+        if (disk_writer_is_to_stop(store))
             return ECANCELED;
         if (clock_monotonic_us() >= until_us)
             return ETIMEDOUT;
@@ -642,7 +643,7 @@ write_offers(struct store *store)
         if (store->written_us &&
             clock_monotonic_us() - store->written_us >= store->config.sync_us)
             sync_log(store);
-        if (!offer && is_to_stop(store))
+        if (!offer && disk_writer_is_to_stop(store))
             return;
     }
 }

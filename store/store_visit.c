@@ -185,7 +185,7 @@ visit_segment(struct visit *v, uint64_t number)
     }
     v->totals->segments++;
     v->totals->bytes += segment->size;
-    listed = disk_segment_scan_all(segment, &count, &end_of_records, &damaged);
+    listed = disk_segment_scan_all(segment, NULL, &count, &end_of_records, &damaged);
     if (damaged) {
         v->totals->damaged++;
         v->visit(v->context, &(struct store_entry){.segment = number, .offset = end_of_records});

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "store/disk_record.h"
 #include "tests/unit/store/shelf.h"
 
 #define URL "http://origin.test/page"
@@ -506,6 +507,50 @@ START_TEST(a_file_that_is_cut_short)
 }
 END_TEST
 
+/* Its body is one likely head behind the other, which the walk over a damaged record comes to. */
+static struct object *
+object_of_heads(size_t len)
+{
+    static char unit[DISK_UNIT * 7];
+    const struct object_parts parts = {
+        .url = span_str(URL "2"), .status = 200, .segmented = true};
+    struct disk_head head = {.magic = DISK_RECORD_MAGIC,
+                             .url_len = OBJECT_MAX_META,
+                             .fields_len = OBJECT_MAX_META};
+    struct object *object = object_make(&parts);
+
+    head.head_len = (uint32_t)disk_head_len(&head);
+    memcpy(unit, &head, sizeof(head));
+    for (size_t at = 0; at + sizeof(unit) <= len; at += sizeof(unit))
+        ck_assert_int_eq(object_append(object, unit, sizeof(unit), UINT64_MAX), 0);
+    object_complete(object, 1234, shelf.now_us, object_lifetime_of(INT64_MAX));
+    return object;
+}
+
+START_TEST(a_walk_over_a_damaged_segment_is_bounded)
+{
+    struct object *object;
+    char path[200];
+
+    shelf_close();
+    shelf.max_bytes = 256 << 20;
+    ck_assert(shelf_open());
+    shelf_put(URL "1", 3000);
+    object = object_of_heads(3 << 20);
+    ck_assert(store_offer(shelf.store, object, span_of(NULL, 0), store_begin_offer(shelf.store)));
+    store_settle(shelf.store);
+    object_release(&object);
+    shelf_put(URL "3", 3000);
+    shelf_kill();
+    snprintf(path, sizeof(path), "%s", shelf_file("segment"));
+    shelf_flip(path, shelf_size(path) - 3000 - (3 << 20) - 250);
+    ck_assert(shelf_open());
+    ck_assert_uint_eq(shelf_count(STORE_DAMAGED), 1);
+    ck_assert(shelf_has(URL "1", 3000));
+    ck_assert(!shelf_has(URL "3", 3000));
+}
+END_TEST
+
 START_TEST(segments_that_are_exchanged_are_dropped)
 {
     char first[200], second[200], aside[200];
@@ -646,6 +691,7 @@ unit_suite(void)
     tcase_add_test(tc, the_size_is_a_bound_and_what_is_requested_stays);
     tcase_add_test(tc, no_flipped_bit_leads_to_a_wrong_byte);
     tcase_add_test(tc, a_file_that_is_cut_short);
+    tcase_add_test(tc, a_walk_over_a_damaged_segment_is_bounded);
     tcase_add_test(tc, segments_that_are_exchanged_are_dropped);
     tcase_add_test(tc, a_journal_that_is_damaged_or_gone_purges_all);
     tcase_add_test(tc, other_terms_remove_all);
