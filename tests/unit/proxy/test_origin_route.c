@@ -365,7 +365,8 @@ START_TEST(a_trial_is_not_given_back_after_a_response)
     ck_assert_uint_eq(try_one(1, true), 0);
     ck_assert(origin_route_next(&route, &trial, 1 + ORIGIN_ROUTE_LEFT_US));
     ck_assert(trial.trial);
-    ck_assert(succeed(&(struct origin_choice){.member = 0}));
+    ck_assert(!succeed(&(struct origin_choice){.member = 0}));
+    ck_assert(succeed(&trial));
     origin_route_give_back(&route, &trial, 1 + ORIGIN_ROUTE_LEFT_US);
     ck_assert_int_eq(atomic_load(&route.members[0].server->left_until_us), 0);
 }

@@ -68,6 +68,9 @@ START_TEST(a_command_has_signals_as_usual)
     pid_t child;
 
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    /* What the test itself was started with. */
+    signal(SIGINT, SIG_DFL);
+    signal(SIGQUIT, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     child = keeper_run("read -r line; grep -e SigBlk -e SigIgn /proc/self/status; "
