@@ -68,7 +68,7 @@
 #   SYSTEMD=no           without the files of systemd
 #   EXEC                 stands before sunproxyd where install runs it (an emulator, for a cross build)
 
-VERSION := 0.1.0
+VERSION := 1.0.0
 
 CC ?= cc
 FUZZ_CC ?= clang
