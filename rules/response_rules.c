@@ -1,4 +1,5 @@
 /* What rules make of responses. */
+#include "base/hash.h"
 #include "base/uninitialized.h"
 #include "http/field.h"
 #include "http/known_fields.h"
@@ -221,6 +222,14 @@ rules_have_same_files(const struct rules *a, size_t number_a, const struct rules
 {
     return a->rules[number_a].hosts.digest == b->rules[number_b].hosts.digest &&
            a->rules[number_a].users.digest == b->rules[number_b].users.digest;
+}
+
+uint64_t
+rules_digest_of_files(const struct rules *rules, size_t number)
+{
+    const struct rule *rule = &rules->rules[number];
+
+    return hash64_uint(hash64_uint(rule->hosts.digest) ^ rule->users.digest);
 }
 
 static bool

@@ -193,6 +193,9 @@ struct rules_page rules_error_page(const struct rules *rules,
 bool rules_have_same_files(const struct rules *a, size_t number_a, const struct rules *b,
                            size_t number_b);
 
+/* A digest of what the files of a rule have, the same in each process. */
+uint64_t rules_digest_of_files(const struct rules *rules, size_t number);
+
 /* What a response to this URL owes to rules that have come or gone. */
 enum rules_concern {
     RULES_CONCERN_NOT,

@@ -14,6 +14,7 @@
 #include "proxy/control.h"
 #include "rpc/protocol.h"
 #include "proxy.h"
+#include "rules/rules.h"
 #include "server/config/config_files.h"
 #include "server/rpc/cursor.h"
 #include "server/logs/log.h"
@@ -475,15 +476,35 @@ hash_list(uint64_t hash, const struct option_list *list)
     return hash64_uint(hash);
 }
 
-/* Rules and tags decide under which key a page is stored, and by what it is purged. */
+/*
+ * The hosts of a row, and the first of its members: rows that share none have other pages. One that
+ * gets more members keeps its pages.
+ */
 static uint64_t
-terms_of(const struct options *options)
+hash_origin(uint64_t hash, const struct http_origin *row)
 {
+    hash = hash64_uint(hash ^ hash64_bytes(row->host));
+    hash = hash64_uint(hash ^ hash64_bytes(row->route.prefix));
+    hash = hash64_uint(hash ^ hash64_bytes(row->route.name));
+    hash = hash64_uint(hash ^ (uint64_t)row->route.host);
+    return row->route.count ? hash64_uint(hash ^ hash64_bytes(row->route.members[0].url)) : hash;
+}
+
+/* Rules and tags decide under which key a page is stored, and by what it is purged. */
+uint64_t
+components_terms(const struct config *config)
+{
+    const struct options *options = config->options;
     uint64_t hash = hash64_uint(options->freshness);
 
     hash = hash_list(hash, &options->rule);
+    for (size_t i = 0; i < options->rule.count; i++)
+        hash = hash64_uint(hash ^ rules_digest_of_files(config->table, i));
     hash = hash_list(hash, &options->tag_rule);
-    return hash_list(hash, &options->tag_field);
+    hash = hash_list(hash, &options->tag_field);
+    for (size_t i = 0; i < config->origins.count; i++)
+        hash = hash_origin(hash, &config->origins.rows[i]);
+    return hash;
 }
 
 int
@@ -500,7 +521,7 @@ components_make_store(struct components *parts)
         &(struct store_config){
             .folder = options->store,
             .max_bytes = options->store_size,
-            .terms = terms_of(options),
+            .terms = components_terms(service_config(service)),
             .write_all = options->store_admit == STORE_ADMIT_ALL,
             .waits_us = parts->restart.fd >= 0 ? STORE_WAIT_US : 0,
             .readers = (unsigned)options->store_readers,

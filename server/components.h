@@ -48,6 +48,9 @@ int components_make_settings(struct components *parts);
  */
 int components_make_store(struct components *parts);
 
+/* A hash of what decides about keys, tags and storing, and from which origins pages come. */
+uint64_t components_terms(const struct config *config);
+
 /* Makes the parts that start threads, which inherit the privileges of the process. */
 int components_make_threads(struct components *parts);
 

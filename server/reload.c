@@ -12,6 +12,7 @@
 #include "rules/rules.h"
 #include "server/http/http_user.h"
 #include "server/logs/origin_report.h"
+#include "store/store.h"
 
 enum { NAMES_MAX = 8192 }; /* bytes of names of options */
 
@@ -240,6 +241,8 @@ replace(struct service *service, struct config *next)
     http_origins_inherit(&next->peers.rows, &last->peers.rows);
     next->peers.group.auth = service->peer_auth;
     next->rules.generation = last->rules.generation + 1;
+    if (service->store)
+        store_set_terms(service->store, components_terms(next));
     atomic_store_explicit(&service->config, next, memory_order_release);
     /* What requests with the last one still fetch is not stored. */
     atomic_store(&service->proxy.generation, next->rules.generation);
@@ -251,6 +254,9 @@ replace(struct service *service, struct config *next)
         origin_report_watch(service->report, &next->origins, &next->peers.rows);
     remove_changed(&service->proxy, &last->origins, &next->origins);
     outdate(&service->proxy, last, next);
+    if (service->store && components_terms(last) != components_terms(next))
+        (void)store_mark(service->store, STORE_PURGE_PREFIX, false, span_of(NULL, 0),
+                         span_of(NULL, 0), &(struct store_marked){.marked = true});
     config_release(last);
 }
 

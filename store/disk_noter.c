@@ -189,6 +189,17 @@ store_outdate(struct store *store, struct span url, struct span variant, bool al
 }
 
 void
+store_set_terms(struct store *store, uint64_t terms)
+{
+    pthread_mutex_lock(&store->purges_lock);
+    if (store->terms != terms)
+        store->marked++;
+    store->terms = terms;
+    pthread_cond_signal(&store->purges_wake);
+    pthread_mutex_unlock(&store->purges_lock);
+}
+
+void
 disk_noter_begin(struct store *store)
 {
     const uint64_t first = disk_first_position(&store->identity);
@@ -273,8 +284,9 @@ give_up(struct store *store, int error)
 }
 
 static void
-note(struct store *store, struct pending_mark *pending, bool lost)
+note(struct store *store, struct pending_mark *pending, bool lost, uint64_t terms)
 {
+    const bool renews = terms != store->identity.terms;
     int error = lost ? ENOMEM : 0;
 
     for (; pending && !error; pending = STAILQ_NEXT(pending, link)) {
@@ -283,7 +295,8 @@ note(struct store *store, struct pending_mark *pending, bool lost)
     }
     if (!error)
         error = disk_journal_sync(&store->journal);
-    if (!error && store->journal.size >= store->journal.renew_size)
+    store->identity.terms = terms;
+    if (!error && (renews || store->journal.size >= store->journal.renew_size))
         error = disk_journal_renew(&store->journal, &store->marks, &store->identity);
     if (error)
         give_up(store, error);
@@ -305,13 +318,13 @@ static void
 note_pending(struct store *store)
 {
     struct pending_mark *first = STAILQ_FIRST(&store->pending);
-    const uint64_t marked = store->marked;
+    const uint64_t marked = store->marked, terms = store->terms;
     const bool lost = store->lost;
 
     STAILQ_INIT(&store->pending);
     store->lost = false;
     pthread_mutex_unlock(&store->purges_lock);
-    note(store, first, lost);
+    note(store, first, lost, terms);
     free_all(first);
     pthread_mutex_lock(&store->purges_lock);
     store->synced = marked;

@@ -50,7 +50,7 @@ struct store {
     int lock;                   /* that of the file "lock", held; -1 */
     uint64_t boot;              /* constant: names the run of the machine */
     _Atomic enum store_stage stage;
-    struct disk_identity identity; /* constant from LOADING on */
+    struct disk_identity identity; /* constant from LOADING on, but for the terms: the noter's */
     _Atomic uint64_t position;
     _Atomic uint64_t counts[STORE_COUNTS];
     _Atomic bool sick;
@@ -108,6 +108,7 @@ struct store {
     pthread_cond_t purges_wake;
     struct disk_journal journal; /* the noter's, once the store is open */
     STAILQ_HEAD(, pending_mark) pending;
+    uint64_t terms;          /* those that are to be in the journal */
     uint64_t marked, synced; /* numbers of marks */
     STAILQ_HEAD(, store_waiter) waiters;
     bool lost; /* a mark for which there was no memory */

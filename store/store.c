@@ -155,6 +155,7 @@ make_store(const struct store_config *config)
     if (!store)
         return NULL;
     store->config = *config;
+    store->terms = config->terms;
     if (!config->clock.monotonic_us)
         store->config.clock = (struct store_clock){monotonic_us, wall_us, NULL};
     store->folder = -1;

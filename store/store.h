@@ -98,6 +98,12 @@ void store_close(struct store *store);
 
 void store_get_stats(struct store *store, struct store_stats *stats);
 
+/*
+ * Other terms hold from now on: what is stored already is to be purged by store_mark(), and a later
+ * start is to have these terms. They are noted in the journal, as marks are.
+ */
+void store_set_terms(struct store *store, uint64_t terms);
+
 /* Waits until what was there at the start is known, and all offers are written; for tests. */
 void store_settle(struct store *store);
 

@@ -138,6 +138,24 @@ class StoreTest(StoreCase):
         os.kill(pid, signal.SIGTERM)
         harness.wait_until(lambda: not os.path.exists(f"/proc/{pid}"), what="its end")
 
+    def test_pages_of_other_rules_or_of_another_origin_are_not_used(self):
+        config = self.dir / "settings"
+        config.write_text("")
+        self.begin("--config", config)
+        config.write_text("[rule]\npath = /page*\nlifetime = 1h\n")
+        self.sunproxy("reload", daemon=self.d)
+        self.store("/page")
+        self.again("--config", config)
+        self.assertEqual(self.get("/page")[2], True)
+        config.write_text("")
+        self.again("--config", config)
+        self.assertEqual(self.get("/page")[2], False)
+        self.store("/page")
+        self.member = Member(self)
+        self.member.fields = [("Cache-Control", "max-age=600")]
+        self.again("--config", config)
+        self.assertEqual(self.get("/page")[2], False)
+
     def test_a_damaged_journal_is_said_and_purges_all(self):
         self.begin()
         self.store("/one")

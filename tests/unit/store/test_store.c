@@ -613,6 +613,26 @@ START_TEST(other_terms_remove_all)
 }
 END_TEST
 
+START_TEST(terms_that_change_meanwhile)
+{
+    shelf_put(URL, 3000);
+    store_set_terms(shelf.store, 7);
+    purge(STORE_PURGE_PREFIX, false, "", "");
+    shelf_put(URL "2", 3000);
+    shelf_kill();
+    shelf.terms = 7;
+    ck_assert(shelf_open());
+    ck_assert(!shelf_has(URL, 3000));
+    ck_assert(shelf_has(URL "2", 3000));
+    store_set_terms(shelf.store, 8);
+    await_sync();
+    shelf_put(URL "2", 3000);
+    shelf_kill();
+    ck_assert(shelf_open());
+    ck_assert(!shelf_has(URL "2", 3000));
+}
+END_TEST
+
 /* As if the process had been killed before it had removed the segment. */
 START_TEST(other_terms_hold_after_a_kill)
 {
@@ -695,6 +715,7 @@ unit_suite(void)
     tcase_add_test(tc, segments_that_are_exchanged_are_dropped);
     tcase_add_test(tc, a_journal_that_is_damaged_or_gone_purges_all);
     tcase_add_test(tc, other_terms_remove_all);
+    tcase_add_test(tc, terms_that_change_meanwhile);
     tcase_add_test(tc, other_terms_hold_after_a_kill);
     tcase_add_test(tc, one_copy_of_a_mark_is_enough_and_a_torn_one_is_none);
     suite_add_tcase(suite, tc);
