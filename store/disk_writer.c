@@ -512,7 +512,8 @@ remove_all(struct store *store, enum journal_found found)
 {
     if (found == JOURNAL_OTHER) {
         store_say(store, STORE_WARNING,
-                  "rules about keys, tags or storing have changed: all %zu segments are removed",
+                  "rules about keys, tags or storing, or origins, have changed: all %zu segments "
+                  "are removed",
                   store->number_count);
     } else {
         store_add(store, STORE_DAMAGED, 1);
