@@ -84,3 +84,24 @@ command_usage(const struct command *command)
     fprintf(stderr, "Try 'sunproxy %s --help'.\n", command->name);
     return EX_USAGE;
 }
+
+int
+command_run_part(const struct command *command, const char *missing, int argc, char **argv)
+{
+    static char name[64];
+    const struct command *part;
+
+    if (argc == 1) {
+        output_complain("%s", missing);
+        return command_usage(command);
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return command_help(command);
+    part = command_find(command->parts, argv[1]);
+    if (!part)
+        return EX_USAGE;
+    snprintf(name, sizeof(name), "sunproxy %s", part->name);
+    output_name(name);
+    argv[1] = name;
+    return part->run(argc - 1, argv + 1);
+}

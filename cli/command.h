@@ -66,4 +66,8 @@ int command_help(const struct command *command);
 /* Names --help on stderr, after a complaint. Returns EX_USAGE. */
 int command_usage(const struct command *command);
 
+/* The run() of a command that has parts: runs the one that argv[1] names, under its whole name.
+ * `missing` is the complaint without one. */
+int command_run_part(const struct command *command, const char *missing, int argc, char **argv);
+
 #endif

@@ -69,8 +69,8 @@ is_failure(unsigned status)
     return status == 502 || status == 503 || status == 504;
 }
 
-/* A server says so before it knows who asks. What a request to a peer has beside the client's may be
- * too much. */
+/* A server says so before it reads the fields. What a request to a peer has beside the client's
+ * may be too much. */
 static bool
 is_too_large(unsigned status)
 {

@@ -19,7 +19,7 @@
 
 struct cgroup_limits {
     uint64_t memory;     /* bytes; UINT64_MAX: not bounded */
-    unsigned processors; /* time of so many, rounded up; 0: not bounded */
+    unsigned processors; /* of which it has the time, rounded up; 0: not bounded */
 };
 
 /*

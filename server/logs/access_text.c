@@ -80,7 +80,7 @@ access_text_quote(struct buf *text, struct span bytes, char stop)
         buf_append_char(text, '-');
 }
 
-/* At most so many bytes of a line. */
+/* At most this number of bytes of a line. */
 static size_t
 length_of(struct span url)
 {

@@ -22,22 +22,7 @@ static const struct command *const parts[] = {
 static int
 run(int argc, char **argv)
 {
-    static char name[64];
-    const struct command *part;
-
-    if (argc == 1) {
-        output_complain("convert, describe or generate is missing");
-        return command_usage(&command_trace);
-    }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-        return command_help(&command_trace);
-    part = command_find(parts, argv[1]);
-    if (!part)
-        return EX_USAGE;
-    snprintf(name, sizeof(name), "sunproxy %s", part->name);
-    output_name(name);
-    argv[1] = name;
-    return part->run(argc - 1, argv + 1);
+    return command_run_part(&command_trace, "convert, describe or generate is missing", argc, argv);
 }
 
 void
