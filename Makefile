@@ -186,6 +186,14 @@ CHECK_LIBS := $(shell $(PKG_CONFIG) --libs check 2>/dev/null)
 ALL_OPTIMISE := $(OPTIMISE)
 ARCHIVE := $(AR) $(if $(LTO_PLUGIN),--plugin $(LTO_PLUGIN)) rcs
 ALL_LINK := $(LINK)
+# Objects are made again if these change. The stamp is renewed here, and not by a rule, so that what
+# is up to date stays so.
+STAMP := $(B)/.defines
+STAMPED := $(DEFINES) $(CFLAGS)
+$(shell mkdir -p $(B))
+ifneq ($(STAMPED),$(file <$(STAMP)))
+$(file >$(STAMP),$(STAMPED))
+endif
 endif
 
 ALL_CFLAGS = -std=c11 $(WARNINGS) $(ALL_OPTIMISE) -fPIE -pthread $(DEFINES) -I. -isystem build/gen \
@@ -269,7 +277,7 @@ $(B)/gen/%.o: build/gen/%.c build/gen/.stamp
 	$(Q)$(CC) $(GEN_CFLAGS) -c -o $@ $<
 
 # -MMD leaves out system headers, as which the generated ones are included: so all wait for these.
-$(B)/%.o: %.c build/gen/.stamp
+$(B)/%.o: %.c build/gen/.stamp $(STAMP)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -MD -MP -c -o $@ $<

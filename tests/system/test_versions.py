@@ -1,6 +1,7 @@
 """The version stands in the Makefile; NEWS, debian/, the programs and the manuals agree with it."""
 
 import re
+import shutil
 
 import harness
 
@@ -48,6 +49,24 @@ class VersionsTest(harness.SystemTest):
         for program in (harness.SUNPROXYD, harness.SUNPROXY):
             said = self.run_program([program, "--version"]).stdout.decode()
             self.assertEqual(said, f"{program.name} {self.version}\n")
+
+    def test_change(self):
+        """What has the version in it is made again when that changes, and not otherwise."""
+        for name in ("Makefile", "proxy.x"):
+            shutil.copy(harness.TOP / name, self.dir)
+        (self.dir / "base").mkdir()
+        (self.dir / "base/given.c").write_text("extern const char given[];\n"
+                                                  "const char given[] = SUNPROXY_VERSION;\n")
+        made = self.dir / "build/debug/base/given.o"
+
+        def make(version):
+            said = self.run_program(["make", "-C", self.dir, "VARIANT=debug", f"VERSION={version}",
+                                     made.relative_to(self.dir)]).stdout.decode()
+            return "given.c" in said, version.encode() in made.read_bytes()
+
+        self.assertEqual(make("9.9.8"), (True, True))
+        self.assertEqual(make("9.9.8"), (False, True))
+        self.assertEqual(make("9.9.9"), (True, True))
 
     def test_manuals(self):
         """They have no version of their own, which a release would have to change."""
