@@ -686,8 +686,8 @@ check(struct reading *r, const struct rule *rule)
                     "a user");
     } else if (rule_has(rule, RULE_AUTHENTICATE) && rule_has_any(rule, RULE_USER, RULE_USER_LIST)) {
         begin_error(r);
-        buf_append_str(r->why, "authenticate stands beside a condition on the user, who is not "
-                               "known when it is decided whether there has to be one");
+        buf_append_str(r->why, "authenticate stands beside a condition on the user: whether a "
+                               "request needs a user is decided before its user is known");
     } else if (rule_has(rule, RULE_REASON) && !rule_denies(rule)) {
         begin_error(r);
         buf_append_str(r->why, "reason stands beside deny");

@@ -1,7 +1,6 @@
 /*
- * Users of the forward proxy: which requests need one, and who has sent a request (RFC 9110 section
- * 11.7, RFC 7617). Requests over AF_UNIX, of peers (http_peer.h), and to rows of --origin, need
- * none.
+ * Users of the forward proxy: which requests need one, and the user of a request (RFC 9110 section
+ * 11.7, RFC 7617). Requests over AF_UNIX, of peers (http_peer.h), and to rows of --origin, need none.
  *
  * A request waits while its user is checked (server/users/users.h), in the state HTTP_CHECKED. What
  * follows it on its connection waits in the net.

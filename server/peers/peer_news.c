@@ -29,7 +29,7 @@ struct outbox {
 /* News that are told twice. */
 struct batch {
     STAILQ_ENTRY(batch) link;
-    uint64_t order;  /* who waits for news up to this number, or a higher one, waits for them */
+    uint64_t order;  /* a waiter for news up to this number, or a higher one, waits for them */
     uint64_t number; /* of the first time, */
     uint64_t again;  /* and of the second one; 0: it is to come */
     bool purged;     /* here, for the second time */
@@ -382,7 +382,7 @@ take_end(void *context, struct peer_message *message, const struct peer_message_
     struct peer_news *news = context;
     struct outbox *box;
 
-    /* Before it counts as taken, so that who waits for it waits for these as well. */
+    /* Before it counts as taken, so that its waiters wait for these as well. */
     if (end->taken)
         tell_tags(news, buf_span(&message->told));
     pthread_mutex_lock(&news->lock);
@@ -400,7 +400,7 @@ take_end(void *context, struct peer_message *message, const struct peer_message_
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
-/* `all_wait`: also who waits for what was told before. */
+/* `all_wait`: waiters for earlier news wait for this as well. */
 static void
 tell(struct peer_news *news, const struct peer_item *item, bool all_wait)
 {

@@ -342,7 +342,7 @@ take_line(struct helpers *helpers, struct helper *helper, struct span line, int6
     if (!channel.job)
         return true;
     if (reply == HELPER_REPLY_BH)
-        warn(helpers, helper, "cannot check a user, who is refused", message, now_us);
+        warn(helpers, helper, "a user that cannot be checked is refused", message, now_us);
     channel.job->helper = NULL;
     helpers->config.answered(helpers->config.context, channel.job, answers[reply]);
     return true;

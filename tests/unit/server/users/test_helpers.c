@@ -154,7 +154,7 @@ START_TEST(a_helper_answers)
     ck_assert_int_eq(answer_to("anna", "wrong"), USER_REFUSED);
     ck_assert_int_eq(answer_to("anna", "slowly"), USER_ACCEPTED);
     ck_assert_int_eq(answer_to("anna", "bh"), USER_REFUSED);
-    ck_assert_uint_eq(logged_times("cannot check a user, who is refused: no directory"), 1);
+    ck_assert_uint_eq(logged_times("a user that cannot be checked is refused: no directory"), 1);
     ck_assert_int_eq(answer_to("anna", "right"), USER_ACCEPTED);
     ck_assert_int_eq(answer_to("anna", "wrong"), USER_REFUSED);
     ck_assert_uint_eq(stats().cached, 2);

@@ -1,5 +1,5 @@
-/* The file of users, their checks and their helpers, with every allocation failing in turn: a user
- * is accepted who has the password, or no check could be made. */
+/* The file of users, their checks and their helpers, with every allocation failing in turn: the
+ * right password is accepted, unless no check could be made. */
 #include "server/users/users.h"
 
 #include <pthread.h>
