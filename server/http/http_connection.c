@@ -278,7 +278,7 @@ received(struct net_connection *net, struct span *input)
     if (c->awaits_source)
         return take_source(c, input);
     c->receiving = true;
-    if (c->in_body && current_exchange(c)->serving == HTTP_CHECKED)
+    if (c->in_body && current_exchange(c)->serving == HTTP_AWAITED)
         result = NET_INPUT_HOLD;
     else if (c->in_body)
         result = c->body_is_chunked ? take_chunks(c, input) : take_bytes(c, input);

@@ -8,7 +8,6 @@
 #include "server/http/http_log.h"
 #include "server/http/http_output.h"
 #include "server/http/http_page.h"
-#include "server/http/http_purge.h"
 #include "server/http/http_stream.h"
 #include "server/http/http_user.h"
 #include "server/http/http_worker.h"
@@ -63,6 +62,13 @@ http_exchange_create(struct http_connection *c, struct http_worker *worker)
 }
 
 static void
+stop_waiting(struct http_exchange *x)
+{
+    if (x->serving == HTTP_AWAITED)
+        x->serving = x->stop_waiting(x) ? HTTP_OVER : HTTP_CANCELLED;
+}
+
+static void
 drop(struct http_exchange *x, struct http_kept *kept)
 {
     if (kept->bytes)
@@ -78,10 +84,7 @@ http_exchange_discard(struct http_exchange *x)
 
     if (x->logged)
         http_log_add(x);
-    if (x->serving == HTTP_CHECKED)
-        http_user_cancel(x);
-    if (x->serving == HTTP_NOTED)
-        http_purge_cancel(x);
+    stop_waiting(x);
     http_hold_cancel(x);
     exchange_end(&x->exchange);
     client_release(&x->client);
@@ -110,6 +113,24 @@ http_worker_free_pool(struct http_worker *worker)
         SLIST_REMOVE_HEAD(&worker->pool, free);
         free(x);
     }
+}
+
+void
+http_exchange_await(struct http_exchange *x, bool (*stop)(struct http_exchange *x))
+{
+    x->stop_waiting = stop;
+    x->serving = HTTP_AWAITED;
+}
+
+bool
+http_exchange_end_wait(struct http_exchange *x)
+{
+    const bool goes_on = x->serving == HTTP_AWAITED;
+
+    x->serving = HTTP_OVER;
+    if (!goes_on && x->stage == HTTP_FINISHED)
+        http_exchange_discard(x);
+    return goes_on;
 }
 
 bool
@@ -166,14 +187,11 @@ http_exchange_keep(struct http_exchange *x, struct span head)
 
 /* ---- the end of a response ------------------------------------------------------------------- */
 
-/* Check and exchange are not needed any more; a last call may still have to come. */
+/* Wait and exchange are not needed any more; a last call may still have to come. */
 static void
 cancel(struct http_exchange *x)
 {
-    if (x->serving == HTTP_CHECKED)
-        http_user_cancel(x);
-    if (x->serving == HTTP_NOTED)
-        http_purge_cancel(x);
+    stop_waiting(x);
     if (x->serving != HTTP_SERVED)
         return;
     x->serving = HTTP_CANCELLED;

@@ -73,18 +73,17 @@ enum http_stage {
 };
 
 /*
- * What is to call? First the check of the user, then the exchange.
+ * What is to call?
  *
- *   OVER -> CHECKED -> OVER       the user is checked (http_user.h)
+ *   OVER -> AWAITED -> OVER       its user is checked (http_user.h), or its purge noted on disk
+ *                                 (http_purge.h)
  *   OVER -> SERVED -> OVER        the exchange runs
- *   OVER -> NOTED -> OVER         a purge is noted on disk (http_purge.h)
- *   CHECKED, SERVED or NOTED -> CANCELLED -> OVER
+ *   AWAITED or SERVED -> CANCELLED -> OVER
  */
 enum http_serving {
-    HTTP_OVER,      /* nothing: its last call has come, or neither was started */
-    HTTP_CHECKED,   /* the check, once: http_exchange_resume() */
+    HTTP_OVER,      /* nothing: its last call has come, or none was begun */
+    HTTP_AWAITED,   /* what http_exchange_await() was told of, once */
     HTTP_SERVED,    /* the exchange */
-    HTTP_NOTED,     /* the store, once: the response has been made */
     HTTP_CANCELLED, /* either, for the last time, and to no effect */
 };
 
@@ -95,7 +94,7 @@ struct http_user;
 struct http_exchange {
     struct exchange exchange; /* first */
     struct http_stream stream;
-    struct net_task task;            /* runs the exchange after a wake-up */
+    struct net_task task;            /* runs the exchange after a wake-up, or the end of a wait */
     SLIST_ENTRY(http_exchange) free; /* the worker's pool */
 
     /* The request. Its spans are valid while it is started, and from then on in `kept_head`. */
@@ -125,6 +124,7 @@ struct http_exchange {
     bool persistent; /* the connection persists behind the response */
     enum http_stage stage;
     enum http_serving serving;
+    bool (*stop_waiting)(struct http_exchange *x); /* while it is HTTP_AWAITED */
 
     /* The response. */
     unsigned status;
@@ -134,8 +134,8 @@ struct http_exchange {
     size_t head_len;      /* of `head`, that are used, until it is queued */
     /* From here on not zero at first. */
     union {
-        struct user_check check;   /* of its user, while it is HTTP_CHECKED */
-        struct store_waiter noted; /* while it is HTTP_NOTED */
+        struct user_check check;   /* of its user, while that is awaited */
+        struct store_waiter noted; /* of its purge, likewise */
     };
     struct iovec pieces[1 + HTTP_FIELD_RUNS + 3 + HTTP_RUNS];
     char frame[24]; /* of a chunk */
@@ -177,6 +177,14 @@ void http_worker_free_pool(struct http_worker *worker);
  */
 bool http_exchange_keep_head(struct http_exchange *x, struct span head);
 bool http_exchange_keep(struct http_exchange *x, struct span head);
+
+/*
+ * It is HTTP_AWAITED until x->task, which is posted once, has called http_exchange_end_wait(), which
+ * says whether the request goes on; if not, it may have been freed. stop_waiting() ends the wait
+ * earlier, and says whether the task will not be posted.
+ */
+void http_exchange_await(struct http_exchange *x, bool (*stop_waiting)(struct http_exchange *x));
+bool http_exchange_end_wait(struct http_exchange *x);
 
 /* Allocates `len` bytes, which the exchange frees. False without memory. */
 bool http_exchange_allocate(struct http_exchange *x, struct http_kept *kept, size_t len);

@@ -189,13 +189,9 @@ static void
 run(struct net_task *task)
 {
     struct http_exchange *x = container_of(task, struct http_exchange, task);
-    const bool cancelled = x->serving == HTTP_CANCELLED;
 
-    x->serving = HTTP_OVER;
-    if (!cancelled)
+    if (http_exchange_end_wait(x))
         http_exchange_send_made(x);
-    else if (x->stage == HTTP_FINISHED)
-        http_exchange_discard(x);
 }
 
 static void
@@ -204,6 +200,12 @@ note(struct store_waiter *waiter)
     struct http_exchange *x = container_of(waiter, struct http_exchange, noted);
 
     http_stream_post(&x->stream, &x->task);
+}
+
+static bool
+forget(struct http_exchange *x)
+{
+    return store_forget_waiter(http_service_of(x)->service->store, &x->noted);
 }
 
 bool
@@ -217,14 +219,6 @@ http_purge_is_noted(struct http_exchange *x)
     x->noted = (struct store_waiter){.notify = note};
     if (store_is_synced(store, &x->noted))
         return true;
-    x->serving = HTTP_NOTED;
+    http_exchange_await(x, forget);
     return false;
-}
-
-void
-http_purge_cancel(struct http_exchange *x)
-{
-    x->serving = store_forget_waiter(http_service_of(x)->service->store, &x->noted)
-                     ? HTTP_OVER
-                     : HTTP_CANCELLED;
 }

@@ -19,11 +19,8 @@ bool http_purge_is_allowed(const struct http_exchange *x);
 /* Purges what the request names, and makes the page that states how much that was. */
 void http_purge(struct http_exchange *x, const struct http_route *route);
 
-/* Is that on disk, where there is a store? If not, the request is HTTP_NOTED, and the page is sent
- * when it is. */
+/* Is that on disk, where there is a store? If not, the request is HTTP_AWAITED, and the page is
+ * sent when it is. */
 bool http_purge_is_noted(struct http_exchange *x);
-
-/* Gives up a request that is HTTP_NOTED: it is HTTP_OVER or HTTP_CANCELLED then. */
-void http_purge_cancel(struct http_exchange *x);
 
 #endif

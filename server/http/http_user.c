@@ -225,6 +225,13 @@ done(struct user_check *check)
     http_stream_post(&x->stream, &x->task);
 }
 
+static bool
+give_up(struct http_exchange *x)
+{
+    users_cancel(http_service_of(x)->service->users, &x->check);
+    return x->check.answer == USER_PENDING;
+}
+
 static enum http_asked
 settle(struct http_exchange *x, enum user_answer given, struct span name, struct span value)
 {
@@ -238,7 +245,7 @@ settle(struct http_exchange *x, enum user_answer given, struct span name, struct
     case USER_PENDING:
         break;
     }
-    x->serving = HTTP_CHECKED;
+    http_exchange_await(x, give_up);
     return HTTP_USER_AWAITED;
 }
 
@@ -247,18 +254,13 @@ static void
 checked(struct net_task *task)
 {
     struct http_exchange *x = container_of(task, struct http_exchange, task);
-    const bool cancelled = x->serving == HTTP_CANCELLED;
     char bytes[HTTP_BASIC_BYTES];
     struct http_basic basic;
     struct span value;
     bool whole;
 
-    x->serving = HTTP_OVER;
-    if (cancelled) {
-        if (x->stage == HTTP_FINISHED)
-            http_exchange_discard(x);
+    if (!http_exchange_end_wait(x))
         return;
-    }
     whole = http_credentials_find(x->request.fields, credentials_field, &value) ==
                 HTTP_CREDENTIALS_ONE &&
             http_basic_read(value, bytes, &basic);
@@ -315,13 +317,6 @@ http_user_ask(struct http_exchange *x, struct span url)
         break;
     }
     return demand(x, HTTP_REASON_USER_DEMANDED, "the proxy needs a user and a password");
-}
-
-void
-http_user_cancel(struct http_exchange *x)
-{
-    users_cancel(http_service_of(x)->service->users, &x->check);
-    x->serving = x->check.answer == USER_PENDING ? HTTP_OVER : HTTP_CANCELLED;
 }
 
 /* ---- reloads --------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
  * Users of the forward proxy: which requests need one, and the user of a request (RFC 9110 section
  * 11.7, RFC 7617). Requests over AF_UNIX, of peers (http_peer.h), and to rows of --origin, need none.
  *
- * A request waits while its user is checked (server/users/users.h), in the state HTTP_CHECKED. What
+ * A request waits while its user is checked (server/users/users.h), which is HTTP_AWAITED. What
  * follows it on its connection waits in the net.
  *
  * A connection knows the user of its latest request that was accepted, by a hash of the field
@@ -47,9 +47,6 @@ enum http_asked {
 
 /* Who has sent this request for this URL? */
 enum http_asked http_user_ask(struct http_exchange *x, struct span url);
-
-/* Gives up the check of a request that is HTTP_CHECKED: it is HTTP_OVER or HTTP_CANCELLED then. */
-void http_user_cancel(struct http_exchange *x);
 
 /*
  * Another configuration is in force: ends the tunnels, and the requests in work, of users whom it
