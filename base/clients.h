@@ -59,7 +59,7 @@ enum client_shared {
     CLIENT_SHARED
 };
 
-/* Queues in which clients take turns (fetch/queue.h). */
+/* Queues in which clients take turns (base/fair_queue.h). */
 enum client_queue {
     CLIENT_FETCHES, /* of the fetcher's thread */
     CLIENT_LOOKUPS, /* under the resolver's lock */

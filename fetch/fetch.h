@@ -2,8 +2,8 @@
  * Fetching from origins over HTTP and HTTPS (libcurl): any method, request bodies, responses that
  * arrive piece by piece and can be paused. Names are resolved in threads of their own, each address
  * is checked before a connection is made, and every phase has a time limit. The number of fetches
- * under way is bounded in all, per origin and per client; clients and origins take turns (queue.h).
- * Nothing is cached, and equal fetches are not merged.
+ * under way is bounded in all, per origin and per client; clients and origins take turns
+ * (base/fair_queue.h). Nothing is cached, and equal fetches are not merged.
  *
  * Threads: a fetcher has one thread for transfers and a bounded pool of threads for names. All
  * call-backs run on the fetcher's thread and must not block. Functions marked [any thread] may be
@@ -19,7 +19,7 @@
 #include "base/memory_account.h"
 #include "base/span.h"
 #include "fetch/address.h"
-#include "fetch/queue.h"
+#include "base/fair_queue.h"
 #include "fetch/request.h"
 
 struct fetcher;

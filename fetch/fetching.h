@@ -11,7 +11,7 @@
 
 #include "base/tree.h"
 #include "fetch/poller.h"
-#include "fetch/queue.h"
+#include "base/fair_queue.h"
 #include "fetch/transfer.h"
 
 /*

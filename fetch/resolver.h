@@ -3,8 +3,8 @@
  * over getaddrinfo(), one look-up per name at a time that many queries may wait for, and a small
  * cache. Time-outs are the caller's: it cancels and goes on, while the thread stays with its name.
  *
- * Clients take turns and have shares of the threads (queue.h). A name that several clients ask for
- * is looked up in the turn of whichever comes first, and counts to that client until its thread
+ * Clients take turns and have shares of the threads (fair_queue.h). A name that several clients ask
+ * for is looked up in the turn of whichever comes first, and counts to that client until its thread
  * returns, even when the query was cancelled.
  *
  * One thread asks, cancels, collects and destroys. Threads of the pool are all the rest.
@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fetch/queue.h"
+#include "base/fair_queue.h"
 
 struct resolver;
 

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/shared.h"
-#include "fetch/queue.h"
+#include "base/fair_queue.h"
 #include "fetch/url.h"
 
 /* "HOST:PORT:TARGET-HOST:TARGET-PORT": what is for the former goes to the latter. */

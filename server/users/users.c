@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/container_of.h"
 #include "base/thread.h"
-#include "fetch/queue.h"
+#include "base/fair_queue.h"
 #include "http/basic_credentials.h"
 #include "server/users/helpers.h"
 #include "server/users/user_cache.h"

@@ -5,9 +5,9 @@
  * own, which starts with the first check.
  *
  * Cost: that thread computes for at most half of the time. Checks wait in a queue in which clients
- * take turns (fetch/queue.h), USERS_MAX_QUEUED of them at most: when there are more, the last one
- * of the client with the most is answered that no check could be made. Answers are used again, from
- * a cache of a bounded size (user_cache.h).
+ * take turns (base/fair_queue.h), USERS_MAX_QUEUED of them at most: when there are more, the last
+ * one of the client with the most is answered that no check could be made. Answers are used again,
+ * from a cache of a bounded size (user_cache.h).
  *
  * Secrecy: a name that the file does not have costs the same work as one that it has, by the method
  * of one of the file's users. A password stays in memory during its check only.

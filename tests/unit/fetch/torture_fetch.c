@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "fetch/queue.h"
 #include "fetch/transfer.h"
 #include "tests/unit/fetch/names.h"
 #include "tests/unit/fetch/outcome.h"
@@ -73,35 +72,6 @@ walk_headers(void *context)
     ck_assert((malformed != NULL) == torture_failed());
     ck_assert(no_memory == torture_failed());
     answer_head_free(&head);
-}
-
-static void
-walk_queue(void *context)
-{
-    static const struct queue_limits limits = {.opening = 3, .streaming = 1, .per_origin = 1};
-    static const char *const origins[] = {"http://a.test:80", "http://a.test:80",
-                                          "http://b.test:80", "http://a.test:80"};
-    struct queue *queue = queue_create(&limits, CLIENT_FETCHES);
-    struct queue_item entries[4] = {0};
-    unsigned queued = 0, started = 0;
-
-    (void)context;
-    if (!queue) {
-        ck_assert(torture_failed());
-        return;
-    }
-    for (unsigned i = 0; i < 4; i++)
-        queued += queue_add(queue, &entries[i], unit_client(i / 2), origins[i]);
-    ck_assert_uint_eq(queued, torture_failed() ? 3 : 4);
-    ck_assert_uint_eq(queue_queued(queue), queued);
-    while (queue_next(queue))
-        started++;
-    ck_assert_uint_ge(started, 1);
-    for (unsigned i = 0; i < 4; i++)
-        queue_remove(queue, &entries[i]);
-    ck_assert_uint_eq(queue_queued(queue) + queue_active(queue), 0);
-    queue_destroy(queue);
-    ck_assert(unit_clients_are_idle());
 }
 
 /* A fetcher with everything configured, and a request to it. */
@@ -252,7 +222,6 @@ START_TEST(torture)
     ck_assert_uint_ge(torture_walk(walk_own_addresses, NULL), 2);
     ck_assert_uint_ge(torture_walk(walk_urls, NULL), 5);
     ck_assert_uint_ge(torture_walk(walk_headers, NULL), 2);
-    ck_assert_uint_ge(torture_walk(walk_queue, NULL), 6);
     ck_assert_uint_ge(torture_walk(walk_resolver, NULL), 3);
     ck_assert_uint_ge(torture_walk(walk_fetcher, addresses), 10);
     ck_assert_uint_ge(torture_walk(walk_proxy, addresses), 3);

@@ -1,7 +1,10 @@
 /*
- * Fair turns for fetches. A fetch is queued, then active until it is removed. An active one is
- * opening while it waits for its server, and streaming while bytes of a body are under way: once
- * its response has begun, and before that while its client is slow to send the request's body.
+ * Fair turns of clients, for fetches, look-ups of names, and checks of users. What is said here of
+ * fetches holds for all of them.
+ *
+ * A fetch is queued, then active until it is removed. An active one is opening while it waits for
+ * its server, and streaming while bytes of a body are under way: once its response has begun, and
+ * before that while its client is slow to send the request's body.
  *
  * Order: the client with the fewest opening fetches comes first, and among equals the one that was
  * served least recently; within a client its origins take turns; within an origin the order of
@@ -29,8 +32,8 @@
  *
  * For one thread at a time. An item is the caller's memory.
  */
-#ifndef SUNPROXY_FETCH_QUEUE_H
-#define SUNPROXY_FETCH_QUEUE_H
+#ifndef SUNPROXY_BASE_FAIR_QUEUE_H
+#define SUNPROXY_BASE_FAIR_QUEUE_H
 
 #include <stdbool.h>
 #include <stddef.h>

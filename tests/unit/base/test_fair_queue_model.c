@@ -1,7 +1,7 @@
 /* The queue beside a naive model: what comes next, and whose queue is the longest. */
 #define UNIT_STARTS_NO_THREAD
 
-#include "fetch/queue.h"
+#include "base/fair_queue.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -259,7 +259,7 @@ END_TEST
 Suite *
 unit_suite(void)
 {
-    Suite *suite = suite_create("fetch/queue: model");
+    Suite *suite = suite_create("base/fair_queue: model");
     TCase *tc = tcase_create("model");
 
     tcase_add_loop_test(tc, random_sequences, 0, 7);

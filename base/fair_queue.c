@@ -1,4 +1,4 @@
-#include "fetch/queue.h"
+#include "base/fair_queue.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Turns of the queue, by hand; test_queue_model.c compares it with a model. */
 #define UNIT_STARTS_NO_THREAD
 
-#include "fetch/queue.h"
+#include "base/fair_queue.h"
 
 #include <stdio.h>
 
@@ -514,7 +514,7 @@ END_TEST
 Suite *
 unit_suite(void)
 {
-    Suite *suite = suite_create("fetch/queue");
+    Suite *suite = suite_create("base/fair_queue");
     TCase *tc = tcase_create("queue");
 
     tcase_add_test(tc, bounds_in_all_and_per_origin);
