@@ -203,7 +203,7 @@ ALL_LDFLAGS = -pie -pthread $(ALL_LINK) $(LDFLAGS)
 
 # ---- what there is ---------------------------------------------------------------------------------
 
-FOLDERS := base policies http rules cache store net rpc origins fetch proxy trace sim server cli client study
+FOLDERS := base policies http metrics rules cache store net rpc origins fetch proxy trace sim server cli client study
 sources = $(filter-out %/main.c policies/templates/%,$(wildcard $(1)/*.c $(1)/*/*.c))
 objects = $(patsubst %.c,$(B)/%.o,$(call sources,$(1)))
 
@@ -213,12 +213,13 @@ PROTOCOL_LIB := $(B)/libprotocol.a
 
 # In the order of linking: users before what they use.
 SERVER_LIBS := $(B)/libserver.a $(B)/libproxy.a $(B)/libstore.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a \
-	$(B)/libfetch.a $(B)/liborigins.a $(B)/librules.a $(B)/libhttp.a $(PROTOCOL_LIB) $(B)/libbase.a
+	$(B)/libfetch.a $(B)/liborigins.a $(B)/librules.a $(B)/libmetrics.a $(B)/libhttp.a \
+	$(PROTOCOL_LIB) $(B)/libbase.a
 CLIENT_LIBS := $(B)/libclient.a $(B)/libstudy.a $(B)/libcli.a $(B)/libtrace.a $(B)/libsim.a $(B)/libstore.a $(B)/libcache.a \
 	$(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a $(B)/libhttp.a $(PROTOCOL_LIB) $(B)/libbase.a
 TEST_LIBS := $(B)/libserver.a $(B)/libproxy.a $(B)/libstore.a $(B)/libclient.a $(B)/libstudy.a $(B)/libcli.a $(B)/libcache.a \
-	$(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a $(B)/libfetch.a $(B)/liborigins.a $(B)/librules.a $(B)/libhttp.a \
-	$(B)/libtrace.a $(B)/libsim.a $(B)/libbench.a $(B)/libsoak.a $(PROTOCOL_LIB) $(B)/libbase.a
+	$(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a $(B)/libfetch.a $(B)/liborigins.a $(B)/librules.a $(B)/libmetrics.a \
+	$(B)/libhttp.a $(B)/libtrace.a $(B)/libsim.a $(B)/libbench.a $(B)/libsoak.a $(PROTOCOL_LIB) $(B)/libbase.a
 
 PROGRAMS := $(B)/sunproxyd $(B)/sunproxy
 # A folder's rooms have tests of their own: tests/unit/FOLDER/ROOM/.

@@ -14,7 +14,7 @@
 #include "http/response_head.h"
 #include "proxy/demand.h"
 #include "proxy/proxy_rules.h"
-#include "proxy/recent.h"
+#include "metrics/recent.h"
 #include "proxy/sharing.h"
 #include "proxy/stored.h"
 

@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "http/storing.h"
+#include "metrics/recent.h"
 #include "proxy/proxy_rules.h"
-#include "proxy/recent.h"
 #include "rules/rules.h"
 
 static int64_t

@@ -17,8 +17,8 @@
 #include "cache/cache.h"
 #include "fetch/fetch.h"
 #include "http/reason.h"
+#include "metrics/metrics.h"
 #include "policies/sketch.h"
-#include "proxy/metrics.h"
 #include "proxy/shedding.h"
 
 /* ---- failures -------------------------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 #include "server/service_metrics.h"
 
 #include "base/clock.h"
-#include "proxy/metrics.h"
+#include "cache/cache.h"
+#include "fetch/fetch.h"
 #include "server/rpc/cursor.h"
 #include "server/http/http_service.h"
 #include "server/logs/origin_report.h"
@@ -297,6 +298,87 @@ static const struct metric_row memory_rows[] = {
 
 _Static_assert(MEMORY_KINDS == 6, "each kind has a row");
 
+/* ---- the cache --------------------------------------------------------------------------------
+ */
+
+struct cache_snapshot {
+    struct cache_stats stats;
+    uint64_t capacity_pages;
+    uint64_t capacity_bytes;
+    uint64_t shards;
+};
+
+_Static_assert(sizeof(struct cache_snapshot) <= METRICS_SNAPSHOT_BYTES, "it fits");
+
+static void
+read_cache(void *context, void *snapshot)
+{
+    struct cache_snapshot *s = snapshot;
+    struct cache_config config;
+
+    cache_get_stats(context, &s->stats);
+    cache_get_config(context, &config);
+    s->capacity_pages = config.capacity_pages;
+    s->capacity_bytes = config.capacity_bytes;
+    s->shards = config.shards;
+}
+
+#define AT(field) offsetof(struct cache_snapshot, field)
+#define HELP_OBJECTS                                                                              \
+    "Entries of the cache: pages, pages that are fetched to be stored, URLs whose pages are not " \
+    "shared, URLs whose pages vary by a field."
+
+static const struct metric_row cache_rows[] = {
+    {"cache_pages", "", GAUGE, "", "Pages in the cache.", AT(stats.pages)},
+    {"cache_bytes", "", GAUGE, "bytes",
+     "Bytes that the pages in the cache count, bookkeeping included.", AT(stats.bytes)},
+    {"cache_objects", "state=\"ready\"", GAUGE, "", HELP_OBJECTS, AT(stats.pages)},
+    {"cache_objects", "state=\"busy\"", GAUGE, "", HELP_OBJECTS, AT(stats.busy)},
+    {"cache_objects", "state=\"hit_for_miss\"", GAUGE, "", HELP_OBJECTS,
+     AT(stats.passed)},
+    {"cache_objects", "state=\"vary\"", GAUGE, "", HELP_OBJECTS, AT(stats.varied)},
+    {"cache_capacity_pages", "", GAUGE, "", "Capacity in pages; 0: not bounded.",
+     AT(capacity_pages)},
+    {"cache_capacity_bytes", "", GAUGE, "bytes", "Capacity in bytes; 0: not bounded.",
+     AT(capacity_bytes)},
+    {"cache_shards", "", GAUGE, "", "Parts of the cache with a lock each.", AT(shards)},
+    {"cache_insertions", "", COUNTER, "", "Pages stored, replacements included.",
+     AT(stats.insertions)},
+    {"cache_evictions", "", COUNTER, "", "Pages evicted.", AT(stats.evictions)},
+};
+
+#undef AT
+
+/* ---- the fetcher ------------------------------------------------------------------------------
+ */
+
+_Static_assert(sizeof(struct fetch_stats) <= METRICS_SNAPSHOT_BYTES, "it fits");
+
+static void
+read_fetcher(void *context, void *snapshot)
+{
+    fetcher_get_stats(context, snapshot);
+}
+
+#define AT(field) offsetof(struct fetch_stats, field)
+#define HELP_RETRIES "Requests that failed at a member and could go to another, by result."
+
+static const struct metric_row fetcher_rows[] = {
+    {"fetches_active", "", GAUGE, "", "Fetches under way.", AT(active)},
+    {"fetches_waiting", "", GAUGE, "",
+     "Fetches under way that wait for a name, a connection or the first byte.", AT(waiting)},
+    {"fetches_queued", "", GAUGE, "", "Fetches that have not begun.", AT(queued)},
+    {"fetches_started", "", COUNTER, "", "Fetches begun.", AT(started)},
+    {"fetches_displaced", "", COUNTER, "",
+     "Fetches given up because too many were queued.", AT(displaced)},
+    {"origin_retries", "result=\"sent\"", COUNTER, "", HELP_RETRIES, AT(retried)},
+    {"origin_retries", "result=\"refused\"", COUNTER, "", HELP_RETRIES, AT(refused)},
+    {"fetched_bytes", "", COUNTER, "bytes",
+     "Bytes of bodies from origins, as they came over the network.", AT(bytes)},
+};
+
+#undef AT
+
 /* ---- all of them ------------------------------------------------------------------------------
  */
 
@@ -312,6 +394,9 @@ static const struct metric_source service_sources[] = {
     SOURCE(memory_rows, read_memory),
 };
 
+const struct metric_source metric_source_cache = SOURCE(cache_rows, read_cache);
+static const struct metric_source fetcher_source = SOURCE(fetcher_rows, read_fetcher);
+
 bool
 service_metrics_register(struct metrics *metrics, struct service *service)
 {
@@ -320,7 +405,7 @@ service_metrics_register(struct metrics *metrics, struct service *service)
             return false;
     return origin_report_register(service->report, metrics) &&
            metrics_register(metrics, &metric_source_cache, service->cache) &&
-           metrics_register(metrics, &metric_source_fetcher, service->fetcher);
+           metrics_register(metrics, &fetcher_source, service->fetcher);
 }
 
 bool

@@ -1,6 +1,7 @@
 /*
- * What the daemon's statistics have beside the metrics that proxy/ counts: the rows of the service,
- * of its connections and calls, and of the memory account.
+ * What the daemon's statistics have beside the metrics that are counted (metrics/metrics.h): the
+ * rows of the service, of its connections and calls, of the memory account, of the cache and of the
+ * fetcher.
  */
 #ifndef SUNPROXY_SERVER_SERVICE_METRICS_H
 #define SUNPROXY_SERVER_SERVICE_METRICS_H
@@ -8,8 +9,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-struct metrics;
+#include "metrics/metrics.h"
+
 struct service;
+
+/* The numbers of a struct cache, which is the context. */
+extern const struct metric_source metric_source_cache;
 
 /*
  * Registers all sources of a daemon: the service, its cache and its fetcher, which have to be there

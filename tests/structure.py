@@ -16,8 +16,8 @@ import signal
 import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
-FOLDERS = ("base", "policies", "http", "rules", "cache", "store", "net", "rpc", "origins", "fetch", "proxy", "trace", "sim",
-           "server", "cli", "client", "study")
+FOLDERS = ("base", "policies", "http", "metrics", "rules", "cache", "store", "net", "rpc", "origins", "fetch",
+           "proxy", "trace", "sim", "server", "cli", "client", "study")
 
 # Header and name of each struct that a request is described by on the way of a miss.
 ON_THE_WAY = (("server/http/http_exchange.h", "http_exchange"), ("proxy/exchange.h", "exchange"),

@@ -1,7 +1,7 @@
 #include "server/http/http_count.h"
 
 #include "base/clock.h"
-#include "proxy/metrics.h"
+#include "metrics/metrics.h"
 #include "server/http/http_exchange.h"
 #include "server/http/http_stream.h"
 

@@ -6,7 +6,7 @@
 #include "http/request_head.h"
 #include "http/response_head.h"
 #include "net/connection.h"
-#include "proxy/openmetrics.h"
+#include "metrics/openmetrics.h"
 
 #define MAX_HEAD 8192u
 #define MAX_TEXT (1u << 20)

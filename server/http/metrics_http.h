@@ -1,6 +1,6 @@
 /*
  * What a monitoring system and a load balancer read over HTTP, on the listeners of --metrics:
- * `GET /metrics`, in OpenMetrics or Prometheus' older text format (proxy/openmetrics.h), and `GET
+ * `GET /metrics`, in OpenMetrics or Prometheus' older text format (metrics/openmetrics.h), and `GET
  * /healthz`, whose status is 200, or 503 once the daemon is being stopped. Connections persist; a
  * request with a body is refused. A listener answers any client: the operator chooses its address.
  */

@@ -13,7 +13,7 @@
 
 #include "fetch/fetch.h"
 #include "proxy/proxy.h"
-#include "proxy/metrics.h"
+#include "metrics/metrics.h"
 #include "server/http/http_origins.h"
 
 struct origin_report;

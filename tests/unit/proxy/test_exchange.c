@@ -317,6 +317,22 @@ START_TEST(a_failure_before_the_head_fails_all_that_wait)
 }
 END_TEST
 
+START_TEST(each_failure_of_a_fetch_has_the_row_of_its_word)
+{
+    char name[METRICS_MAX_NAME];
+
+    scene_begin(&defaults);
+    for (unsigned why = FAILURE_BAD_URL; why <= FAILURE_CANCELLED; why++) {
+        snprintf(name, sizeof(name), "origin_fetches{result=\"%s\"}",
+                 failure_word((enum failure)why));
+        metrics_add(scene.metrics, 0, (enum metric)((unsigned)METRIC_FETCHES_OK + why), why);
+        scene_expect_metric(name, why);
+    }
+    scene_expect_metric("origin_fetches{result=\"ok\"}", 0);
+    scene_end();
+}
+END_TEST
+
 START_TEST(a_failure_after_the_head_breaks_off_what_streams)
 {
     struct visit whole = {0}, stream = {.streams = true};
@@ -500,6 +516,7 @@ unit_suite(void)
     tcase_add_test(cases, a_response_with_two_framings_is_shared_and_not_stored);
     tcase_add_test(cases, without_a_policy_requests_are_coalesced_and_nothing_is_stored);
     tcase_add_test(cases, a_failure_before_the_head_fails_all_that_wait);
+    tcase_add_test(cases, each_failure_of_a_fetch_has_the_row_of_its_word);
     tcase_add_test(cases, a_failure_after_the_head_breaks_off_what_streams);
     tcase_add_test(cases, a_body_that_is_too_large_fails_and_its_fetch_ends);
     tcase_add_test(cases, a_body_that_is_too_large_to_be_stored_is_passed_on);

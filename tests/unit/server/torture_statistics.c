@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "proxy.h"
-#include "proxy/metrics.h"
 #include "server/service.h"
+#include "server/service_metrics.h"
 #include "server/statistics.h"
 #include "tests/unit/torture.h"
 #include "tests/unit/unit.h"

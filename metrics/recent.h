@@ -2,8 +2,8 @@
  * The latest requests that were no hits, and why: so that a miss can be explained afterwards. Each
  * worker keeps a number of its own, by the hash of the URL.
  */
-#ifndef SUNPROXY_PROXY_RECENT_H
-#define SUNPROXY_PROXY_RECENT_H
+#ifndef SUNPROXY_METRICS_RECENT_H
+#define SUNPROXY_METRICS_RECENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

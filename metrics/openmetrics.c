@@ -1,4 +1,4 @@
-#include "proxy/openmetrics.h"
+#include "metrics/openmetrics.h"
 
 #include <inttypes.h>
 #include <stdio.h>

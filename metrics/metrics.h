@@ -13,8 +13,8 @@
  * unit last. They do not end in _total, _bucket, _sum, _count, _created or _info, which OpenMetrics
  * adds. A row of a family with labels is written as OpenMetrics writes it: requests{outcome="hit"}.
  */
-#ifndef SUNPROXY_PROXY_METRICS_H
-#define SUNPROXY_PROXY_METRICS_H
+#ifndef SUNPROXY_METRICS_METRICS_H
+#define SUNPROXY_METRICS_METRICS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -167,10 +167,6 @@ bool metrics_register(struct metrics *metrics, const struct metric_source *sourc
 /* Shows the first `count` rows of a registered source, whose labels stay from now on. [one thread
  * at a time] */
 void metrics_show(struct metrics *metrics, const struct metric_row *rows, size_t count);
-
-/* The numbers of a struct cache, and of a struct fetcher, which are the contexts. */
-extern const struct metric_source metric_source_cache;
-extern const struct metric_source metric_source_fetcher;
 
 /* ---- reading --------------------------------------------------------------------------------- */
 

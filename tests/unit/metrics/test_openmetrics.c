@@ -1,6 +1,6 @@
 #define UNIT_STARTS_NO_THREAD
 
-#include "proxy/openmetrics.h"
+#include "metrics/openmetrics.h"
 
 #include <string.h>
 

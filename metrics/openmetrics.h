@@ -6,11 +6,11 @@
  * Names begin with sunproxy_. Durations are in seconds, the base unit of both formats: the family
  * NAME_microseconds of the table is exposed as NAME_seconds.
  */
-#ifndef SUNPROXY_PROXY_OPENMETRICS_H
-#define SUNPROXY_PROXY_OPENMETRICS_H
+#ifndef SUNPROXY_METRICS_OPENMETRICS_H
+#define SUNPROXY_METRICS_OPENMETRICS_H
 
 #include "base/buf.h"
-#include "proxy/metrics.h"
+#include "metrics/metrics.h"
 
 enum exposition {
     EXPOSITION_PROMETHEUS,

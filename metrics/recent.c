@@ -1,4 +1,4 @@
-#include "proxy/recent.h"
+#include "metrics/recent.h"
 
 #include <pthread.h>
 #include <stdlib.h>
