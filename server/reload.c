@@ -10,7 +10,7 @@
 #include "proxy/purging.h"
 #include "server/config/config_files.h"
 #include "rules/rules.h"
-#include "server/http/http_user.h"
+#include "server/http/http_service.h"
 #include "server/logs/origin_report.h"
 #include "store/store.h"
 
@@ -249,7 +249,7 @@ replace(struct service *service, struct config *next)
     /* A worker that has found the last one in this turn may begin a fetch with it. */
     net_server_await_turn(rpc_server_net(service->rpc));
     if (service->http)
-        http_user_recheck(service->http);
+        http_service_recheck_users(service->http);
     if (service->report)
         origin_report_watch(service->report, &next->origins, &next->peers.rows);
     remove_changed(&service->proxy, &last->origins, &next->origins);

@@ -3,6 +3,7 @@
 #include "base/container_of.h"
 #include "http/hop_by_hop.h"
 #include "http/request_rewrite.h"
+#include "server/http/http_authenticate.h"
 #include "server/http/http_exchange.h"
 #include "server/http/http_explain.h"
 #include "server/http/http_fields.h"
@@ -19,7 +20,6 @@
 #include "server/http/http_stream.h"
 #include "server/http/http_tunnel.h"
 #include "server/http/http_upgrade.h"
-#include "server/http/http_user.h"
 #include "server/http/http_worker.h"
 
 /* Can the fields of the request be passed on? Otherwise a page has been sent. */
@@ -159,6 +159,18 @@ admit(struct http_exchange *x, struct span url, struct span head_bytes)
     return begin_exchange(x, url, head_bytes);
 }
 
+/* The user is known now. */
+static void
+resume(struct http_exchange *x)
+{
+    struct http_connection *c = x->stream.connection;
+
+    /* Of the body, too, which was held. */
+    http_stream_read_on(&x->stream);
+    if (!admit(x, http_route_url_again(x), span_of(x->kept_head.bytes, x->kept_head.len)))
+        http_connection_end(c);
+}
+
 /* The peers have taken it. */
 static void
 finish_purge(struct http_exchange *x)
@@ -229,7 +241,7 @@ begin_request(struct http_connection *c, struct http_worker *worker,
         http_exchange_send_made(x);
         return true;
     }
-    switch (http_user_ask(x, route.url)) {
+    switch (http_authenticate(x, route.url, resume)) {
     case HTTP_USER_SETTLED:
         return admit(x, route.url, head_bytes);
     case HTTP_USER_AWAITED:
@@ -239,17 +251,6 @@ begin_request(struct http_connection *c, struct http_worker *worker,
         break;
     }
     return true;
-}
-
-void
-http_exchange_resume(struct http_exchange *x)
-{
-    struct http_connection *c = x->stream.connection;
-
-    /* Of the body, too, which was held. */
-    http_stream_read_on(&x->stream);
-    if (!admit(x, http_route_url_again(x), span_of(x->kept_head.bytes, x->kept_head.len)))
-        http_connection_end(c);
 }
 
 bool

@@ -20,10 +20,6 @@ struct http_worker;
 bool http_exchange_begin(struct http_connection *connection, struct http_worker *worker,
                          const struct http_request *request, struct span head);
 
-/* The user of a request that was HTTP_AWAITED is known: goes on. The exchange is not the caller's any
- * more. */
-void http_exchange_resume(struct http_exchange *x);
-
 /* Answers a request that cannot be read with a page, after which the connection ends. */
 void http_exchange_refuse(struct http_connection *connection, struct http_worker *worker,
                           const struct http_request *request, const struct http_refusal *refusal);

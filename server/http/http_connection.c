@@ -10,6 +10,7 @@
 #include "server/http/http_source.h"
 #include "server/http/http_tunnel.h"
 #include "server/http/http_user.h"
+#include "server/http/http_worker.h"
 
 /* A request's body must grow by that much in the time that a message has (--record-timeout). */
 #define BODY_PROGRESS 4096u
@@ -31,18 +32,6 @@ static struct http_exchange *
 current_exchange(const struct http_connection *c)
 {
     return c->current ? http_exchange_of_stream(c->current) : NULL;
-}
-
-const struct http_user *
-http_connection_user(struct net_connection *net)
-{
-    const struct http_connection *c = connection_of(net);
-    const struct http_exchange *x;
-
-    if (net->protocol != &http_protocol && net->protocol != &http_proxied_protocol)
-        return NULL;
-    x = current_exchange(c);
-    return c->tunnel ? http_tunnel_user(c->tunnel) : x ? x->user : NULL;
 }
 
 static void
@@ -368,3 +357,56 @@ const struct net_protocol http_proxied_protocol = {
     .stopped = stopped,
     .closed = closed,
 };
+
+/* ---- users after a reload -------------------------------------------------------------------- */
+
+/* The user of the request in work, or of the tunnel; NULL: none. Not every connection is of HTTP. */
+static const struct http_user *
+user_of(struct net_connection *net)
+{
+    const struct http_connection *c = connection_of(net);
+    const struct http_exchange *x;
+
+    if (net->protocol != &http_protocol && net->protocol != &http_proxied_protocol)
+        return NULL;
+    x = current_exchange(c);
+    return c->tunnel ? http_tunnel_user(c->tunnel) : x ? x->user : NULL;
+}
+
+static bool
+is_removed(const struct http_user *user, const struct config *config)
+{
+    return user && !http_user_is_known(user, config);
+}
+
+static void
+recheck(struct net_task *task)
+{
+    struct http_worker *worker = container_of(task, struct http_worker, recheck);
+    const struct service *service = worker->http->service;
+    const unsigned number = (unsigned)(worker - worker->http->workers);
+    struct net_connections *set =
+        net_server_connections(rpc_server_net(service->rpc), number);
+    struct net_connection *net, *next;
+
+    atomic_store(&worker->rechecks, false);
+    for (net = TAILQ_FIRST(&set->open); net; net = next) {
+        next = TAILQ_NEXT(net, link);
+        if (is_removed(user_of(net), service_config(service)))
+            net_connection_close(net);
+    }
+}
+
+void
+http_service_recheck_users(struct http_service *http)
+{
+    struct net_server *server = rpc_server_net(http->service->rpc);
+
+    for (unsigned i = 0; i < http->service->workers; i++) {
+        struct http_worker *worker = &http->workers[i];
+
+        worker->recheck.run = recheck;
+        if (!atomic_exchange(&worker->rechecks, true))
+            net_worker_post(net_server_connections(server, i)->worker, &worker->recheck);
+    }
+}

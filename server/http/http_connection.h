@@ -58,10 +58,6 @@ http_sender(const struct http_connection *connection)
     return connection->source ? connection->source : &connection->net.peer;
 }
 
-/* The user of the request in work, or of the tunnel. NULL: there is none, or the connection is not
- * one of HTTP. */
-const struct http_user *http_connection_user(struct net_connection *net);
-
 /*
  * May the next request begin? The response before it must be queued whole, and little of what is
  * queued may be left: a client that does not read has as much.

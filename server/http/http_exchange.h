@@ -75,7 +75,7 @@ enum http_stage {
 /*
  * What is to call?
  *
- *   OVER -> AWAITED -> OVER       its user is checked (http_user.h), or its purge noted on disk
+ *   OVER -> AWAITED -> OVER       its user is checked (http_authenticate.h), or its purge noted on disk
  *                                 (http_purge.h)
  *   OVER -> SERVED -> OVER        the exchange runs
  *   AWAITED or SERVED -> CANCELLED -> OVER
@@ -125,6 +125,7 @@ struct http_exchange {
     enum http_stage stage;
     enum http_serving serving;
     bool (*stop_waiting)(struct http_exchange *x); /* while it is HTTP_AWAITED */
+    void (*resume)(struct http_exchange *x);       /* of http_authenticate() */
 
     /* The response. */
     unsigned status;

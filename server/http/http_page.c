@@ -9,6 +9,7 @@
 #include "server/http/http_count.h"
 #include "server/http/http_exchange.h"
 #include "server/http/http_peer.h"
+#include "server/http/http_peer_response.h"
 #include "server/http/http_service.h"
 
 void

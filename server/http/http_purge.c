@@ -28,15 +28,6 @@ struct purge {
     uint64_t count; /* of objects that were removed, or have expired */
 };
 
-bool
-http_purge_is_allowed(const struct http_exchange *x)
-{
-    const struct net_peer *peer = http_peer(x);
-
-    return service_is_admin(http_service_of(x)->service, peer) ||
-           networks_have_address(&x->config->purgers, (const struct sockaddr *)&peer->address);
-}
-
 static void
 purge(struct purge *purge, enum control_purge kind, struct span what)
 {

@@ -13,9 +13,6 @@
 struct http_exchange;
 struct http_route;
 
-/* May the client purge? */
-bool http_purge_is_allowed(const struct http_exchange *x);
-
 /* Purges what the request names, and makes the page that states how much that was. */
 void http_purge(struct http_exchange *x, const struct http_route *route);
 

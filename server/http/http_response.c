@@ -10,7 +10,7 @@
 #include "server/http/http_exchange.h"
 #include "server/http/http_location.h"
 #include "server/http/http_page.h"
-#include "server/http/http_peer.h"
+#include "server/http/http_peer_response.h"
 #include "server/http/http_rules.h"
 #include "server/http/http_service.h"
 

@@ -7,7 +7,6 @@
 #include "server/http/http_forwarded.h"
 #include "server/http/http_origins.h"
 #include "server/http/http_ports.h"
-#include "server/http/http_purge.h"
 #include "server/http/http_stream.h"
 #include "server/http/http_worker.h"
 
@@ -16,6 +15,16 @@ static bool
 may_forward(const struct http_exchange *x)
 {
     return x->peer || service_is_client(http_service_of(x)->service, http_peer(x));
+}
+
+/* May the client purge? */
+static bool
+may_purge(const struct http_exchange *x)
+{
+    const struct net_peer *peer = http_peer(x);
+
+    return service_is_admin(http_service_of(x)->service, peer) ||
+           networks_have_address(&x->config->purgers, (const struct sockaddr *)&peer->address);
 }
 
 static unsigned
@@ -139,7 +148,7 @@ http_route_find(struct http_exchange *x, struct http_route *route, const char **
     unsigned status;
 
     *route = (struct http_route){0};
-    if (request->method_id == HTTP_PURGE && !http_purge_is_allowed(x))
+    if (request->method_id == HTTP_PURGE && !may_purge(x))
         return refuse(403, "this client may not purge", reason);
     if ((request->has & HTTP_HAS_VIA) &&
         http_via_has(request->fields, span_str(http_service_of(x)->pseudonym)))

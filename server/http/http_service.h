@@ -30,7 +30,7 @@ struct http_service {
     char hit_text[128];    /* bytes of hit_lines */
     struct span hit_lines; /* Via and Cache-Status of hits, up to the parameters; of responses
                               that came in HTTP/1.1 */
-    struct hash_key user_key;    /* of what connections keep of credentials (http_user.h) */
+    struct hash_key user_key;    /* of what connections keep of credentials (http_authenticate.h) */
     struct client_share tunnels; /* connected, or to be connected; any thread */
     struct http_worker *workers; /* owned; by the numbers of the net's */
 };
@@ -54,6 +54,12 @@ struct http_tunnel_stats {
 
 /* [any] */
 void http_service_get_tunnels(const struct http_service *http, struct http_tunnel_stats *stats);
+
+/*
+ * Another configuration is in force: ends the tunnels, and the requests in work, of users that it
+ * does not have with the same password (http_connection.c). [any thread]
+ */
+void http_service_recheck_users(struct http_service *http);
 
 /* The server is destroyed. Harmless if all is zero. */
 void http_service_free(struct http_service *http);

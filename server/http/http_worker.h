@@ -31,7 +31,7 @@ struct http_worker {
     _Alignas(64) struct http_service *http;
     SLIST_HEAD(, http_exchange) pool;
     struct http_tunnel_counts tunnels;
-    struct net_task recheck; /* of http_user_recheck(), */
+    struct net_task recheck; /* of http_service_recheck_users(), */
     atomic_bool rechecks;    /* which is posted; any thread */
     unsigned uncharged; /* exchanges there are, pooled or not, that the account does not count */
     char url[PROXY_MAX_URL];  /* of the request that is started */
