@@ -1,5 +1,5 @@
 /*
- * A connection of HTTP/1.1, for the files that know its socket: http_connection.c (its input),
+ * A connection of HTTP/1.1, for the files that know its socket: http_input.c (its input),
  * http_stream.c (its output), http_source.c (the client of a load balancer) and http_tunnel.c.
  *
  * It takes heads and bodies of requests, one request at a time. What follows a request whose

@@ -39,7 +39,7 @@ struct http_service {
 bool http_service_init(struct http_service *http, struct service *service, uint32_t tunnels);
 
 /*
- * The protocols of listeners, whose context is the http_service (http_connection.c). The
+ * The protocols of listeners, whose context is the http_service (http_input.c). The
  * connections of the second one begin with a header of the PROXY protocol (net/proxy_header.h).
  */
 extern const struct net_protocol http_protocol;
@@ -57,7 +57,7 @@ void http_service_get_tunnels(const struct http_service *http, struct http_tunne
 
 /*
  * Another configuration is in force: ends the tunnels, and the requests in work, of users that it
- * does not have with the same password (http_connection.c). [any thread]
+ * does not have with the same password (http_input.c). [any thread]
  */
 void http_service_recheck_users(struct http_service *http);
 

@@ -216,7 +216,7 @@ http_stream_reset(struct http_stream *stream)
     net_connection_close(&stream->connection->net);
 }
 
-/* While input is received, its result ends the connection (http_connection.c). */
+/* While input is received, its result ends the connection (http_input.c). */
 void
 http_connection_end(struct http_connection *c)
 {
