@@ -65,6 +65,27 @@ output_put(const char *text)
 }
 
 void
+output_put_csv(struct span text)
+{
+    bool quoted = false;
+
+    for (size_t i = 0; i < text.len && !quoted; i++)
+        quoted = strchr(",\"\r\n", text.ptr[i]) != NULL;
+    if (quoted)
+        putchar('"');
+    for (const char *mark; quoted && (mark = memchr(text.ptr, '"', text.len));) {
+        const size_t len = (size_t)(mark - text.ptr);
+
+        printable_write(stdout, span_of(text.ptr, len));
+        fputs("\"\"", stdout);
+        text = span_of(mark + 1, text.len - len - 1);
+    }
+    printable_write(stdout, text);
+    if (quoted)
+        putchar('"');
+}
+
+void
 output_put_lines(FILE *to, struct span lines)
 {
     bool terminal = isatty(fileno(to));

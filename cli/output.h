@@ -26,6 +26,9 @@ void output_trace(struct span line);
 /* Prints text of the network or the name of a file to stdout, likewise. */
 void output_put(const char *text);
 
+/* Prints it as a field of CSV, likewise (RFC 4180): in quotation marks if it needs them. */
+void output_put_csv(struct span text);
+
 /*
  * Writes lines, ended by LF or CR LF: as they are, or to a terminal likewise. Errors show in
  * ferror().

@@ -17,5 +17,6 @@ extern const struct command command_reload;
 extern const struct command command_origin;
 extern const struct command command_explain;
 extern const struct command command_passwd;
+extern const struct command command_store;
 
 #endif

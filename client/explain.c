@@ -7,12 +7,11 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "base/json.h"
-#include "base/printable.h"
 #include "cli/output.h"
 #include "client/admin.h"
 #include "client/commands.h"
 #include "client/connect.h"
+#include "client/explain_lines.h"
 #include "client/get/get.h"
 
 struct explain_options {
@@ -42,7 +41,6 @@ static const struct option_row rows[] = {
 
 static const struct option_group own = {.rows = rows};
 
-/* The lines as an array, since names may be repeated. */
 static void
 print_json(char *text)
 {
@@ -51,36 +49,10 @@ print_json(char *text)
 
     buf_init(&out, (size_t)1 << 20);
     json_init(&json, &out);
-    json_open_array(&json, NULL);
-    for (char *line; (line = strsep(&text, "\n"));) {
-        char *colon = strstr(line, ": ");
-
-        if (!colon)
-            continue;
-        *colon = '\0';
-        json_open_object(&json, NULL);
-        json_cstring(&json, line, colon + 2);
-        json_close_object(&json);
-    }
-    json_close_array(&json);
+    explain_json(&json, NULL, text);
     output_put(buf_str(&out));
     putchar('\n');
     buf_free(&out);
-}
-
-/* Names in a column. */
-static void
-print_lines(char *text)
-{
-    for (char *line; (line = strsep(&text, "\n"));) {
-        char *colon = strstr(line, ": ");
-
-        if (!colon)
-            continue;
-        *colon = '\0';
-        printable_make(colon + 2, strlen(colon + 2));
-        printf("%-14s %s\n", line, colon + 2);
-    }
 }
 
 static int
@@ -108,7 +80,7 @@ ask(const struct explain_options *options, char *url)
     if (options->json)
         print_json(text);
     else
-        print_lines(text);
+        explain_print(text);
     free(text);
     return EX_OK;
 }

@@ -285,33 +285,12 @@ stat_show_json(const struct stat_view *view)
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
-/* RFC 4180, with quotes only where they are needed. What is not printable comes out as '?'. */
-static void
-put_field(const char *text)
-{
-    if (!strpbrk(text, ",\"\r\n")) {
-        output_put(text);
-        return;
-    }
-    putchar('"');
-    for (;;) {
-        size_t len = strcspn(text, "\"");
-
-        printable_write(stdout, span_of(text, len));
-        if (text[len] == '\0')
-            break;
-        fputs("\"\"", stdout);
-        text += len + 1;
-    }
-    putchar('"');
-}
-
 static void
 put_csv_line(const struct stat_view *view, bool watching, const char *name, const char *kind)
 {
     if (watching)
         printf("%.3f,", view->elapsed);
-    put_field(name);
+    output_put_csv(span_str(name));
     printf(",%s,", kind);
 }
 
@@ -326,7 +305,7 @@ stat_show_csv(const struct stat_view *view, bool watching)
         puts(watching ? "seconds,name,kind,value,per_second" : "name,kind,value");
     for (u_int i = 0; i < stats->facts.facts_len; i++) {
         put_csv_line(view, watching, stats->facts.facts_val[i].name, "text");
-        put_field(stats->facts.facts_val[i].text);
+        output_put_csv(span_str(stats->facts.facts_val[i].text));
         puts(watching ? "," : "");
     }
     for (u_int i = 0; i < stats->metrics.metrics_len; i++) {

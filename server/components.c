@@ -532,7 +532,9 @@ components_make_store(struct components *parts)
             .log = log_store,
         },
         &why);
-    if (!service->store)
+    if (service->store)
+        service->store_path = service_name_file(options->store);
+    else
         log_error("%sstore: %s: %s", options_place(options, "store"), options->store,
                   buf_str(&why));
     buf_free(&why);
@@ -655,5 +657,6 @@ components_free(struct components *parts)
     address_policy_destroy(parts->addresses);
     config_release(service_config(service));
     free(service->request_db_path);
+    free(service->store_path);
     privileges_free_user(&parts->user);
 }

@@ -72,19 +72,6 @@ start_access_log(struct components *parts)
     return parts->service.access_log ? EX_OK : refuse_access_log(options->access_log);
 }
 
-/* For clients on this host. NULL if it cannot be sent. */
-static char *
-name_of_file(const char *path)
-{
-    char *name = realpath(path, NULL);
-
-    if (name && strlen(name) > PROXY_MAX_NAME) {
-        free(name);
-        return NULL;
-    }
-    return name;
-}
-
 /* As the user that serves, and in the sandbox: what is possible now is possible later. */
 static int
 start_request_db(struct components *parts)
@@ -100,7 +87,7 @@ start_request_db(struct components *parts)
                                            service->workers, &request_times, &why);
     if (service->request_db) {
         service->logs = true;
-        service->request_db_path = name_of_file(options->request_db);
+        service->request_db_path = service_name_file(options->request_db);
     } else {
         log_error("request database %s: %s", options->request_db, buf_str(&why));
     }

@@ -1,7 +1,11 @@
 #include "server/service.h"
 
 #include <assert.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "proxy.h"
 
 struct service *
 service_of(const struct rpc_request *request)
@@ -56,4 +60,16 @@ service_shows_victims(const struct service *service, const struct net_peer *peer
     default:
         return false;
     }
+}
+
+char *
+service_name_file(const char *path)
+{
+    char *name = realpath(path, NULL);
+
+    if (name && strlen(name) > PROXY_MAX_NAME) {
+        free(name);
+        return NULL;
+    }
+    return name;
 }

@@ -29,6 +29,7 @@ struct service {
     struct rpc_server *rpc;
     struct cache *cache;
     struct store *store; /* owned; NULL: none */
+    char *store_path;    /* absolute; NULL: none, or too long to be sent */
     struct fetcher *fetcher;
     struct metrics *metrics;
     struct origin_report *report;  /* owned */
@@ -72,6 +73,9 @@ bool service_is_client(const struct service *service, const struct net_peer *pee
  * Makes metrics and proxy (service_proxy.c). False without memory; what was made is to be freed.
  */
 bool service_make_proxy(struct service *service);
+
+/* The absolute name of a file, owned by the caller; NULL if it cannot be sent to clients. */
+char *service_name_file(const char *path);
 
 /* The service behind a request. */
 struct service *service_of(const struct rpc_request *request);

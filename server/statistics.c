@@ -95,13 +95,17 @@ statistics_answer_make(struct service *service, bool for_admin)
         {unconst("policy"), unconst(policy_format(&config.policy, policy, sizeof(policy)))},
         {unconst("shard_choice"),
          unconst(control_shards_are_automatic(&service->proxy) ? "automatic" : "fixed")},
-        /* The last one. */
-        {unconst("request_db"), service->request_db_path},
+        /* For administrators. */
+        {NULL, NULL},
+        {NULL, NULL},
     };
     stats.facts.facts_val = facts;
-    stats.facts.facts_len = sizeof(facts) / sizeof(facts[0]);
-    if (!for_admin || !service->request_db_path)
-        stats.facts.facts_len--;
+    stats.facts.facts_len = 3;
+    if (for_admin && service->request_db_path)
+        facts[stats.facts.facts_len++] =
+            (proxy_fact){unconst("request_db"), service->request_db_path};
+    if (for_admin && service->store_path)
+        facts[stats.facts.facts_len++] = (proxy_fact){unconst("store"), service->store_path};
     stats.metrics.metrics_val = make_pairs(service->metrics, &stats.metrics.metrics_len);
     if (!stats.metrics.metrics_val)
         return NULL;

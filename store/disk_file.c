@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/hash.h"
+
 void
 disk_name_write(char name[DISK_NAME], const char *kind, uint64_t number)
 {
@@ -106,4 +109,18 @@ disk_unlink(int folder, const char *kind, uint64_t number)
 
     disk_name_write(name, kind, number);
     return unlinkat(folder, name, 0) == 0;
+}
+
+uint64_t
+disk_boot(void)
+{
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    char text[64];
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+
+    if (fd >= 0)
+        close(fd);
+    if (n > 0)
+        return hash64_bytes(span_of(text, (size_t)n));
+    return hash64_uint((uint64_t)clock_wall_us());
 }

@@ -27,6 +27,10 @@ uint64_t disk_size(int folder, const char *kind, uint64_t number);
 /* False with errno. */
 bool disk_unlink(int folder, const char *kind, uint64_t number);
 
+/* The run of the machine that the monotonic clock belongs to; another one each time if that is not
+ * known. */
+uint64_t disk_boot(void);
+
 /* Calls `visit` with the number of each file of this kind in a folder. 0 or an errno. */
 int disk_list(int folder, const char *kind, void (*visit)(void *context, uint64_t number),
               void *context);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "store/disk_record.h"
 
 #define READ 0x8000u /* of disk_slot.variant */
@@ -182,6 +183,18 @@ set_place(struct disk_slot *slot, const struct disk_place *place)
 }
 
 /* ---- the index ------------------------------------------------------------------------------- */
+
+struct disk_key
+disk_key_of(uint64_t secret, struct span url, struct span variant)
+{
+    struct disk_key key = {.url = hash64_uint(hash64_bytes(url) ^ secret)};
+
+    if (variant.len) {
+        key.variant = (uint32_t)(hash64_uint(hash64_bytes(variant) ^ secret) >> 32);
+        key.variant = key.variant ? key.variant : 1;
+    }
+    return key;
+}
 
 void
 disk_index_init(struct disk_index *index)

@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/span.h"
+
 #define DISK_TABLES 1024u
 #define DISK_SEGMENTS 65535u              /* numbers of segments are from 1 to this */
 #define DISK_OFFSETS ((uint64_t)1 << 26)  /* of records in a segment, in units */
@@ -47,6 +49,9 @@ struct disk_key {
     uint64_t url;
     uint32_t variant; /* 0 for the empty one alone */
 };
+
+/* `secret` is that of the store's identity. */
+struct disk_key disk_key_of(uint64_t secret, struct span url, struct span variant);
 
 void disk_index_init(struct disk_index *index);
 

@@ -148,6 +148,29 @@ disk_part_verify(const struct disk_record *record, uint64_t seed, size_t part, c
     return sum == disk_sum(part_seed(&record->head, seed, part), bytes, len);
 }
 
+void
+disk_record_times(const struct disk_head *head, const struct disk_now *now,
+                  int64_t expired_wall_us, int64_t *born_us, int64_t *lifetime_us)
+{
+    const struct object stored = {.lifetime = head->lifetime};
+    const int64_t age_us = now->wall_us - head->born_wall_us;
+    int64_t expired_us;
+
+    *lifetime_us = object_lifetime(&stored);
+    *born_us = head->boot == now->boot ? head->born_us : now->monotonic_us - age_us;
+    if (head->boot != now->boot && age_us < 0) {
+        *born_us = now->monotonic_us;
+        *lifetime_us = 0;
+    }
+    if (expired_wall_us == INT64_MAX)
+        return;
+    expired_us = expired_wall_us - head->born_wall_us;
+    if (expired_us < 0)
+        expired_us = 0;
+    if (expired_us < *lifetime_us)
+        *lifetime_us = expired_us;
+}
+
 bool
 disk_record_reseal(char *bytes, size_t len, uint64_t seed, uint64_t new_seed, uint64_t position,
                    struct disk_record *record)

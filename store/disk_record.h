@@ -87,6 +87,20 @@ bool disk_head_read(const char *bytes, size_t len, uint64_t seed, struct disk_re
 bool disk_part_verify(const struct disk_record *record, uint64_t seed, size_t part,
                       const void *bytes, size_t len);
 
+/* The clocks, and the run of the machine that the monotonic one belongs to. */
+struct disk_now {
+    uint64_t boot;
+    int64_t monotonic_us, wall_us;
+};
+
+/*
+ * When the age of the record's response was 0, by the monotonic clock, and its lifetime from then
+ * on. `expired_wall_us` is of a soft purge; INT64_MAX: there was none. A record from the future has
+ * no age that is known: its age is 0, and it has expired.
+ */
+void disk_record_times(const struct disk_head *head, const struct disk_now *now,
+                       int64_t expired_wall_us, int64_t *born_us, int64_t *lifetime_us);
+
 /*
  * Verifies the whole record, whose head has been read from `bytes` with this seed, and gives it
  * another position and the checksums of another segment. False if it is damaged.

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/thread.h"
+#include "store/disk_file.h"
 #include "store/disk_store.h"
 
 #define MEAN_OBJECT ((uint64_t)16 << 10) /* for the number of ghosts */
@@ -51,33 +52,10 @@ store_say(const struct store *store, enum store_severity severity, const char *f
 struct disk_key
 store_key(const struct store *store, struct span url, struct span variant)
 {
-    const uint64_t secret = store->identity.secret;
-    struct disk_key key = {.url = hash64_uint(hash64_bytes(url) ^ secret)};
-
-    if (variant.len) {
-        key.variant = (uint32_t)(hash64_uint(hash64_bytes(variant) ^ secret) >> 32);
-        key.variant = key.variant ? key.variant : 1;
-    }
-    return key;
+    return disk_key_of(store->identity.secret, url, variant);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
-
-/* The run of the machine that the monotonic clock belongs to; another one each time if that is not
- * known. */
-static uint64_t
-read_boot(void)
-{
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    char text[64];
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
-
-    if (fd >= 0)
-        close(fd);
-    if (n > 0)
-        return hash64_bytes(span_of(text, (size_t)n));
-    return hash64_uint((uint64_t)clock_wall_us());
-}
 
 static bool
 open_folder(struct store *store, struct buf *why)
@@ -161,7 +139,7 @@ make_store(const struct store_config *config)
     store->folder = -1;
     store->lock = -1;
     store->journal = (struct disk_journal)JOURNAL_NONE;
-    store->boot = read_boot();
+    store->boot = disk_boot();
     atomic_init(&store->position, 1);
     disk_index_init(&store->index);
     disk_marks_init(&store->marks);

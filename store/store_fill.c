@@ -76,41 +76,6 @@ drop(struct store_fill *fill, const struct disk_key *key, enum store_count why)
 
 /* ---- what was read --------------------------------------------------------------------------- */
 
-/* When the response's age was 0, by the monotonic clock. One from the future has no age that is
- * known: INT64_MIN. */
-static int64_t
-born_of(const struct store *store, const struct disk_head *head)
-{
-    int64_t age_us;
-
-    if (head->boot == store->boot)
-        return head->born_us;
-    age_us = store_wall_us(store) - head->born_wall_us;
-    return age_us < 0 ? INT64_MIN : store_now_us(store) - age_us;
-}
-
-/* The lifetime from then on, as it is now. */
-static int64_t
-lifetime_of(const struct store *store, const struct disk_record *record, int64_t *born_us,
-            enum mark_verdict verdict, int64_t expired_wall_us)
-{
-    const struct object stored = {.lifetime = record->head.lifetime};
-    const int64_t lifetime_us = object_lifetime(&stored);
-    int64_t expired_us;
-
-    *born_us = born_of(store, &record->head);
-    if (*born_us == INT64_MIN) {
-        *born_us = store_now_us(store);
-        return 0;
-    }
-    if (verdict != MARKED_EXPIRED)
-        return lifetime_us;
-    expired_us = expired_wall_us - record->head.born_wall_us;
-    if (expired_us < 0)
-        expired_us = 0;
-    return expired_us < lifetime_us ? expired_us : lifetime_us;
-}
-
 /* The body as it is read: what has come with the head, and the rest from the file. */
 struct body_reader {
     const struct store_fill *fill;
@@ -249,6 +214,7 @@ use(struct store_fill *fill, const char *bytes, size_t len)
     const struct disk_key asked = store_key(store, object_url(name), object_variant(name));
     struct disk_record record;
     struct body_reader reader = {.fill = fill, .record = &record, .bytes = bytes, .len = len};
+    const struct disk_now now = {store->boot, store_now_us(store), store_wall_us(store)};
     enum mark_verdict verdict;
     int64_t wall_us = 0, born_us, lifetime_us;
 
@@ -273,7 +239,8 @@ use(struct store_fill *fill, const char *bytes, size_t len)
         send_back(fill);
         return;
     }
-    lifetime_us = lifetime_of(store, &record, &born_us, verdict, wall_us);
+    disk_record_times(&record.head, &now, verdict == MARKED_EXPIRED ? wall_us : INT64_MAX,
+                      &born_us, &lifetime_us);
     publish(fill, &record, &reader, born_us, lifetime_us);
     free(reader.part);
 }

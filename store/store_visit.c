@@ -6,13 +6,18 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "store/disk_file.h"
 #include "store/disk_log.h"
 
+#define JOURNAL_TRIES 3u
+
 struct visit {
     int folder, lock;
-    bool verifies;
+    const struct store_wanted *wanted;
+    struct disk_now now;
+    uint64_t latest; /* the number of the segment that is written, if the store is in use */
     void (*visit)(void *context, const struct store_entry *entry);
     void *context;
     struct store_totals *totals;
@@ -65,18 +70,45 @@ compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Has a process the store? One that starts meanwhile is to get it, so it is kept no longer. */
+static bool
+is_in_use(const struct visit *v)
+{
+    if (flock(v->lock, LOCK_SH | LOCK_NB) != 0)
+        return true;
+    (void)flock(v->lock, LOCK_UN);
+    return false;
+}
+
+/* A daemon may replace the journal while it is read. */
+static int
+read_journal(struct visit *v)
+{
+    enum journal_found found = JOURNAL_NEW;
+    int error = 0;
+
+    for (unsigned i = 0; !error && found != JOURNAL_READ && i < JOURNAL_TRIES; i++) {
+        disk_marks_clear(&v->marks);
+        error = disk_journal_read(v->folder, &v->marks, &v->identity, &found);
+        if (!v->totals->in_use)
+            break;
+    }
+    v->totals->journal_lost = found != JOURNAL_READ;
+    return error;
+}
+
 static bool
 begin(struct visit *v, const char *folder, struct buf *why)
 {
-    enum journal_found found;
     int error;
 
     disk_marks_init(&v->marks);
     disk_index_init(&v->index);
     if (!open_folder(v, folder, why))
         return false;
-    v->totals->in_use = flock(v->lock, LOCK_SH | LOCK_NB) != 0;
-    error = disk_journal_read(v->folder, &v->marks, &v->identity, &found);
+    v->totals->in_use = is_in_use(v);
+    error = read_journal(v);
+    v->now = (struct disk_now){disk_boot(), clock_monotonic_us(), clock_wall_us()};
     if (!error)
         error = disk_list(v->folder, "segment", note_segment, v);
     if (!error && (v->failed || !disk_log_init(&v->log, v->folder, &v->identity, 1)))
@@ -85,7 +117,7 @@ begin(struct visit *v, const char *folder, struct buf *why)
         buf_append_str(why, strerror(error));
     else if (v->count)
         qsort(v->numbers, v->count, sizeof(*v->numbers), compare);
-    v->totals->journal_lost = found != JOURNAL_READ;
+    v->latest = v->count ? v->numbers[v->count - 1] : 0;
     return !error;
 }
 
@@ -123,6 +155,36 @@ body_is_whole(const struct disk_segment *segment, const struct disk_record *reco
     return true;
 }
 
+/* What may be a record that is being written, in a store that is in use. */
+static bool
+is_being_written(const struct visit *v, const struct disk_segment *segment)
+{
+    return v->totals->in_use && segment->number >= v->latest;
+}
+
+static void
+tell_damage(struct visit *v, const struct disk_segment *segment, uint64_t offset)
+{
+    if (is_being_written(v, segment))
+        return;
+    v->totals->damaged++;
+    v->visit(v->context, &(struct store_entry){.segment = segment->number, .offset = offset});
+}
+
+static void
+judge(struct visit *v, struct store_entry *entry)
+{
+    const struct disk_head *head = &entry->record->head;
+    int64_t expired_us = 0, born_us;
+    const enum mark_verdict verdict = disk_marks_find(&v->marks, entry->record, &expired_us);
+
+    entry->expired = verdict == MARKED_EXPIRED;
+    entry->current = verdict != MARKED_PURGED && !entry->damaged && !v->totals->journal_lost;
+    disk_record_times(head, &v->now, entry->expired ? expired_us : INT64_MAX, &born_us,
+                      &entry->lifetime_us);
+    entry->age_us = v->now.monotonic_us - born_us;
+}
+
 static void
 tell(struct visit *v, const struct disk_segment *segment, const struct disk_listed *listed,
      const char *bytes, size_t len)
@@ -133,17 +195,21 @@ tell(struct visit *v, const struct disk_segment *segment, const struct disk_list
     struct store_entry entry = {.segment = segment->number,
                                 .offset = (uint64_t)listed->offset * DISK_UNIT};
     struct disk_record record;
-    enum mark_verdict verdict;
-    int64_t wall_us;
 
-    if (!disk_head_read(bytes, len, segment->seed, &record))
+    if (!disk_head_read(bytes, len, segment->seed, &record)) {
+        tell_damage(v, segment, entry.offset);
+        return;
+    }
+    if (v->wanted->url.len && !span_equal(v->wanted->url, record.url))
         return;
     entry.record = &record;
-    entry.damaged = v->verifies && !body_is_whole(segment, &record, bytes, len);
-    verdict = disk_marks_find(&v->marks, &record, &wall_us);
-    entry.expired = verdict == MARKED_EXPIRED;
-    entry.current = disk_index_put(&v->index, &key, &place, true) && verdict != MARKED_PURGED &&
-                    !entry.damaged && !v->totals->journal_lost;
+    entry.damaged = v->wanted->bodies && !body_is_whole(segment, &record, bytes, len);
+    if (entry.damaged && is_being_written(v, segment))
+        return;
+    if (v->wanted->bodies && !entry.damaged)
+        entry.body = span_of(bytes + record.head.head_len, (size_t)record.head.body_len);
+    judge(v, &entry);
+    entry.current = disk_index_put(&v->index, &key, &place, true) && entry.current;
     v->totals->records++;
     v->totals->objects += entry.current;
     v->totals->damaged += entry.damaged;
@@ -158,7 +224,10 @@ read_one(struct visit *v, const struct disk_segment *segment, const struct disk_
     char *bytes;
     ssize_t n;
 
-    if (!v->verifies && len > DISK_HEAD_MAX)
+    if (v->wanted->url.len &&
+        listed->url_hash != disk_key_of(v->identity.secret, v->wanted->url, span_of("", 0)).url)
+        return;
+    if (!v->wanted->bodies && len > DISK_HEAD_MAX)
         len = DISK_HEAD_MAX;
     bytes = malloc(len);
     n = bytes ? disk_read(segment->fd, bytes, len, at) : -1;
@@ -169,15 +238,31 @@ read_one(struct visit *v, const struct disk_segment *segment, const struct disk_
     free(bytes);
 }
 
+static struct disk_listed *
+list_records(struct visit *v, struct disk_segment *segment, size_t *count)
+{
+    struct disk_listed *listed =
+        v->wanted->scans ? NULL : disk_segment_footer(segment, count);
+    uint64_t end_of_records;
+    bool damaged = false;
+
+    if (listed)
+        return listed;
+    listed = disk_segment_scan_all(segment, NULL, count, &end_of_records, &damaged);
+    if (damaged)
+        tell_damage(v, segment, end_of_records);
+    return listed;
+}
+
 static void
 visit_segment(struct visit *v, uint64_t number)
 {
     struct disk_segment *segment = disk_log_adopt(&v->log, number);
     struct disk_listed *listed;
-    uint64_t end_of_records;
-    bool damaged = false;
-    size_t count;
+    size_t count = 0;
 
+    if (!segment && v->totals->in_use && (errno == ENOENT || number >= v->latest))
+        return;
     if (!segment) {
         v->totals->damaged++;
         v->visit(v->context, &(struct store_entry){.segment = number});
@@ -185,18 +270,14 @@ visit_segment(struct visit *v, uint64_t number)
     }
     v->totals->segments++;
     v->totals->bytes += segment->size;
-    listed = disk_segment_scan_all(segment, NULL, &count, &end_of_records, &damaged);
-    if (damaged) {
-        v->totals->damaged++;
-        v->visit(v->context, &(struct store_entry){.segment = number, .offset = end_of_records});
-    }
+    listed = list_records(v, segment, &count);
     while (count-- > 0)
         read_one(v, segment, &listed[count]);
     free(listed);
 }
 
 bool
-store_visit(const char *folder, bool verifies,
+store_visit(const char *folder, const struct store_wanted *wanted,
             void (*visit)(void *context, const struct store_entry *entry), void *context,
             struct store_totals *totals, struct buf *why)
 {
@@ -209,13 +290,15 @@ store_visit(const char *folder, bool verifies,
         return false;
     }
     v->folder = v->lock = -1;
-    v->verifies = verifies;
+    v->wanted = wanted;
     v->visit = visit;
     v->context = context;
     v->totals = totals;
     done = begin(v, folder, why);
     while (done && v->count)
         visit_segment(v, v->numbers[--v->count]);
+    if (done && !totals->in_use)
+        totals->in_use = is_in_use(v);
     end(v);
     free(v);
     return done;

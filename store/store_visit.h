@@ -8,9 +8,12 @@
 #include "base/buf.h"
 #include "store/disk_marks.h"
 
-/* An object of the store, or what is damaged. The spans are valid during the call. */
+/* An object of the store, or what is damaged. What it refers to is valid during the call. */
 struct store_entry {
     const struct disk_record *record; /* NULL: bytes that are no record */
+    struct span body;                 /* if bodies are read, and it is not damaged */
+    int64_t age_us;                   /* of the response, now */
+    int64_t lifetime_us;              /* of it, as a request would find it; INT64_MAX: not limited */
     uint64_t segment;                 /* number of its file */
     uint64_t offset;                  /* in that */
     bool current;                     /* what a request would get: the latest one, and not purged */
@@ -28,11 +31,18 @@ struct store_totals {
     bool journal_lost; /* the next start removes all segments */
 };
 
+struct store_wanted {
+    struct span url; /* only records of this one; an empty one: all */
+    bool bodies;     /* are read and verified */
+    bool scans;      /* segments are read from end to end, whatever their footers say */
+};
+
 /*
- * Calls `visit` for each record, the latest first; `verifies`: reads the bodies, too. False with a
- * sentence if the folder cannot be read, or is none of a store.
+ * Calls `visit` for each record, the latest first. False with a sentence if the folder cannot be
+ * read, or is none of a store. Of a store that is in use, what is being written or removed meanwhile
+ * is left out.
  */
-bool store_visit(const char *folder, bool verifies,
+bool store_visit(const char *folder, const struct store_wanted *wanted,
                  void (*visit)(void *context, const struct store_entry *entry), void *context,
                  struct store_totals *totals, struct buf *why);
 

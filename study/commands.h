@@ -11,6 +11,5 @@ extern const struct command command_advise;
 extern const struct command command_report;
 extern const struct command command_policies;
 extern const struct command command_trace;
-extern const struct command command_store;
 
 #endif

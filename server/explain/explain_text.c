@@ -12,7 +12,7 @@
 #include "proxy.h"
 #include "rules/rules.h"
 #include "server/explain/explain.h"
-#include "server/logs/timestamp.h"
+#include "base/timestamp.h"
 #include "server/rpc/front_target.h"
 
 /* What is explained, on its way. */

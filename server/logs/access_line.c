@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "server/logs/access_pattern.h"
 #include "server/logs/access_text.h"
-#include "server/logs/timestamp.h"
+#include "base/timestamp.h"
 
 static void
 append_escaped(struct buf *line, struct span text)

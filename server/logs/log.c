@@ -16,7 +16,7 @@
 #include "base/json.h"
 #include "base/printable.h"
 #include "server/logs/sink.h"
-#include "server/logs/timestamp.h"
+#include "base/timestamp.h"
 
 #define LONGEST ((size_t)1 << 17) /* bytes of a line */
 

@@ -14,7 +14,7 @@
 #include "base/nearest.h"
 #include "server/listen/listen_address.h"
 #include "server/logs/sink.h"
-#include "server/logs/timestamp.h"
+#include "base/timestamp.h"
 
 #define SYSLOG_SOCKET "/dev/log"
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"

@@ -4,8 +4,9 @@
 #include <getopt.h>
 
 #include "cli/output.h"
-#include "study/trace/trace.h"
 #include "cli/trace_options.h"
+#include "cli/trace_output.h"
+#include "study/trace/trace.h"
 
 struct convert_options {
     struct trace_options trace;

@@ -8,6 +8,7 @@
 
 #include "base/nearest.h"
 #include "cli/output.h"
+#include "cli/trace_output.h"
 #include "study/trace/trace.h"
 #include "trace/base_url.h"
 #include "trace/generate.h"

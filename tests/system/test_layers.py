@@ -26,8 +26,8 @@ MAY_USE = {
     "server": ["proxy", "metrics", "rules", "store", "cache", "rpc", "net", "fetch", "origins", "http",
                "policies", "protocol"],
     "cli": ["trace"],
-    "study": ["cli", "sim", "trace", "policies", "store"],
-    "client": ["cli", "rpc", "http", "trace", "protocol"],
+    "study": ["cli", "sim", "trace", "policies"],
+    "client": ["cli", "rpc", "http", "trace", "store", "protocol"],
 }
 # The program's list of commands.
 MAIN = {"client/main.c": ["study"]}

@@ -193,6 +193,113 @@ class StoreTest(StoreCase):
         self.assertEqual(self.sunproxy_store("list", self.folder), "")
         self.assertIn(b"it is no store", self.sunproxy("store", "list", self.dir, expect=66).stderr)
 
+    def test_the_command_shows_a_page(self):
+        self.member.fields += [("Cache-Tag", "red blue"), ("Vary", "Accept-Language")]
+        self.begin("--tag-field", "Cache-Tag")
+        url = "http://site.test/page"
+        bodies = {}
+        for language in ("de", "fr"):
+            fields = f"Accept-Language: {language}\r\n"
+            bodies[language] = self.get("/page", fields)[1]
+            self.get("/page", fields)
+        harness.wait_until(lambda: len(self.sunproxy_store("list", self.folder).splitlines()) == 2, what="variants")
+        # Beside the daemon, which says what it knows.
+        shown = self.sunproxy("store", "show", "--socket", self.d.socket, self.folder, url)
+        self.assertIn(b"a daemon uses the store", shown.stderr)
+        self.assertIn(b"has 2 pages in it", shown.stderr)
+        self.assertIn(b"\nanswer         miss", shown.stdout)
+        *rows, last = map(json.loads, self.sunproxy_store("show", "--json", "--socket", self.d.socket, self.folder,
+                                                          url).splitlines())
+        self.assertIn({"key": url}, last["daemon"])
+        self.assertEqual([row["variant"] for row in rows], [row["variant"] for row in rows if row["fresh"]])
+        self.assertEqual(self.d.stop(), 0)
+        text = self.sunproxy_store("show", self.folder, url)
+        for line in ("state          current", f"url            {url}", "varies by      accept-language",
+                     "status         200", "lifetime       600.000 s, fresh", "tags           red blue",
+                     "field          Cache-Control: max-age=600"):
+            self.assertEqual(text.lower().count(line.lower()), 2, (line, text))
+        several = self.sunproxy("store", "show", "-o", "-", self.folder, url, expect=64)
+        self.assertIn(b"has 2 responses", several.stderr)
+        found = [self.sunproxy("store", "show", "-n", n, "-o", "-", self.folder, url).stdout for n in (1, 2)]
+        self.assertEqual(found, [bodies["fr"], bodies["de"]])
+        self.sunproxy("store", "show", "-n", 1, "-o", self.dir / "body", self.folder, url)
+        self.assertEqual((self.dir / "body").read_bytes(), bodies["fr"])
+        for arguments in ((url + "x",), ("-n", 3, url)):
+            result = self.sunproxy("store", "show", *arguments[:-1], self.folder, arguments[-1], expect=1)
+            self.assertIn(b"no such page", result.stderr)
+        # A daemon that is another one, and none.
+        other = self.daemon("--store", self.dir / "other")
+        self.begin("--tag-field", "Cache-Tag")
+        result = self.sunproxy("store", "list", "--socket", other.socket, self.folder)
+        self.assertIn(f"uses another one, {self.dir / 'other'}".encode(), result.stderr)
+        result = self.sunproxy("store", "list", "--socket", self.dir / "none", self.folder)
+        self.assertEqual(len(result.stdout.splitlines()), 2)
+
+    def test_a_damaged_body_is_not_shown(self):
+        self.begin()
+        self.store("/one")
+        self.assertEqual(self.d.stop(), 0)
+        segment, = self.folder.glob("segment-*")
+        content = bytearray(segment.read_bytes())
+        content[content.index(b"GET site.test/one")] ^= 1
+        segment.write_bytes(content)
+        self.assertIn("state          damaged", self.sunproxy_store("show", self.folder, "http://site.test/one"))
+        result = self.sunproxy("store", "show", "-o", "-", self.folder, "http://site.test/one", expect=65)
+        self.assertEqual(result.stdout, b"")
+        *rows, sums = map(json.loads, self.sunproxy_store("verify", "--json", self.folder, expect=1).splitlines())
+        self.assertEqual([row["state"] for row in rows], ["damaged"])
+        self.assertEqual((sums["records"], sums["damaged"], sums["in_use"]), (1, 1, False))
+        result = self.sunproxy("store", "export", "--files", self.dir / "files", self.folder)
+        self.assertIn(b"0 pages were written", result.stderr)
+        self.assertIn(b"1 that are damaged", result.stderr)
+
+    def test_the_command_exports(self):
+        self.begin()
+        paths = ["/one", "/../../../etc/two", "/%00%2f?a,b\"c", "/gone"]
+        bodies = {path: self.get(path)[1] for path in paths}
+        self.store(*(path for path in paths if ".." not in path))
+        self.get("/../../../etc/two")
+        harness.wait_until(lambda: len(self.sunproxy_store("list", self.folder).splitlines()) == 4, what="pages")
+        self.get("/gone", method="PURGE")
+        self.assertEqual(self.d.stop(), 0)
+        to = self.dir / "files"
+        self.sunproxy("store", "export", "--files", to, self.folder)
+        rows = [json.loads(line) for line in (to / "index.jsonl").read_text().splitlines()]
+        self.assertEqual(sorted(p.name for p in to.iterdir()), [*sorted(row["file"] for row in rows), "index.jsonl"])
+        self.assertEqual({(to / row["file"]).read_bytes() for row in rows},
+                         {body for path, body in bodies.items() if path != "/gone"})
+        for row in rows:
+            self.assertRegex(row["file"], r"\A\d{8}\Z")
+            self.assertIn("Cache-Control: max-age=600", row["fields"])
+            self.assertEqual(row["bytes"], (to / row["file"]).stat().st_size)
+        self.assertEqual({p.stat().st_mode & 0o777 for p in to.iterdir()}, {0o600})
+        self.assertEqual(to.stat().st_mode & 0o777, 0o700)
+        again = self.sunproxy("store", "export", "--files", to, self.folder, expect=73)
+        self.assertIn(b"File exists", again.stderr)
+        (self.dir / "link").symlink_to(self.dir / "elsewhere")
+        self.sunproxy("store", "export", "--files", self.dir / "link", self.folder, expect=73)
+        self.assertFalse((self.dir / "elsewhere").exists())
+        self.assertIn(b"exclude each other", self.sunproxy("store", "export", "--files", to, "-o", "x.tsv", self.folder,
+                                                           expect=64).stderr)
+        # A trace, which the laboratory reads.
+        self.sunproxy("store", "export", "-o", self.dir / "trace.tsv", self.folder)
+        known = json.loads(self.sunproxy("trace", "describe", "--json", self.dir / "trace.tsv").stdout)
+        self.assertEqual((known["requests"], known["distinct_urls"]), (3, 3))
+        csv = self.sunproxy_store("list", "--csv", self.folder).splitlines()
+        self.assertEqual(len(csv), 4)
+        self.assertIn('""c"', "".join(csv))
+        self.assertEqual(len(csv[0].split(",")), len(csv[1].split(",")))
+        self.assertEqual(self.sunproxy_store("trim", self.folder, "0"), "1 segment removed\n")
+        self.assertIn(b"has no pages", self.sunproxy("store", "export", "--to", "tsv", self.folder, expect=65).stderr)
+
+    def test_the_command_beside_a_daemon_that_writes(self):
+        self.begin("--store-admit", "all")
+        for i in range(60):
+            self.get(f"/page-{i}")
+            if i % 10 == 0:
+                result = self.sunproxy("store", "verify", "--socket", self.d.socket, self.folder)
+                self.assertIn(b" 0 damaged\n", result.stdout)
+
     def test_a_folder_that_cannot_be_used(self):
         file = self.dir / "file"
         file.write_text("x")

@@ -12,6 +12,19 @@ import harness
 USAGE, DATAERR, NOINPUT, UNAVAILABLE, CANTCREAT = 64, 65, 66, 69, 73
 
 CLIENT = [
+    # store
+    (["store"], USAGE, r"list, show, export, verify or trim is missing"),
+    (["store", "show", "{dir}"], USAGE, r"FOLDER URL"),
+    (["store", "list", "{dir}/none"], NOINPUT, r"none: No such file"),
+    (["store", "list", "--json", "--csv", "{dir}"], USAGE, r"--csv"),
+    (["store", "show", "-n", "0", "{dir}", "http://a.test/"], USAGE, r"--number"),
+    (["store", "show", "{dir}", "http://a.test/"], NOINPUT, r"it is no store"),
+    (["store", "verify", "{dir}"], NOINPUT, r"it is no store"),
+    (["store", "export", "{dir}"], USAGE, r"--to is missing"),
+    (["store", "export", "--to", "tsf", "{dir}"], USAGE, r"did you mean tsv"),
+    (["store", "export", "--to", "tsv", "--files", "{dir}/x", "{dir}"], USAGE, r"exclude each other"),
+    (["store", "export", "--files", "{dir}", "{dir}"], CANTCREAT, r"File exists"),
+    (["store", "trim", "{dir}", "some"], USAGE, r"'some' is no size"),
     # get
     (["get"], USAGE, r"URL"),
     (["get", "--help"], 0, r"usage: sunproxy get"),

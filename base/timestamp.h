@@ -1,8 +1,8 @@
 /*
- * Dates in the daemon's logs: RFC 3339, UTC, with microseconds.
+ * Dates in logs and listings: RFC 3339, UTC, with microseconds.
  */
-#ifndef SUNPROXY_SERVER_LOGS_TIMESTAMP_H
-#define SUNPROXY_SERVER_LOGS_TIMESTAMP_H
+#ifndef SUNPROXY_BASE_TIMESTAMP_H
+#define SUNPROXY_BASE_TIMESTAMP_H
 
 #include <stdint.h>
 #include <stdio.h>
