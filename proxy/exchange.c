@@ -216,7 +216,7 @@ respond(struct exchange *x, struct object *object, bool complete)
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 /* What has called the front's wake(): bits of x->wakes. */
-enum { WOKEN_BY_CACHE = 1, WOKEN_BY_RELAY = 2, WOKEN_BY_STORE = 4 };
+enum { WOKEN_BY_CACHE = 1, WOKEN_BY_RELAY = 2, WOKEN_BY_SOURCE = 4 };
 
 /* All call this under a lock that leaving takes, so that x is there until they have returned. */
 static void
@@ -227,9 +227,9 @@ wake(struct exchange *x, unsigned by)
 }
 
 void
-exchange_wake_by_store(struct exchange *x)
+exchange_wake_by_source(struct exchange *x)
 {
-    wake(x, WOKEN_BY_STORE);
+    wake(x, WOKEN_BY_SOURCE);
 }
 
 void
@@ -577,7 +577,7 @@ set_alone(struct exchange *x, struct cache_fill *fill)
         cache_fill_restrict(fill, FILL_VALIDATE, 0);
 }
 
-/* The version for which the exchange was to wait has been read from the store already. */
+/* The version for which the exchange was to wait has been read from a source already. */
 static bool
 take_filled(struct exchange *x)
 {
@@ -637,13 +637,13 @@ fetch(struct exchange *x, const struct demand *demand)
                 return over;
         }
         object_release(&found.object);
-        if (answer == CACHE_MISS && x->proxy->config.store)
+        if (answer == CACHE_MISS)
             switch (stored_begin(x, found.fill, demand)) {
-            case STORE_FILLED:
+            case SOURCE_FILLED:
                 return take_filled(x);
-            case STORE_READS:
+            case SOURCE_FILLS:
                 return join(x);
-            case STORE_HAS_NOT:
+            case SOURCE_HAS_NOT:
                 break;
             }
         return answer == CACHE_BUSY ? join(x) : begin_fill(x, found.fill, demand);
@@ -899,7 +899,7 @@ exchange_run(struct exchange *x)
     }
     if (wakes & WOKEN_BY_RELAY)
         take_interims(x);
-    if (wakes & WOKEN_BY_STORE)
+    if (wakes & WOKEN_BY_SOURCE)
         stored_is_noted(x);
     if (x->stage == EXCHANGE_ENDS || x->events & WAITER_LAST) {
         relay_leave(&x->relay);
@@ -913,7 +913,7 @@ exchange_run(struct exchange *x)
     }
     if (x->relay && relay_has_space(x->relay))
         x->front->space(x);
-    if (x->events && !ends_soon(x) && !(x->proxy->config.store && stored_awaits(x)))
+    if (x->events && !ends_soon(x) && !stored_awaits(x))
         take_events(x);
 }
 

@@ -167,7 +167,7 @@ struct exchange {
     bool led;             /* it has led to a fetch */
     size_t counted;       /* bytes in the client's share */
     unsigned retries;     /* lookups but the first */
-    struct stored_wait *noted; /* of a write: until what it purges is on disk; owned, or NULL */
+    struct stored_wait *noted; /* of a write: until what it purges is noted; owned, or NULL */
     enum failure ending;  /* why it fails: of EXCHANGE_ENDS */
     struct span sentence; /* of `ending`; valid as long as the exchange */
 };

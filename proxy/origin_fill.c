@@ -620,8 +620,7 @@ fill_supply(void *context, void *buffer, size_t size, size_t *len)
 static void
 finish(struct origin_fill *fill, int64_t total_us)
 {
-    struct store *behind = fill->proxy->config.store;
-    const uint64_t position = behind ? store_begin_offer(behind) : 0;
+    const struct stored_offer offer = stored_begin_offer(fill);
     const int64_t born_us = fill->sharing.born_us;
     bool store;
 
@@ -637,8 +636,7 @@ finish(struct origin_fill *fill, int64_t total_us)
         end_pass(fill);
     cache_fill_finish(&fill->base, store, (uint64_t)total_us, born_us,
                       sharing_lifetime(&fill->sharing, born_us));
-    if (behind)
-        stored_filled(fill, store, position);
+    stored_filled(fill, store, &offer);
 }
 
 static bool

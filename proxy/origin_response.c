@@ -456,8 +456,7 @@ static int
 refresh(struct origin_fill *fill, const struct fetch_head *head, struct response_parts *parts)
 {
     const struct object *previous = fill->base.previous;
-    struct store *store = fill->proxy->config.store;
-    const uint64_t position = store ? store_begin_offer(store) : 0;
+    const struct stored_offer offer = stored_begin_offer(fill);
     const unsigned unsaved = previous->notes & HTTP_KNOWN_UNSAVED;
     struct buf *fields = &parts->fields;
     enum cache_outcome outcome;
@@ -481,10 +480,10 @@ refresh(struct origin_fill *fill, const struct fetch_head *head, struct response
                               .account = fill->proxy->config.account},
         storable, (uint64_t)fill->waited_us, fill->sharing.born_us,
         sharing_lifetime(&fill->sharing, fill->sharing.born_us), &outcome);
-    if (!error && store)
-        stored_filled(fill, storable, position);
-    else if (store)
-        store_drop_offer(store);
+    if (error)
+        stored_drop_offer(fill);
+    else
+        stored_filled(fill, storable, &offer);
     return error;
 }
 

@@ -119,12 +119,15 @@ struct http_storing_rules;
 struct proxy_rules;
 struct recent;
 struct rules_response;
-struct store;
+struct source;
+
+#define PROXY_SOURCES 2u
 
 /* None of the parts is owned; all outlive the proxy. */
 struct proxy_config {
     struct cache *cache;
-    struct store *store; /* behind the cache; NULL: none */
+    struct source *sources[PROXY_SOURCES + 1]; /* behind the cache (store/source.h), in the order
+                                                  in which they are asked, and NULL */
     struct memory_account *account;
     struct metrics *metrics;
     struct origin origin;

@@ -1,55 +1,102 @@
 #include "proxy/purging.h"
 
-#include "store/store.h"
+struct marks {
+    struct source_marked of[PROXY_SOURCES];
+};
 
 /*
  * Before the purge of the cache a mark keeps what is purged from being read into it again. The one
- * after it, which is noted, concerns what was offered to the store meanwhile.
+ * after it, which is noted, concerns what was offered to the source meanwhile.
  */
-static struct store_marked
-mark(struct proxy *proxy, const struct purging *purging, bool soft,
-     const struct store_marked *before)
+static struct marks
+mark(struct proxy *proxy, const struct purging *p, bool soft, const struct marks *before)
 {
-    static const enum store_purge kinds[] = {
-        [CACHE_BY_URL] = STORE_PURGE_URL,
-        [CACHE_BY_PREFIX] = STORE_PURGE_PREFIX,
-        [CACHE_BY_TAG] = STORE_PURGE_TAG,
-    };
+    struct source *const *sources = proxy->config.sources;
+    const struct source_purge purge = {p->by, soft, p->name, p->origin};
+    struct marks marks = {0};
 
-    if (!proxy->config.store)
-        return (struct store_marked){.count = 0};
-    return store_mark(proxy->config.store, kinds[purging->by], soft, purging->name, purging->origin,
-                      before);
+    for (unsigned i = 0; sources[i]; i++)
+        if (sources[i] != p->told_by)
+            marks.of[i] =
+                sources[i]->ops->mark(sources[i], &purge, before ? &before->of[i] : NULL);
+    return marks;
+}
+
+static uint64_t
+most(const struct marks *marks, uint64_t count)
+{
+    for (unsigned i = 0; i < PROXY_SOURCES; i++)
+        if (marks->of[i].count > count)
+            count = marks->of[i].count;
+    return count;
 }
 
 uint64_t
 purging_remove(struct proxy *proxy, const struct purging *p)
 {
-    const struct store_marked stored = mark(proxy, p, false, NULL);
-    uint64_t count =
+    const struct marks marks = mark(proxy, p, false, NULL);
+    const uint64_t count =
         cache_purge_part(proxy->config.cache, p->by, p->name, p->scope, p->tags, p->change);
 
-    mark(proxy, p, false, &stored);
-    return count > stored.count ? count : stored.count;
+    mark(proxy, p, false, &marks);
+    return most(&marks, count);
 }
 
 uint64_t
 purging_remove_all(struct proxy *proxy)
 {
     const struct purging all = {.by = CACHE_BY_PREFIX};
-    const struct store_marked stored = mark(proxy, &all, false, NULL);
+    const struct marks marks = mark(proxy, &all, false, NULL);
     const uint64_t count = cache_purge_all(proxy->config.cache);
 
-    mark(proxy, &all, false, &stored);
+    mark(proxy, &all, false, &marks);
     return count;
 }
 
 uint64_t
 purging_expire(struct proxy *proxy, const struct purging *p)
 {
-    const struct store_marked stored = mark(proxy, p, true, NULL);
+    const struct marks marks = mark(proxy, p, true, NULL);
     const uint64_t count = cache_expire(proxy->config.cache, p->by, p->name, proxy_now_us(proxy));
 
-    mark(proxy, p, true, &stored);
-    return count > stored.count ? count : stored.count;
+    mark(proxy, p, true, &marks);
+    return most(&marks, count);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static void
+note(struct source_waiter *waiter)
+{
+    struct purging_wait *wait = ((struct purging_noted *)waiter)->wait;
+
+    if (atomic_fetch_sub(&wait->pending, 1) == 1)
+        wait->notify(wait);
+}
+
+bool
+purging_is_noted(const struct proxy *proxy, struct purging_wait *wait)
+{
+    struct source *const *sources = proxy->config.sources;
+
+    atomic_store(&wait->pending, 1);
+    for (unsigned i = 0; sources[i]; i++) {
+        wait->noted[i] = (struct purging_noted){.base.notify = note, .wait = wait};
+        atomic_fetch_add(&wait->pending, 1);
+        if (sources[i]->ops->is_synced(sources[i], &wait->noted[i].base))
+            atomic_fetch_sub(&wait->pending, 1);
+    }
+    return atomic_fetch_sub(&wait->pending, 1) == 1;
+}
+
+bool
+purging_forget(const struct proxy *proxy, struct purging_wait *wait)
+{
+    struct source *const *sources = proxy->config.sources;
+    unsigned forgotten = 0;
+
+    for (unsigned i = 0; sources[i]; i++)
+        forgotten += sources[i]->ops->forget_waiter(sources[i], &wait->noted[i].base);
+    /* The last one to be noted, if there is another one, notifies. */
+    return forgotten && atomic_fetch_sub(&wait->pending, forgotten) == forgotten;
 }

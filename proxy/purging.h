@@ -1,29 +1,47 @@
 /*
- * Purging, in the cache and in the store behind it (store/store.h): what is on disk goes with what
+ * Purging, in the cache and in the sources behind it (store/source.h): what is on disk goes with what
  * is in memory. Every function is safe on any thread, and waits for nothing.
  */
 #ifndef SUNPROXY_PROXY_PURGING_H
 #define SUNPROXY_PROXY_PURGING_H
 
 #include "proxy/proxy.h"
+#include "store/source.h"
 
 /* What is purged: as cache_purge_part() has it. */
 struct purging {
     enum cache_by by;
     struct span name;
     const struct cache_scope
-        *scope;         /* on disk a prefix concerns all its URLs whatever this says, */
+        *scope;         /* in sources a prefix concerns all its URLs whatever this says, */
     struct span origin; /* and a tag those that begin so */
     struct buf *tags;   /* of what is in memory */
     struct cache_change *change;
+    const struct source *told_by; /* the source that has it already; NULL: none */
 };
 
-/* Removes; returns the number of objects that were removed from memory, or of a URL from disk if
- * those are more. */
+/* Removes; returns the number of objects that were removed from memory, or of a URL from a source
+ * if those are more. */
 uint64_t purging_remove(struct proxy *proxy, const struct purging *purging);
 uint64_t purging_remove_all(struct proxy *proxy);
 
 /* Has them expire, without a scope; returns the number of those in memory that have. */
 uint64_t purging_expire(struct proxy *proxy, const struct purging *purging);
+
+/* Waits until all sources have noted what was purged. */
+struct purging_wait {
+    void (*notify)(struct purging_wait *wait); /* set by the caller. [any thread; must not block] */
+    struct purging_noted {
+        struct source_waiter base; /* first */
+        struct purging_wait *wait;
+    } noted[PROXY_SOURCES];
+    _Atomic unsigned pending; /* sources, and 1 while they are being asked */
+};
+
+/* Have they noted all up to now? If not, the waiter is notified once when they have. */
+bool purging_is_noted(const struct proxy *proxy, struct purging_wait *wait);
+
+/* It waits no longer. False: it has been notified, or is being. */
+bool purging_forget(const struct proxy *proxy, struct purging_wait *wait);
 
 #endif

@@ -3,10 +3,9 @@
 #include <stdlib.h>
 
 #include "http/known_fields.h"
-#include "proxy/purging.h"
 #include "proxy/sharing.h"
 
-/* Lookups of an exchange that ask the store: the first, and that of a variant. */
+/* Lookups of an exchange that ask sources: the first, and that of a variant. */
 #define MOST_TRIES 2u
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -18,26 +17,25 @@ await_notice(void *waiter)
     ((struct object_waiter *)waiter)->notify = exchange_notify;
 }
 
-enum store_filling
+enum source_filling
 stored_begin(struct exchange *x, struct cache_fill *fill, const struct demand *demand)
 {
+    struct source *const *sources = x->proxy->config.sources;
     struct object_waiter *waiter = &x->waiter.base;
+    enum source_filling filling = SOURCE_HAS_NOT;
+    struct source_request request;
 
-    if (demand->way != REQUEST_SHARES || demand->demands || x->alone || x->led ||
+    if (!sources[0] || demand->way != REQUEST_SHARES || demand->demands || x->alone || x->led ||
         x->retries >= MOST_TRIES)
-        return STORE_HAS_NOT;
+        return SOURCE_HAS_NOT;
+    request = (struct source_request){demand_fields(x), origin_fill_largest(x->proxy, x->request),
+                                      await_notice, waiter};
     waiter->notify = object_waiter_ignore;
-    switch (store_fill_start(x->proxy->config.store, fill, demand_fields(x),
-                             origin_fill_largest(x->proxy, x->request), await_notice, waiter)) {
-    case STORE_FILLED:
-        return STORE_FILLED;
-    case STORE_READS:
-        return STORE_READS;
-    case STORE_HAS_NOT:
-        break;
-    }
-    waiter->notify = exchange_notify;
-    return STORE_HAS_NOT;
+    for (unsigned i = 0; sources[i] && filling == SOURCE_HAS_NOT; i++)
+        filling = sources[i]->ops->fill(sources[i], fill, &request);
+    if (filling == SOURCE_HAS_NOT)
+        waiter->notify = exchange_notify;
+    return filling;
 }
 
 bool
@@ -65,22 +63,23 @@ stored_suits(struct exchange *x)
 /* ---- writes ---------------------------------------------------------------------------------- */
 
 struct stored_wait {
-    struct store_waiter waiter; /* first */
+    struct purging_wait wait; /* first */
     struct exchange *exchange;
     bool done; /* the exchange's thread's */
 };
 
 static void
-noted(struct store_waiter *waiter)
+noted(struct purging_wait *wait)
 {
-    exchange_wake_by_store(((struct stored_wait *)waiter)->exchange);
+    exchange_wake_by_source(((struct stored_wait *)wait)->exchange);
 }
 
 /* What a write purges is marked before its response is given to the exchange. */
 bool
 stored_awaits(struct exchange *x)
 {
-    if (x->stage != EXCHANGE_WAITS || !x->led || http_method_is_safe(x->request->method))
+    if (!x->proxy->config.sources[0] || x->stage != EXCHANGE_WAITS || !x->led ||
+        http_method_is_safe(x->request->method))
         return false;
     if (x->noted)
         return !x->noted->done;
@@ -88,8 +87,8 @@ stored_awaits(struct exchange *x)
     if (!x->noted)
         return false;
     x->noted->exchange = x;
-    x->noted->waiter.notify = noted;
-    x->noted->done = store_is_synced(x->proxy->config.store, &x->noted->waiter);
+    x->noted->wait.notify = noted;
+    x->noted->done = purging_is_noted(x->proxy, &x->noted->wait);
     return !x->noted->done;
 }
 
@@ -102,7 +101,7 @@ stored_is_noted(struct exchange *x)
 void
 stored_leave(struct exchange *x)
 {
-    (void)store_forget_waiter(x->proxy->config.store, &x->noted->waiter);
+    (void)purging_forget(x->proxy, &x->noted->wait);
 }
 
 void
@@ -118,7 +117,8 @@ stored_forget(struct exchange *x)
 /* Has the cache this very object, and, of a variant, the names by which it is selected? Then its
  * names are offered with it. */
 static bool
-offer(struct proxy *proxy, struct object *object, uint64_t position, bool peeks)
+offer(struct proxy *proxy, struct source *source, struct object *object, uint64_t position,
+      bool peeks)
 {
     struct cache *cache = proxy->config.cache;
     const struct span url = object_url(object), variant = object_variant(object);
@@ -136,11 +136,12 @@ offer(struct proxy *proxy, struct object *object, uint64_t position, bool peeks)
         current = base.object && base.varies;
     }
     if (!current)
-        store_drop_offer(proxy->config.store);
+        source->ops->drop_offer(source);
     else
-        takes = store_offer(proxy->config.store, object,
-                            base.object ? object_fields(base.object) : span_of(NULL, 0), position);
-    if (takes)
+        takes = source->ops->offer(source, object,
+                                   base.object ? object_fields(base.object) : span_of(NULL, 0),
+                                   position);
+    if (takes && source->ops->admits)
         atomic_fetch_and(&object->notes, ~(uint32_t)HTTP_KNOWN_UNSAVED);
     object_release(&peeked.object);
     object_release(&base.object);
@@ -150,18 +151,44 @@ offer(struct proxy *proxy, struct object *object, uint64_t position, bool peeks)
 void
 stored_seen(struct proxy *proxy, struct object *object)
 {
-    (void)offer(proxy, object, store_begin_offer(proxy->config.store), true);
+    struct source *source;
+
+    for (unsigned i = 0; (source = proxy->config.sources[i]); i++)
+        if (source->ops->admits)
+            (void)offer(proxy, source, object,
+                        source->ops->begin_offer(source, proxy_now_us(proxy)), true);
 }
 
 unsigned
 stored_notes(const struct origin_fill *fill)
 {
-    struct store *store = fill->proxy->config.store;
+    struct source *source;
 
-    if (!store || atomic_load(&fill->keeping) != KEEPING_STORED ||
-        store_admits(store, fill->base.key))
-        return 0;
-    return HTTP_KNOWN_UNSAVED;
+    if (atomic_load(&fill->keeping) == KEEPING_STORED)
+        for (unsigned i = 0; (source = fill->proxy->config.sources[i]); i++)
+            if (source->ops->admits && !source->ops->admits(source, fill->base.key))
+                return HTTP_KNOWN_UNSAVED;
+    return 0;
+}
+
+struct stored_offer
+stored_begin_offer(const struct origin_fill *fill)
+{
+    struct source *const *sources = fill->proxy->config.sources;
+    struct stored_offer offer = {0};
+
+    for (unsigned i = 0; sources[i]; i++)
+        offer.positions[i] = sources[i]->ops->begin_offer(sources[i], fill->base.begun_us);
+    return offer;
+}
+
+void
+stored_drop_offer(const struct origin_fill *fill)
+{
+    struct source *const *sources = fill->proxy->config.sources;
+
+    for (unsigned i = 0; sources[i]; i++)
+        sources[i]->ops->drop_offer(sources[i]);
 }
 
 /* Does the response take the place of what was stored, though it is not stored itself? */
@@ -174,21 +201,27 @@ outdates(const struct origin_fill *fill, bool storable)
                     : fill->purpose == ORIGIN_FILL_SHARES || fill->purpose == ORIGIN_FILL_REFRESHES;
 }
 
-void
-stored_filled(struct origin_fill *fill, bool storable, uint64_t position)
+static void
+settle(struct origin_fill *fill, struct source *source, bool storable, uint64_t position)
 {
-    struct proxy *proxy = fill->proxy;
     struct object *object = fill->base.object;
-    struct store *store = proxy->config.store;
     const struct span url = object_url(object), variant = object_variant(object);
     bool offered = false;
 
     if (storable && cache_fill_may_store(&fill->base) &&
         atomic_load(&fill->keeping) == KEEPING_STORED && !object_is_windowed(object) &&
-        (!(object->notes & HTTP_KNOWN_UNSAVED) || store_replaces(store, url, variant)))
-        offered = offer(proxy, object, position, false);
+        (!source->ops->admits || !(object->notes & HTTP_KNOWN_UNSAVED) ||
+         source->ops->replaces(source, url, variant)))
+        offered = offer(fill->proxy, source, object, position, false);
     else
-        store_drop_offer(store);
+        source->ops->drop_offer(source);
     if (!offered && outdates(fill, storable))
-        store_outdate(store, url, variant, !storable);
+        source->ops->outdate(source, url, variant, !storable);
+}
+
+void
+stored_filled(struct origin_fill *fill, bool storable, const struct stored_offer *offer)
+{
+    for (unsigned i = 0; fill->proxy->config.sources[i]; i++)
+        settle(fill, fill->proxy->config.sources[i], storable, offer->positions[i]);
 }

@@ -255,8 +255,8 @@ replace(struct service *service, struct config *next)
     remove_changed(&service->proxy, &last->origins, &next->origins);
     outdate(&service->proxy, last, next);
     if (service->store && components_terms(last) != components_terms(next))
-        (void)store_mark(service->store, STORE_PURGE_PREFIX, false, span_of(NULL, 0),
-                         span_of(NULL, 0), &(struct store_marked){.marked = true});
+        (void)store_mark(service->store, CACHE_BY_PREFIX, false, span_of(NULL, 0),
+                         span_of(NULL, 0), &(struct source_marked){.marked = true});
     config_release(last);
 }
 

@@ -6,6 +6,7 @@
 #include "server/peers/peer_news.h"
 #include "server/service.h"
 #include "server/service_metrics.h"
+#include "store/store.h"
 
 /* ---- the log --------------------------------------------------------------------------------- */
 
@@ -61,7 +62,7 @@ service_make_proxy(struct service *service)
     service->has_proxy = proxy_init(
         &service->proxy, &(struct proxy_config){
                              .cache = service->cache,
-                             .store = service->store,
+                             .sources = {store_source(service->store)},
                              .account = &service->memory,
                              .metrics = service->metrics,
                              .origin = {.ops = &origin_fetcher, .context = service->fetcher},

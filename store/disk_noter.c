@@ -14,12 +14,12 @@ struct pending_mark {
 /* ---- marking --------------------------------------------------------------------------------- */
 
 static enum mark_kind
-kind_of(enum store_purge kind)
+kind_of(enum cache_by kind)
 {
     static const enum mark_kind kinds[] = {
-        [STORE_PURGE_URL] = MARK_URL,
-        [STORE_PURGE_PREFIX] = MARK_PREFIX,
-        [STORE_PURGE_TAG] = MARK_TAG,
+        [CACHE_BY_URL] = MARK_URL,
+        [CACHE_BY_PREFIX] = MARK_PREFIX,
+        [CACHE_BY_TAG] = MARK_TAG,
     };
 
     return kinds[kind];
@@ -93,31 +93,31 @@ take_url(struct store *store, struct span url, bool soft)
                 : disk_index_remove_url(&store->index, hash);
 }
 
-struct store_marked
-store_mark(struct store *store, enum store_purge kind, bool soft, struct span name,
-           struct span scope, const struct store_marked *before)
+struct source_marked
+store_mark(struct store *store, enum cache_by kind, bool soft, struct span name,
+           struct span scope, const struct source_marked *before)
 {
     struct disk_mark mark = {
         .kind = kind_of(kind),
         .soft = soft,
         .hash = disk_mark_hash(kind_of(kind), soft, name, scope),
-        .prefix = kind == STORE_PURGE_PREFIX ? name : span_of(NULL, 0),
+        .prefix = kind == CACHE_BY_PREFIX ? name : span_of(NULL, 0),
         .wall_us = store_wall_us(store),
     };
-    struct store_marked now = {.count = 0};
+    struct source_marked now = {.count = 0};
 
     if (store_stage(store) == STORE_LEFT)
         return now;
     /* Before the look into the index: what is written meanwhile is in one of the two. What the
      * first call has marked may be on disk since, though not in the index. */
-    now.marked = kind != STORE_PURGE_URL || is_unsure(store) || (before && before->marked);
-    if (kind == STORE_PURGE_URL)
+    now.marked = kind != CACHE_BY_URL || is_unsure(store) || (before && before->marked);
+    if (kind == CACHE_BY_URL)
         now.count = take_url(store, name, soft);
     now.marked = now.marked || now.count;
     if (now.marked)
         add_mark(store, &mark, before != NULL);
     /* What was read while the mark was not there yet. */
-    if (kind == STORE_PURGE_URL && !soft && now.count)
+    if (kind == CACHE_BY_URL && !soft && now.count)
         (void)take_url(store, name, soft);
     return now;
 }
@@ -222,7 +222,7 @@ disk_noter_begin(struct store *store)
 /* ---- those that wait ------------------------------------------------------------------------- */
 
 bool
-store_is_synced(struct store *store, struct store_waiter *waiter)
+store_is_synced(struct store *store, struct source_waiter *waiter)
 {
     bool synced;
 
@@ -239,14 +239,14 @@ store_is_synced(struct store *store, struct store_waiter *waiter)
 }
 
 bool
-store_forget_waiter(struct store *store, struct store_waiter *waiter)
+store_forget_waiter(struct store *store, struct source_waiter *waiter)
 {
     bool listed;
 
     pthread_mutex_lock(&store->purges_lock);
     listed = waiter->listed;
     if (listed)
-        STAILQ_REMOVE(&store->waiters, waiter, store_waiter, link);
+        STAILQ_REMOVE(&store->waiters, waiter, source_waiter, link);
     waiter->listed = false;
     pthread_mutex_unlock(&store->purges_lock);
     return listed;
@@ -256,7 +256,7 @@ store_forget_waiter(struct store *store, struct store_waiter *waiter)
 static void
 notify_waiters(struct store *store, bool all)
 {
-    struct store_waiter *waiter;
+    struct source_waiter *waiter;
 
     while ((waiter = STAILQ_FIRST(&store->waiters)) && (all || waiter->number <= store->synced)) {
         STAILQ_REMOVE_HEAD(&store->waiters, link);

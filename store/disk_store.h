@@ -45,6 +45,7 @@ struct store_fill;
 STAILQ_HEAD(store_fills, store_fill);
 
 struct store {
+    struct source source;       /* first */
     struct store_config config; /* constant */
     int folder;                 /* descriptor */
     int lock;                   /* that of the file "lock", held; -1 */
@@ -110,7 +111,7 @@ struct store {
     STAILQ_HEAD(, pending_mark) pending;
     uint64_t terms;          /* those that are to be in the journal */
     uint64_t marked, synced; /* numbers of marks */
-    STAILQ_HEAD(, store_waiter) waiters;
+    struct source_waiters waiters;
     bool lost; /* a mark for which there was no memory */
     bool noter_stops;
 };

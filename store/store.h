@@ -15,11 +15,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
 #include "base/buf.h"
 #include "base/memory_account.h"
-#include "cache/cache.h"
+#include "store/source.h"
 
 struct store;
 
@@ -107,6 +106,9 @@ void store_set_terms(struct store *store, uint64_t terms);
 /* Waits until what was there at the start is known, and all offers are written; for tests. */
 void store_settle(struct store *store);
 
+/* As a source of versions, which calls the functions below. NULL: NULL. */
+struct source *store_source(struct store *store);
+
 /* ---- objects --------------------------------------------------------------------------------- */
 
 /* May the store have this URL and variant, or for the empty one another variant? */
@@ -148,13 +150,6 @@ void store_outdate(struct store *store, struct span url, struct span variant, bo
 
 /* ---- purges ---------------------------------------------------------------------------------- */
 
-enum store_purge { STORE_PURGE_URL, STORE_PURGE_PREFIX, STORE_PURGE_TAG };
-
-struct store_marked {
-    unsigned count; /* objects of a URL that there were; 0 for a tag or a prefix: it is not known */
-    bool marked;    /* what is on disk may be concerned, so a mark was left */
-};
-
 /*
  * Purges, or with `soft` expires, what has an earlier position; all with an empty prefix. A tag of
  * a scope concerns the URLs that begin with that. It is called before the purge of the cache, with
@@ -162,25 +157,17 @@ struct store_marked {
  * first call has returned, so that it concerns what was offered meanwhile. The second call has it
  * noted in the journal, but for a URL of which there was certainly nothing at both.
  */
-struct store_marked store_mark(struct store *store, enum store_purge kind, bool soft,
-                               struct span name, struct span scope,
-                               const struct store_marked *before);
-
-/* A request or an answer that waits until all marks up to now are on disk. */
-struct store_waiter {
-    STAILQ_ENTRY(store_waiter) link;
-    void (*notify)(struct store_waiter *waiter); /* [any thread; must not block] */
-    uint64_t number;
-    bool listed;
-};
+struct source_marked store_mark(struct store *store, enum cache_by kind, bool soft,
+                                struct span name, struct span scope,
+                                const struct source_marked *before);
 
 /*
  * Are all marks up to now on disk, as far as they can be? If not, `waiter` is notified once when
  * they are, with its notify set.
  */
-bool store_is_synced(struct store *store, struct store_waiter *waiter);
+bool store_is_synced(struct store *store, struct source_waiter *waiter);
 
 /* It waits no longer. False: it has been notified, or is being. */
-bool store_forget_waiter(struct store *store, struct store_waiter *waiter);
+bool store_forget_waiter(struct store *store, struct source_waiter *waiter);
 
 #endif

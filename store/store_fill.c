@@ -504,16 +504,16 @@ read_at_once(struct store_fill *fill)
 }
 
 /* As cache_lookup() has made it, for another source. */
-static enum store_filling
+static enum source_filling
 give_back(struct store_fill *fill)
 {
     disk_segment_release(fill->segment);
     free(fill->fields);
     memset((char *)fill + sizeof(fill->base), 0, sizeof(*fill) - sizeof(fill->base));
-    return STORE_HAS_NOT;
+    return SOURCE_HAS_NOT;
 }
 
-enum store_filling
+enum source_filling
 store_fill_start(struct store *store, struct cache_fill *base, struct span fields, uint64_t most,
                  void (*later)(void *context), void *context)
 {
@@ -523,12 +523,12 @@ store_fill_start(struct store *store, struct cache_fill *base, struct span field
     struct disk_key key;
 
     if ((stage != STORE_LOADING && stage != STORE_OPEN) || atomic_load(&store->sick))
-        return STORE_HAS_NOT;
+        return SOURCE_HAS_NOT;
     key = store_key(store, object_url(name), object_variant(name));
     fill->store = store;
     if (!disk_index_find(&store->index, &key, &fill->place, hold, fill)) {
         fill->store = NULL;
-        return STORE_HAS_NOT;
+        return SOURCE_HAS_NOT;
     }
     fill->most = most;
     fill->fields_len = fields.len;
@@ -537,7 +537,7 @@ store_fill_start(struct store *store, struct cache_fill *base, struct span field
         return give_back(fill);
     span_put(fill->fields, fields);
     if (read_at_once(fill))
-        return STORE_FILLED;
+        return SOURCE_FILLED;
     later(context);
-    return enqueue(store, fill) ? STORE_READS : give_back(fill);
+    return enqueue(store, fill) ? SOURCE_FILLS : give_back(fill);
 }

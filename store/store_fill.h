@@ -20,20 +20,13 @@ size_t store_fill_size(void);
 /* A read that takes longer than this is given up, and with it the use of the store for a while. */
 #define STORE_LATE_US ((int64_t)40000)
 
-/* What becomes of a fill. */
-enum store_filling {
-    STORE_HAS_NOT, /* nothing has happened: the store does not have it, or it is not used */
-    STORE_FILLED,  /* it is over, and freed: its waiters have been notified */
-    STORE_READS,   /* likewise later */
-};
-
 /*
  * Fills the version, for a request with these field lines, which are copied. `most` is the largest
  * body that is put into the cache. What the kernel has in memory is read at once, on the caller's
  * thread, without waiting. Otherwise `later` is called on it, and a thread of the store reads.
  */
-enum store_filling store_fill_start(struct store *store, struct cache_fill *fill,
-                                    struct span fields, uint64_t most,
-                                    void (*later)(void *context), void *context);
+enum source_filling store_fill_start(struct store *store, struct cache_fill *fill,
+                                     struct span fields, uint64_t most,
+                                     void (*later)(void *context), void *context);
 
 #endif

@@ -5,7 +5,7 @@
 #include "origins/origin_route.h"
 #include "proxy/demand.h"
 #include "proxy/sharing.h"
-#include "store/store.h"
+#include "store/source.h"
 
 #define MAX_NAMES 3 /* lookups of names, as an exchange does them */
 
@@ -108,6 +108,17 @@ judge_outage(struct exchange *x, struct explanation *e)
         e->would = EXPLAINED_DOWN;
 }
 
+static bool
+is_in_source(const struct exchange *x, struct span variant)
+{
+    struct source *const *sources = x->proxy->config.sources;
+
+    for (unsigned i = 0; sources[i]; i++)
+        if (sources[i]->ops->may_have(sources[i], x->url, variant))
+            return true;
+    return false;
+}
+
 void
 explain_exchange(struct exchange *x, struct explanation *e)
 {
@@ -123,9 +134,8 @@ explain_exchange(struct exchange *x, struct explanation *e)
     demand_read(&demand, x);
     peek(x, e, &peeked);
     e->object = peeked.object;
-    e->on_disk = !e->object && x->proxy->config.store && !peeked.passes &&
-                 demand.way == REQUEST_SHARES && !demand.demands &&
-                 store_may_have(x->proxy->config.store, x->url, buf_span(&e->variant));
+    e->on_disk = !e->object && !peeked.passes && demand.way == REQUEST_SHARES &&
+                 !demand.demands && is_in_source(x, buf_span(&e->variant));
     if (e->object)
         sharing_evaluate_stored(x->proxy, e->object, x->request, 0, &e->storing);
     if (demand.way == REQUEST_PASSES)

@@ -21,11 +21,11 @@
 #include "http/response_head.h"
 #include "origins/peer_auth.h"
 #include "proxy/exchange.h"
+#include "proxy/purging.h"
 #include "server/http/http_service.h"
 #include "server/http/http_stream.h"
 #include "server/http/http_worker.h"
 #include "server/users/users.h"
-#include "store/store.h"
 
 enum {
     HTTP_RUNS = 17,         /* of a body, queued at once: HTTP_QUEUED in segments of 16 KiB */
@@ -136,7 +136,7 @@ struct http_exchange {
     /* From here on not zero at first. */
     union {
         struct user_check check;   /* of its user, while that is awaited */
-        struct store_waiter noted; /* of its purge, likewise */
+        struct purging_wait noted; /* of its purge, likewise */
     };
     struct iovec pieces[1 + HTTP_FIELD_RUNS + 3 + HTTP_RUNS];
     char frame[24]; /* of a chunk */

@@ -174,7 +174,7 @@ http_purge(struct http_exchange *x, const struct http_route *route)
     respond(x, &p);
 }
 
-/* ---- the store --------------------------------------------------------------------------------- */
+/* ---- sources --------------------------------------------------------------------------------- */
 
 static void
 run(struct net_task *task)
@@ -186,9 +186,9 @@ run(struct net_task *task)
 }
 
 static void
-note(struct store_waiter *waiter)
+note(struct purging_wait *wait)
 {
-    struct http_exchange *x = container_of(waiter, struct http_exchange, noted);
+    struct http_exchange *x = container_of(wait, struct http_exchange, noted);
 
     http_stream_post(&x->stream, &x->task);
 }
@@ -196,19 +196,15 @@ note(struct store_waiter *waiter)
 static bool
 forget(struct http_exchange *x)
 {
-    return store_forget_waiter(http_service_of(x)->service->store, &x->noted);
+    return purging_forget(&http_service_of(x)->service->proxy, &x->noted);
 }
 
 bool
 http_purge_is_noted(struct http_exchange *x)
 {
-    struct store *store = http_service_of(x)->service->store;
-
-    if (!store)
-        return true;
     x->task.run = run;
-    x->noted = (struct store_waiter){.notify = note};
-    if (store_is_synced(store, &x->noted))
+    x->noted.notify = note;
+    if (purging_is_noted(&http_service_of(x)->service->proxy, &x->noted))
         return true;
     http_exchange_await(x, forget);
     return false;

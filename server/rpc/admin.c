@@ -8,13 +8,13 @@
 #include "base/container_of.h"
 #include "proxy.h"
 #include "proxy/control.h"
+#include "proxy/purging.h"
 #include "server/logs/log.h"
 #include "server/peers/peer_news.h"
 #include "server/rpc/admin_caller.h"
 #include "server/rpc/cursor.h"
 #include "server/rpc/front_rules.h"
 #include "server/service.h"
-#include "store/store.h"
 
 char admin_refusal[] =
     "only root, the daemon's own user and its --admin-uid may do this, over the AF_UNIX socket";
@@ -96,9 +96,9 @@ purge(struct svc_req *call, const proxy_purge_args *args, proxy_purge_result *re
     return TRUE;
 }
 
-/* A purge whose answer waits, for peers and then for the disk. In the request's memory. */
+/* A purge whose answer waits, for peers and then for sources. In the request's memory. */
 struct held_purge {
-    struct store_waiter waiter; /* first */
+    struct purging_wait noted; /* first */
     struct peer_news_wait wait;
     struct net_task task;
     struct net_worker *worker;
@@ -118,22 +118,21 @@ answer_purge(struct net_task *task)
 }
 
 static void
-note(struct store_waiter *waiter)
+note(struct purging_wait *wait)
 {
-    struct held_purge *held = (struct held_purge *)waiter;
+    struct held_purge *held = (struct held_purge *)wait;
 
     net_worker_post(held->worker, &held->task);
 }
 
-/* The peers that can be reached have taken it: answers when it is on disk. */
+/* The peers that can be reached have taken it: answers when the sources have noted it. */
 static void
-await_store(struct net_task *task)
+await_sources(struct net_task *task)
 {
     struct held_purge *held = container_of(task, struct held_purge, task);
-    struct store *store = held->service->store;
 
     task->run = answer_purge;
-    if (!store || store_is_synced(store, &held->waiter))
+    if (purging_is_noted(&held->service->proxy, &held->noted))
         answer_purge(task);
 }
 
@@ -154,19 +153,19 @@ proxy_purge_2_svc(proxy_purge_args *args, proxy_purge_result *result, struct svc
     struct held_purge *held = rpc_request_data(request);
 
     (void)purge(call, args, result, control_purge);
-    if (result->status != PROXY_OK || (!has_peers && !service->store))
+    if (result->status != PROXY_OK || (!has_peers && !service->proxy.config.sources[0]))
         return TRUE;
     *held = (struct held_purge){
-        .waiter.notify = note,
+        .noted.notify = note,
         .wait.done = end_wait,
-        .task.run = await_store,
+        .task.run = await_sources,
         .worker = rpc_request_worker(request),
         .service = service,
         .purged = result->proxy_purge_result_u.purged,
     };
     rpc_request_defer(request);
     if (!has_peers || !peer_news_wait(service->news, &held->wait))
-        await_store(&held->task);
+        await_sources(&held->task);
     return FALSE;
 }
 

@@ -144,7 +144,7 @@ get(unsigned long number)
         return true;
     }
     if (store_fill_start(store, found.fill, span_of(NULL, 0), UINT64_MAX, later, NULL) ==
-        STORE_HAS_NOT) {
+        SOURCE_HAS_NOT) {
         cache_fill_fail(found.fill, 1, "", NULL, NULL);
         cache_fill_free(found.fill);
         object_waiter_take(&waiter);

@@ -13,6 +13,7 @@
 #define TAGGED "ETag: \"a\"\r\nCache-Control: max-age=10\r\n"
 
 static char folder[64];
+static struct store *store;
 static bool reads_later; /* by the store's threads, and not at once */
 
 static void
@@ -21,7 +22,7 @@ open_store(bool write_all)
     struct buf why;
 
     buf_init(&why, 1000);
-    scene.proxy.config.store = store_open(
+    store = store_open(
         &(struct store_config){
             .folder = folder,
             .max_bytes = STORE_LEAST,
@@ -35,9 +36,10 @@ open_store(bool write_all)
             .clock = {scene.proxy.config.clock.monotonic_us, scene.proxy.config.clock.wall_us, NULL},
         },
         &why);
-    ck_assert_msg(scene.proxy.config.store != NULL, "%s", buf_str(&why));
+    ck_assert_msg(store != NULL, "%s", buf_str(&why));
     buf_free(&why);
-    store_settle(scene.proxy.config.store);
+    scene.proxy.config.sources[0] = store_source(store);
+    store_settle(store);
 }
 
 static void
@@ -61,7 +63,7 @@ end(void)
 {
     char command[128];
 
-    store_close(scene.proxy.config.store);
+    store_close(store);
     scene_end();
     snprintf(command, sizeof(command), "rm -r %s", folder);
     ck_assert_int_eq(system(command), 0);
@@ -71,7 +73,7 @@ end(void)
 static void
 forget(void)
 {
-    store_settle(scene.proxy.config.store);
+    store_settle(store);
     cache_purge_all(scene.cache);
 }
 
@@ -80,8 +82,8 @@ count(enum store_count which)
 {
     struct store_stats stats;
 
-    store_settle(scene.proxy.config.store);
-    store_get_stats(scene.proxy.config.store, &stats);
+    store_settle(store);
+    store_get_stats(store, &stats);
     return stats.counts[which];
 }
 
@@ -162,7 +164,7 @@ END_TEST
 START_TEST(all_are_written_on_demand)
 {
     begin(_i);
-    store_close(scene.proxy.config.store);
+    store_close(store);
     open_store(true);
     expect_http_miss(URL, "", FRESH, 300);
     ck_assert_uint_eq(count(STORE_WRITTEN), 1);
@@ -177,7 +179,7 @@ START_TEST(what_is_for_one_client_is_never_written)
         (FRESH "Set-Cookie: a=b\r\n"), "Vary: *\r\n" FRESH};
 
     begin(_i);
-    store_close(scene.proxy.config.store);
+    store_close(store);
     open_store(true);
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         struct visit v;
@@ -311,7 +313,7 @@ START_TEST(a_later_response_that_is_refused_removes_it)
     scene_respond(URL, FRESH, 400000);
     ck_assert_uint_eq(count(STORE_WRITE_REFUSED), 1);
     forget();
-    store_close(scene.proxy.config.store);
+    store_close(store);
     open_store(false);
     expect_fetched(&v, URL, "");
     scene_respond(URL, FRESH, 500);
@@ -452,7 +454,7 @@ START_TEST(a_client_leaves)
     store_twice(URL, FRESH, 300);
     if (!visit_http(&v, URL, "") && !visit_cancel(&v))
         await(&v);
-    store_close(scene.proxy.config.store);
+    store_close(store);
     open_store(false);
     expect_http_hit(URL, "", 300);
     end();

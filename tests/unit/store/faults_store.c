@@ -15,11 +15,11 @@
 
 #define URL "http://origin.test/page"
 
-static const struct store_marked some = {.marked = true};
+static const struct source_marked some = {.marked = true};
 static _Atomic bool synced;
 
 static void
-note_sync(struct store_waiter *waiter)
+note_sync(struct source_waiter *waiter)
 {
     (void)waiter;
     synced = true;
@@ -29,10 +29,10 @@ note_sync(struct store_waiter *waiter)
 static void
 purge(const char *url)
 {
-    struct store_waiter waiter = {.notify = note_sync};
+    struct source_waiter waiter = {.notify = note_sync};
 
-    (void)store_mark(shelf.store, STORE_PURGE_URL, false, span_str(url), span_of(NULL, 0), NULL);
-    (void)store_mark(shelf.store, STORE_PURGE_URL, false, span_str(url), span_of(NULL, 0), &some);
+    (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(url), span_of(NULL, 0), NULL);
+    (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(url), span_of(NULL, 0), &some);
     synced = store_is_synced(shelf.store, &waiter);
     while (!synced)
         sched_yield();
@@ -150,7 +150,7 @@ END_TEST
 
 /* Opens a store that another process has, with a purge that waits for it; returns that's lock. */
 static int
-open_behind(int64_t waits_us, struct store_waiter *waiter)
+open_behind(int64_t waits_us, struct source_waiter *waiter)
 {
     char path[100];
     int lock;
@@ -164,7 +164,7 @@ open_behind(int64_t waits_us, struct store_waiter *waiter)
     ck_assert_int_eq(flock(lock, LOCK_EX), 0);
     shelf.waits_us = waits_us;
     ck_assert(shelf_open());
-    (void)store_mark(shelf.store, STORE_PURGE_URL, false, span_str(URL), span_of(NULL, 0), &some);
+    (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL), span_of(NULL, 0), &some);
     synced = store_is_synced(shelf.store, waiter);
     return lock;
 }
@@ -172,13 +172,13 @@ open_behind(int64_t waits_us, struct store_waiter *waiter)
 static void
 expect_left(int lock)
 {
-    struct store_waiter waiter = {.notify = note_sync};
+    struct source_waiter waiter = {.notify = note_sync};
 
     while (!synced)
         sched_yield();
     store_settle(shelf.store);
     put(URL "2", 3000);
-    ck_assert(!store_mark(shelf.store, STORE_PURGE_URL, false, span_str(URL "2"),
+    ck_assert(!store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL "2"),
                           span_of(NULL, 0), &some)
                    .marked);
     ck_assert(store_is_synced(shelf.store, &waiter));
@@ -188,7 +188,7 @@ expect_left(int lock)
 
 START_TEST(a_store_that_another_process_keeps_is_not_used)
 {
-    struct store_waiter waiter = {.notify = note_sync};
+    struct source_waiter waiter = {.notify = note_sync};
 
     expect_left(open_behind(1000, &waiter));
 }
@@ -196,7 +196,7 @@ END_TEST
 
 START_TEST(a_successor_whose_store_cannot_be_opened_serves_without_it)
 {
-    struct store_waiter waiter = {.notify = note_sync};
+    struct source_waiter waiter = {.notify = note_sync};
     int lock = open_behind(600 * SHELF_SECOND, &waiter);
 
     ck_assert(!synced);

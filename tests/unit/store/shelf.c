@@ -316,7 +316,7 @@ shelf_get(const char *url, const char *variant, const char *fields)
                            (struct cache_request){.fill_size = store_fill_size()});
     ck_assert_int_eq(r.answer, CACHE_MISS);
     result.begun = store_fill_start(shelf.store, r.found.fill, span_str(fields), UINT64_MAX, later,
-                                    NULL) != STORE_HAS_NOT;
+                                    NULL) != SOURCE_HAS_NOT;
     if (!result.begun) {
         fill_fail(r.found.fill);
         request_take(&r);

@@ -8,7 +8,7 @@
 
 #define URL "http://origin.test/page"
 
-static const struct store_marked some = {.marked = true};
+static const struct source_marked some = {.marked = true};
 
 static void
 set_up(void)
@@ -163,7 +163,7 @@ START_TEST(one_process_at_a_time)
     shelf.waits_us = 600 * SHELF_SECOND;
     ck_assert(shelf_open());
     ck_assert(!shelf_has(URL, 100));
-    store_mark(shelf.store, STORE_PURGE_URL, false, span_str(URL "2"), span_of(NULL, 0), &some);
+    store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL "2"), span_of(NULL, 0), &some);
     object = shelf_object(URL, "", "", 1, 1);
     ck_assert(!store_offer(shelf.store, object, span_of(NULL, 0),
                            store_begin_offer(shelf.store)));
@@ -181,7 +181,7 @@ END_TEST
 static _Atomic bool synced;
 
 static void
-note_sync(struct store_waiter *waiter)
+note_sync(struct source_waiter *waiter)
 {
     (void)waiter;
     synced = true;
@@ -190,7 +190,7 @@ note_sync(struct store_waiter *waiter)
 static void
 await_sync(void)
 {
-    struct store_waiter waiter = {.notify = note_sync};
+    struct source_waiter waiter = {.notify = note_sync};
 
     synced = store_is_synced(shelf.store, &waiter);
     while (!synced)
@@ -198,9 +198,9 @@ await_sync(void)
 }
 
 static void
-purge(enum store_purge kind, bool soft, const char *name, const char *scope)
+purge(enum cache_by kind, bool soft, const char *name, const char *scope)
 {
-    const struct store_marked before =
+    const struct source_marked before =
         store_mark(shelf.store, kind, soft, span_str(name), span_str(scope), NULL);
 
     (void)store_mark(shelf.store, kind, soft, span_str(name), span_str(scope), &before);
@@ -210,19 +210,19 @@ purge(enum store_purge kind, bool soft, const char *name, const char *scope)
 START_TEST(purges_hold_at_once_and_after_a_kill)
 {
     static const struct {
-        enum store_purge kind;
+        enum cache_by kind;
         const char *name, *scope;
         bool purged;
     } rows[] = {
-        {STORE_PURGE_URL, URL, "", true},
-        {STORE_PURGE_URL, URL "2", "", false},
-        {STORE_PURGE_PREFIX, "http://origin.test/", "", true},
-        {STORE_PURGE_PREFIX, "", "", true},
-        {STORE_PURGE_PREFIX, "http://other.test/", "", false},
-        {STORE_PURGE_TAG, "two", "", true},
-        {STORE_PURGE_TAG, "three", "", false},
-        {STORE_PURGE_TAG, "two", "http://origin.test/", true},
-        {STORE_PURGE_TAG, "two", "http://other.test/", false},
+        {CACHE_BY_URL, URL, "", true},
+        {CACHE_BY_URL, URL "2", "", false},
+        {CACHE_BY_PREFIX, "http://origin.test/", "", true},
+        {CACHE_BY_PREFIX, "", "", true},
+        {CACHE_BY_PREFIX, "http://other.test/", "", false},
+        {CACHE_BY_TAG, "two", "", true},
+        {CACHE_BY_TAG, "three", "", false},
+        {CACHE_BY_TAG, "two", "http://origin.test/", true},
+        {CACHE_BY_TAG, "two", "http://other.test/", false},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -248,7 +248,7 @@ START_TEST(a_soft_purge_expires)
     shelf_put(URL, 100);
     shelf.now_us += 9 * SHELF_SECOND;
     shelf.wall_us += 9 * SHELF_SECOND;
-    purge(STORE_PURGE_URL, true, URL, "");
+    purge(CACHE_BY_URL, true, URL, "");
     shelf_kill();
     ck_assert(shelf_open());
     got = shelf_get(URL, "", "");
@@ -264,7 +264,7 @@ START_TEST(what_was_offered_before_a_purge_is_not_written_after_it)
     struct object *object = shelf_object(URL, "", "tag", 100, INT64_MAX);
     const uint64_t position = store_begin_offer(shelf.store);
 
-    purge(STORE_PURGE_TAG, false, "tag", "");
+    purge(CACHE_BY_TAG, false, "tag", "");
     ck_assert(store_offer(shelf.store, object, span_of(NULL, 0), position));
     store_settle(shelf.store);
     ck_assert(!shelf_has(URL, 100));
@@ -279,15 +279,15 @@ START_TEST(what_the_first_call_has_marked_is_noted_by_the_second)
 {
     struct object *object = shelf_object(URL, "", "", 100, INT64_MAX);
     const uint64_t position = store_begin_offer(shelf.store);
-    struct store_marked before =
-        store_mark(shelf.store, STORE_PURGE_URL, false, span_str(URL), span_of(NULL, 0), NULL);
+    struct source_marked before =
+        store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL), span_of(NULL, 0), NULL);
 
     ck_assert(before.marked);
     ck_assert_uint_eq(before.count, 0);
     ck_assert(store_offer(shelf.store, object, span_of(NULL, 0), position));
     store_settle(shelf.store);
     ck_assert(!shelf_has(URL, 100));
-    (void)store_mark(shelf.store, STORE_PURGE_URL, false, span_str(URL), span_of(NULL, 0),
+    (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL), span_of(NULL, 0),
                      &before);
     await_sync();
     ck_assert_uint_eq(shelf_count(STORE_PURGES), 1);
@@ -301,18 +301,18 @@ END_TEST
 START_TEST(a_purge_of_what_is_not_there_is_not_noted)
 {
     shelf_put(URL, 100);
-    purge(STORE_PURGE_URL, false, URL "2", "");
-    purge(STORE_PURGE_URL, true, URL "2", "");
+    purge(CACHE_BY_URL, false, URL "2", "");
+    purge(CACHE_BY_URL, true, URL "2", "");
     ck_assert_uint_eq(shelf_count(STORE_PURGES), 0);
-    purge(STORE_PURGE_URL, true, URL, "");
+    purge(CACHE_BY_URL, true, URL, "");
     ck_assert_uint_eq(shelf_count(STORE_PURGES), 1);
-    purge(STORE_PURGE_URL, false, URL, "");
+    purge(CACHE_BY_URL, false, URL, "");
     ck_assert_uint_eq(shelf_count(STORE_PURGES), 2);
-    purge(STORE_PURGE_URL, false, URL, "");
+    purge(CACHE_BY_URL, false, URL, "");
     ck_assert_uint_eq(shelf_count(STORE_PURGES), 2);
     /* While an object is being offered, what will be written is not known. */
     (void)store_begin_offer(shelf.store);
-    purge(STORE_PURGE_URL, false, URL, "");
+    purge(CACHE_BY_URL, false, URL, "");
     ck_assert_uint_eq(shelf_count(STORE_PURGES), 3);
     store_drop_offer(shelf.store);
 }
@@ -325,7 +325,7 @@ START_TEST(many_prefixes_purge_more_than_they_name)
     shelf_put(URL, 100);
     for (unsigned i = 0; i < 300; i++) {
         snprintf(prefix, sizeof(prefix), "http://other.test/%u/", i);
-        store_mark(shelf.store, STORE_PURGE_PREFIX, false, span_str(prefix), span_of(NULL, 0),
+        store_mark(shelf.store, CACHE_BY_PREFIX, false, span_str(prefix), span_of(NULL, 0),
                    &some);
     }
     await_sync();
@@ -345,7 +345,7 @@ START_TEST(many_tags_are_remembered)
     shelf_put_more(URL "2", "", "", "u", 100, INT64_MAX);
     for (unsigned i = 0; i < 100000; i++) {
         snprintf(tag, sizeof(tag), "t%u", i);
-        store_mark(shelf.store, STORE_PURGE_TAG, false, span_str(tag), span_of(NULL, 0), &some);
+        store_mark(shelf.store, CACHE_BY_TAG, false, span_str(tag), span_of(NULL, 0), &some);
     }
     await_sync();
     shelf_kill();
@@ -476,7 +476,7 @@ START_TEST(no_flipped_bit_leads_to_a_wrong_byte)
         /* One record, or, where it is the segment's own head, the segment. */
         ck_assert(there >= 9 || shelf_count(STORE_DAMAGED) == 1);
         ck_assert(there == 10 || shelf_count(STORE_DAMAGED) >= 1);
-        purge(STORE_PURGE_PREFIX, false, "", "");
+        purge(CACHE_BY_PREFIX, false, "", "");
     }
 }
 END_TEST
@@ -579,8 +579,8 @@ START_TEST(a_journal_that_is_damaged_or_gone_purges_all)
         char path[200];
 
         shelf_put(URL, 3000);
-        purge(STORE_PURGE_URL, false, URL "1", "");
-        purge(STORE_PURGE_URL, false, URL "2", "");
+        purge(CACHE_BY_URL, false, URL "1", "");
+        purge(CACHE_BY_URL, false, URL "2", "");
         shelf_close();
         snprintf(path, sizeof(path), "%s", shelf_file("journal"));
         if (round == 0) {
@@ -617,7 +617,7 @@ START_TEST(terms_that_change_meanwhile)
 {
     shelf_put(URL, 3000);
     store_set_terms(shelf.store, 7);
-    purge(STORE_PURGE_PREFIX, false, "", "");
+    purge(CACHE_BY_PREFIX, false, "", "");
     shelf_put(URL "2", 3000);
     shelf_kill();
     shelf.terms = 7;
@@ -639,8 +639,8 @@ START_TEST(other_terms_hold_after_a_kill)
     char command[800], path[200];
 
     shelf_put(URL, 3000);
-    purge(STORE_PURGE_PREFIX, false, URL "/other/", "");
-    purge(STORE_PURGE_PREFIX, false, "", "");
+    purge(CACHE_BY_PREFIX, false, URL "/other/", "");
+    purge(CACHE_BY_PREFIX, false, "", "");
     shelf_put(URL, 3000);
     for (unsigned i = 0; i < 5; i++)
         reopen();
@@ -667,7 +667,7 @@ START_TEST(one_copy_of_a_mark_is_enough_and_a_torn_one_is_none)
     char path[200];
 
     shelf_put(URL, 3000);
-    purge(STORE_PURGE_URL, false, URL, "");
+    purge(CACHE_BY_URL, false, URL, "");
     shelf_close();
     snprintf(path, sizeof(path), "%s", shelf_file("journal"));
     shelf_flip(path, shelf_size(path) - 20);

@@ -56,14 +56,14 @@ static void
 offer_and_purge(void *context)
 {
     struct object *object = context;
-    struct store_marked before;
+    struct source_marked before;
 
     (void)store_offer(shelf.store, object, span_str("names"), store_begin_offer(shelf.store));
     store_settle(shelf.store);
-    before = store_mark(shelf.store, STORE_PURGE_URL, false, span_str(URL), span_of(NULL, 0), NULL);
-    (void)store_mark(shelf.store, STORE_PURGE_PREFIX, false, span_str("http://other.test/"),
+    before = store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL), span_of(NULL, 0), NULL);
+    (void)store_mark(shelf.store, CACHE_BY_PREFIX, false, span_str("http://other.test/"),
                      span_of(NULL, 0), &before);
-    (void)store_mark(shelf.store, STORE_PURGE_URL, false, span_str(URL), span_of(NULL, 0), &before);
+    (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL), span_of(NULL, 0), &before);
 }
 
 START_TEST(offering_and_purging)
