@@ -46,22 +46,6 @@ struct http_origin *http_origins_find_same(const struct http_origins *origins,
                                            const struct http_origin *row);
 
 /*
- * The path of a request as rows are matched with it, responses are keyed and origins are asked:
- * that without dot segments (RFC 3986 sections 5.2.4 and 6.2.2.3), if it has a segment "..", be it
- * written with "%2e"; any other path is as it was sent. So a segment "." alone stays, which leads
- * nowhere, and which apt sends for a flat repository. `out` has space for the path, and may have
- * it then.
- */
-struct span http_origins_clean_path(struct span path, char *out);
-
-/*
- * Has a path what some origins take for a segment ".."? One that removes it would serve what is
- * outside of the row. Some drop the parameters of a segment ("..;x", RFC 3986 section 3.3) before
- * they look, and some decode "%2f", or take a backslash for a slash. The query does not count.
- */
-bool http_origins_path_leads_up(struct span path);
-
-/*
  * The row for a request: one with its host before one for any host, then the one with the longest
  * prefix, and of "/a/" and "/a" the first one. So the order in which rows are given has no meaning.
  * Takes the logarithm of their number. NULL if none matches. `path` as in struct http_request.

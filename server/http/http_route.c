@@ -1,5 +1,6 @@
 #include "server/http/http_route.h"
 
+#include "http/dot_segments.h"
 #include "http/hop_by_hop.h"
 #include "http/target.h"
 #include "server/http/http_client.h"
@@ -69,8 +70,8 @@ find_reverse(struct http_exchange *x, struct http_route *route, const char **rea
 
     if (path.len > sizeof(worker->path))
         return 0;
-    path = http_origins_clean_path(path, worker->path);
-    if (http_origins_path_leads_up(path))
+    path = http_path_clean(path, worker->path);
+    if (http_path_leads_up(path))
         return refuse(400, "the path has a segment \"..\" in disguise", reason);
     route->origin = http_origins_find(&x->config->origins, request->host, path);
     if (!route->origin)
@@ -100,7 +101,7 @@ http_route_url_again(struct http_exchange *x)
     if (!x->origin)
         return write_whole_url(x);
     return write_url(x, x->origin,
-                     http_origins_clean_path(x->request.path, x->stream.worker->path));
+                     http_path_clean(x->request.path, x->stream.worker->path));
 }
 
 static unsigned

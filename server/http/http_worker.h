@@ -36,7 +36,7 @@ struct http_worker {
     unsigned uncharged; /* exchanges there are, pooled or not, that the account does not count */
     char url[PROXY_MAX_URL];  /* of the request that is started */
     char ruled_url[PROXY_MAX_URL]; /* of that request, by http_rules_apply() */
-    char path[PROXY_MAX_URL]; /* of that request, by http_origins_clean_path() */
+    char path[PROXY_MAX_URL]; /* of that request, by http_path_clean() */
     struct buf fields;        /* end-to-end fields of that request */
     struct span unkept;       /* head of the request that is begun, for the request database; empty
                                  once it has begun */

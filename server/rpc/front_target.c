@@ -2,6 +2,7 @@
 
 #include "base/container_of.h"
 #include "fetch/headers.h"
+#include "http/dot_segments.h"
 #include "http/field.h"
 #include "http/request_head.h"
 #include "http/target.h"
@@ -70,10 +71,10 @@ front_target_row(const struct http_origins *origins, struct request *request,
     (void)origin_route_client(text, &asked.path);
     if (asked.path.len > sizeof(path))
         return refuse(FAILURE_BAD_URL, too_long, why);
-    asked.path = http_origins_clean_path(asked.path, path);
+    asked.path = http_path_clean(asked.path, path);
     asked.host = authority.host;
     asked.port = authority.port;
-    row = http_origins_path_leads_up(asked.path)
+    row = http_path_leads_up(asked.path)
               ? NULL
               : http_origins_find(origins, asked.host, asked.path);
     if (!row)
