@@ -172,7 +172,9 @@ void
 purge_slice_drop(struct purge_slice *slice, const struct purge *purge)
 {
     for (unsigned i = 0; i < slice->count; i++) {
-        if (slice->fates[i] != CACHE_REMOVED || purge->action != PURGE_REMOVE) {
+        /* A walk by a prefix does not begin anew: it would pass emptied buckets, under the lock. */
+        if (purge->by == CACHE_BY_PREFIX || slice->fates[i] != CACHE_REMOVED ||
+            purge->action != PURGE_REMOVE) {
             object_release(&slice->place);
             slice->place = slice->objects[i];
         } else {

@@ -198,9 +198,10 @@ uint64_t shard_purge_url(struct shard *shard, const struct purge *purge);
  * A part of a purge by a prefix or a tag. Begins without place and objects. What the table has in
  * place of one of the objects, when they are purged, has been stored after the purge's epoch.
  */
-#define PURGE_SLICE 256u
+#define PURGE_SLICE 64u
 struct purge_slice {
-    struct object *place;                /* the last one that has stayed, or NULL; a reference */
+    struct object *place; /* by a prefix the last one, by a tag the last one that has stayed; or
+                             NULL; a reference */
     struct object *objects[PURGE_SLICE]; /* of entries, in the table's order; a reference each */
     enum cache_fate fates[PURGE_SLICE];
     unsigned count;
@@ -216,8 +217,7 @@ bool purge_slice_decide(struct purge_slice *slice, const struct purge *purge);
 uint64_t purge_slice_apply(const struct purge_slice *slice, struct shard *shard,
                            const struct purge *purge);
 
-/* Drops the objects. The last one that has not been removed is the place now. Without a lock, since
- * they may be freed. */
+/* Drops the objects, of which one is the place now. Without a lock, since they may be freed. */
 void purge_slice_drop(struct purge_slice *slice, const struct purge *purge);
 
 /*

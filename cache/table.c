@@ -287,7 +287,7 @@ table_split(struct table *table)
     table_deal(table, tree);
 }
 
-/* Undoes the last split. */
+/* Undoes the last split. Little memory is returned at a time, since the caller has a lock. */
 static void
 table_merge(struct table *table)
 {
@@ -296,7 +296,7 @@ table_merge(struct table *table)
     if (table->bucket_count - 1 <= table->mask >> 1)
         table->mask >>= 1;
     if (table->bucket_count < table->allocated / 4)
-        table_resize(table, table->allocated / 2);
+        table_resize(table, table->allocated - TABLE_MIN_BUCKETS);
 }
 
 void

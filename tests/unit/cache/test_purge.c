@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "cache/slots.h"
 #include "tests/unit/cache/pages.h"
 
 START_TEST(purging_one)
@@ -168,6 +169,67 @@ START_TEST(purging_while_shards_are_rebuilt)
 }
 END_TEST
 
+/* How many pages were removed since the last call, which is without a lock. */
+struct counting {
+    struct cache *cache;
+    uint64_t left, most;
+};
+
+static enum cache_fate
+count_removed(struct span url, const void *context)
+{
+    struct counting *counting = (struct counting *)(uintptr_t)context;
+    const uint64_t left = pages_stats(counting->cache).pages;
+
+    (void)url;
+    if (counting->left - left > counting->most)
+        counting->most = counting->left - left;
+    counting->left = left;
+    return CACHE_REMOVED;
+}
+
+START_TEST(a_lock_is_held_for_a_slice)
+{
+    for (enum cache_by by = CACHE_BY_PREFIX; by <= CACHE_BY_TAG; by++) {
+        struct cache *cache = pages_cache("lru", 10000, 0, 1);
+        struct counting counting = {.cache = cache, .left = 3000};
+        const struct cache_scope scope = {.decide = count_removed, .context = &counting};
+
+        for (int i = 0; i < 3000; i++)
+            pages_store_tagged(cache, pages_url(i), "tag");
+        ck_assert_uint_eq(cache_purge_part(cache, by, span_str(by == CACHE_BY_TAG ? "tag" : ""),
+                                           &scope, NULL, NULL),
+                          3000);
+        ck_assert_uint_gt(counting.most, 0);
+        ck_assert_uint_le(counting.most, PURGE_SLICE);
+        pages_end(cache);
+    }
+}
+END_TEST
+
+/* Not at the table's beginning, where it would pass what it has emptied, under the lock. */
+START_TEST(a_walk_goes_on_behind_what_it_has_removed)
+{
+    struct cache *cache = pages_cache("lru", 10000, 0, 1);
+    struct shard *shard = &cache->slots[0].shard;
+    const struct purge purge = {.by = CACHE_BY_PREFIX, .action = PURGE_REMOVE};
+    struct purge_slice slice = {.count = 0};
+    struct object *last;
+
+    pages_store_many(cache, 0, 1000, 10);
+    slot_lock(&cache->slots[0]);
+    ck_assert(purge_slice_take(&slice, shard, &purge));
+    last = slice.objects[PURGE_SLICE - 1];
+    ck_assert(purge_slice_decide(&slice, &purge));
+    ck_assert_uint_eq(purge_slice_apply(&slice, shard, &purge), PURGE_SLICE);
+    slot_unlock(&cache->slots[0]);
+    purge_slice_drop(&slice, &purge);
+    ck_assert_ptr_eq(slice.place, last);
+    object_release(&slice.place);
+    pages_end(cache);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -180,6 +242,8 @@ unit_suite(void)
     tcase_add_test(purge, purging_while_others_come);
     tcase_add_test(purge, purging_what_is_replaced);
     tcase_add_test(purge, purging_while_shards_are_rebuilt);
+    tcase_add_test(purge, a_lock_is_held_for_a_slice);
+    tcase_add_test(purge, a_walk_goes_on_behind_what_it_has_removed);
     suite_add_tcase(suite, purge);
     return suite;
 }

@@ -209,6 +209,36 @@ START_TEST(the_table_grows_and_shrinks_with_its_content)
 }
 END_TEST
 
+/* Of a large table little memory is returned at a time: that takes the kernel time, under a lock.
+ */
+START_TEST(a_large_table_shrinks_in_steps)
+{
+    enum { MANY = 100000, MOST = 1024 };
+    struct entry **entries = calloc(MANY, sizeof(struct entry *));
+    struct table table;
+    char url[16];
+
+    ck_assert(table_init(&table));
+    for (int i = 0; i < MANY; i++) {
+        snprintf(url, sizeof(url), "%d", i);
+        entries[i] = make(url);
+        table_insert(&table, entries[i]);
+    }
+    ck_assert_uint_gt(table.allocated, 2 * MOST);
+    for (int i = 0; i < MANY; i++) {
+        const size_t before = table.allocated;
+
+        table_remove(&table, entries[i]);
+        table_tidy(&table);
+        drop(entries[i]);
+        ck_assert_uint_le(before - table.allocated, MOST);
+    }
+    ck_assert_uint_le(table.allocated, 64);
+    free(entries);
+    table_free(&table);
+}
+END_TEST
+
 START_TEST(a_walk_meets_everything_once_and_may_remove)
 {
     enum { COUNT = 1000 };
@@ -338,6 +368,7 @@ unit_suite(void)
     tcase_add_test(tc, the_variants_of_a_url_are_iterated);
     tcase_add_test(tc, urls_of_one_hash_make_a_balanced_tree);
     tcase_add_test(tc, the_table_grows_and_shrinks_with_its_content);
+    tcase_add_test(tc, a_large_table_shrinks_in_steps);
     tcase_add_test(tc, a_walk_meets_everything_once_and_may_remove);
     tcase_add_test(tc, a_walk_goes_on_while_others_come_and_go);
     tcase_add_test(tc, validity_notices_what_is_wrong);
