@@ -6,10 +6,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "http/known_fields.h"
-#include "http/variant.h"
 #include "store/disk_file.h"
 #include "store/disk_store.h"
+#include "store/record_fill.h"
 
 #define MOST_READS 256u /* that wait */
 #define FIRST_READ ((size_t)1 << 20) /* bytes at most */
@@ -40,14 +39,6 @@ store_fill_size(void)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static bool
-all(const struct object_waiter *waiter, void *context)
-{
-    (void)waiter;
-    (void)context;
-    return true;
-}
-
 static void
 free_fill(struct store_fill *fill)
 {
@@ -60,7 +51,7 @@ free_fill(struct store_fill *fill)
 static void
 send_back(struct store_fill *fill)
 {
-    cache_fill_fail(&fill->base, 0, "", all, NULL);
+    record_fill_send_back(&fill->base);
     free_fill(fill);
 }
 
@@ -139,20 +130,7 @@ publish(struct store_fill *fill, const struct disk_record *record, struct body_r
         send_back(fill);
         return;
     }
-    error = cache_fill_head(
-        &fill->base,
-        &(struct object_head){
-            .status = head->status,
-            .notes = (head->notes & ~(unsigned)HTTP_KNOWN_UNSAVED) | HTTP_KNOWN_SAVED,
-            .fields = record->fields,
-            .tags = record->tags,
-            .length = (int64_t)head->body_len,
-            .max_length = head->body_len,
-            .fetched_us = born_us,
-            .lifetime = lifetime_us ? object_lifetime_of(lifetime_us) : OBJECT_EXPIRED,
-            .fresh_until_us = lifetime_us == INT64_MAX ? 0 : born_us + lifetime_us,
-            .account = store->config.account,
-        });
+    error = record_fill_head(&fill->base, record, born_us, lifetime_us, store->config.account);
     if (error) {
         send_back(fill);
         return;
@@ -171,40 +149,7 @@ publish(struct store_fill *fill, const struct disk_record *record, struct body_r
     free_fill(fill);
 }
 
-/* ---- variants -------------------------------------------------------------------------------- */
-
-/*
- * The record is that of a variant, and the lookup was of the URL: the fill moves to the variant that
- * the request selects. True if that is the record's.
- */
-static bool
-move_to_variant(struct store_fill *fill, const struct disk_record *record)
-{
-    struct http_vary vary;
-    struct buf variant;
-    bool is_same = false;
-
-    buf_init(&variant, OBJECT_MAX_VARIANT);
-    if (http_vary_parse(&vary, record->names) == HTTP_VARY_FIELDS &&
-        http_variant_key(&vary, span_of(fill->fields, fill->fields_len), &variant) &&
-        cache_fill_vary(&fill->base, record->names, buf_span(&variant)))
-        is_same = span_equal(buf_span(&variant), record->variant);
-    buf_free(&variant);
-    return is_same;
-}
-
 /* ---- reading --------------------------------------------------------------------------------- */
-
-/* Is it the record that was looked for, as far as its URL says? */
-static bool
-is_wanted(const struct store_fill *fill, const struct disk_record *record)
-{
-    const struct object *name = fill->base.object;
-    const struct span variant = object_variant(name);
-
-    return span_equal(record->url, object_url(name)) &&
-           (span_equal(record->variant, variant) || (variant.len == 0 && record->names.len));
-}
 
 static void
 use(struct store_fill *fill, const char *bytes, size_t len)
@@ -223,7 +168,7 @@ use(struct store_fill *fill, const char *bytes, size_t len)
         send_back(fill);
         return;
     }
-    if (!is_wanted(fill, &record)) {
+    if (!record_fill_is_wanted(&fill->base, &record)) {
         store_add(store, STORE_MISSES, 1);
         send_back(fill);
         return;
@@ -235,7 +180,7 @@ use(struct store_fill *fill, const char *bytes, size_t len)
         send_back(fill);
         return;
     }
-    if (!span_equal(record.variant, object_variant(name)) && !move_to_variant(fill, &record)) {
+    if (!span_equal(record.variant, object_variant(name)) && !record_fill_vary(&fill->base, &record, span_of(fill->fields, fill->fields_len))) {
         send_back(fill);
         return;
     }
@@ -407,7 +352,7 @@ give_up_late(struct store *store, int64_t now_us)
             send_back(fill);
         } else {
             fill->stage = FILL_IS_LATE;
-            cache_fill_fail(&fill->base, 0, "", all, NULL);
+            record_fill_send_back(&fill->base);
         }
     }
 }

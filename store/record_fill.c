@@ -1,0 +1,66 @@
+#include "store/record_fill.h"
+
+#include "base/buf.h"
+#include "http/known_fields.h"
+#include "http/variant.h"
+
+bool
+record_fill_is_wanted(const struct cache_fill *fill, const struct disk_record *record)
+{
+    const struct object *name = fill->object;
+    const struct span variant = object_variant(name);
+
+    return span_equal(record->url, object_url(name)) &&
+           (span_equal(record->variant, variant) || (variant.len == 0 && record->names.len));
+}
+
+bool
+record_fill_vary(struct cache_fill *fill, const struct disk_record *record, struct span fields)
+{
+    struct http_vary vary;
+    struct buf variant;
+    bool is_same = false;
+
+    buf_init(&variant, OBJECT_MAX_VARIANT);
+    if (http_vary_parse(&vary, record->names) == HTTP_VARY_FIELDS &&
+        http_variant_key(&vary, fields, &variant) &&
+        cache_fill_vary(fill, record->names, buf_span(&variant)))
+        is_same = span_equal(buf_span(&variant), record->variant);
+    buf_free(&variant);
+    return is_same;
+}
+
+int
+record_fill_head(struct cache_fill *fill, const struct disk_record *record, int64_t born_us,
+                 int64_t lifetime_us, struct memory_account *account)
+{
+    const struct disk_head *head = &record->head;
+
+    return cache_fill_head(
+        fill, &(struct object_head){
+                  .status = head->status,
+                  .notes = (head->notes & ~(unsigned)HTTP_KNOWN_UNSAVED) | HTTP_KNOWN_SAVED,
+                  .fields = record->fields,
+                  .tags = record->tags,
+                  .length = (int64_t)head->body_len,
+                  .max_length = head->body_len,
+                  .fetched_us = born_us,
+                  .lifetime = lifetime_us ? object_lifetime_of(lifetime_us) : OBJECT_EXPIRED,
+                  .fresh_until_us = lifetime_us == INT64_MAX ? 0 : born_us + lifetime_us,
+                  .account = account,
+              });
+}
+
+static bool
+all(const struct object_waiter *waiter, void *context)
+{
+    (void)waiter;
+    (void)context;
+    return true;
+}
+
+void
+record_fill_send_back(struct cache_fill *fill)
+{
+    cache_fill_fail(fill, 0, "", all, NULL);
+}

@@ -1,0 +1,31 @@
+/*
+ * Filling a version (cache/fill.h) with what a record has (disk_record.h), wherever that was read.
+ * On the thread that owns the fill.
+ */
+#ifndef SUNPROXY_STORE_RECORD_FILL_H
+#define SUNPROXY_STORE_RECORD_FILL_H
+
+#include "cache/fill.h"
+#include "store/disk_record.h"
+
+/* Is it the record that was looked for, or for the URL that of one of its variants? */
+bool record_fill_is_wanted(const struct cache_fill *fill, const struct disk_record *record);
+
+/*
+ * Moves the fill of a URL that varies by the record's names to the variant that a request with these
+ * field lines selects. True if that is the record's.
+ */
+bool record_fill_vary(struct cache_fill *fill, const struct disk_record *record,
+                      struct span fields);
+
+/*
+ * Fills the head, as read from a source: the age was 0 at `born_us`, and it is fresh for
+ * `lifetime_us` from then on. As cache_fill_head().
+ */
+int record_fill_head(struct cache_fill *fill, const struct disk_record *record, int64_t born_us,
+                     int64_t lifetime_us, struct memory_account *account);
+
+/* Fails the fill: the requests that wait look up again. The fill is still to be freed. */
+void record_fill_send_back(struct cache_fill *fill);
+
+#endif
