@@ -1,6 +1,5 @@
 #include "store/record_fill.h"
 
-#include "base/buf.h"
 #include "http/known_fields.h"
 #include "http/variant.h"
 
@@ -15,19 +14,14 @@ record_fill_is_wanted(const struct cache_fill *fill, const struct disk_record *r
 }
 
 bool
-record_fill_vary(struct cache_fill *fill, const struct disk_record *record, struct span fields)
+record_fill_vary(struct cache_fill *fill, const struct disk_record *record, struct span fields,
+                 struct buf *variant)
 {
     struct http_vary vary;
-    struct buf variant;
-    bool is_same = false;
 
-    buf_init(&variant, OBJECT_MAX_VARIANT);
-    if (http_vary_parse(&vary, record->names) == HTTP_VARY_FIELDS &&
-        http_variant_key(&vary, fields, &variant) &&
-        cache_fill_vary(fill, record->names, buf_span(&variant)))
-        is_same = span_equal(buf_span(&variant), record->variant);
-    buf_free(&variant);
-    return is_same;
+    return http_vary_parse(&vary, record->names) == HTTP_VARY_FIELDS &&
+           http_variant_key(&vary, fields, variant) &&
+           cache_fill_vary(fill, record->names, buf_span(variant));
 }
 
 int

@@ -5,6 +5,7 @@
 #ifndef SUNPROXY_STORE_RECORD_FILL_H
 #define SUNPROXY_STORE_RECORD_FILL_H
 
+#include "base/buf.h"
 #include "cache/fill.h"
 #include "store/disk_record.h"
 
@@ -13,10 +14,10 @@ bool record_fill_is_wanted(const struct cache_fill *fill, const struct disk_reco
 
 /*
  * Moves the fill of a URL that varies by the record's names to the variant that a request with these
- * field lines selects. True if that is the record's.
+ * field lines selects, and appends that. False if it cannot.
  */
-bool record_fill_vary(struct cache_fill *fill, const struct disk_record *record,
-                      struct span fields);
+bool record_fill_vary(struct cache_fill *fill, const struct disk_record *record, struct span fields,
+                      struct buf *variant);
 
 /*
  * Fills the head, as read from a source: the age was 0 at `born_us`, and it is fresh for

@@ -151,6 +151,22 @@ publish(struct store_fill *fill, const struct disk_record *record, struct body_r
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* Moves the fill of a URL that varies to the variant that the request selects. True if that is the
+ * record's. */
+static bool
+move_to_variant(struct store_fill *fill, const struct disk_record *record)
+{
+    struct buf variant;
+    bool is_same;
+
+    buf_init(&variant, OBJECT_MAX_VARIANT);
+    is_same = record_fill_vary(&fill->base, record, span_of(fill->fields, fill->fields_len),
+                               &variant) &&
+              span_equal(buf_span(&variant), record->variant);
+    buf_free(&variant);
+    return is_same;
+}
+
 static void
 use(struct store_fill *fill, const char *bytes, size_t len)
 {
@@ -180,7 +196,7 @@ use(struct store_fill *fill, const char *bytes, size_t len)
         send_back(fill);
         return;
     }
-    if (!span_equal(record.variant, object_variant(name)) && !record_fill_vary(&fill->base, &record, span_of(fill->fields, fill->fields_len))) {
+    if (!span_equal(record.variant, object_variant(name)) && !move_to_variant(fill, &record)) {
         send_back(fill);
         return;
     }

@@ -44,10 +44,10 @@ look(struct store_wanted wanted)
 static void
 purge(bool soft, const char *url)
 {
-    const struct store_marked before =
-        store_mark(shelf.store, STORE_PURGE_URL, soft, span_str(url), span_of(NULL, 0), NULL);
+    const struct source_marked before =
+        store_mark(shelf.store, CACHE_BY_URL, soft, span_str(url), span_of(NULL, 0), NULL);
 
-    (void)store_mark(shelf.store, STORE_PURGE_URL, soft, span_str(url), span_of(NULL, 0), &before);
+    (void)store_mark(shelf.store, CACHE_BY_URL, soft, span_str(url), span_of(NULL, 0), &before);
 }
 
 static void
