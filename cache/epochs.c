@@ -1,7 +1,7 @@
 #include "cache/epochs.h"
 
 #include "base/hash.h"
-#include "cache/tag_index.h"
+#include "base/word_list.h"
 
 /* The bits of a hash that number a cell, for each row others. */
 #define CELL_BITS 14u
@@ -147,7 +147,7 @@ epochs_outdate_tags(struct epochs *epochs, uint64_t epoch, uint64_t own, struct 
 
     if (epochs_present(epochs) == epoch)
         return false;
-    while (tags_next(&tags, &tag))
+    while (words_next(&tags, &tag))
         if (name_outdates(epochs, epoch, own, hash64_bytes(tag)))
             return true;
     return false;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/word_list.h"
 #include "cache/slots.h"
 #include "cache/waiters.h"
 
@@ -13,7 +14,7 @@ head_is_valid(const struct cache_fill *fill, const struct object_head *head)
 {
     return fill->name->url_len <= OBJECT_MAX_META && head->fields.len <= OBJECT_MAX_META &&
            head->status <= UINT16_MAX && head->tags.len <= OBJECT_MAX_TAG_BYTES &&
-           tags_count(head->tags) <= OBJECT_MAX_TAGS;
+           words_count(head->tags) <= OBJECT_MAX_TAGS;
 }
 
 /* What an object with this head is made of, but for its body. */

@@ -1,4 +1,5 @@
 #include "base/arena.h"
+#include "base/word_list.h"
 #include "cache/slots.h"
 #include "cache/shard.h"
 
@@ -121,7 +122,7 @@ struct entry *
 shard_make_entry(struct shard *shard, struct object *object, uint32_t hash)
 {
     struct span tags = object_tags(object);
-    size_t count = tags_count(tags), size = shard->entry_size;
+    size_t count = words_count(tags), size = shard->entry_size;
     struct entry *entry;
 
     if (count)
@@ -495,7 +496,7 @@ shard_store(struct shard *shard, const struct cache_key *key, struct entry *exis
     struct call call = {.shard = shard};
     struct object *name = NULL; /* of an empty entry that becomes the page's */
     struct policy_page described;
-    size_t tag_count = tags_count(object_tags(object));
+    size_t tag_count = words_count(object_tags(object));
     enum evictor_outcome outcome;
 
     if (!shard->evictor.ops ||

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "base/word_list.h"
 
 static int
 compare_name(uint64_t hash, struct span name, const struct tag *tag)
@@ -19,28 +20,6 @@ compare(const struct tag *a, const struct tag *b)
 }
 
 TREE_GENERATE(tag_tree, tag, links, compare)
-
-size_t
-tags_count(struct span tags)
-{
-    struct span tag;
-    size_t count = 0;
-
-    while (tags_next(&tags, &tag))
-        count++;
-    return count;
-}
-
-bool
-tags_have(struct span tags, struct span tag)
-{
-    struct span one;
-
-    while (tags_next(&tags, &one))
-        if (span_equal(one, tag))
-            return true;
-    return false;
-}
 
 static struct tag *
 find(struct tags *index, uint64_t hash, struct span name)
@@ -88,7 +67,7 @@ tags_add(struct tags *index, struct entry *entry, struct tag_link *links, struct
 {
     struct span name;
 
-    for (size_t count = 0; tags_next(&tags, &name); count++) {
+    for (size_t count = 0; words_next(&tags, &name); count++) {
         struct tag *tag = find_or_make(index, name);
 
         if (!tag) {

@@ -40,28 +40,6 @@ struct tags {
 /* The most bytes that a tag of an object costs, beside its name; with malloc's header and slack. */
 #define TAGS_CHARGE (sizeof(struct tag_link) + sizeof(struct tag) + 24)
 
-/* Takes the next word off the front of *rest; false if there is none. */
-static inline bool
-tags_next(struct span *rest, struct span *tag)
-{
-    const char *end;
-
-    while (rest->len && *rest->ptr == ' ')
-        *rest = span_of(rest->ptr + 1, rest->len - 1);
-    if (!rest->len)
-        return false;
-    end = memchr(rest->ptr, ' ', rest->len);
-    *tag = span_of(rest->ptr, end ? (size_t)(end - rest->ptr) : rest->len);
-    *rest = span_of(rest->ptr + tag->len, rest->len - tag->len);
-    return true;
-}
-
-/* The number of words. */
-size_t tags_count(struct span tags);
-
-/* Is this one of the words? */
-bool tags_have(struct span tags, struct span tag);
-
 /*
  * Adds an entry under each of the words `tags`, as many as `links` has. False without memory, with
  * nothing added.

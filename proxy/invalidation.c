@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "cache/tag_index.h"
+#include "base/word_list.h"
 #include "http/field.h"
 #include "http/reference.h"
 #include "proxy/proxy_rules.h"
@@ -57,13 +57,13 @@ static void
 make_unique(struct buf *words)
 {
     struct span rest = buf_span(words), tag, *tags;
-    size_t count = tags_count(rest), i = 0;
+    size_t count = words_count(rest), i = 0;
     struct buf unique;
 
     tags = count > 1 ? malloc(count * sizeof(*tags)) : NULL;
     if (!tags)
         return;
-    while (tags_next(&rest, &tag))
+    while (words_next(&rest, &tag))
         tags[i++] = tag;
     qsort(tags, count, sizeof(*tags), compare_tags);
     buf_init(&unique, words->len);
@@ -121,7 +121,7 @@ purge_words(struct invalidation *inv, struct span words)
 {
     struct span tag;
 
-    while (tags_next(&words, &tag)) {
+    while (words_next(&words, &tag)) {
         purge_tag(inv->proxy, tag, inv->scope, &inv->change);
         tell(inv, CACHE_BY_TAG, tag);
     }
@@ -135,7 +135,7 @@ invalidation_purge_url(struct proxy *proxy, struct span url, struct span scope, 
     purging_remove(proxy, &(struct purging){.by = CACHE_BY_URL, .name = url, .tags = found});
     make_unique(found);
     words = buf_span(found);
-    while (tags_next(&words, &tag))
+    while (words_next(&words, &tag))
         purge_tag(proxy, tag, scope, NULL);
     if (buf_failed(found))
         purging_remove(proxy, &(struct purging){.by = CACHE_BY_PREFIX, .name = scope});

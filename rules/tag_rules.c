@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/ascii.h"
+#include "base/word_list.h"
 #include "cache/object.h"
-#include "cache/tag_index.h"
 #include "origins/origin_route.h"
 #include "http/field.h"
 
@@ -34,9 +34,9 @@ append_tag(void *context, struct span tag)
 {
     struct buf *tags = context;
 
-    if (tags_have(buf_span(tags), tag))
+    if (words_have(buf_span(tags), tag))
         return true;
-    return tags_count(buf_span(tags)) < OBJECT_MAX_TAGS &&
+    return words_count(buf_span(tags)) < OBJECT_MAX_TAGS &&
            tags->len + (tags->len != 0) + tag.len <= OBJECT_MAX_TAG_BYTES &&
            (!tags->len || buf_append_char(tags, ' ')) && buf_append(tags, tag.ptr, tag.len);
 }

@@ -4,7 +4,7 @@
 #include <sys/random.h>
 
 #include "base/hash.h"
-#include "cache/tag_index.h"
+#include "base/word_list.h"
 
 void
 disk_marks_init(struct disk_marks *marks)
@@ -209,7 +209,7 @@ find_tags(const struct disk_marks *marks, const struct disk_record *record, int6
     struct span rest = record->tags, tag;
     enum mark_verdict worst = MARKED_NOT;
 
-    while (worst != MARKED_PURGED && tags_next(&rest, &tag)) {
+    while (worst != MARKED_PURGED && words_next(&rest, &tag)) {
         enum mark_verdict one = find_name(marks, record, MARK_TAG, tag, 0, wall_us);
 
         if (one > worst)

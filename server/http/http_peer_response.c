@@ -1,6 +1,6 @@
 #include "server/http/http_peer_response.h"
 
-#include "cache/tag_index.h"
+#include "base/word_list.h"
 #include "http/known_fields.h"
 #include "rules/rules.h"
 #include "rules/tag_rules.h"
@@ -25,7 +25,7 @@ have_tags(const struct http_exchange *x, struct span lines, const char *const *f
     buf_init(&tags, OBJECT_MAX_TAG_BYTES);
     all = tags_read(lines, fields, &tags) &&
           tag_rules_apply(&x->config->tag_rules, object_url(object), &tags) &&
-          tags_count(buf_span(&tags)) >= tags_count(object_tags(object));
+          words_count(buf_span(&tags)) >= words_count(object_tags(object));
     buf_free(&tags);
     return all;
 }

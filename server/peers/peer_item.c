@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "cache/tag_index.h"
+#include "base/word_list.h"
 #include "proxy/invalidation.h"
 
 static const char kinds[] = {[CONTROL_PURGE_URL] = 'u',
@@ -128,7 +128,7 @@ tell_tags(const struct peer_item *item, const struct buf *tags, struct buf *told
     const size_t before = told->len;
     struct span words = buf_span(tags), tag;
 
-    while (tags_next(&words, &tag) && told->len <= MOST_TOLD)
+    while (words_next(&words, &tag) && told->len <= MOST_TOLD)
         peer_item_write(
             &(struct peer_item){.kind = CONTROL_PURGE_TAG, .name = tag, .scope = item->scope},
             told);

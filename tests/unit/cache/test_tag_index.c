@@ -76,22 +76,6 @@ expire(const char *tag)
     return count;
 }
 
-START_TEST(words_are_separated_by_spaces)
-{
-    struct span tags = span_str("  one two  three "), tag;
-
-    ck_assert_uint_eq(tags_count(tags), 3);
-    ck_assert(tags_have(tags, span_str("two")));
-    ck_assert(!tags_have(tags, span_str("tw")));
-    ck_assert(!tags_have(tags, span_str("one two")));
-    ck_assert(!tags_have(tags, span_str("")));
-    ck_assert(tags_next(&tags, &tag));
-    ck_assert(span_equal(tag, span_str("one")));
-    ck_assert_uint_eq(tags_count(span_str("   ")), 0);
-    ck_assert_uint_eq(tags_count(span_of(NULL, 0)), 0);
-}
-END_TEST
-
 START_TEST(a_purge_removes_the_objects_with_the_tag)
 {
     put("a", "x");
@@ -572,7 +556,6 @@ unit_suite(void)
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, words_are_separated_by_spaces);
     tcase_add_test(tc, a_purge_removes_the_objects_with_the_tag);
     tcase_add_test(tc, a_purge_in_a_scope_leaves_other_urls);
     tcase_add_test(tc, a_purge_of_many_objects_is_in_parts);

@@ -2,6 +2,7 @@
 
 #include "base/djb.h"
 #include "base/tree.h"
+#include "base/word_list.h"
 #include "cache/slots.h"
 #include "cache/shard.h"
 
@@ -201,7 +202,7 @@ entry_is_valid(const struct entry *entry)
         return false;
     if (entry_is_stored(entry))
         return object_state(object) == OBJECT_READY &&
-               entry->tag_count == tags_count(object_tags(object));
+               entry->tag_count == words_count(object_tags(object));
     return object_state(object) == OBJECT_BUSY && (entry_is_mark(entry) || entry_newest(entry));
 }
 
@@ -270,7 +271,7 @@ tags_are_valid(const struct shard *shard, struct entry *entry)
     const struct tag_link *links = shard_tags_of(shard, entry);
     struct span rest = object_tags(entry->object), name;
 
-    for (size_t i = 0; tags_next(&rest, &name); i++)
+    for (size_t i = 0; words_next(&rest, &name); i++)
         if (links[i].entry != entry ||
             !span_equal(span_of(links[i].tag->name, links[i].tag->len), name))
             return false;
