@@ -10,7 +10,7 @@
  * still join.
  *
  * Bytes count an object whole: URL, field lines, the memory of the body, tags and their
- * index, and cache_page_overhead() of bookkeeping; or the body alone, for studies in which a cache
+ * index, and charge_page_overhead() of bookkeeping; or the body alone, for studies in which a cache
  * has to count as a trace does.
  *
  * Every function is safe on any thread and blocks on nothing but the locks of the shards. No hook
@@ -86,12 +86,6 @@ struct cache_victims {
     struct object **pages; /* owned; NULL if none */
     size_t count;
 };
-
-/*
- * What a page is charged beyond its own bytes under a policy, see policies/charge.h: 168 for
- * LRU.
- */
-uint64_t cache_page_overhead(const struct policy_ops *ops);
 
 /* NULL, with the reason in *error, if it cannot be made. */
 struct cache *cache_create(const struct cache_config *config, enum cache_error *error);
@@ -266,6 +260,7 @@ struct cache_change {
 /* What a purge makes of an object. */
 enum cache_fate {
     CACHE_SPARED,
+    CACHE_COUNTED, /* as by cache_count() */
     CACHE_EXPIRED, /* as by cache_expire() */
     CACHE_REMOVED,
 };
@@ -307,7 +302,7 @@ bool cache_config_is_valid(const struct cache_config *config);
 /*
  * Changes policy, capacity and number of shards while others use the cache. Pages that fit the new
  * capacity stay; the others are evicted by the new policy. (Pages may count more under one policy
- * than under another: cache_page_overhead().) The pages enter the new policy in the order in which
+ * than under another: charge_page_overhead().) The pages enter the new policy in the order in which
  * they entered the cache; where only the capacity changes, the policy keeps its state. Busy objects
  * and marks stay; the successor of an expired page that is evicted is still filled and stored,
  * but no later request joins it. Requests wait meanwhile: for a new policy or number of shards

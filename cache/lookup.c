@@ -7,22 +7,29 @@
 #include "cache/slots.h"
 #include "cache/waiters.h"
 
-/*
- * Begins a fill, which requests can join by `entry` (NULL: by none). `shard` is NULL for a bypass.
- */
-static void
-begin(struct cache_fill *fill, struct shard *shard, struct entry *entry,
-      const struct cache_request *request, int64_t now_us, struct cache_found *found)
-{
-    struct cache *cache = fill->cache;
+/* A lookup that is no hit. */
+struct lookup {
+    struct cache *cache;
+    struct shard *shard; /* NULL for a bypass */
+    const struct cache_key *key;
+    const struct cache_request *request;
+    int64_t now_us;
+    struct cache_found *found;
+};
 
-    fill->begun_us = now_us;
-    fill->epoch = request->epoch ? request->epoch : epochs_present(&cache->epochs);
+/* Begins a fill, which requests can join by `entry` (NULL: by none). */
+static void
+begin(const struct lookup *lookup, struct cache_fill *fill, struct entry *entry)
+{
+    const struct cache_request *request = lookup->request;
+
+    fill->begun_us = lookup->now_us;
+    fill->epoch = request->epoch ? request->epoch : epochs_present(&lookup->cache->epochs);
     fill->own_epoch = request->own_epoch;
-    fill->number = cache_draw_entered(cache);
+    fill->number = cache_draw_entered(lookup->cache);
     fill->most = request->most;
-    if (shard)
-        shard_add_fill(shard, fill);
+    if (lookup->shard)
+        shard_add_fill(lookup->shard, fill);
     else
         fill->disposition = FILL_PRIVATE;
     if (entry && entry_is_stored(entry))
@@ -30,42 +37,41 @@ begin(struct cache_fill *fill, struct shard *shard, struct entry *entry,
     if (entry)
         entry_add_fill(entry, fill);
     waiters_add(fill, request->waiter, true);
-    found->fill = fill;
+    lookup->found->fill = fill;
 }
 
 /* Begins one that later requests can join by `entry`; NULL: by a new one. */
 static enum cache_answer
-begin_shared(struct cache *cache, struct shard *shard, const struct cache_key *key,
-             const struct cache_request *request, int64_t now_us, struct entry *entry,
-             struct cache_found *found)
+begin_shared(const struct lookup *lookup, struct entry *entry)
 {
-    struct cache_fill *fill = fill_create(cache, key, request->fill_size);
+    struct cache_fill *fill =
+        fill_create(lookup->cache, lookup->key, lookup->request->fill_size);
 
     if (!fill)
         return CACHE_NO_MEMORY;
     if (!entry)
-        entry = shard_add_entry(shard, fill->name, key->hash);
+        entry = shard_add_entry(lookup->shard, fill->name, fill->hash);
     if (!entry) {
         fill_free(fill);
         return CACHE_NO_MEMORY;
     }
-    begin(fill, shard, entry, request, now_us, found);
+    begin(lookup, fill, entry);
     if (!fill->previous)
         return CACHE_MISS;
-    found->object = object_retain(fill->previous);
+    lookup->found->object = object_retain(fill->previous);
     return CACHE_STALE;
 }
 
-/* Begins one for a request that passes, which no other joins. `shard` is NULL for a bypass. */
+/* Begins one for a request that passes, which no other joins. */
 static enum cache_answer
-begin_pass(struct cache *cache, struct shard *shard, const struct cache_key *key,
-           const struct cache_request *request, int64_t now_us, struct cache_found *found)
+begin_pass(const struct lookup *lookup)
 {
-    struct cache_fill *fill = fill_create(cache, key, request->fill_size);
+    struct cache_fill *fill =
+        fill_create(lookup->cache, lookup->key, lookup->request->fill_size);
 
     if (!fill)
         return CACHE_NO_MEMORY;
-    begin(fill, shard, NULL, request, now_us, found);
+    begin(lookup, fill, NULL);
     return CACHE_PASS;
 }
 
@@ -121,44 +127,45 @@ choose(const struct entry *entry, const struct cache_request *request, int64_t n
 }
 
 static enum cache_answer
-join(struct cache_fill *busy, const struct entry *entry, const struct cache_request *request,
-     struct cache_found *found)
+join(const struct lookup *lookup, struct cache_fill *busy, const struct entry *entry)
 {
+    const struct cache_request *request = lookup->request;
+
     if (request->max_waiters && busy->waiter_count >= request->max_waiters)
         return CACHE_FULL;
     waiters_add(busy, request->waiter, false);
     if (entry_is_stored(entry))
-        found->object = object_retain(entry->object);
+        lookup->found->object = object_retain(entry->object);
     return CACHE_BUSY;
 }
 
 /* The answer where no object will do; `entry` is the key's, or NULL. */
 static enum cache_answer
-answer_miss(struct cache *cache, struct shard *shard, const struct cache_key *key,
-            const struct cache_request *request, int64_t now_us, struct entry *entry,
-            struct cache_found *found)
+answer_miss(const struct lookup *lookup, struct entry *entry)
 {
+    const struct cache_request *request = lookup->request;
+    struct shard *shard = lookup->shard;
     struct cache_fill *busy;
     enum cache_answer answer;
 
     if (entry && entry->kind == ENTRY_VARIES) {
-        found->object = object_retain(entry->object);
+        lookup->found->object = object_retain(entry->object);
         return CACHE_VARIES;
     }
     if (request->conditions && request->conditions->only_cached)
-        return answer_cached(entry, found);
+        return answer_cached(entry, lookup->found);
     if (entry && entry->kind == ENTRY_PASSED) {
-        if (now_us < entry->object->fetched_us)
-            return begin_pass(cache, shard, key, request, now_us, found);
+        if (lookup->now_us < entry->object->fetched_us)
+            return begin_pass(lookup);
         shard_clear_mark(shard, entry);
     }
     /* Before each fill that may make one: expired ones do not accumulate. */
     if (!entry)
-        shard_remove_expired_marks(shard, now_us);
-    busy = entry ? choose(entry, request, now_us) : NULL;
+        shard_remove_expired_marks(shard, lookup->now_us);
+    busy = entry ? choose(entry, request, lookup->now_us) : NULL;
     if (busy)
-        return join(busy, entry, request, found);
-    answer = begin_shared(cache, shard, key, request, now_us, entry, found);
+        return join(lookup, busy, entry);
+    answer = begin_shared(lookup, entry);
     if (answer == CACHE_NO_MEMORY)
         shard_remove_if_empty(shard, entry);
     return answer;
@@ -177,13 +184,14 @@ cache_lookup(struct cache *cache, const struct cache_key *key, const struct cach
     assert(!(request->pass && request->conditions && request->conditions->only_cached));
     *found = (struct cache_found){0};
     if (request->pass)
-        return begin_pass(cache, NULL, key, request, now_us, found);
+        return begin_pass(&(struct lookup){cache, NULL, key, request, now_us, found});
     slot = cache_lock(cache, key->hash);
     object = shard_lookup(&slot->shard, key, request, now_us, &entry);
     if (object)
         found->object = object_retain(object);
     else
-        answer = answer_miss(cache, &slot->shard, key, request, now_us, entry, found);
+        answer = answer_miss(
+            &(struct lookup){cache, &slot->shard, key, request, now_us, found}, entry);
     slot_unlock(slot);
     return answer;
 }

@@ -1,45 +1,36 @@
 /*
- * Purges of a shard: hard ones remove entries, soft ones expire pages and remove other entries.
+ * Purges. Those by a prefix or a tag take the objects of a shard in slices, so that other threads
+ * get the lock in between, and whatever decides about them is called without it.
  */
-#include "base/djb.h"
-#include "cache/shard.h"
+#include <sched.h>
+
+#include "cache/slots.h"
+
+struct purge {
+    enum cache_by by;
+    struct span name;
+    enum cache_fate fate;            /* of what it names, */
+    const struct cache_scope *scope; /* unless this decides, by a prefix or a tag; or NULL */
+    int64_t now_us;                  /* for what expires */
+    struct buf *tags; /* gets those of what is removed, and of the fills of a URL; or NULL */
+};
+
+/* ---- one entry ------------------------------------------------------------------------------- */
 
 /* Appends the tags of an object, unless those of the one before were the same. */
 static void
 add_tags(struct buf *all, const struct object *object)
 {
-    struct span tags = object_tags(object), before = buf_span(all);
+    struct span tags = object_tags(object);
+    const char *end = buf_str(all) + all->len;
 
     if (!tags.len)
         return;
-    if (before.len > tags.len) {
-        before = span_of(before.ptr + before.len - tags.len - 1, tags.len + 1);
-        if (before.ptr[0] == ' ' && memcmp(before.ptr + 1, tags.ptr, tags.len) == 0)
-            return;
-    } else if (span_equal(before, tags)) {
+    if (all->len >= tags.len && memcmp(end - tags.len, tags.ptr, tags.len) == 0 &&
+        (all->len == tags.len || end[-(ptrdiff_t)tags.len - 1] == ' '))
         return;
-    }
     if (!all->len || buf_append_char(all, ' '))
         buf_append(all, tags.ptr, tags.len);
-}
-
-/* The tags of all versions of a URL that are being filled. */
-static void
-add_tags_of_fills(struct buf *tags, const struct shard *shard, struct span url)
-{
-    const struct cache_fill *fill;
-
-    LIST_FOREACH(fill, &shard->fills, in_shard)
-    if (span_equal(object_url(fill->name), url))
-        add_tags(tags, fill->object);
-}
-
-static enum cache_fate
-decide(const struct purge *purge, const struct object *object)
-{
-    const struct cache_scope *scope = purge->scope;
-
-    return scope ? scope->decide(object_url(object), scope->context) : CACHE_REMOVED;
 }
 
 /* Returns whether it counts. */
@@ -49,9 +40,9 @@ purge_entry(struct shard *shard, struct entry *entry, const struct purge *purge,
 {
     bool stored = entry_is_stored(entry);
 
-    if (purge->action == PURGE_COUNT)
+    if (fate == CACHE_COUNTED)
         return stored;
-    if ((purge->action == PURGE_EXPIRE || fate == CACHE_EXPIRED) && stored) {
+    if (fate == CACHE_EXPIRED && stored) {
         /* What they fetch may be older than the purge: later requests begin another one. */
         object_remove_fills(entry->object);
         return object_expire(entry->object, purge->now_us);
@@ -59,26 +50,21 @@ purge_entry(struct shard *shard, struct entry *entry, const struct purge *purge,
     if (purge->tags)
         add_tags(purge->tags, entry->object);
     shard_remove(shard, entry);
-    return purge->action == PURGE_REMOVE && stored;
+    return stored;
 }
 
-uint64_t
-shard_purge_url(struct shard *shard, const struct purge *purge)
-{
-    struct entry *entry, *next;
-    uint64_t count = 0;
+/* ---- slices ---------------------------------------------------------------------------------- */
 
-    if (purge->tags)
-        add_tags_of_fills(purge->tags, shard, purge->name);
-    entry = table_first_variant(&shard->table, djb_hash(purge->name), purge->name);
-    for (; entry; entry = next) {
-        next = table_next_variant(&shard->table, entry);
-        count += purge_entry(shard, entry, purge, CACHE_REMOVED);
-    }
-    return count;
-}
+/* Begins without place and objects. */
+struct slice {
+    struct object *place; /* by a prefix the last one, by a tag the last one that has stayed; or
+                             NULL; a reference */
+    struct object *objects[PURGE_SLICE]; /* of entries, in the order of the walk; a reference each */
+    enum cache_fate fates[PURGE_SLICE];
+    unsigned count;
+};
 
-/* The entry that has this object, or NULL. */
+/* The entry that has this object, or NULL: what is there instead is from after the purge. */
 static struct entry *
 find_entry(const struct shard *shard, const struct object *object)
 {
@@ -112,49 +98,49 @@ link_behind(struct shard *shard, const struct tag *tag, const struct object *obj
     return LIST_FIRST(&tag->entries);
 }
 
-static void
-take_tagged(struct purge_slice *slice, struct shard *shard, struct span name)
+/* Takes the objects behind the place, by a tag those that have it; true: there may be more. */
+static bool
+take(struct slice *slice, struct shard *shard, const struct purge *purge)
 {
-    const struct tag *tag = tags_find(&shard->tags, name);
-    struct tag_link *link = tag ? link_behind(shard, tag, slice->place) : NULL;
-
-    for (; link && slice->count < PURGE_SLICE; link = next_entry_of(link))
-        slice->objects[slice->count++] = object_retain(link->entry->object);
-}
-
-bool
-purge_slice_take(struct purge_slice *slice, struct shard *shard, const struct purge *purge)
-{
-    const struct object *place = slice->place;
-    struct entry *entry;
-
     if (purge->by == CACHE_BY_TAG) {
-        take_tagged(slice, shard, purge->name);
+        const struct tag *tag = tags_find(&shard->tags, purge->name);
+        struct tag_link *link = tag ? link_behind(shard, tag, slice->place) : NULL;
+
+        for (; link && slice->count < PURGE_SLICE; link = next_entry_of(link))
+            slice->objects[slice->count++] = object_retain(link->entry->object);
     } else {
-        entry = place ? table_after(&shard->table, place) : table_first(&shard->table);
+        const struct object *place = slice->place;
+        struct entry *entry =
+            place ? table_after(&shard->table, djb_hash(object_url(place)), place)
+                  : table_first(&shard->table);
+
         for (; entry && slice->count < PURGE_SLICE; entry = table_next(&shard->table, entry))
             slice->objects[slice->count++] = object_retain(entry->object);
     }
     return slice->count == PURGE_SLICE;
 }
 
-bool
-purge_slice_decide(struct purge_slice *slice, const struct purge *purge)
+/* Needs no lock. False: the purge spares all of them. */
+static bool
+decide(struct slice *slice, const struct purge *purge)
 {
+    const struct cache_scope *scope = purge->scope;
     bool any = false;
 
     for (unsigned i = 0; i < slice->count; i++) {
-        const bool named = purge->by == CACHE_BY_TAG ||
-                           span_starts_with(object_url(slice->objects[i]), purge->name);
+        struct span url = object_url(slice->objects[i]);
 
-        slice->fates[i] = named ? decide(purge, slice->objects[i]) : CACHE_SPARED;
+        if (purge->by == CACHE_BY_PREFIX && !span_starts_with(url, purge->name))
+            slice->fates[i] = CACHE_SPARED;
+        else
+            slice->fates[i] = scope ? scope->decide(url, scope->context) : purge->fate;
         any = any || slice->fates[i] != CACHE_SPARED;
     }
     return any;
 }
 
-uint64_t
-purge_slice_apply(const struct purge_slice *slice, struct shard *shard, const struct purge *purge)
+static uint64_t
+apply(const struct slice *slice, struct shard *shard, const struct purge *purge)
 {
     uint64_t count = 0;
 
@@ -168,13 +154,13 @@ purge_slice_apply(const struct purge_slice *slice, struct shard *shard, const st
     return count;
 }
 
-void
-purge_slice_drop(struct purge_slice *slice, const struct purge *purge)
+/* Drops the objects, of which one is the place now. Without a lock, since they may be freed. */
+static void
+drop(struct slice *slice, const struct purge *purge)
 {
     for (unsigned i = 0; i < slice->count; i++) {
         /* A walk by a prefix does not begin anew: it would pass emptied buckets, under the lock. */
-        if (purge->by == CACHE_BY_PREFIX || slice->fates[i] != CACHE_REMOVED ||
-            purge->action != PURGE_REMOVE) {
+        if (purge->by == CACHE_BY_PREFIX || slice->fates[i] != CACHE_REMOVED) {
             object_release(&slice->place);
             slice->place = slice->objects[i];
         } else {
@@ -184,10 +170,151 @@ purge_slice_drop(struct purge_slice *slice, const struct purge *purge)
     slice->count = 0;
 }
 
+/*
+ * Locks a slot again, after the threads that wait for it: woken ones need time for that. False if
+ * the shards were rebuilt meanwhile: the walk begins anew.
+ */
+static bool
+lock_again(struct cache *cache, const struct walk *walk, struct slot *slot)
+{
+    for (int i = 0; i < 4096; i++) {
+        if (!atomic_load_explicit(&slot->waiting, memory_order_relaxed))
+            break;
+        sched_yield();
+    }
+    slot_lock(slot);
+    if (layout_read(cache) == walk->layout)
+        return true;
+    slot_unlock(slot);
+    return false;
+}
+
+/* Purges by a prefix or a tag in one slot, and unlocks it, also meanwhile. */
+static uint64_t
+purge_slot(struct cache *cache, const struct walk *walk, struct slot *slot,
+           const struct purge *purge)
+{
+    struct slice slice;
+    uint64_t count = 0;
+    bool more;
+
+    slice.place = NULL;
+    slice.count = 0;
+    do {
+        more = take(&slice, &slot->shard, purge);
+        slot_unlock(slot);
+        if (decide(&slice, purge)) {
+            if (lock_again(cache, walk, slot)) {
+                count += apply(&slice, &slot->shard, purge);
+                slot_unlock(slot);
+            } else {
+                more = false;
+            }
+        }
+        drop(&slice, purge);
+    } while (more && lock_again(cache, walk, slot));
+    object_release(&slice.place);
+    return count;
+}
+
+/* ---- all that a purge names ------------------------------------------------------------------ */
+
+/* A purge of this name begins, by itself or as part of a change. */
+static void
+leave_epoch(struct cache *cache, enum cache_by by, struct span name, struct cache_change *change)
+{
+    struct cache_change single = {0};
+    uint64_t before;
+
+    if (!change)
+        change = &single;
+    if (by == CACHE_BY_PREFIX) {
+        epochs_leave_prefix(&cache->epochs, name);
+        return;
+    }
+    before = epochs_leave(&cache->epochs, hash64_bytes(name), &change->epoch);
+    if (before != change->epoch && before > change->latest)
+        change->latest = before;
+}
+
+static uint64_t
+purge_url(struct cache *cache, const struct purge *purge)
+{
+    uint32_t hash = djb_hash(purge->name);
+    struct slot *slot = cache_lock(cache, hash);
+    const struct cache_fill *fill;
+    struct entry *entry, *next;
+    uint64_t count = 0;
+
+    if (purge->tags) {
+        LIST_FOREACH(fill, &slot->shard.fills, in_shard)
+        if (span_equal(object_url(fill->name), purge->name))
+            add_tags(purge->tags, fill->object);
+    }
+    entry = table_first_variant(&slot->shard.table, hash, purge->name);
+    for (; entry; entry = next) {
+        next = table_next_variant(&slot->shard.table, entry);
+        count += purge_entry(&slot->shard, entry, purge, purge->fate);
+    }
+    slot_unlock(slot);
+    return count;
+}
+
+static uint64_t
+purge_all_named(struct cache *cache, const struct purge *purge)
+{
+    struct walk walk = {0};
+    struct slot *slot;
+    uint64_t count = 0;
+
+    if (purge->by == CACHE_BY_URL)
+        return purge_url(cache, purge);
+    while ((slot = cache_walk(cache, &walk)))
+        count += purge_slot(cache, &walk, slot, purge);
+    return count;
+}
+
+uint64_t
+cache_purge_part(struct cache *cache, enum cache_by by, struct span name,
+                 const struct cache_scope *scope, struct buf *tags, struct cache_change *change)
+{
+    leave_epoch(cache, by, name, change);
+    return purge_all_named(cache, &(struct purge){.by = by,
+                                                  .name = name,
+                                                  .fate = CACHE_REMOVED,
+                                                  .scope = scope,
+                                                  .now_us = scope ? scope->now_us : 0,
+                                                  .tags = tags});
+}
+
+uint64_t
+cache_purge(struct cache *cache, enum cache_by by, struct span name)
+{
+    return cache_purge_part(cache, by, name, NULL, NULL, NULL);
+}
+
+uint64_t
+cache_expire(struct cache *cache, enum cache_by by, struct span name, int64_t now_us)
+{
+    leave_epoch(cache, by, name, NULL);
+    return purge_all_named(
+        cache, &(struct purge){.by = by, .name = name, .fate = CACHE_EXPIRED, .now_us = now_us});
+}
+
+uint64_t
+cache_count(struct cache *cache, enum cache_by by, struct span name)
+{
+    return purge_all_named(cache, &(struct purge){.by = by, .name = name, .fate = CACHE_COUNTED});
+}
+
 /* ---- everything ------------------------------------------------------------------------------ */
 
-bool
-shard_purge_all(struct shard *shard, struct shard *old)
+/*
+ * The entries of a shard move to *old at once, for shard_free() after the unlock. False without
+ * memory for an empty shard: nothing has changed.
+ */
+static bool
+empty(struct shard *shard, struct shard *old)
 {
     struct cache_fill *fill;
     struct shard fresh;
@@ -203,4 +330,33 @@ shard_purge_all(struct shard *shard, struct shard *old)
     *old = *shard;
     shard_move(shard, &fresh);
     return true;
+}
+
+uint64_t
+cache_purge_all(struct cache *cache)
+{
+    const struct purge slow = {.by = CACHE_BY_PREFIX, .fate = CACHE_REMOVED};
+    struct walk walk = {0};
+    struct slot *slot;
+    uint64_t count = 0;
+
+    epochs_leave_prefix(&cache->epochs, span_of(NULL, 0));
+    while ((slot = cache_walk(cache, &walk))) {
+        struct shard old;
+
+        if (!empty(&slot->shard, &old)) {
+            count += purge_slot(cache, &walk, slot, &slow);
+            continue;
+        }
+        count += old.evictor.pages;
+        slot_unlock(slot);
+        shard_free(&old);
+    }
+    return count;
+}
+
+uint64_t
+cache_epoch(struct cache *cache)
+{
+    return epochs_present(&cache->epochs);
 }

@@ -1,7 +1,7 @@
+#include "cache/shard.h"
+
 #include "base/arena.h"
 #include "base/word_list.h"
-#include "cache/slots.h"
-#include "cache/shard.h"
 
 _Static_assert(sizeof(struct object) == CHARGE_OBJECT_STRUCT,
                "policies/charge.h has the object's size");
@@ -18,12 +18,6 @@ entry_size(const struct policy_ops *ops)
 
     return sizeof(struct entry) +
            (node > sizeof(struct mark) ? node : sizeof(struct mark));
-}
-
-uint64_t
-cache_page_overhead(const struct policy_ops *ops)
-{
-    return charge_page_overhead(ops);
 }
 
 bool
@@ -45,7 +39,7 @@ shard_init(struct shard *shard, const struct policy_spec *spec, const struct pol
         return false;
     if (!spec->ops)
         return true;
-    shard->overhead = cache_page_overhead(spec->ops);
+    shard->overhead = charge_page_overhead(spec->ops);
     if (!evictor_init(&shard->evictor, spec, config)) {
         table_free(&shard->table);
         return false;
@@ -439,21 +433,6 @@ shard_remove_if_empty(struct shard *shard, struct entry *entry)
         shard_remove(shard, entry);
 }
 
-bool
-fill_has_outdated_tags(const struct cache_fill *fill)
-{
-    return epochs_outdate_tags(&fill->cache->epochs, fill->epoch, fill->own_epoch,
-                               object_tags(fill->object));
-}
-
-bool
-fill_is_outdated(const struct cache_fill *fill)
-{
-    return epochs_outdate_url(&fill->cache->epochs, fill->epoch, fill->own_epoch,
-                              object_url(fill->name)) ||
-           fill_has_outdated_tags(fill);
-}
-
 void
 shard_restrict_fill(struct shard *shard, struct cache_fill *fill, enum fill_disposition disposition)
 {
@@ -467,12 +446,6 @@ shard_restrict_fill(struct shard *shard, struct cache_fill *fill, enum fill_disp
     entry_remove_fill(fill);
     if (listed)
         shard_remove_if_empty(shard, shard_find_fill(shard, fill));
-}
-
-bool
-cache_fill_may_store(const struct cache_fill *fill)
-{
-    return fill->disposition <= FILL_VALIDATE && !fill_is_outdated(fill);
 }
 
 void

@@ -144,10 +144,6 @@ void shard_remove_if_empty(struct shard *shard, struct entry *entry);
 /* Removes the page that the fill was to replace, unless a later one may replace it. */
 void fill_remove_previous(struct shard *shard, const struct cache_fill *fill);
 
-/* May the response be older than a purge of its URL or of one of its tags; of those alone? */
-bool fill_is_outdated(const struct cache_fill *fill);
-bool fill_has_outdated_tags(const struct cache_fill *fill);
-
 /* ---- marks: entries that requests pass, and names of URLs that vary -------------------------- */
 
 /*
@@ -176,55 +172,6 @@ void shard_resize(struct shard *shard, const struct policy_config *config);
  * ones, as object_size() has them.
  */
 uint64_t shard_reclaim(struct shard *shard, uint64_t bytes);
-
-/* ---- purging, as cache.h has it -------------------------------------------------------------- */
-
-enum purge_action { PURGE_REMOVE, PURGE_EXPIRE, PURGE_COUNT };
-
-struct purge {
-    enum cache_by by;
-    enum purge_action action;
-    struct span name;
-    const struct cache_scope *scope; /* by a tag; NULL: all URLs */
-    int64_t now_us;                  /* for what expires */
-    struct buf *tags; /* gets those of what is removed, and of the fills of a URL; or NULL */
-};
-
-/* By a URL. Returns the number of pages that are concerned, which of PURGE_EXPIRE were not expired
- * before. */
-uint64_t shard_purge_url(struct shard *shard, const struct purge *purge);
-
-/*
- * A part of a purge by a prefix or a tag. Begins without place and objects. What the table has in
- * place of one of the objects, when they are purged, has been stored after the purge's epoch.
- */
-#define PURGE_SLICE 64u
-struct purge_slice {
-    struct object *place; /* by a prefix the last one, by a tag the last one that has stayed; or
-                             NULL; a reference */
-    struct object *objects[PURGE_SLICE]; /* of entries, in the table's order; a reference each */
-    enum cache_fate fates[PURGE_SLICE];
-    unsigned count;
-};
-
-/* Takes objects behind the place, by a tag those that have it; true: there may be more. */
-bool purge_slice_take(struct purge_slice *slice, struct shard *shard, const struct purge *purge);
-
-/* Needs no lock. False: the purge spares all of them. */
-bool purge_slice_decide(struct purge_slice *slice, const struct purge *purge);
-
-/* Purges what has been decided; as shard_purge_url(). */
-uint64_t purge_slice_apply(const struct purge_slice *slice, struct shard *shard,
-                           const struct purge *purge);
-
-/* Drops the objects, of which one is the place now. Without a lock, since they may be freed. */
-void purge_slice_drop(struct purge_slice *slice, const struct purge *purge);
-
-/*
- * Purges everything: its entries move to *old at once, for shard_free() after the unlock. False
- * without memory for an empty shard: nothing has changed.
- */
-bool shard_purge_all(struct shard *shard, struct shard *old);
 
 /* Frees what has been removed. Needs no lock. */
 void shard_free_removed(struct removed *removed);

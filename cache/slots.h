@@ -11,7 +11,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 
 #include "cache/cache.h"
 #include "cache/epochs.h"
@@ -57,17 +56,6 @@ slot_lock(struct slot *slot)
     }
     assert(error == 0);
     (void)error;
-}
-
-/* Lets the threads that wait for the lock take it: woken ones need time for that. */
-static inline void
-slot_let_others(struct slot *slot)
-{
-    for (int i = 0; i < 4096; i++) {
-        if (!atomic_load_explicit(&slot->waiting, memory_order_relaxed))
-            return;
-        sched_yield();
-    }
 }
 
 /* Tidies the table after removals, unlocks, and frees what has been removed. */
@@ -123,6 +111,21 @@ cache_lock(struct cache *cache, uint32_t hash)
         slot_unlock(slot);
     }
 }
+
+/* A walk over all slots in use; begins zeroed. */
+struct walk {
+    uint32_t layout;
+    unsigned visited; /* 1 while at the first slot */
+};
+
+/*
+ * The next slot of a walk, locked, or NULL at the end. If the shards are rebuilt meanwhile, pages
+ * may have moved from slots ahead to slots behind, and the walk begins anew.
+ */
+struct slot *cache_walk(struct cache *cache, struct walk *walk);
+
+/* The most objects that a purge by a prefix or a tag takes or removes under one hold of a lock. */
+#define PURGE_SLICE 64u
 
 static inline uint64_t
 cache_draw_entered(struct cache *cache)

@@ -224,18 +224,10 @@ table_first_variant(const struct table *table, uint32_t hash, struct span url)
                      url);
 }
 
-/* The next entry in the tree of its bucket, or NULL. */
-static struct entry *
-next_in_tree(const struct table *table, const struct entry *entry)
-{
-    return tree_first(*bucket_of(table, entry->hash), entry->hash, object_url(entry->object),
-                      object_variant(entry->object), true);
-}
-
 struct entry *
 table_next_variant(const struct table *table, const struct entry *entry)
 {
-    return if_of_url(next_in_tree(table, entry), entry->hash, object_url(entry->object));
+    return if_of_url(table_next(table, entry), entry->hash, object_url(entry->object));
 }
 
 /* Inserts the entries of a tree where they belong. */
@@ -356,24 +348,12 @@ table_first(const struct table *table)
     return first ? first : first_behind(table, 0);
 }
 
-/* Behind this key. */
-static struct entry *
-next_of(const struct table *table, uint32_t hash, struct span url, struct span variant)
+struct entry *
+table_after(const struct table *table, uint32_t hash, const struct object *object)
 {
     const size_t index = table_index(table, hash);
-    struct entry *next = tree_first(table->buckets[index], hash, url, variant, true);
+    struct entry *next = tree_first(table->buckets[index], hash, object_url(object),
+                                    object_variant(object), true);
 
     return next ? next : first_behind(table, index);
-}
-
-struct entry *
-table_next(const struct table *table, const struct entry *entry)
-{
-    return next_of(table, entry->hash, object_url(entry->object), object_variant(entry->object));
-}
-
-struct entry *
-table_after(const struct table *table, const struct object *object)
-{
-    return next_of(table, djb_hash(object_url(object)), object_url(object), object_variant(object));
 }

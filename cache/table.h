@@ -92,12 +92,17 @@ void table_remove(struct table *table, struct entry *entry);
 void table_tidy(struct table *table);
 
 /*
- * Iterates over all entries in the order of the table: the first entry, the one after an entry, and
- * the one after an object's URL and variant, which need not be there; NULL at the end. Whatever is
+ * Iterates over all entries in the order of the table: the first entry, and the one after an
+ * object's URL, with its hash, and variant, which need not be there; NULL at the end. Whatever is
  * inserted or removed meanwhile, what stays is visited once.
  */
 struct entry *table_first(const struct table *table);
-struct entry *table_next(const struct table *table, const struct entry *entry);
-struct entry *table_after(const struct table *table, const struct object *object);
+struct entry *table_after(const struct table *table, uint32_t hash, const struct object *object);
+
+static inline struct entry *
+table_next(const struct table *table, const struct entry *entry)
+{
+    return table_after(table, entry->hash, entry->object);
+}
 
 #endif

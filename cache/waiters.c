@@ -60,6 +60,27 @@ fill_free(struct cache_fill *fill)
     free(fill);
 }
 
+bool
+fill_has_outdated_tags(const struct cache_fill *fill)
+{
+    return epochs_outdate_tags(&fill->cache->epochs, fill->epoch, fill->own_epoch,
+                               object_tags(fill->object));
+}
+
+bool
+fill_is_outdated(const struct cache_fill *fill)
+{
+    return epochs_outdate_url(&fill->cache->epochs, fill->epoch, fill->own_epoch,
+                              object_url(fill->name)) ||
+           fill_has_outdated_tags(fill);
+}
+
+bool
+cache_fill_may_store(const struct cache_fill *fill)
+{
+    return fill->disposition <= FILL_VALIDATE && !fill_is_outdated(fill);
+}
+
 /* ---- notifying ------------------------------------------------------------------------------- */
 
 /* After a last event the waiter's memory may be gone, unless it has still to be notified. */
@@ -273,40 +294,4 @@ object_waiter_take(struct object_waiter *waiter)
         waiter->given = NULL;
     }
     return events;
-}
-
-/* Removes a waiter that lags, or one that does not, from its fill if that still lists it. */
-static bool
-remove_listed(struct object_waiter *waiter, bool lags)
-{
-    struct slot *slot = cache_lock(waiter->cache, waiter->hash);
-    struct cache_fill *fill = waiter->lags == lags ? waiter->fill : NULL;
-
-    if (fill) {
-        waiters_remove(fill, waiter);
-        if (!lags && cache_fill_is_unwanted(fill) && fill->unwanted && fill->unwanted(fill))
-            shard_restrict_fill(&slot->shard, fill, FILL_DROPPED);
-        if (object_is_windowed(fill->object))
-            window_move(&slot->shard, fill, false);
-    }
-    slot_unlock(slot);
-    return fill != NULL;
-}
-
-bool
-cache_leave(struct object_waiter *waiter)
-{
-    return remove_listed(waiter, false);
-}
-
-void
-object_waiter_clear(struct object_waiter *waiter)
-{
-    if (waiter->lags)
-        remove_listed(waiter, true);
-    waiter->lags = false;
-    object_release(&waiter->object);
-    object_release(&waiter->given);
-    object_release(&waiter->failure);
-    cache_victims_free(&waiter->victims);
 }

@@ -22,6 +22,10 @@ void fill_set_failure(struct object *failure, unsigned number, const char *sente
 /* Frees it. It has no waiters. */
 void fill_free(struct cache_fill *fill);
 
+/* May the response be older than a purge of its URL or of one of its tags; of those alone? */
+bool fill_is_outdated(const struct cache_fill *fill);
+bool fill_has_outdated_tags(const struct cache_fill *fill);
+
 /* Adds a waiter, and notifies it of the head and the body so far if there is a head. */
 void waiters_add(struct cache_fill *fill, struct object_waiter *waiter, bool leader);
 

@@ -1,6 +1,7 @@
 /*
  * The window of a body that will not be stored (fill.h, struct cache_window): which segments are
- * kept, which readers lag, and when the fetch pauses.
+ * kept, which readers lag, and when the fetch pauses; and what moves it: readers that have taken
+ * more, or leave.
  */
 #include <errno.h>
 
@@ -185,4 +186,40 @@ cache_waiter_taken(struct object_waiter *waiter, uint64_t offset)
     if (waiter->fill)
         window_move(&slot->shard, waiter->fill, false);
     slot_unlock(slot);
+}
+
+/* Removes a waiter that lags, or one that does not, from its fill if that still lists it. */
+static bool
+remove_listed(struct object_waiter *waiter, bool lags)
+{
+    struct slot *slot = cache_lock(waiter->cache, waiter->hash);
+    struct cache_fill *fill = waiter->lags == lags ? waiter->fill : NULL;
+
+    if (fill) {
+        waiters_remove(fill, waiter);
+        if (!lags && cache_fill_is_unwanted(fill) && fill->unwanted && fill->unwanted(fill))
+            shard_restrict_fill(&slot->shard, fill, FILL_DROPPED);
+        if (object_is_windowed(fill->object))
+            window_move(&slot->shard, fill, false);
+    }
+    slot_unlock(slot);
+    return fill != NULL;
+}
+
+bool
+cache_leave(struct object_waiter *waiter)
+{
+    return remove_listed(waiter, false);
+}
+
+void
+object_waiter_clear(struct object_waiter *waiter)
+{
+    if (waiter->lags)
+        remove_listed(waiter, true);
+    waiter->lags = false;
+    object_release(&waiter->object);
+    object_release(&waiter->given);
+    object_release(&waiter->failure);
+    cache_victims_free(&waiter->victims);
 }

@@ -6,7 +6,7 @@
 #include "cache/shard.h"
 #include "tests/unit/cache/pages.h"
 
-#define LRU_OVERHEAD cache_page_overhead(policy_find("lru"))
+#define LRU_OVERHEAD charge_page_overhead(policy_find("lru"))
 
 /* ---- configurations -------------------------------------------------------------------------- */
 
@@ -315,11 +315,11 @@ START_TEST(a_page_costs_no_more_than_it_is_charged)
 
             most = taken > most ? taken : most;
         }
-        ck_assert(most == 0 || most + SLOTS == cache_page_overhead(policies[p]));
+        ck_assert(most == 0 || most + SLOTS == charge_page_overhead(policies[p]));
     }
-    ck_assert_uint_le(cache_page_overhead(policy_find("lru")), 168);
-    ck_assert_uint_gt(cache_page_overhead(policy_find("lirs")),
-                      cache_page_overhead(policy_find("lru")));
+    ck_assert_uint_le(charge_page_overhead(policy_find("lru")), 168);
+    ck_assert_uint_gt(charge_page_overhead(policy_find("lirs")),
+                      charge_page_overhead(policy_find("lru")));
     ck_assert_uint_le(sizeof(struct entry) + policy_find("lru")->node_size, 56);
     ck_assert_uint_eq(sizeof(struct object), 64);
 }

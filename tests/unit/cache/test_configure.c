@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "policies/charge.h"
 #include "tests/unit/cache/pages.h"
 
 static void
@@ -154,8 +155,8 @@ END_TEST
 /* Nodes of another policy may be larger, and are counted. */
 START_TEST(bytes_are_counted_anew_for_another_policy)
 {
-    uint64_t lru = cache_page_overhead(policy_find("lru")),
-             lirs = cache_page_overhead(policy_find("lirs"));
+    uint64_t lru = charge_page_overhead(policy_find("lru")),
+             lirs = charge_page_overhead(policy_find("lirs"));
     struct cache *cache = pages_cache("lru", 0, 10 * (9 + 100 + lru), 1);
     char url[32];
 

@@ -5,6 +5,7 @@
 #define UNIT_STARTS_NO_THREAD
 
 #include "base/hash.h"
+#include "policies/charge.h"
 #include "tests/unit/cache/pages.h"
 
 #define URLS 60
@@ -252,7 +253,7 @@ check_against_model(const char *policy,
         .capacity_bytes = capacity_bytes,
         .precedes = precedes,
         .clock_us = 1, /* when pages_put() has fetched all pages */
-        .overhead = cache_page_overhead(policy_find(policy)),
+        .overhead = charge_page_overhead(policy_find(policy)),
     };
     struct cache *cache = pages_cache(policy, capacity_pages, capacity_bytes, 1);
 
