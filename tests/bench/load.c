@@ -24,6 +24,7 @@ struct connection {
     char *unsent;   /* owned: what the socket would not take yet; NULL as a rule */
     size_t unsent_len;
     size_t unsent_at;
+    int64_t sent_us; /* when calls were sent last */
 };
 
 struct load {
@@ -41,6 +42,8 @@ struct load {
     uint64_t random;
     uint64_t to_send; /* calls that this phase still has to send */
     uint64_t in_flight;
+    uint32_t *times; /* of this phase's replies, in microseconds; NULL: not measured */
+    size_t timed;
     struct load_result *result; /* of this phase */
 };
 
@@ -192,6 +195,8 @@ send_calls(struct load *load, struct connection *c)
     len = (size_t)(at - load->outgoing);
     if (len == 0)
         return;
+    if (load->times)
+        c->sent_us = clock_monotonic_us();
     n = send(c->fd, load->outgoing, len, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
         lose_connection(load, c, "send", strerror(errno));
@@ -239,6 +244,8 @@ take_reply(struct load *load, struct connection *c, const struct reply *reply)
     }
     load->in_flight--;
     load->result->answered++;
+    if (load->times)
+        load->times[load->timed++] = (uint32_t)(clock_monotonic_us() - c->sent_us);
     if (flaw != REPLY_GOOD) {
         note_error(load, 1, "reply", reply_strflaw(flaw));
         return;
@@ -378,10 +385,27 @@ load_connect(struct load *load, struct load_result *result)
     return result->errors == 0;
 }
 
+static int
+compare_times(const void *a, const void *b)
+{
+    const uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
+
+    return (first > second) - (first < second);
+}
+
 void
 load_run(struct load *load, uint64_t requests, struct load_result *result)
 {
     *result = (struct load_result){0};
     load->depth = load->config.depth;
+    load->timed = 0;
+    load->times = load->depth == 1 ? calloc(requests, sizeof(*load->times)) : NULL;
     run_phase(load, 0, requests, result);
+    if (load->timed > 0) {
+        qsort(load->times, load->timed, sizeof(*load->times), compare_times);
+        result->median_us = load->times[load->timed / 2];
+        result->slow_us = load->times[load->timed - 1 - load->timed / 100];
+    }
+    free(load->times);
+    load->times = NULL;
 }

@@ -31,6 +31,9 @@ struct load_result {
     uint64_t wire_bytes; /* of good replies, from here on */
     uint64_t headers_bytes;
     int64_t elapsed_us;
+    /* From the sending of a call to its reply, half and 99 % of them at most; with a depth of 1. */
+    uint32_t median_us;
+    uint32_t slow_us;
     char first_error[128]; /* "" if there was none */
 };
 
@@ -46,7 +49,8 @@ struct load *load_create(const struct load_config *config, struct call_template 
  */
 bool load_connect(struct load *load, struct load_result *result);
 
-/* Sends `requests` calls over all connections and waits for the replies. */
+/* Sends `requests` calls over all connections and waits for the replies. Without memory for their
+ * times these are 0. */
 void load_run(struct load *load, uint64_t requests, struct load_result *result);
 
 /* NULL is harmless. */

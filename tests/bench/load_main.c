@@ -24,6 +24,7 @@ struct options {
     uint64_t warm_up;
     pid_t server;
     bool fill;
+    bool hold;
 };
 
 static const char help[] =
@@ -44,6 +45,8 @@ static const char help[] =
     "  --requests N       measured (100000)\n"
     "  --warm-up N        requests before these (10000)\n"
     "  --fill             each key once, in order, misses allowed; memcached: set, not get\n"
+    "  --hold             one call on each connection; then the connections are idle until standard\n"
+    "                     input ends\n"
     "  --server-pid N     the process whose CPU time is read\n"
     "  --timeout SECONDS  of connecting, of warming up, of measuring (60)\n";
 
@@ -139,6 +142,8 @@ set_option(struct options *o, const char *name, const char *value)
         o->warm_up = number(name, value, 0, UINT32_MAX);
     else if (strcmp(name, "fill") == 0)
         o->fill = true;
+    else if (strcmp(name, "hold") == 0)
+        o->hold = true;
     else if (strcmp(name, "server-pid") == 0)
         o->server = (pid_t)number(name, value, 1, INT32_MAX);
     else if (strcmp(name, "timeout") == 0)
@@ -163,6 +168,7 @@ parse_options(struct options *o, int argc, char **argv)
         {"requests", required_argument, NULL, 1},
         {"warm-up", required_argument, NULL, 1},
         {"fill", no_argument, NULL, 1},
+        {"hold", no_argument, NULL, 1},
         {"server-pid", required_argument, NULL, 1},
         {"timeout", required_argument, NULL, 1},
         {"help", no_argument, NULL, 'h'},
@@ -254,6 +260,10 @@ print_result(const struct options *o, const struct load_result *result, const st
                 result->elapsed_us ? requests * 1e6 / (double)result->elapsed_us : 0, 0);
     if (spent->server_ns >= 0)
         json_double(&j, "server_cpu_us", (double)spent->server_ns / 1e3 / requests, 3);
+    if (result->slow_us > 0) {
+        json_uint(&j, "median_us", result->median_us);
+        json_uint(&j, "p99_us", result->slow_us);
+    }
     json_double(&j, "load_cpu_us", (double)spent->load_ns / 1e3 / requests, 3);
     json_uint(&j, "key_bytes", key_len);
     json_double(&j, "reply_bytes", good ? (double)result->wire_bytes / (double)good : 0, 2);
@@ -270,7 +280,7 @@ measure(const struct options *o, struct load *load, struct load_result *result, 
 {
     struct spent before;
 
-    if (!load_connect(load, result))
+    if (!load_connect(load, result) || o->hold)
         return;
     if (o->warm_up > 0)
         load_run(load, o->warm_up, result);
@@ -316,6 +326,8 @@ main(int argc, char **argv)
     key_len = call.key_len;
     measure(&options, load, &result, &spent);
     printed = print_result(&options, &result, &spent, key_len);
+    while (options.hold && printed && getchar() != EOF)
+        continue;
     load_destroy(load);
     call_free(&call);
     if (!printed)
