@@ -36,26 +36,18 @@ cache_victims_free(struct cache_victims *victims)
 
 #define MOST_RECLAIMED 16 /* this part of the capacity */
 
-static uint64_t
-cache_most_reclaimed(struct cache *cache)
-{
-    struct cache_config config;
-    struct cache_stats stats = {0};
-
-    cache_get_config(cache, &config);
-    if (config.capacity_bytes)
-        return config.capacity_bytes / MOST_RECLAIMED;
-    cache_get_stats(cache, &stats);
-    return stats.bytes / MOST_RECLAIMED;
-}
-
 uint64_t
 cache_reclaim(struct cache *cache, uint64_t bytes, uint64_t *pages)
 {
-    uint64_t most = cache_most_reclaimed(cache), evicted = 0;
+    struct cache_config config;
+    struct cache_stats stats;
     struct walk walk = {0};
     struct slot *slot;
+    uint64_t most, evicted = 0;
 
+    cache_get_config(cache, &config);
+    cache_get_stats(cache, &stats);
+    most = (config.capacity_bytes ? config.capacity_bytes : stats.bytes) / MOST_RECLAIMED;
     if (bytes > most)
         bytes = most ? most : 1;
     *pages = 0;

@@ -123,24 +123,6 @@ cache_fill_append(struct cache_fill *fill, const void *bytes, size_t len)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Moves the objects of evicted pages to a list; without memory nothing is moved. */
-static void
-hand_over(const struct removed *removed, struct cache_victims *victims)
-{
-    size_t count = removed->evicted_count;
-
-    if (count)
-        victims->pages = malloc(count * sizeof(struct object *));
-    if (!victims->pages)
-        return;
-    victims->count = count;
-    for (struct entry *e = removed->evicted; e; e = e->right) {
-        object_leave_cache(e->object);
-        victims->pages[--count] = e->object;
-        e->object = NULL;
-    }
-}
-
 /* When the fetch ends, whose object is ready. */
 static int64_t
 end_of(const struct cache_fill *fill)
@@ -174,29 +156,17 @@ is_better(const struct cache_fill *fill, const struct object *page)
     return page_is_fresh && !fresh && object_lifetime(object) > 0;
 }
 
-static enum cache_refusal
-refusal_of(enum evictor_outcome outcome)
-{
-    switch (outcome) {
-    case EVICTOR_ENTERED:
-        break;
-    case EVICTOR_TOO_LARGE:
-        return CACHE_REFUSED_SIZE;
-    case EVICTOR_NO_MEMORY:
-        return CACHE_REFUSED_MEMORY;
-    case EVICTOR_PASSED_ON:
-    case EVICTOR_NOT_ADMITTED:
-        return CACHE_REFUSED_POLICY;
-    }
-    return CACHE_REFUSED_NOT;
-}
-
 /* Stores the fill's object; `entry` is what the table has of its URL and variant, or NULL. */
 static enum cache_outcome
 store(struct shard *shard, struct cache_fill *fill, struct entry *entry)
 {
     const struct cache_key key = {object_url(fill->name), object_variant(fill->name), fill->hash,
                                   fill->key};
+    static const enum cache_refusal refusals[] = {
+        [EVICTOR_ENTERED] = CACHE_REFUSED_NOT,         [EVICTOR_TOO_LARGE] = CACHE_REFUSED_SIZE,
+        [EVICTOR_NOT_ADMITTED] = CACHE_REFUSED_POLICY, [EVICTOR_PASSED_ON] = CACHE_REFUSED_POLICY,
+        [EVICTOR_NO_MEMORY] = CACHE_REFUSED_MEMORY,
+    };
     bool replaces = entry && entry_is_stored(entry);
     enum evictor_outcome outcome;
 
@@ -208,7 +178,7 @@ store(struct shard *shard, struct cache_fill *fill, struct entry *entry)
     if (entry && entry_is_mark(entry))
         shard_clear_mark(shard, entry);
     outcome = shard_store(shard, &key, entry, fill->object, cache_draw_entered(fill->cache));
-    fill->refusal = refusal_of(outcome);
+    fill->refusal = refusals[outcome];
     if (outcome == EVICTOR_ENTERED)
         return replaces ? CACHE_REPLACED : CACHE_STORED;
     return outcome == EVICTOR_PASSED_ON ? CACHE_PASSED_ON : CACHE_NOT_STORED;
@@ -231,7 +201,6 @@ end(struct cache_fill *fill, struct slot *slot, bool store_it)
 {
     enum cache_outcome outcome = CACHE_NOT_STORED;
     struct object *previous = fill->previous;
-    struct cache_victims victims = {0};
     struct shard *shard = &slot->shard;
     struct entry *entry = leave(shard, fill);
     bool may_store = cache_fill_may_store(fill);
@@ -245,11 +214,9 @@ end(struct cache_fill *fill, struct slot *slot, bool store_it)
     if (outcome == CACHE_NOT_STORED && may_store && previous &&
         !object_is_fresh(previous, fill->begun_us))
         fill_remove_previous(shard, fill);
-    if (waiters_leader(fill))
-        hand_over(&shard->removed, &victims);
     fill->stage = FILL_ENDED;
     fill->previous = NULL;
-    waiters_end(fill, fill->object, outcome, shard->removed.evicted_count, &victims);
+    waiters_end(fill, outcome, &shard->removed);
     slot_unlock(slot);
     object_release(&previous);
     return outcome;
@@ -326,7 +293,7 @@ void
 cache_fill_fall_back(struct cache_fill *fill, unsigned why)
 {
     struct object *before = fill->object;
-    struct cache_victims none = {0};
+    const struct removed none = {0};
     struct slot *slot;
 
     assert(fill->previous && fill->stage == FILL_BEGUN);
@@ -340,7 +307,7 @@ cache_fill_fall_back(struct cache_fill *fill, unsigned why)
     fill->passed_over = why;
     waiters_head(fill);
     waiters_more(fill);
-    waiters_end(fill, fill->object, CACHE_FELL_BACK, 0, &none);
+    waiters_end(fill, CACHE_FELL_BACK, &none);
     slot_unlock(slot);
     object_release(&before);
 }

@@ -44,8 +44,7 @@ begin(const struct lookup *lookup, struct cache_fill *fill, struct entry *entry)
 static enum cache_answer
 begin_shared(const struct lookup *lookup, struct entry *entry)
 {
-    struct cache_fill *fill =
-        fill_create(lookup->cache, lookup->key, lookup->request->fill_size);
+    struct cache_fill *fill = fill_create(lookup->cache, lookup->key, lookup->request->fill_size);
 
     if (!fill)
         return CACHE_NO_MEMORY;
@@ -66,8 +65,7 @@ begin_shared(const struct lookup *lookup, struct entry *entry)
 static enum cache_answer
 begin_pass(const struct lookup *lookup)
 {
-    struct cache_fill *fill =
-        fill_create(lookup->cache, lookup->key, lookup->request->fill_size);
+    struct cache_fill *fill = fill_create(lookup->cache, lookup->key, lookup->request->fill_size);
 
     if (!fill)
         return CACHE_NO_MEMORY;
@@ -93,15 +91,6 @@ may_meet(const struct cache_fill *fill, const struct cache_request *request, int
         return !conditions && now_us - fill->fresh_until_us < fill->while_revalidate_us;
     return !conditions || (!conditions->no_cache && conditions->min_fresh_us == 0 &&
                            now_us - fill->born_us <= conditions->max_age_us);
-}
-
-/* The answer where no ready object is fresh and meets the conditions, and nothing is fetched. */
-static enum cache_answer
-answer_cached(struct entry *entry, struct cache_found *found)
-{
-    if (entry && entry_is_stored(entry))
-        found->object = object_retain(entry->object);
-    return found->object ? CACHE_STALE : CACHE_ABSENT;
 }
 
 /*
@@ -152,8 +141,12 @@ answer_miss(const struct lookup *lookup, struct entry *entry)
         lookup->found->object = object_retain(entry->object);
         return CACHE_VARIES;
     }
-    if (request->conditions && request->conditions->only_cached)
-        return answer_cached(entry, lookup->found);
+    if (request->conditions && request->conditions->only_cached) {
+        if (!entry || !entry_is_stored(entry))
+            return CACHE_ABSENT;
+        lookup->found->object = object_retain(entry->object);
+        return CACHE_STALE;
+    }
     if (entry && entry->kind == ENTRY_PASSED) {
         if (lookup->now_us < entry->object->fetched_us)
             return begin_pass(lookup);
@@ -190,8 +183,8 @@ cache_lookup(struct cache *cache, const struct cache_key *key, const struct cach
     if (object)
         found->object = object_retain(object);
     else
-        answer = answer_miss(
-            &(struct lookup){cache, &slot->shard, key, request, now_us, found}, entry);
+        answer =
+            answer_miss(&(struct lookup){cache, &slot->shard, key, request, now_us, found}, entry);
     slot_unlock(slot);
     return answer;
 }

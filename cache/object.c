@@ -188,18 +188,6 @@ object_fail(struct object *object)
 /* ---- in a cache ------------------------------------------------------------------------------ */
 
 void
-object_enter_cache(struct object *object)
-{
-    memory_uncharge(object->account, MEMORY_PAGES, object_size(object));
-}
-
-void
-object_leave_cache(struct object *object)
-{
-    memory_charge_anyway(object->account, MEMORY_PAGES, object_size(object));
-}
-
-void
 object_release_from_cache(struct object **object)
 {
     struct object *o = *object;

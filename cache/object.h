@@ -305,12 +305,6 @@ uint32_t object_lifetime_of(int64_t lifetime_us);
  */
 bool object_expire(struct object *object, int64_t now_us);
 
-/* Its charge ends, because a cache counts the object from now on. */
-void object_enter_cache(struct object *object);
-
-/* It is charged again: the cache hands its reference to a caller. */
-void object_leave_cache(struct object *object);
-
 /* Its filling has failed: from now on it is charged as MEMORY_FAILED. Under the shard's lock. */
 void object_fail(struct object *object);
 

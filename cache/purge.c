@@ -59,7 +59,8 @@ purge_entry(struct shard *shard, struct entry *entry, const struct purge *purge,
 struct slice {
     struct object *place; /* by a prefix the last one, by a tag the last one that has stayed; or
                              NULL; a reference */
-    struct object *objects[PURGE_SLICE]; /* of entries, in the order of the walk; a reference each */
+    struct object
+        *objects[PURGE_SLICE]; /* of entries, in the order of the walk; a reference each */
     enum cache_fate fates[PURGE_SLICE];
     unsigned count;
 };
@@ -110,9 +111,8 @@ take(struct slice *slice, struct shard *shard, const struct purge *purge)
             slice->objects[slice->count++] = object_retain(link->entry->object);
     } else {
         const struct object *place = slice->place;
-        struct entry *entry =
-            place ? table_after(&shard->table, djb_hash(object_url(place)), place)
-                  : table_first(&shard->table);
+        struct entry *entry = place ? table_after(&shard->table, djb_hash(object_url(place)), place)
+                                    : table_first(&shard->table);
 
         for (; entry && slice->count < PURGE_SLICE; entry = table_next(&shard->table, entry))
             slice->objects[slice->count++] = object_retain(entry->object);

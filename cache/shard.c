@@ -165,13 +165,6 @@ marks_of(struct shard *shard, enum entry_kind kind)
     return kind == ENTRY_VARIES ? &shard->varied : &shard->passed;
 }
 
-/* A URL that varies has pages beside its names: there may be one more for each stored page. */
-static size_t
-most_marks(const struct shard *shard, enum entry_kind kind)
-{
-    return shard->max_marks + (kind == ENTRY_VARIES ? (size_t)shard->evictor.pages : 0);
-}
-
 void
 shard_clear_mark(struct shard *shard, struct entry *entry)
 {
@@ -188,8 +181,11 @@ shard_mark(struct shard *shard, struct entry *entry, enum entry_kind kind, struc
            uint64_t entered)
 {
     struct marks *marks = marks_of(shard, kind);
-    size_t bytes = object_size(object), most = most_marks(shard, kind);
+    size_t bytes = object_size(object), most = shard->max_marks;
 
+    /* A URL that varies has pages beside its names: there may be one more for each stored page. */
+    if (kind == ENTRY_VARIES)
+        most += (size_t)shard->evictor.pages;
     if (entry_is_mark(entry))
         shard_clear_mark(shard, entry);
     while (marks->count && (marks->count >= most || marks->bytes + bytes > MARK_BYTES * most))
@@ -496,7 +492,8 @@ shard_store(struct shard *shard, const struct cache_key *key, struct entry *exis
     if (outcome == EVICTOR_ENTERED && key->variant.len)
         limit_variants(shard, key, entry);
     if (outcome == EVICTOR_ENTERED || outcome == EVICTOR_PASSED_ON) {
-        object_enter_cache(object);
+        /* The cache counts it from now on. */
+        memory_uncharge(object->account, MEMORY_PAGES, object_size(object));
         if (call.empty && call.empty != entry)
             shard_free_entry(call.empty);
         object_release(&name);

@@ -21,9 +21,10 @@ compare(const struct tag *a, const struct tag *b)
 
 TREE_GENERATE(tag_tree, tag, links, compare)
 
-static struct tag *
-find(struct tags *index, uint64_t hash, struct span name)
+struct tag *
+tags_find(struct tags *index, struct span name)
 {
+    const uint64_t hash = hash64_bytes(name);
     struct tag *tag = RB_ROOT(&index->tree);
 
     while (tag) {
@@ -36,18 +37,11 @@ find(struct tags *index, uint64_t hash, struct span name)
     return tag;
 }
 
-struct tag *
-tags_find(struct tags *index, struct span name)
-{
-    return find(index, hash64_bytes(name), name);
-}
-
 /* The tag, which is made if it is not there; NULL without memory. */
 static struct tag *
 find_or_make(struct tags *index, struct span name)
 {
-    uint64_t hash = hash64_bytes(name);
-    struct tag *tag = find(index, hash, name);
+    struct tag *tag = tags_find(index, name);
 
     if (tag)
         return tag;
@@ -55,7 +49,7 @@ find_or_make(struct tags *index, struct span name)
     if (!tag)
         return NULL;
     LIST_INIT(&tag->entries);
-    tag->hash = hash;
+    tag->hash = hash64_bytes(name);
     tag->len = name.len;
     memcpy(tag->name, name.ptr, name.len);
     RB_INSERT(tag_tree, &index->tree, tag);

@@ -6,14 +6,11 @@
 #include "cache/shard.h"
 #include "cache/waiters.h"
 
-/* A move, all that it needs allocated before anything changes. Entries not used are NULL. */
 struct move {
     uint64_t key;
     struct object *name;  /* URL and new variant; becomes the fill's if it moves */
     struct object *names; /* NULL: none */
-    struct entry *base;   /* at the base */
-    struct entry *target; /* new: of the variant */
-    struct entry *spare;  /* new: is inserted at the base */
+    struct entry *base;   /* at the base; or NULL */
     bool moves;           /* the variant is another one */
     bool renames;         /* the base had other names, or none */
 };
@@ -45,48 +42,32 @@ is_later(const struct entry *base, const struct cache_fill *fill)
     return base->kind == ENTRY_EMPTY && newest && newest->number > fill->number;
 }
 
-/* Makes the entries that are missing; false without memory. */
+/* False without memory; nothing has changed. */
 static bool
-prepare(struct shard *shard, const struct cache_fill *fill, struct move *move)
-{
-    if (move->moves && fill->disposition == FILL_SHARED &&
-        !table_find(&shard->table, fill->hash, object_url(move->name),
-                    object_variant(move->name))) {
-        move->target = shard_add_entry(shard, move->name, fill->hash);
-        if (!move->target)
-            return false;
-    }
-    if (!move->renames || (move->base && !entry_is_stored(move->base)))
-        return true;
-    move->spare = shard_make_entry(shard, move->names, fill->hash);
-    if (!move->spare)
-        shard_remove_if_empty(shard, move->target);
-    return move->spare != NULL;
-}
-
-static void
 put_names(struct shard *shard, struct cache_fill *fill, struct move *move)
 {
     struct entry *entry = move->base;
 
-    if (entry && is_later(entry, fill)) {
-        if (move->spare)
-            shard_free_entry(move->spare);
-        return;
-    }
-    if (move->spare) {
-        if (entry)
-            shard_remove(shard, entry);
-        entry = move->spare;
+    if (entry && is_later(entry, fill))
+        return true;
+    if (!entry || entry_is_stored(entry)) {
+        entry = shard_make_entry(shard, move->names, fill->hash);
+        if (!entry)
+            return false;
+        if (move->base)
+            shard_remove(shard, move->base);
         table_insert(&shard->table, entry);
     }
     shard_mark(shard, entry, ENTRY_VARIES, move->names, fill->number);
+    return true;
 }
 
-/* Gives the fill its new name, and puts it in the entry of that if requests can join it there. */
-static void
+/* Gives the fill its new name, and puts it in the entry of that if requests can join it there.
+ * False without memory for an entry. */
+static bool
 move_fill(struct shard *shard, struct cache_fill *fill, struct move *move)
 {
+    bool shared = fill->disposition == FILL_SHARED;
     struct entry *entry;
 
     entry_remove_fill(fill);
@@ -95,31 +76,30 @@ move_fill(struct shard *shard, struct cache_fill *fill, struct move *move)
     fill->key = move->key;
     entry = shard_find_fill(shard, fill);
     if (!entry)
-        return;
+        entry = shared ? shard_add_entry(shard, fill->name, fill->hash) : NULL;
+    if (!entry)
+        return !shared;
     if (entry->kind == ENTRY_VARIES && !move->names && entry->entered < fill->number)
         shard_clear_mark(shard, entry);
-    if (!entry_is_mark(entry) && fill->disposition == FILL_SHARED)
+    if (!entry_is_mark(entry) && shared)
         entry_add_fill(entry, fill);
     shard_remove_if_empty(shard, entry);
+    return true;
 }
 
-/* The whole of it; false, with nothing changed, without memory. */
+/* The whole of it; false without memory: perhaps the fill has moved. */
 static bool
 vary(struct shard *shard, struct cache_fill *fill, struct move *move)
 {
     struct entry *own = shard_find_fill(shard, fill);
+    bool done = (!move->moves || move_fill(shard, fill, move)) &&
+                (!move->renames || put_names(shard, fill, move));
 
-    if (!prepare(shard, fill, move))
-        return false;
     if (move->moves)
-        move_fill(shard, fill, move);
-    if (move->moves && own != move->base)
         shard_remove_if_empty(shard, own);
-    if (move->renames)
-        put_names(shard, fill, move);
     if (move->moves || move->renames)
         waiters_retry(fill, false);
-    return true;
+    return done;
 }
 
 bool

@@ -29,8 +29,8 @@ fill_create(struct cache *cache, const struct cache_key *key, size_t size)
 
     if (!fill)
         return NULL;
-    fill->name = object_make(&(struct object_parts){
-        .url = key->url, .variant = key->variant, .short_lived = true});
+    fill->name = object_make(
+        &(struct object_parts){.url = key->url, .variant = key->variant, .short_lived = true});
     fill->reserve = fill_make_reserve();
     if (!fill->name || !fill->reserve) {
         object_release(&fill->name);
@@ -210,9 +210,26 @@ waiters_retry(struct cache_fill *fill, bool sent_back)
     }
 }
 
+/* Moves the objects of evicted pages to a list; without memory nothing is moved. */
+static void
+hand_over(const struct removed *removed, struct cache_victims *victims)
+{
+    size_t count = removed->evicted_count;
+
+    if (count)
+        victims->pages = malloc(count * sizeof(struct object *));
+    if (!victims->pages)
+        return;
+    victims->count = count;
+    for (struct entry *e = removed->evicted; e; e = e->right) {
+        memory_charge_anyway(e->object->account, MEMORY_PAGES, object_size(e->object));
+        victims->pages[--count] = e->object;
+        e->object = NULL;
+    }
+}
+
 void
-waiters_end(struct cache_fill *fill, struct object *object, enum cache_outcome outcome,
-            size_t evicted, struct cache_victims *victims)
+waiters_end(struct cache_fill *fill, enum cache_outcome outcome, const struct removed *removed)
 {
     struct object_waiter *waiter;
 
@@ -228,13 +245,12 @@ waiters_end(struct cache_fill *fill, struct object *object, enum cache_outcome o
         waiter->refreshed = fill->refreshed;
         waiter->passed_over = fill->passed_over;
         if (waiter->leader) {
-            waiter->evicted = evicted;
-            waiter->victims = *victims;
-            *victims = (struct cache_victims){0};
+            waiter->evicted = removed->evicted_count;
+            hand_over(removed, &waiter->victims);
         }
         /* Otherwise it has it from the head on. */
-        if (!gets_head(waiter, object))
-            waiter->given = object_retain(object);
+        if (!gets_head(waiter, fill->object))
+            waiter->given = object_retain(fill->object);
         notify(waiter, WAITER_END);
     }
 }
@@ -256,14 +272,6 @@ waiters_fail(struct cache_fill *fill, struct object *failure,
             waiters_fail_one(fill, waiter, failure);
         }
     }
-}
-
-struct object_waiter *
-waiters_leader(const struct cache_fill *fill)
-{
-    struct object_waiter *first = TAILQ_FIRST(&fill->waiters);
-
-    return first && first->leader && !first->lags ? first : NULL;
 }
 
 bool

@@ -47,17 +47,15 @@ void waiters_more(struct cache_fill *fill);
  * notified of the head. */
 void waiters_retry(struct cache_fill *fill, bool sent_back);
 
-/* END, to all; those that do not stream get `object`. The leader gets the victims. */
-void waiters_end(struct cache_fill *fill, struct object *object, enum cache_outcome outcome,
-                 size_t evicted, struct cache_victims *victims);
+/* END, to all; those that do not stream get the fill's object. The leader gets the evicted pages.
+ */
+void waiters_end(struct cache_fill *fill, enum cache_outcome outcome,
+                 const struct removed *removed);
 
 /* RETRY to those (not the leader) for which retries() is true; FAILED with `failure` to others. */
 void waiters_fail(struct cache_fill *fill, struct object *failure,
                   bool (*retries)(const struct object_waiter *waiter, void *context),
                   void *context);
-
-/* The leader if it waits; or NULL. */
-struct object_waiter *waiters_leader(const struct cache_fill *fill);
 
 /*
  * Of a windowed fill, after its readers or its body have changed: readers that lag get FAILED, and
