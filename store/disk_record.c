@@ -153,22 +153,20 @@ disk_record_times(const struct disk_head *head, const struct disk_now *now,
                   int64_t expired_wall_us, int64_t *born_us, int64_t *lifetime_us)
 {
     const struct object stored = {.lifetime = head->lifetime};
-    const int64_t age_us = now->wall_us - head->born_wall_us;
-    int64_t expired_us;
+    const bool same = head->boot == now->boot;
+    int64_t age_us =
+        same ? now->monotonic_us - head->born_us : now->wall_us - head->born_wall_us;
 
-    *lifetime_us = object_lifetime(&stored);
-    *born_us = head->boot == now->boot ? head->born_us : now->monotonic_us - age_us;
-    if (head->boot != now->boot && age_us < 0) {
-        *born_us = now->monotonic_us;
-        *lifetime_us = 0;
-    }
+    *lifetime_us = age_us < 0 && !same ? 0 : object_lifetime(&stored);
+    age_us = age_us < 0 ? 0 : age_us;
+    *born_us = now->monotonic_us - age_us;
     if (expired_wall_us == INT64_MAX)
         return;
-    expired_us = expired_wall_us - head->born_wall_us;
-    if (expired_us < 0)
-        expired_us = 0;
-    if (expired_us < *lifetime_us)
-        *lifetime_us = expired_us;
+    /* Not later than now: the wall clock may have been changed before the purge, or since. */
+    if (age_us > expired_wall_us - head->born_wall_us)
+        age_us = expired_wall_us - head->born_wall_us;
+    if (*lifetime_us > age_us)
+        *lifetime_us = age_us < 0 ? 0 : age_us;
 }
 
 bool

@@ -259,6 +259,28 @@ START_TEST(a_soft_purge_expires)
 }
 END_TEST
 
+/* The wall clock is set before the purge, so that it seems to be later than it is, and behind it. */
+START_TEST(a_soft_purge_expires_whatever_the_wall_clock_does)
+{
+    static const int64_t steps[] = {-100000, 0, 100000};
+    struct shelf_found got;
+
+    for (size_t i = 0; i < 9; i++) {
+        shelf_put_more(URL, "", "", "", 100, 600 * SHELF_SECOND);
+        shelf.now_us += 9 * SHELF_SECOND;
+        shelf.wall_us += (9 + steps[i / 3]) * SHELF_SECOND;
+        purge(STORE_PURGE_PREFIX, true, "", "");
+        shelf.wall_us += steps[i % 3] * SHELF_SECOND;
+        reopen();
+        got = shelf_get(URL, "", "");
+        ck_assert_ptr_nonnull(got.object);
+        ck_assert_int_eq(object_age(got.object, shelf.now_us), 9 * SHELF_SECOND);
+        ck_assert_msg(!object_is_fresh(got.object, shelf.now_us), "%zu", i);
+        object_release(&got.object);
+    }
+}
+END_TEST
+
 START_TEST(what_was_offered_before_a_purge_is_not_written_after_it)
 {
     struct object *object = shelf_object(URL, "", "tag", 100, INT64_MAX);
@@ -700,6 +722,7 @@ unit_suite(void)
     tcase_add_test(tc, one_process_at_a_time);
     tcase_add_test(tc, purges_hold_at_once_and_after_a_kill);
     tcase_add_test(tc, a_soft_purge_expires);
+    tcase_add_test(tc, a_soft_purge_expires_whatever_the_wall_clock_does);
     tcase_add_test(tc, what_was_offered_before_a_purge_is_not_written_after_it);
     tcase_add_test(tc, what_the_first_call_has_marked_is_noted_by_the_second);
     tcase_add_test(tc, a_purge_of_what_is_not_there_is_not_noted);
