@@ -330,9 +330,10 @@ clients_find_uid(struct clients *table, uid_t uid, int64_t now_us)
 }
 
 struct client *
-clients_find_user(struct clients *table, struct span name, int64_t now_us)
+clients_find_named(struct clients *table, enum client_kind kind, struct span name,
+                   int64_t now_us)
 {
-    struct client_key key = {.kind = CLIENT_USER};
+    struct client_key key = {.kind = (uint32_t)kind};
     const uint64_t hash = hash64_bytes(name);
 
     memcpy(key.bytes, name.ptr, name.len < sizeof(key.bytes) ? name.len : sizeof(key.bytes));

@@ -42,13 +42,15 @@ enum client_kind {
     CLIENT_INET6,
     CLIENT_UID,
     CLIENT_USER,
+    CLIENT_PEER, /* of another daemon, which names it (origins/peer_auth.h) */
 };
 
 /* No padding, so that keys can be compared and hashed as bytes. Zero is CLIENT_UNKNOWN. */
 struct client_key {
     uint32_t kind;
-    uint8_t bytes[16]; /* in network order; what the kind does not use is zero. Of a user the name,
-                          or its first 8 bytes and a hash of it if it is longer */
+    uint8_t bytes[16]; /* in network order; what the kind does not use is zero. Of CLIENT_USER and
+                          CLIENT_PEER the name, or its first 8 bytes and a hash of it if it is
+                          longer */
 };
 
 /* What clients share (client_share.h). */
@@ -167,8 +169,9 @@ struct client *clients_find(struct clients *table, const struct sockaddr *addres
 /* The client of an AF_UNIX peer, by the uid that the kernel states (SO_PEERCRED). Likewise. */
 struct client *clients_find_uid(struct clients *table, uid_t uid, int64_t now_us);
 
-/* The client of a user with this name, over whatever connections. Likewise. */
-struct client *clients_find_user(struct clients *table, struct span name, int64_t now_us);
+/* The client of this name, CLIENT_USER or CLIENT_PEER, over whatever connections. Likewise. */
+struct client *clients_find_named(struct clients *table, enum client_kind kind, struct span name,
+                                  int64_t now_us);
 
 /* One more reference, of a caller that has one. Returns the client. */
 struct client *client_retain(struct client *client);

@@ -260,6 +260,19 @@ attempt_host(const struct request *request, struct attempt_text *text)
         fetch_normal_url(request_fetched_url(request), text->client, sizeof(text->client)));
 }
 
+struct span
+attempt_name_client(const struct attempt *attempt, const struct request *request,
+                    char name[PEER_NAME_SIZE])
+{
+    const struct client *client = request->client;
+
+    if (!client)
+        return span_of(NULL, 0);
+    peer_auth_name(attempt->peers->auth, span_of((const char *)&client->key, sizeof(client->key)),
+                   name);
+    return span_of(name, PEER_NAME_SIZE - 1);
+}
+
 bool
 attempt_write_proof(struct attempt *attempt, const struct request *request, struct buf *value)
 {

@@ -88,6 +88,10 @@ struct span attempt_url(const struct attempt *attempt, const struct request *req
 /* The Host that the member is sent, perhaps in *text; empty: that of the URL. */
 struct span attempt_host(const struct request *request, struct attempt_text *text);
 
+/* The value of PEER_CLIENT_FIELD for the request at a peer; empty without a client. */
+struct span attempt_name_client(const struct attempt *attempt, const struct request *request,
+                                char name[PEER_NAME_SIZE]);
+
 /* Writes the value of PEER_FIELD for the request at a peer. False without memory. */
 bool attempt_write_proof(struct attempt *attempt, const struct request *request, struct buf *value);
 

@@ -431,6 +431,7 @@ start_transfer(struct fetch *f, struct resolved *addresses)
         .peers = f->consumer.attempt.peers,
     };
     struct attempt_text text;
+    char name[PEER_NAME_SIZE];
     struct buf proof;
     bool started;
 
@@ -443,6 +444,9 @@ start_transfer(struct fetch *f, struct resolved *addresses)
     started =
         !order.peers || attempt_write_proof(&f->consumer.attempt, f->consumer.request, &proof);
     order.headers.proof = buf_span(&proof);
+    if (order.peers)
+        order.headers.client =
+            attempt_name_client(&f->consumer.attempt, f->consumer.request, name);
     started = started && transfer_start(&f->transfer, &f->loop->place, &f->consumer, &order);
     buf_free(&proof);
     return started;

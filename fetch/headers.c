@@ -167,6 +167,8 @@ headers_to_list(const struct request *request, const struct headers_sent *sent,
         ok = append_field(list, span_str("Host"), sent->host);
     if (ok && sent->proof.len)
         ok = append_field(list, span_str(PEER_FIELD), sent->proof);
+    if (ok && sent->client.len)
+        ok = append_field(list, span_str(PEER_CLIENT_FIELD), sent->client);
     /* Or libcurl accepts all. */
     if (ok && !headers_have(sent->fields, accept))
         ok = append(list, "Accept:");

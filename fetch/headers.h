@@ -21,6 +21,7 @@ struct headers_sent {
     struct span host;  /* the value of Host; empty: that of the URL */
     struct span proof; /* the value of PEER_FIELD, to a peer, which gets nothing about the client;
                           empty: it is sent to no peer */
+    struct span client; /* likewise that of PEER_CLIENT_FIELD; may be empty */
 };
 
 /* The lines of a request as libcurl wants them; to be freed with curl_slist_free_all(). False

@@ -5,10 +5,12 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/keyed_hash.h"
 
 _Static_assert(PEER_WINDOW % 64 == 0, "it is kept in words");
 
@@ -23,6 +25,7 @@ struct window {
 
 struct peer_auth {
     uint64_t incarnation;
+    struct hash_key names;
     _Atomic uint64_t number; /* of the last request that was sent */
     pthread_mutex_t lock;
     struct window windows[PEER_SENDERS]; /* protected by lock */
@@ -155,6 +158,7 @@ peer_auth_create(int64_t wall_us)
     if (!auth)
         return NULL;
     auth->incarnation = (uint64_t)wall_us;
+    (void)hash_key_init(&auth->names);
     pthread_mutex_init(&auth->lock, NULL);
     return auth;
 }
@@ -176,6 +180,13 @@ peer_auth_incarnation(const struct peer_auth *auth)
     return auth->incarnation;
 }
 
+void
+peer_auth_name(const struct peer_auth *auth, struct span bytes, char name[PEER_NAME_SIZE])
+{
+    snprintf(name, PEER_NAME_SIZE, "%016llx",
+             (unsigned long long)keyed_hash(&auth->names, bytes));
+}
+
 bool
 peer_auth_write(struct peer_auth *auth, const struct peer_keys *keys,
                 const struct peer_words *words, int64_t wall_us, struct buf *value,
@@ -188,6 +199,7 @@ peer_auth_write(struct peer_auth *auth, const struct peer_keys *keys,
     bool ok;
 
     cover(&covered, words, &stated);
+    code->key = 0;
     ok = keys->count && compute(keys->keys[0], &covered, code);
     buf_free(&covered);
     if (!ok)
@@ -334,12 +346,12 @@ is_in_time(const struct peer_auth *auth, uint64_t sent_us, int64_t wall_us)
 
 /* By one of the keys. */
 static bool
-has_code(const struct peer_keys *keys, const struct buf *covered, const struct peer_code *code)
+has_code(const struct peer_keys *keys, const struct buf *covered, struct peer_code *code)
 {
     struct peer_code computed;
 
-    for (unsigned i = 0; i < keys->count; i++)
-        if (compute(keys->keys[i], covered, &computed) && are_equal(&computed, code))
+    for (code->key = 0; code->key < keys->count; code->key++)
+        if (compute(keys->keys[code->key], covered, &computed) && are_equal(&computed, code))
             return true;
     return false;
 }
@@ -415,7 +427,8 @@ peer_response_write(const struct peer_keys *keys, const struct peer_code *reques
     struct peer_code code;
     struct buf value;
 
-    if (!keys->count || !compute_response(keys->keys[0], request, outcome, &code))
+    if (request->key >= keys->count ||
+        !compute_response(keys->keys[request->key], request, outcome, &code))
         return span_of(NULL, 0);
     buf_init(&value, PEER_RESPONSE_SIZE);
     buf_append_str(&value, outcome == PEER_SERVED ? "s " : "f ");

@@ -26,6 +26,8 @@
 #include "base/span.h"
 
 #define PEER_FIELD "Proxy-Peer" /* "Proxy-": no front and no fetch passes it on */
+#define PEER_CLIENT_FIELD "Proxy-Peer-Client" /* peer_auth_name()'s of the client that asks */
+#define PEER_NAME_SIZE 17u
 #define PEER_KEYS 4u
 #define PEER_KEY_LEAST 16u
 #define PEER_KEY_MOST 256u
@@ -55,6 +57,7 @@ struct peer_words {
 /* A code; binary. */
 struct peer_code {
     uint8_t bytes[PEER_CODE];
+    unsigned key; /* the number of the key under which it was computed, or accepted */
 };
 
 /* What has been sent and received; safe on any thread. */
@@ -72,6 +75,10 @@ uint64_t peer_auth_incarnation(const struct peer_auth *auth);
 bool peer_auth_write(struct peer_auth *auth, const struct peer_keys *keys,
                      const struct peer_words *words, int64_t wall_us, struct buf *value,
                      struct peer_code *code);
+
+/* A name for what these bytes identify, which tells a peer nothing else of it. Another process has
+ * another one. */
+void peer_auth_name(const struct peer_auth *auth, struct span bytes, char name[PEER_NAME_SIZE]);
 
 /* Splits the value of the field: the sender's URL. Empty: it is malformed. */
 struct span peer_auth_sender(struct span value);
@@ -105,7 +112,8 @@ enum peer_outcome {
 /* Bytes of the value of a response's field. */
 #define PEER_RESPONSE_SIZE (2 * PEER_CODE + 2)
 
-/* Writes the value for the response to a request with this code; empty if none can be computed. */
+/* Writes the value for the response to a request with this code, under the key of the request, which
+ * its sender has; empty if none can be computed. */
 struct span peer_response_write(const struct peer_keys *keys, const struct peer_code *request,
                                 enum peer_outcome outcome, char text[PEER_RESPONSE_SIZE]);
 

@@ -1,6 +1,7 @@
 #include "server/http/http_client.h"
 
 #include "server/http/http_exchange.h"
+#include "server/http/http_peer.h"
 #include "server/http/http_stream.h"
 #include "server/http/http_user.h"
 
@@ -15,10 +16,13 @@ http_client(struct http_exchange *x)
 {
     if (x->user)
         return x->user->client;
+    if (x->peer && !x->client)
+        x->client = http_peer_find_client(x);
+    if (x->client)
+        return x->client;
     if (!x->stated)
         return http_stream_client(&x->stream);
-    if (!x->client)
-        x->client = http_stream_find_client(&x->stream, &x->stated->address);
+    x->client = http_stream_find_client(&x->stream, &x->stated->address);
     return x->client;
 }
 

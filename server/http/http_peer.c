@@ -6,6 +6,7 @@
 #include "server/http/http_exchange.h"
 #include "server/http/http_interim.h"
 #include "server/http/http_page.h"
+#include "server/http/http_purge.h"
 #include "server/http/http_stream.h"
 #include "server/logs/origin_report.h"
 #include "server/peers/peer_message.h"
@@ -43,6 +44,24 @@ take_news(struct http_exchange *x, uint64_t incarnation, struct span says, const
     return HTTP_PEER_TAKEN;
 }
 
+struct client *
+http_peer_find_client(struct http_exchange *x)
+{
+    const struct span name = http_first_value(x->request.fields, PEER_CLIENT_FIELD);
+    struct client *client = NULL;
+    struct buf whole;
+
+    if (!name.len || name.len >= PEER_NAME_SIZE)
+        return NULL;
+    buf_init(&whole, ORIGIN_ROUTE_URL + PEER_NAME_SIZE);
+    buf_append(&whole, name.ptr, name.len);
+    buf_append(&whole, x->peer->url.ptr, x->peer->url.len);
+    if (!buf_failed(&whole))
+        client = http_stream_find_named(&x->stream, CLIENT_PEER, buf_span(&whole));
+    buf_free(&whole);
+    return client;
+}
+
 unsigned
 http_peer_take(struct http_exchange *x, const char **reason)
 {
@@ -72,6 +91,15 @@ http_peer_take(struct http_exchange *x, const char **reason)
     if (request->method_id != HTTP_GET || request->form != HTTP_ABSOLUTE_FORM)
         return refuse(x, "it is no request for a URL", reason);
     return 0;
+}
+
+bool
+http_peer_is_noted(struct http_exchange *x)
+{
+    struct span says = http_first_value(x->request.fields, PEER_NEWS_FIELD);
+    struct peer_message_head head;
+
+    return !peer_message_read(&says, &head) || head.last == head.before || http_purge_is_noted(x);
 }
 
 void

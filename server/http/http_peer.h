@@ -6,6 +6,9 @@
 #ifndef SUNPROXY_SERVER_HTTP_HTTP_PEER_H
 #define SUNPROXY_SERVER_HTTP_HTTP_PEER_H
 
+#include <stdbool.h>
+
+struct client;
 struct http_exchange;
 
 #define HTTP_PEER_TAKEN 204u
@@ -15,6 +18,15 @@ struct http_exchange;
  * reason; or HTTP_PEER_TAKEN, if it has news, which have been taken: the page is made.
  */
 unsigned http_peer_take(struct http_exchange *x, const char **reason);
+
+/* After HTTP_PEER_TAKEN: are the news on disk, as http_purge_is_noted()? */
+bool http_peer_is_noted(struct http_exchange *x);
+
+/*
+ * A reference to the client that has asked the peer: each is one here as well, so that one does not
+ * use up the share of all that the peer serves. NULL: it is not known, or there is no memory.
+ */
+struct client *http_peer_find_client(struct http_exchange *x);
 
 /* The request waits: its sender is told that it has arrived. */
 void http_peer_reassure(struct http_exchange *x);

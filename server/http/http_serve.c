@@ -185,9 +185,9 @@ set_exchange(struct http_exchange *x, struct span url, int64_t as_of_us)
 {
     const struct http_request *request = &x->request;
     x->serving = HTTP_SERVED;
-    x->asked.client = x->user     ? x->user->client
-                      : x->stated ? x->client
-                                  : http_stream_client(&x->stream);
+    x->asked.client = x->user                 ? x->user->client
+                      : x->stated || x->peer ? x->client
+                                             : http_stream_client(&x->stream);
     x->asked.method = request->method_id;
     x->asked.method_name = request->method;
     x->asked.url = url;

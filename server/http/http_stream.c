@@ -113,11 +113,12 @@ http_stream_find_client(const struct http_stream *stream, const struct sockaddr_
 }
 
 struct client *
-http_stream_find_user(const struct http_stream *stream, struct span name)
+http_stream_find_named(const struct http_stream *stream, enum client_kind kind, struct span name)
 {
     const struct net_connections *set = stream->connection->net.set;
 
-    return clients_find_user(net_admission_clients(set->admission), name, set->worker->now_us);
+    return clients_find_named(net_admission_clients(set->admission), kind, name,
+                              set->worker->now_us);
 }
 
 /* ---- the response ---------------------------------------------------------------------------- */

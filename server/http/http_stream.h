@@ -10,6 +10,7 @@
 
 #include <netinet/in.h>
 
+#include "base/clients.h"
 #include "net/output.h"
 #include "net/peer.h"
 #include "net/worker.h"
@@ -77,8 +78,9 @@ bool http_stream_is_bounded(const struct http_stream *stream);
 struct client *http_stream_find_client(const struct http_stream *stream,
                                        const struct sockaddr_storage *address);
 
-/* A reference to the client of the user with this name; NULL without memory. */
-struct client *http_stream_find_user(const struct http_stream *stream, struct span name);
+/* A reference to the client of this name, as clients_find_named(); NULL without memory. */
+struct client *http_stream_find_named(const struct http_stream *stream, enum client_kind kind,
+                                      struct span name);
 
 /* ---- the response ---------------------------------------------------------------------------- */
 

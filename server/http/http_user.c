@@ -69,7 +69,7 @@ http_user_create(struct http_exchange *x, struct span name, uint64_t field, int6
         .name = span_of(user + 1, name.len),
     };
     span_put((char *)(user + 1), name);
-    user->client = http_stream_find_user(&x->stream, name);
+    user->client = http_stream_find_named(&x->stream, CLIENT_USER, name);
     if (!user->client)
         http_user_release(&user);
     return user;

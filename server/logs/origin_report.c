@@ -347,6 +347,9 @@ client_text(const struct client *client, char *text)
         /* All of the name or, where it is longer, perhaps the begin. */
         snprintf(text, CLIENT_MAX, "user %.*s", bytes[15] ? 8 : 16, (const char *)bytes);
         break;
+    case CLIENT_PEER:
+        snprintf(text, CLIENT_MAX, "%.8s of a peer", (const char *)bytes);
+        break;
     case CLIENT_UNKNOWN:
         break;
     }

@@ -16,7 +16,7 @@ check_proofs(struct span input)
                                      .method = span_str("GET"),
                                      .target = span_str("http://b/")};
     struct peer_auth *auth = peer_auth_create(1);
-    struct peer_code code = {{0}};
+    struct peer_code code = {.key = 0};
     uint64_t incarnation;
 
     FUZZ_CHECK(auth);

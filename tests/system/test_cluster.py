@@ -372,6 +372,34 @@ class PurgeTest(ClusterTest):
         self.assertEqual(self.stored(other), [0, 1, 2])
 
 
+class FairnessTest(ClusterTest):
+    """A client that floods one daemon does not use up at an owner what that daemon's others get there."""
+
+    daemons = 2
+    options = ("--max-fetches", "64", "--max-fetches-waiting", "32", "--max-fetches-per-client", "4",
+               "--max-fetches-per-origin", "32")
+
+    def ask_from(self, source, url):
+        s = socket.create_connection(("127.0.0.1", self.ports[0]), 60, (source, 0))
+        self.addCleanup(s.close)
+        s.sendall(f"GET {url} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        return s
+
+    def owned(self, begin, count, host, faults):
+        urls = (http_front.stored(f"http://{host}/{begin}/{i}{faults}") for i in range(10000))
+        return [url for url, _ in zip((url for url in urls if self.owner(url) == 1), range(count))]
+
+    def test_of_the_clients_of_one_daemon(self):
+        for url in self.owned("hangs", 12, "slow.test", "?fault=hang-silent"):
+            self.ask_from("127.0.0.2", url)
+        harness.wait_until(lambda: self.stat(self.d[1])["fetches_queued"] == 8, what="the flood")
+        for source in ("127.0.0.3", "127.0.0.4"):
+            url, = self.owned(source, 1, "fast.test", "?fault=size:3000")
+            s = self.ask_from(source, url)
+            self.assertTrue(s.recv(100).startswith(b"HTTP/1.1"), source)
+        self.assertEqual(self.stat(self.d[1])["fetches_queued"], 8)
+
+
 class FailureTest(ClusterTest):
     """An owner ends, stops or starts again: no wrong byte, and no failure that is not the origin's."""
 

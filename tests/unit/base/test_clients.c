@@ -385,7 +385,7 @@ is_same(struct client *a, struct client *b)
 
 #define INET(text) of(table, AF_INET, text)
 #define INET6(text) of(table, AF_INET6, text)
-#define USER(name) clients_find_user(table, span_str(name), 0)
+#define USER(name) clients_find_named(table, CLIENT_USER, span_str(name), 0)
 
 START_TEST(a_user_is_a_client)
 {

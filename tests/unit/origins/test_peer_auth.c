@@ -268,6 +268,23 @@ refuses_keys(const char *text, const char *sentence)
     buf_free(&why);
 }
 
+/* One daemon has another first key already; the others know the second one alone. */
+START_TEST(a_response_is_under_the_key_of_its_request)
+{
+    const struct peer_keys one = keys;
+    char text[PEER_RESPONSE_SIZE];
+    struct span response;
+
+    write_one();
+    set_key(&keys, "another first key of it\n0123456789abcdef");
+    ck_assert_int_eq(check(), PEER_ACCEPTED);
+    response = peer_response_write(&keys, &code, PEER_SERVED, text);
+    ck_assert_int_eq(peer_response_read(&one, &sent, response), PEER_SERVED);
+    code.key = keys.count;
+    ck_assert_uint_eq(peer_response_write(&keys, &code, PEER_SERVED, text).len, 0);
+}
+END_TEST
+
 START_TEST(bad_key_files_are_refused)
 {
     char longest[300];
@@ -330,6 +347,7 @@ unit_suite(void)
     tcase_add_test(tests, a_clock_that_was_set_back_excludes_a_sender_for_a_while);
     tcase_add_test(tests, senders_do_not_displace_each_other);
     tcase_add_test(tests, each_key_is_accepted_and_the_first_is_sent);
+    tcase_add_test(tests, a_response_is_under_the_key_of_its_request);
     tcase_add_test(tests, bad_key_files_are_refused);
     tcase_add_test(tests, a_response_is_of_the_peer_that_had_the_request);
     suite_add_tcase(suite, tests);
