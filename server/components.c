@@ -507,6 +507,20 @@ components_terms(const struct config *config)
     return hash;
 }
 
+/*
+ * What peers have purged while this daemon was not there is not known, and some of them may not be
+ * reachable now: everything on disk is validated before it is used.
+ */
+static void
+expire_store(struct store *store)
+{
+    const struct span all = span_of("", 0);
+    const struct store_marked marked =
+        store_mark(store, STORE_PURGE_PREFIX, true, all, all, NULL);
+
+    (void)store_mark(store, STORE_PURGE_PREFIX, true, all, all, &marked);
+}
+
 int
 components_make_store(struct components *parts)
 {
@@ -534,7 +548,9 @@ components_make_store(struct components *parts)
         &why);
     if (service->store)
         service->store_path = service_name_file(options->store);
-    else
+    if (service->store && config_peers_of(&service_config(service)->peers))
+        expire_store(service->store);
+    if (!service->store)
         log_error("%sstore: %s: %s", options_place(options, "store"), options->store,
                   buf_str(&why));
     buf_free(&why);

@@ -210,7 +210,10 @@ begin_request(struct http_connection *c, struct http_worker *worker,
     if (!status && request->has & HTTP_HAS_PEER)
         status = http_peer_take(x, &reason);
     if (status == HTTP_PEER_TAKEN) {
-        http_exchange_send_made(x);
+        if (http_peer_is_noted(x))
+            http_exchange_send_made(x);
+        else
+            (void)keep_waiting(x, head_bytes);
         return true;
     }
     if (!status && for_proxy && !is_routed(config, request)) {

@@ -372,6 +372,139 @@ class PurgeTest(ClusterTest):
         self.assertEqual(self.stored(other), [0, 1, 2])
 
 
+class StoreTest(ClusterTest):
+    """Each daemon has a store of its own, which it keeps over its ends."""
+
+    daemons = 3
+
+    def setUp(self):
+        self.member = Member(self)
+        self.member.fields = [("Cache-Control", "max-age=600"), ("ETag", '"a"'), ("Cache-Tag", "red")]
+        self.member.confirming = [("Cache-Control", "max-age=600"), ("ETag", '"a"')]
+        self.options = ("--purge-net", "127.0.0.0/8", "--store-size", "16M", "--store-admit", "all",
+                        "--origin", f"/={self.member.url}")
+        super().setUp()
+
+    def start(self, n, *more, name=None):
+        d = super().start(n, "--store", self.dir / f"store{n}", *more, name=name)
+        harness.wait_until(lambda: self.stat(d)["store_loaded"] == 1, what="the index")
+        return d
+
+    def again(self, n, name):
+        self.d[n] = self.start(n, name=name)
+        self.c[n] = self.connect(n)
+
+    def ask(self, n, path):
+        """Whether it was a hit, and what the origin was asked meanwhile: fields If-None-Match."""
+        before = len(self.member.heads)
+        response = self.get(n, f"http://site.test{path}")
+        self.assertEqual((response.status, response.body), (200, f"GET site.test{path} ".encode()))
+        status = response.field("Cache-Status").split(", sunproxy")[-1]
+        asked = [fields.get("If-None-Match") for _, _, fields in self.member.heads[before:]]
+        return "; hit" in status, asked
+
+    def fill(self, *paths):
+        """All of them have these on disk."""
+        for path in paths:
+            for n in list(range(self.daemons)) * 4:
+                self.ask(n, path)
+            for n in range(self.daemons):
+                harness.wait_until(lambda: self.shown(n, path), what="a page on disk")
+
+    def shown(self, n, path):
+        """What the files of a daemon have of a URL that a request would get."""
+        done = self.sunproxy("store", "list", "--json", "--socket", self.d[n].socket, self.dir / f"store{n}")
+        return [row for row in map(json.loads, done.stdout.splitlines())
+                if row["url"] == f"http://site.test{path}"]
+
+    def has_fresh(self, n, path):
+        return self.get(n, f"http://site.test{path}", "Cache-Control: only-if-cached").status == 200
+
+    def forget(self, n):
+        """Has a daemon have nothing in memory."""
+        for policy in ("none", "lru"):
+            self.sunproxy("set", "--policy", policy, daemon=self.d[n])
+
+    def purge(self, n, path, *lines):
+        self.assertEqual(self.c[n].get(f"http://site.test{path}", *lines, method="PURGE").status, 200)
+
+    def write(self, n, path):
+        self.c[n].send(f"POST http://site.test{path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+        self.assertEqual(self.c[n].receive().status, 200)
+
+    def test_what_was_purged_while_one_was_down(self):
+        ways = {"/one": lambda: self.purge(0, "/one"),
+                "/prefix/two": lambda: self.purge(1, "/prefix/", "Purge: prefix"),
+                "/soft": lambda: self.purge(0, "/soft", "Purge: soft"),
+                "/written": lambda: self.write(1, "/written"),
+                "/tagged": lambda: self.purge(0, "/", "Cache-Tag: red")}
+        self.fill(*ways)
+        for number, (path, purge) in enumerate(ways.items()):
+            # Ended, or killed, in turns.
+            self.d[2].stop() if number % 2 else self.d[2].kill()
+            purge()
+            for n in (0, 1):
+                self.assertFalse(self.has_fresh(n, path), (path, n))
+            self.again(2, f"again{number}")
+            hit, asked = self.ask(2, path)
+            self.assertEqual((hit, len(asked)), (False, 1), path)
+            self.await_peers()
+
+    def test_one_that_starts_alone_validates_what_is_on_disk(self):
+        self.fill("/alone")
+        self.d[2].kill()
+        self.purge(0, "/alone")
+        for n in (0, 1):
+            self.d[n].kill()
+        self.again(2, "alone")
+        self.assertEqual(self.ask(2, "/alone"), (False, ['"a"']))
+        # From then on it is a hit, also from disk.
+        self.assertEqual(self.ask(2, "/alone"), (True, []))
+        self.forget(2)
+        self.assertEqual(self.ask(2, "/alone"), (True, []))
+
+    def test_a_purge_holds_over_a_kill_right_behind_its_answer(self):
+        for number in range(3):
+            path, kept = f"/killed/{number}", f"/kept/{number}"
+            self.fill(path, kept)
+            self.purge(number, path)
+            for n in range(self.daemons):
+                self.d[n].kill()
+            for n in range(self.daemons):
+                self.assertEqual(self.shown(n, path), [], n)
+                self.assertNotEqual(self.shown(n, kept), [], n)
+            for n in range(self.daemons):
+                self.again(n, f"killed{number}-{n}")
+            self.await_peers()
+            self.assertEqual(self.ask(number, path), (False, [None]))
+
+    def test_pages_on_disk_outlive_all_of_them(self):
+        self.fill("/outlives")
+        for n in range(self.daemons):
+            self.d[n].stop()
+        for n in range(self.daemons):
+            self.again(n, f"again{n}")
+        self.await_peers()
+        # None is sent the body again.
+        asked = sum((self.ask(n, "/outlives")[1] for n in range(self.daemons)), [])
+        self.assertEqual(set(asked), {'"a"'})
+
+    def test_a_page_is_read_from_the_disk_of_its_owner(self):
+        paths = [f"/owned/{i}" for i in range(12)]
+        for path in paths:
+            self.ask(0, path)
+            self.ask(0, path)
+        asked = len(self.member.heads)
+        self.assertEqual(asked, len(paths))
+        harness.wait_until(lambda: all(any(self.shown(n, path) for n in range(self.daemons)) for path in paths),
+                           what="pages on disk")
+        for n in range(self.daemons):
+            self.forget(n)
+        for path in paths:
+            self.ask(1, path)
+        self.assertEqual(len(self.member.heads), asked)
+
+
 class FairnessTest(ClusterTest):
     """A client that floods one daemon does not use up at an owner what that daemon's others get there."""
 
