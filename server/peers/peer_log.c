@@ -40,18 +40,32 @@ least_recently_used(const struct peer_log *log)
     return found;
 }
 
-/* Has the sender's latest process that is known taken its leave? */
+/* Has the sender's process, or have both, taken its leave? Not if none is known. */
 static bool
 has_left(const struct peer_log *log, uint64_t sender)
 {
-    unsigned latest = PEER_LOG_ENTRIES;
+    bool any = false;
 
+    for (unsigned i = 0; i < PEER_LOG_ENTRIES; i++) {
+        if (log->entries[i].sender != sender)
+            continue;
+        if (!log->entries[i].left)
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+/* Another process of the sender begins. */
+static void
+forget(struct peer_log *log, uint64_t sender, int64_t now_us)
+{
     for (unsigned i = 0; i < PEER_LOG_ENTRIES; i++)
         if (log->entries[i].sender == sender &&
-            (latest == PEER_LOG_ENTRIES ||
-             log->entries[i].incarnation > log->entries[latest].incarnation))
-            latest = i;
-    return latest < PEER_LOG_ENTRIES && log->entries[latest].left;
+            (log->entries[i].left || now_us - log->entries[i].heard_us > PEER_LOG_SILENCE_US)) {
+            log->entries[i].sender = 0;
+            log->entries[i].used = 0;
+        }
 }
 
 void
@@ -82,7 +96,8 @@ peer_log_misses(struct peer_log *log, struct span sender, uint64_t incarnation, 
 }
 
 void
-peer_log_take(struct peer_log *log, struct span sender, uint64_t incarnation, uint64_t last)
+peer_log_take(struct peer_log *log, struct span sender, uint64_t incarnation, uint64_t last,
+              int64_t now_us)
 {
     const uint64_t hash = hash64_bytes(sender) | 1;
     unsigned i;
@@ -90,6 +105,7 @@ peer_log_take(struct peer_log *log, struct span sender, uint64_t incarnation, ui
     pthread_mutex_lock(&log->lock);
     i = find(log, hash, incarnation);
     if (i == PEER_LOG_ENTRIES) {
+        forget(log, hash, now_us);
         i = least_recently_used(log);
         log->entries[i].sender = hash;
         log->entries[i].incarnation = incarnation;
@@ -99,5 +115,6 @@ peer_log_take(struct peer_log *log, struct span sender, uint64_t incarnation, ui
     if (log->entries[i].taken < last)
         log->entries[i].taken = last;
     log->entries[i].used = ++log->clock;
+    log->entries[i].heard_us = now_us;
     pthread_mutex_unlock(&log->lock);
 }

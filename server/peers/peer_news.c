@@ -541,7 +541,7 @@ peer_news_take(struct peer_news *news, struct span sender, uint64_t incarnation,
     if (missed)
         (void)purging_expire(proxy, &(struct purging){.by = CACHE_BY_PREFIX});
     purge_text(news, message, told);
-    peer_log_take(&news->log, sender, incarnation, head.last);
+    peer_log_take(&news->log, sender, incarnation, head.last, clock_monotonic_us());
     if (peer_message_is_leave(message))
         peer_log_leave(&news->log, sender, incarnation);
     answer(news, sender);

@@ -113,18 +113,18 @@ START_TEST(a_gap_is_missed)
 
     peer_log_init(&log);
     ck_assert(peer_log_misses(&log, a, 1, 0)); /* unknown: what was before is, too */
-    peer_log_take(&log, a, 1, 0);
+    peer_log_take(&log, a, 1, 0, 0);
     ck_assert(!peer_log_misses(&log, a, 1, 0));
     ck_assert(peer_log_misses(&log, a, 1, 1));
-    peer_log_take(&log, a, 1, 5);
+    peer_log_take(&log, a, 1, 5, 0);
     ck_assert(!peer_log_misses(&log, a, 1, 5));
     ck_assert(!peer_log_misses(&log, a, 1, 3)); /* told again */
-    peer_log_take(&log, a, 1, 4);
+    peer_log_take(&log, a, 1, 4, 0);
     ck_assert(!peer_log_misses(&log, a, 1, 5));
     ck_assert(peer_log_misses(&log, a, 1, 6));
     ck_assert(peer_log_misses(&log, b, 1, 0));
     ck_assert(peer_log_misses(&log, a, 2, 0)); /* it has started again */
-    peer_log_take(&log, a, 2, 1);
+    peer_log_take(&log, a, 2, 1, 0);
     ck_assert(!peer_log_misses(&log, a, 2, 1));
     ck_assert(!peer_log_misses(&log, a, 1, 5)); /* the process before goes on for a while */
     peer_log_free(&log);
@@ -145,14 +145,59 @@ START_TEST(a_process_that_took_its_leave_is_followed_without_a_gap)
     ck_assert(peer_message_is_leave(text));
     ck_assert(!peer_message_is_leave(span_str("")));
     peer_log_init(&log);
-    peer_log_take(&log, a, 1, 7);
+    peer_log_take(&log, a, 1, 7, 0);
     ck_assert(peer_log_misses(&log, a, 2, 0));
     peer_log_leave(&log, a, 1);
     ck_assert(!peer_log_misses(&log, a, 2, 0));
     ck_assert(peer_log_misses(&log, a, 2, 1)); /* it has told something since */
     ck_assert(peer_log_misses(&log, span_str("http://b:1"), 2, 0));
-    peer_log_take(&log, a, 2, 0);
+    peer_log_take(&log, a, 2, 0, 0);
     ck_assert(peer_log_misses(&log, a, 3, 0)); /* the second one did not take its leave */
+    peer_log_free(&log);
+}
+END_TEST
+
+/* Its processes are told apart by when they have started, by a clock that may be set back. */
+START_TEST(a_clock_that_was_set_back_hides_no_gap)
+{
+    const struct span a = span_str("http://a:1");
+    struct peer_log log;
+
+    peer_log_init(&log);
+    peer_log_take(&log, a, 100, 7, 0);
+    peer_log_leave(&log, a, 100);
+    ck_assert(!peer_log_misses(&log, a, 50, 0));
+    peer_log_take(&log, a, 50, 3, 0);
+    /* This one was killed. */
+    ck_assert(peer_log_misses(&log, a, 60, 0));
+    peer_log_free(&log);
+}
+END_TEST
+
+/* Two processes of a sender, one of which replaces the other. */
+START_TEST(a_process_that_was_replaced_counts_as_long_as_it_is_heard_of)
+{
+    const int64_t silence = PEER_LOG_SILENCE_US;
+    const struct span a = span_str("http://a:1");
+    struct peer_log log;
+
+    peer_log_init(&log);
+    peer_log_take(&log, a, 1, 7, 0);
+    ck_assert(peer_log_misses(&log, a, 2, 0));
+    peer_log_take(&log, a, 2, 0, silence);
+    ck_assert(!peer_log_misses(&log, a, 1, 7));
+    peer_log_take(&log, a, 1, 7, silence);
+    /* The new one ends, but not the old one; then both have. */
+    peer_log_leave(&log, a, 2);
+    ck_assert(peer_log_misses(&log, a, 3, 0));
+    peer_log_leave(&log, a, 1);
+    ck_assert(!peer_log_misses(&log, a, 3, 0));
+    peer_log_take(&log, a, 3, 0, silence);
+    /* One that was killed is missed once, and not again after the end of its successor. */
+    ck_assert(peer_log_misses(&log, a, 4, 0));
+    peer_log_take(&log, a, 4, 0, 3 * silence);
+    peer_log_leave(&log, a, 4);
+    ck_assert(!peer_log_misses(&log, a, 5, 0));
     peer_log_free(&log);
 }
 END_TEST
@@ -165,8 +210,8 @@ START_TEST(the_oldest_senders_are_forgotten)
     peer_log_init(&log);
     for (unsigned i = 0; i <= PEER_LOG_ENTRIES; i++) {
         snprintf(name, sizeof(name), "http://h%u", i);
-        peer_log_take(&log, span_str(name), 1, 9);
-        peer_log_take(&log, span_str("http://h0"), 1, 9);
+        peer_log_take(&log, span_str(name), 1, 9, 0);
+        peer_log_take(&log, span_str("http://h0"), 1, 9, 0);
     }
     ck_assert(!peer_log_misses(&log, span_str("http://h0"), 1, 9));
     ck_assert(peer_log_misses(&log, span_str("http://h1"), 1, 9));
@@ -187,6 +232,8 @@ unit_suite(void)
     tcase_add_test(tests, malformed_messages_are_refused);
     tcase_add_test(tests, a_gap_is_missed);
     tcase_add_test(tests, a_process_that_took_its_leave_is_followed_without_a_gap);
+    tcase_add_test(tests, a_clock_that_was_set_back_hides_no_gap);
+    tcase_add_test(tests, a_process_that_was_replaced_counts_as_long_as_it_is_heard_of);
     tcase_add_test(tests, the_oldest_senders_are_forgotten);
     suite_add_tcase(suite, tests);
     return suite;
