@@ -204,7 +204,7 @@ ALL_LDFLAGS = -pie -pthread $(ALL_LINK) $(LDFLAGS)
 
 # ---- what there is ---------------------------------------------------------------------------------
 
-FOLDERS := base policies http metrics rules cache store net rpc origins fetch proxy trace sim server cli client study
+FOLDERS := base policies http metrics rules cache store tier net rpc origins fetch proxy trace sim server cli client study
 sources = $(filter-out %/main.c policies/templates/%,$(wildcard $(1)/*.c $(1)/*/*.c))
 objects = $(patsubst %.c,$(B)/%.o,$(call sources,$(1)))
 
@@ -213,12 +213,12 @@ GEN := build/gen/proxy.h build/gen/proxy_xdr.c build/gen/proxy_svc.c build/gen/p
 PROTOCOL_LIB := $(B)/libprotocol.a
 
 # In the order of linking: users before what they use.
-SERVER_LIBS := $(B)/libserver.a $(B)/libproxy.a $(B)/libstore.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a \
+SERVER_LIBS := $(B)/libserver.a $(B)/libproxy.a $(B)/libtier.a $(B)/libstore.a $(B)/libcache.a $(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a \
 	$(B)/libfetch.a $(B)/liborigins.a $(B)/librules.a $(B)/libmetrics.a $(B)/libhttp.a \
 	$(PROTOCOL_LIB) $(B)/libbase.a
 CLIENT_LIBS := $(B)/libclient.a $(B)/libstudy.a $(B)/libcli.a $(B)/libtrace.a $(B)/libsim.a $(B)/libstore.a $(B)/libcache.a \
 	$(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a $(B)/libhttp.a $(PROTOCOL_LIB) $(B)/libbase.a
-TEST_LIBS := $(B)/libserver.a $(B)/libproxy.a $(B)/libstore.a $(B)/libclient.a $(B)/libstudy.a $(B)/libcli.a $(B)/libcache.a \
+TEST_LIBS := $(B)/libserver.a $(B)/libproxy.a $(B)/libtier.a $(B)/libstore.a $(B)/libclient.a $(B)/libstudy.a $(B)/libcli.a $(B)/libcache.a \
 	$(B)/libpolicies.a $(B)/librpc.a $(B)/libnet.a $(B)/libfetch.a $(B)/liborigins.a $(B)/librules.a $(B)/libmetrics.a \
 	$(B)/libhttp.a $(B)/libtrace.a $(B)/libsim.a $(B)/libbench.a $(B)/libsoak.a $(PROTOCOL_LIB) $(B)/libbase.a
 

@@ -78,7 +78,15 @@ least_busy(const struct origin_route *route, unsigned members, int64_t now_us)
     return found;
 }
 
-/* The highest score wins: -weight / ln(u), u being uniform between 0 and 1 by key and member. */
+double
+origin_balance_score(uint64_t key, struct span name, double weight)
+{
+    const double u = ((double)(hash64_uint(key ^ hash64_bytes(name)) >> 11) + 0.5) * 0x1p-53;
+
+    return weight / -log(u);
+}
+
+/* The highest score wins. */
 static unsigned
 rendezvous(const struct origin_route *route, unsigned members, uint64_t key, int64_t now_us)
 {
@@ -87,12 +95,11 @@ rendezvous(const struct origin_route *route, unsigned members, uint64_t key, int
 
     for (unsigned i = 0; i < route->count; i++) {
         const struct origin_member *member = &route->members[i];
-        double u, score;
+        double score;
 
         if (!has(members, i))
             continue;
-        u = ((double)(hash64_uint(key ^ hash64_bytes(member->url)) >> 11) + 0.5) * 0x1p-53;
-        score = (double)weight_of(route, member, now_us) / -log(u);
+        score = origin_balance_score(key, member->url, (double)weight_of(route, member, now_us));
         if (score > highest) {
             highest = score;
             best = i;

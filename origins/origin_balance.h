@@ -22,4 +22,8 @@
 unsigned origin_balance_pick(struct origin_route *route, unsigned members,
                              const struct origin_choice *choice, int64_t now_us);
 
+/* The score of a name for a key by that hash: weight / -ln(u), u being uniform between 0 and 1 by
+ * both. The highest one wins. */
+double origin_balance_score(uint64_t key, struct span name, double weight);
+
 #endif

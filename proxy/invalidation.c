@@ -99,7 +99,8 @@ tell(const struct invalidation *inv, enum cache_by by, struct span name)
 }
 
 static void
-purge_tag(struct proxy *proxy, struct span tag, struct span scope, struct cache_change *change)
+purge_tag(struct proxy *proxy, struct span tag, struct span scope, struct cache_change *change,
+          const struct source *told_by)
 {
     purging_remove(proxy, &(struct purging){
                               .by = CACHE_BY_TAG,
@@ -107,13 +108,15 @@ purge_tag(struct proxy *proxy, struct span tag, struct span scope, struct cache_
                               .scope = &(struct cache_scope){.decide = decide, .context = &scope},
                               .origin = scope,
                               .change = change,
+                              .told_by = told_by,
                           });
 }
 
 void
-invalidation_purge_tag(struct proxy *proxy, struct span tag, struct span scope)
+invalidation_purge_tag(struct proxy *proxy, struct span tag, struct span scope,
+                       const struct source *told_by)
 {
-    purge_tag(proxy, tag, scope, NULL);
+    purge_tag(proxy, tag, scope, NULL, told_by);
 }
 
 static void
@@ -122,7 +125,7 @@ purge_words(struct invalidation *inv, struct span words)
     struct span tag;
 
     while (words_next(&words, &tag)) {
-        purge_tag(inv->proxy, tag, inv->scope, &inv->change);
+        purge_tag(inv->proxy, tag, inv->scope, &inv->change, NULL);
         tell(inv, CACHE_BY_TAG, tag);
     }
 }
@@ -136,7 +139,7 @@ invalidation_purge_url(struct proxy *proxy, struct span url, struct span scope, 
     make_unique(found);
     words = buf_span(found);
     while (words_next(&words, &tag))
-        purge_tag(proxy, tag, scope, NULL);
+        purge_tag(proxy, tag, scope, NULL, NULL);
     if (buf_failed(found))
         purging_remove(proxy, &(struct purging){.by = CACHE_BY_PREFIX, .name = scope});
 }

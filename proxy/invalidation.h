@@ -58,8 +58,10 @@ void invalidation_after(struct invalidation *invalidation, unsigned member, unsi
 /* It has failed. */
 void invalidation_unanswered(struct invalidation *invalidation);
 
-/* Purges by a tag what is in a scope, as in struct proxy_purged, which is not called for it. */
-void invalidation_purge_tag(struct proxy *proxy, struct span tag, struct span scope);
+/* Purges by a tag what is in a scope, as in struct proxy_purged, which is not called for it. The
+ * source that has told of it has it already; NULL: none has. */
+void invalidation_purge_tag(struct proxy *proxy, struct span tag, struct span scope,
+                            const struct source *told_by);
 
 /* Purges a URL as a write does, in the scope; appends the tags of what it has removed. */
 void invalidation_purge_url(struct proxy *proxy, struct span url, struct span scope,

@@ -12,6 +12,7 @@
 #include "proxy/proxy_rules.h"
 #include "proxy/stored.h"
 #include "store/store_fill.h"
+#include "tier/tier.h"
 
 static const char out_of_memory[] = "Cannot allocate memory";
 static const char stopping[] = "the server is shutting down";
@@ -19,8 +20,10 @@ static const char stopping[] = "the server is shutting down";
 size_t
 origin_fill_size(void)
 {
-    return sizeof(struct origin_fill) > store_fill_size() ? sizeof(struct origin_fill)
-                                                          : store_fill_size();
+    const size_t most =
+        store_fill_size() > tier_fill_size() ? store_fill_size() : tier_fill_size();
+
+    return sizeof(struct origin_fill) > most ? sizeof(struct origin_fill) : most;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -742,6 +745,7 @@ fill_done(void *context, enum fetch_error error, const char *sentence, int64_t t
         break;
     }
     report(fill, failure, sentence, total_us, false);
+    stored_ended(fill);
     free_fill(fill);
 }
 

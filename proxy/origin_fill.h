@@ -107,7 +107,7 @@ struct origin_fill_order {
     enum origin_fill_rate rate;
 };
 
-/* cache_request.fill_size for fills that origin_fill_start() or store_fill_start() is to get. */
+/* cache_request.fill_size for fills that origin_fill_start() or a source is to get. */
 size_t origin_fill_size(void);
 
 /*

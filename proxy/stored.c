@@ -225,3 +225,14 @@ stored_filled(struct origin_fill *fill, bool storable, const struct stored_offer
     for (unsigned i = 0; fill->proxy->config.sources[i]; i++)
         settle(fill, fill->proxy->config.sources[i], storable, offer->positions[i]);
 }
+
+void
+stored_ended(const struct origin_fill *fill)
+{
+    const struct object *object = fill->base.object;
+    struct source *source;
+
+    for (unsigned i = 0; (source = fill->proxy->config.sources[i]); i++)
+        if (source->ops->release)
+            source->ops->release(source, object_url(object), object_variant(object));
+}

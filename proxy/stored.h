@@ -61,4 +61,7 @@ void stored_drop_offer(const struct origin_fill *fill);
  */
 void stored_filled(struct origin_fill *fill, bool storable, const struct stored_offer *offer);
 
+/* The fetch has ended: requests elsewhere wait for it no longer. [the fetcher's thread] */
+void stored_ended(const struct origin_fill *fill);
+
 #endif

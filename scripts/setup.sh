@@ -51,6 +51,7 @@ wget:command:wget
 mandoc:command:mandoc
 sqlite3:command:sqlite3
 nghttpd:command:nghttp2-server
+memcached:command:memcached
 strace:command:strace
 ip:command:iproute2
 chromium:command:chromium

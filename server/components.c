@@ -21,6 +21,8 @@
 #include "server/commands/keeper.h"
 #include "server/limits/cgroup.h"
 #include "server/logs/origin_report.h"
+#include "proxy/invalidation.h"
+#include "proxy/purging.h"
 #include "server/peers/peer_news.h"
 #include "store/store.h"
 
@@ -557,6 +559,72 @@ components_make_store(struct components *parts)
     return service->store ? EX_OK : EX_CANTCREAT;
 }
 
+/* What another daemon has purged. */
+static void
+take_purged(void *context, const struct source *from, const struct source_purge *p)
+{
+    struct service *service = context;
+    const struct purging purging = {.by = p->by, .name = p->name, .told_by = from};
+
+    if (p->by == CACHE_BY_TAG && !p->soft)
+        invalidation_purge_tag(&service->proxy, p->name, p->scope, from);
+    else if (p->soft)
+        (void)purging_expire(&service->proxy, &purging);
+    else
+        (void)purging_remove(&service->proxy, &purging);
+}
+
+static void
+log_tier(void *context, bool is_warning, const char *sentence)
+{
+    (void)context;
+    if (is_warning)
+        log_warning("%s", sentence);
+    else
+        log_info("%s", sentence);
+}
+
+int
+components_make_tier(struct components *parts)
+{
+    const struct options *options = parts->options;
+    struct service *service = &parts->service;
+    struct config *config = service_config(service);
+    struct buf why;
+    int status = EX_OK;
+
+    if (!options->shared)
+        return EX_OK;
+    buf_init(&why, 1024);
+    if (!tier_servers_resolve(&config->tier.servers, &why)) {
+        log_error("%sshared: %s", options_place(options, "shared"), buf_str(&why));
+        status = EX_NOHOST;
+    } else {
+        service->tier = tier_open(&(struct tier_config){
+            .servers = &config->tier.servers,
+            .keys = &config->tier.keys,
+            .terms = components_terms(config),
+            .most = options->shared_max,
+            .poll_us = options->shared_poll,
+            .skew_us = options->shared_skew,
+            .wait_us = options->shared_wait,
+            .late_us = options->shared_timeout,
+            .cache = service->cache,
+            .account = &service->memory,
+            .failure = FAILURE_INTERNAL,
+            .purged = take_purged,
+            .log = log_tier,
+            .context = service,
+        });
+        if (!service->tier) {
+            log_error("%s", strerror(ENOMEM));
+            status = EX_OSERR;
+        }
+    }
+    buf_free(&why);
+    return status;
+}
+
 int
 components_make_threads(struct components *parts)
 {
@@ -568,6 +636,10 @@ components_make_threads(struct components *parts)
     if (status == EX_OK && !(make_cursors(service) && make_users(parts) && make_peers(service) &&
                              service_make_proxy(service) && prober_init(&parts->prober, service))) {
         log_error("%s", strerror(ENOMEM));
+        status = EX_OSERR;
+    }
+    if (status == EX_OK && service->tier && tier_start(service->tier) != 0) {
+        log_error("shared: %s", strerror(errno));
         status = EX_OSERR;
     }
     return status;
@@ -650,6 +722,7 @@ components_free(struct components *parts)
 
     fetcher_destroy(service->fetcher);
     store_close(service->store);
+    tier_close(service->tier);
     prober_free(&parts->prober);
     rpc_server_destroy(service->rpc);
     http_service_free(&parts->http);

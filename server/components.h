@@ -48,6 +48,9 @@ int components_make_settings(struct components *parts);
  */
 int components_make_store(struct components *parts);
 
+/* Makes the shared tier, likewise: finds the addresses of its servers. The next function starts it. */
+int components_make_tier(struct components *parts);
+
 /* A hash of what decides about keys, tags and storing, and from which origins pages come. */
 uint64_t components_terms(const struct config *config);
 

@@ -246,6 +246,8 @@ end_connections(struct components *parts)
     fetcher_stop(parts->service.fetcher);
     if (parts->service.store)
         store_leave(parts->service.store);
+    if (parts->service.tier)
+        tier_leave(parts->service.tier);
     cut_off = rpc_server_stop(parts->service.rpc, LAST_REPLIES_US);
     if (cut_off)
         log_warning("%u connections were closed with requests in flight", cut_off);
@@ -501,6 +503,8 @@ daemon_run(const struct options *options)
         status = confinement_enter(options, &parts.listening, &parts.user);
     if (status == EX_OK)
         status = components_make_store(&parts);
+    if (status == EX_OK)
+        status = components_make_tier(&parts);
     if (status == EX_OK)
         status = components_make_threads(&parts);
     if (status == EX_OK)

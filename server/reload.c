@@ -243,6 +243,8 @@ replace(struct service *service, struct config *next)
     next->rules.generation = last->rules.generation + 1;
     if (service->store)
         store_set_terms(service->store, components_terms(next));
+    if (service->tier)
+        tier_configure(service->tier, &next->tier.keys, components_terms(next));
     atomic_store_explicit(&service->config, next, memory_order_release);
     /* What requests with the last one still fetch is not stored. */
     atomic_store(&service->proxy.generation, next->rules.generation);
@@ -395,6 +397,8 @@ compare_files(const struct config *last, const struct options *options, struct s
     compare_file("users", last->options->users, options->users, &before, &files, live);
     compare_file("peer-key-file", last->options->peer_key_file, options->peer_key_file, &before,
                  &files, live);
+    compare_file("shared-key-file", last->options->shared_key_file, options->shared_key_file,
+                 &before, &files, live);
     if (!options_differ(last->options, options, names) && !span_equal(before, files))
         buf_printf(live, "%srule", live->len ? ", " : "");
 }

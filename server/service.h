@@ -29,6 +29,7 @@ struct service {
     struct rpc_server *rpc;
     struct cache *cache;
     struct store *store; /* owned; NULL: none */
+    struct tier *tier;   /* owned; NULL: none */
     char *store_path;    /* absolute; NULL: none, or too long to be sent */
     struct fetcher *fetcher;
     struct metrics *metrics;

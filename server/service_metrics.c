@@ -8,6 +8,7 @@
 #include "server/logs/origin_report.h"
 #include "server/service.h"
 #include "store/store.h"
+#include "tier/tier.h"
 
 #define COUNTER METRIC_KIND_COUNTER
 #define GAUGE METRIC_KIND_GAUGE
@@ -253,6 +254,57 @@ static const struct metric_row store_rows[] = {
 
 _Static_assert(STORE_COUNTS == 12, "each count has a row");
 
+/* ---- the shared tier --------------------------------------------------------------------------
+ */
+
+_Static_assert(sizeof(struct tier_stats) <= METRICS_SNAPSHOT_BYTES, "it fits");
+
+static void
+read_tier(void *context, void *snapshot)
+{
+    const struct service *service = context;
+
+    if (service->tier)
+        tier_get_stats(service->tier, snapshot);
+}
+
+#define AT(field) offsetof(struct tier_stats, field)
+#define COUNT(which) AT(counts) + (which) * sizeof(uint64_t)
+#define HELP_ASKED "Requests for pages of the shared tier, by result."
+#define HELP_SHARED_WRITES "Pages for the shared tier, by result."
+
+static const struct metric_row tier_rows[] = {
+    {"shared_servers", "", GAUGE, "", "Servers of the shared tier.", AT(servers)},
+    {"shared_servers_up", "", GAUGE, "", "Of these, those that are used.", AT(up)},
+    {"shared_clock_differs", "", GAUGE, "",
+     "1 while the shared tier is not used since this clock differs from the servers'.", AT(left)},
+    {"shared_reads", "result=\"hit\"", COUNTER, "", HELP_ASKED, COUNT(TIER_HITS)},
+    {"shared_reads", "result=\"miss\"", COUNTER, "", HELP_ASKED, COUNT(TIER_MISSES)},
+    {"shared_reads", "result=\"late\"", COUNTER, "", HELP_ASKED, COUNT(TIER_LATE)},
+    {"shared_reads", "result=\"refused\"", COUNTER, "", HELP_ASKED, COUNT(TIER_REFUSED)},
+    {"shared_waited_hits", "", COUNTER, "",
+     "Of the hits, those for which another daemon was waited for.", COUNT(TIER_SHARED)},
+    {"shared_waits_given_up", "", COUNTER, "",
+     "Misses since another daemon has not fetched in time.", COUNT(TIER_GIVEN_UP)},
+    {"shared_outdated", "", COUNTER, "", "Pages there that were purged.", COUNT(TIER_OUTDATED)},
+    {"shared_invalid", "", COUNTER, "", "Values there that did not verify.", COUNT(TIER_INVALID)},
+    {"shared_writes", "result=\"written\"", COUNTER, "", HELP_SHARED_WRITES, COUNT(TIER_STORED)},
+    {"shared_writes", "result=\"refused\"", COUNTER, "", HELP_SHARED_WRITES,
+     COUNT(TIER_NOT_STORED)},
+    {"shared_purges", "", COUNTER, "", "Purges written to the servers, counted at each.",
+     COUNT(TIER_PURGES)},
+    {"shared_purges_taken", "", COUNTER, "", "Purges of other daemons that were taken.",
+     COUNT(TIER_PURGES_TAKEN)},
+    {"shared_lost", "", COUNTER, "",
+     "Times that all had to be validated, since a server had lost what was purged.",
+     COUNT(TIER_LOST)},
+};
+
+#undef AT
+#undef COUNT
+
+_Static_assert(TIER_COUNTS == 13, "each count has a row");
+
 /* ---- memory -----------------------------------------------------------------------------------
  */
 
@@ -391,6 +443,7 @@ static const struct metric_source service_sources[] = {
     SOURCE(service_rows, read_service), SOURCE(rpc_rows, read_rpc),
     SOURCE(tunnel_rows, read_tunnels),  SOURCE(cursor_rows, read_cursors),
     SOURCE(user_rows, read_users),      SOURCE(store_rows, read_store),
+    SOURCE(tier_rows, read_tier),
     SOURCE(memory_rows, read_memory),
 };
 

@@ -7,6 +7,7 @@
 #include "server/service.h"
 #include "server/service_metrics.h"
 #include "store/store.h"
+#include "tier/tier.h"
 
 /* ---- the log --------------------------------------------------------------------------------- */
 
@@ -55,6 +56,8 @@ bool
 service_make_proxy(struct service *service)
 {
     const struct options *options = service->options;
+    struct source *disk = store_source(service->store), *tier = tier_source(service->tier);
+    struct source *source = disk ? disk : tier;
 
     service->metrics = metrics_create(service->workers);
     if (!service->metrics || !service_metrics_register(service->metrics, service))
@@ -62,7 +65,7 @@ service_make_proxy(struct service *service)
     service->has_proxy = proxy_init(
         &service->proxy, &(struct proxy_config){
                              .cache = service->cache,
-                             .sources = {store_source(service->store)},
+                             .sources = {source, disk ? tier : NULL},
                              .account = &service->memory,
                              .metrics = service->metrics,
                              .origin = {.ops = &origin_fetcher, .context = service->fetcher},

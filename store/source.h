@@ -90,6 +90,9 @@ struct source_ops {
      * with `all` of the URL: nothing of that is used any more.
      */
     void (*outdate)(struct source *source, struct span url, struct span variant, bool all);
+    /* The fetch of this URL and variant has failed, for which requests elsewhere may wait. NULL:
+     * there are none. */
+    void (*release)(struct source *source, struct span url, struct span variant);
     /* May it have this URL and variant, or for the empty one another variant? */
     bool (*may_have)(struct source *source, struct span url, struct span variant);
 

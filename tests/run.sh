@@ -20,7 +20,7 @@ main=${MAIN:-asan}
 folders=${FOLDERS:-}
 unit_seconds=${UNIT_SECONDS:-600}
 logs=build/test-logs
-threaded="base net rpc metrics rules cache store origins fetch proxy sim server cli client study"
+threaded="base net rpc metrics rules cache store tier origins fetch proxy sim server cli client study"
 checked="policies cache sim" # where VARIANT=debug looks at every policy's invariants
 export SUNPROXY_ORIGIN=${SUNPROXY_ORIGIN:-build/$main/tests/origin/origin}
 export SUNPROXY_DATASETS=${SUNPROXY_DATASETS:-$PWD/../shared/datasets}

@@ -16,7 +16,7 @@ import signal
 import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
-FOLDERS = ("base", "policies", "http", "metrics", "rules", "cache", "store", "net", "rpc", "origins", "fetch",
+FOLDERS = ("base", "policies", "http", "metrics", "rules", "cache", "store", "tier", "net", "rpc", "origins", "fetch",
            "proxy", "trace", "sim", "server", "cli", "client", "study")
 
 # Header and name of each struct that a request is described by on the way of a miss.

@@ -303,6 +303,7 @@ read_options(struct config *config, struct buf *why)
     buf_end_line(why);
     ok = check_users(options, why) && ok;
     ok = config_peers_read(&config->peers, options, why) && ok;
+    ok = config_tier_read(&config->tier, options, why) && ok;
     buf_end_line(why);
     ok = check_fields(&options->tag_field, why) && ok;
     ok = read_rules(&config->tag_rules, &options->tag_rule, "tag-rule", why) && ok;
@@ -350,6 +351,11 @@ config_take_files(struct config *config, struct span files, struct buf *why)
     if (config->options->peer_key_file) {
         (void)config_files_next(&rest, &content);
         if (!peer_keys_read(&config->peers.group.keys, content, why))
+            return false;
+    }
+    if (config->options->shared_key_file) {
+        (void)config_files_next(&rest, &content);
+        if (!peer_keys_read(&config->tier.keys, content, why))
             return false;
     }
     return !config->table || rules_load(config->table, take_page, &rest, why);

@@ -17,6 +17,7 @@
 #include "server/http/http_origins.h"
 #include "server/http/http_ports.h"
 #include "server/config/config_peers.h"
+#include "server/config/config_tier.h"
 #include "server/config/options.h"
 #include "server/logs/access_line.h"
 #include "server/users/user_file.h"
@@ -44,6 +45,7 @@ struct config {
     size_t admin_count;
     struct http_ports connect_ports; /* of tunnels */
     struct config_peers peers;       /* of --peers; its key is among the files */
+    struct config_tier tier;         /* of --shared; its key, too */
     struct http_origins origins;     /* the rows of --origin: none, unless a reverse proxy */
 };
 

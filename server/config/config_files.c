@@ -103,42 +103,50 @@ read_users(const struct options *options, struct buf *files, struct buf *why)
     return ok;
 }
 
-/* ---- peers ----------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
-#define PEER_KEY_FILE_MAX ((size_t)65536)
+#define KEY_FILE_MAX ((size_t)65536)
 
 static bool
-check_peer_keys(struct span text, const char *place, const char *path, struct buf *why)
+check_keys(struct span text, struct buf *why)
 {
     const size_t before = why->len;
     struct peer_keys keys;
 
-    buf_printf(why, "%speer-key-file: %s: ", place, path);
     if (!peer_keys_read(&keys, text, why))
         return false;
     buf_truncate(why, before);
     return true;
 }
 
+/* Of an option that names a file with keys; no path: it is not given. */
 static bool
-read_peer_keys(const struct options *options, struct buf *files, struct buf *why)
+read_keys(const struct options *options, const char *option, const char *path, struct buf *files,
+          struct buf *why)
 {
-    const char *path = options->peer_key_file, *place = options_place(options, "peer-key-file");
     struct buf content;
+    size_t before;
     int error;
     bool ok;
 
     if (!path)
         return true;
     buf_end_line(why);
-    buf_init(&content, PEER_KEY_FILE_MAX);
+    before = why->len;
+    buf_init(&content, KEY_FILE_MAX);
     error = load(path, &content);
+    buf_printf(why, "%s%s: %s%s", options_place(options, option), option,
+               error ? "cannot read " : "", path);
     if (error)
-        buf_printf(why, "%speer-key-file: cannot read %s: %s", place, path, strerror(error));
-    ok = !error && check_peer_keys(buf_span(&content), place, path, why) &&
-         append(files, &content, path, why);
-    if (ok)
-        warn_of_readers("peer-key-file", path);
+        buf_printf(why, ": %s", strerror(error));
+    else
+        buf_append_str(why, ": ");
+    ok = !error && check_keys(buf_span(&content), why);
+    if (ok) {
+        buf_truncate(why, before);
+        ok = append(files, &content, path, why);
+        warn_of_readers(option, path);
+    }
     buf_free(&content);
     return ok;
 }
@@ -192,7 +200,8 @@ config_files_read(const struct options *options, struct buf *files, struct buf *
     bool ok = read_authorities(options, files, why);
 
     ok = read_users(options, files, why) && ok;
-    ok = read_peer_keys(options, files, why) && ok;
+    ok = read_keys(options, "peer-key-file", options->peer_key_file, files, why) && ok;
+    ok = read_keys(options, "shared-key-file", options->shared_key_file, files, why) && ok;
     for (size_t i = 0; i < options->rule.count; i++) {
         struct reading reading = {.files = files, .place = option_place(&options->rule, i)};
 

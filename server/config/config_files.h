@@ -1,6 +1,6 @@
 /*
  * The files that a configuration names and that are a part of it: the authorities of --cacert,
- * the users of --users, the keys of --peer-key-file, and the files of rules. They are read where
+ * the users of --users, the keys of --peer-key-file and --shared-key-file, and the files of rules. They are read where
  * files can be opened, and are then one text: behind the length of each, 8 bytes, its content, in
  * this order, and those of rules in the order in which the options name them.
  */

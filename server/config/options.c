@@ -152,6 +152,22 @@ const struct option_row option_rows[] = {
      "time after which a written page is on disk, also if the machine fails then"},
     {"store-readers", 0, OPTION_FIXED, OPTION_UINT, AT(store_readers), "N", "8", 1, 256,
      "threads that read from the store"},
+    {"shared", 0, OPTION_FIXED, OPTION_STRING, AT(shared), "memcached://HOST:PORT,...", NULL, 0, 0,
+     "keep small pages in these servers, too, which several daemons share: a miss is asked of them "
+     "before the origin"},
+    {"shared-key-file", 0, OPTION_LIVE, OPTION_STRING, AT(shared_key_file), "FILE", NULL, 0, 0,
+     "file with the key that these daemons share, of 16 to 256 bytes; of several lines the first is "
+     "written with, and each is accepted"},
+    {"shared-max", 0, OPTION_FIXED, OPTION_BYTES, AT(shared_max), "SIZE", "100K", 1, 900000,
+     "longest page that is kept there"},
+    {"shared-poll", 0, OPTION_FIXED, OPTION_DURATION, AT(shared_poll), "TIME", "500ms", 10000, 0,
+     "time after which a daemon has taken what another one has purged"},
+    {"shared-skew", 0, OPTION_FIXED, OPTION_DURATION, AT(shared_skew), "TIME", "1s", 1000, 0,
+     "by how much the clocks of daemons and servers may differ"},
+    {"shared-wait", 0, OPTION_FIXED, OPTION_DURATION, AT(shared_wait), "TIME", "1s", 0, 0,
+     "time for which a request waits for a page that another daemon fetches"},
+    {"shared-timeout", 0, OPTION_FIXED, OPTION_DURATION, AT(shared_timeout), "TIME", "40ms", 1000, 0,
+     "time after which a server that has not answered is not used until it does"},
     {"shards", 0, OPTION_FIXED, OPTION_UINT_AUTO, AT(shards), "N|auto", "auto", 0, 64,
      "parts of the cache, each with its own lock; with 1 the policy is exact; auto, or 0: chosen by "
      "workers and capacity"},

@@ -108,6 +108,13 @@ struct options {
     uint64_t store_admit;
     int64_t store_sync;
     uint64_t store_readers;
+    char *shared; /* NULL: none */
+    char *shared_key_file;
+    uint64_t shared_max;
+    int64_t shared_poll;
+    int64_t shared_skew;
+    int64_t shared_wait;
+    int64_t shared_timeout;
     uint64_t shards; /* 0: chosen by workers and capacity */
     uint64_t seed;
     uint64_t show_victims;

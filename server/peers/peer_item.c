@@ -162,7 +162,7 @@ peer_item_purge(struct proxy *proxy, const struct peer_item *item, struct buf *t
     if (item->written)
         purge_written(proxy, item, told);
     else if (item->scope.len)
-        invalidation_purge_tag(proxy, item->name, item->scope);
+        invalidation_purge_tag(proxy, item->name, item->scope, NULL);
     else if (item->soft)
         (void)control_expire(proxy, item->kind, item->name);
     else

@@ -362,7 +362,8 @@ class ReloadTest(ReloadCase):
                   "[HOST]/PREFIX=URL[,URL...]": f"site.test/={self.members[0].url}"}
         lines, left_out = [], {"user", "upstream-proxy", "cacert", "access-log", "request-db", "rule",
                                "request-db-max", "socket", "listen", "port", "trust-forwarded", "users",
-                               "auth-helper", "peers", "peer-self", "peer-key-file"}
+                               "auth-helper", "peers", "peer-self", "peer-key-file", "shared",
+                               "shared-key-file"}
         text = self.run_daemon("--default-config").stdout.decode()
         for line in text[:text.index("\n#[")].splitlines():
             key, equals, value = line.removeprefix("#").partition(" = ")

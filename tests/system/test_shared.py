@@ -1,0 +1,439 @@
+"""Daemons that share small pages in memcached: --shared."""
+
+import contextlib
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import unittest
+
+import harness
+import http_front
+from ports import free_port
+
+KEY = "a key of more than sixteen bytes"
+MEMCACHED = shutil.which("memcached") or shutil.which("memcached", path="/usr/bin:/usr/sbin")
+
+
+class Server:
+    """A memcached server."""
+
+    def __init__(self, test):
+        self.port = free_port()
+        self.process = None
+        test.addCleanup(self.kill)
+        self.start()
+
+    @property
+    def url(self):
+        return f"memcached://127.0.0.1:{self.port}"
+
+    def start(self, *options):
+        self.process = subprocess.Popen(
+            [MEMCACHED, "-u", "nobody", "-l", "127.0.0.1", "-p", str(self.port), *options],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            preexec_fn=harness._die_with_parent)
+        harness.wait_until(self.answers, what="memcached")
+
+    def answers(self):
+        try:
+            return self.ask(b"mn\r\n").startswith(b"MN")
+        except OSError:
+            return False
+
+    def ask(self, command, end=b"\r\n"):
+        """Sends a command; what comes up to the end."""
+        with contextlib.closing(http_front.socket.create_connection(("127.0.0.1", self.port), 5)) as s:
+            s.settimeout(5)
+            s.sendall(command)
+            answer = b""
+            while not answer.endswith(end):
+                more = s.recv(65536)
+                if not more:
+                    break
+                answer += more
+            return answer
+
+    def keys(self):
+        """Those that are there."""
+        lines = self.ask(b"lru_crawler metadump all\r\n", b"END\r\n").decode().split("\n")
+        return [line.split()[0].removeprefix("key=") for line in lines if line.startswith("key=")]
+
+    def read(self, key):
+        head, _, rest = self.ask(b"mg %s v\r\n" % key.encode()).partition(b"\r\n")
+        size = int(head.split()[1])
+        value = self.ask(b"get %s\r\n" % key.encode(), b"END\r\n")
+        return value.partition(b"\r\n")[2][:size] if size else rest[:0]
+
+    def write(self, key, value):
+        answer = self.ask(b"ms %s %d\r\n%s\r\n" % (key.encode(), len(value), value))
+        assert answer.startswith(b"HD"), answer
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def kill(self):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+            self.process.wait()
+
+
+@unittest.skipUnless(MEMCACHED, "memcached is not installed")
+class SharedTest(harness.SystemTest):
+    daemons = 3
+    servers = 3
+    options = ("--shared-timeout", "2s", "--shared-wait", "20s", "--shared-poll", "50ms")
+
+    def setUp(self):
+        super().setUp()
+        self.o = self.origin()
+        self.key = self.dir / "shared.key"
+        self.key.write_text(f"{KEY}\n")
+        self.key.chmod(0o600)
+        self.s = [Server(self) for _ in range(self.servers)]
+        self.d = [self.start(n) for n in range(self.daemons)]
+        self.await_servers()
+
+    def start(self, n, *more, name=None, key=None):
+        return self.daemon("--http", "127.0.0.1:0", "--shared", ",".join(s.url for s in self.s),
+                           "--shared-key-file", key or self.key, "--purge-net", "127.0.0.0/8",
+                           *self.options, *more, origin=self.o, name=name or f"daemon{n}")
+
+    def stats(self, daemon):
+        return self.stat(daemon)
+
+    def await_servers(self, count=None, daemons=None):
+        """Until the daemons use so many servers."""
+        count = self.servers if count is None else count
+        harness.wait_until(lambda: all(self.stats(d)["shared_servers_up"] == count
+                                       for d in daemons or self.d), what="the servers")
+
+    def get(self, daemon, url, *lines, method="GET"):
+        address = harness.wait_until(lambda: http_front.http_address(daemon), what="the HTTP front")
+        with contextlib.closing(http_front.Connection(address)) as connection:
+            return connection.get(url, *lines, method=method)
+
+    def fetched(self, part):
+        return [r for r in self.o.requests() if part in r[2]]
+
+    def check(self, response, url, status=200):
+        self.assertEqual(response.status, status, response.body)
+        self.assertTrue(response.whole)
+        self.assertEqual(response.body, harness.origin_text(url, len(response.body)))
+
+    @staticmethod
+    def url(path, *faults):
+        more = "".join(f"&fault={f}" for f in faults)
+        return http_front.stored(f"http://a.test/{path}?fault=size:3000{more}")
+
+
+class PagesTest(SharedTest):
+    def test_a_page_is_fetched_once_by_all_of_them(self):
+        for i in range(10):
+            url = self.url(f"once/{i}")
+            for d in self.d:
+                response = self.get(d, url)
+                self.check(response, url)
+        self.assertEqual(len(self.fetched("/once/")), 10)
+        self.assertTrue(http_front.is_hit(response))
+        stat = self.stats(self.d[1])
+        self.assertEqual(stat["shared_reads_hit"], 10)
+        self.assertEqual(stat["shared_invalid"], 0)
+
+    def test_of_many_that_miss_at_once_one_fetches(self):
+        url = self.url("crowd", "delay:0.4")
+        responses = []
+
+        def ask(d):
+            responses.append(self.get(d, url))
+
+        threads = [threading.Thread(target=ask, args=(d,)) for d in self.d * 4]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(len(responses), len(threads))
+        for response in responses:
+            self.check(response, url)
+        self.assertEqual(len(self.fetched("/crowd")), 1)
+
+    def test_the_pages_outlive_the_daemons(self):
+        url = self.url("later")
+        self.check(self.get(self.d[0], url), url)
+        for d in self.d:
+            d.stop()
+        self.d = [self.start(0, name="again")]
+        self.await_servers()
+        response = self.get(self.d[0], url)
+        self.check(response, url)
+        self.assertTrue(http_front.is_hit(response))
+        self.assertEqual(len(self.fetched("/later")), 1)
+
+    def test_age_and_validators_hold(self):
+        url = self.url("old", "header:ETag%3a%20%22v1%22")
+        self.get(self.d[0], url)
+        time.sleep(1.2)
+        response = self.get(self.d[1], url)
+        self.check(response, url)
+        self.assertIn(int(response.field("Age")), range(1, 20))
+        self.assertEqual(response.field("ETag"), '"v1"')
+        self.assertEqual(self.get(self.d[1], url, 'If-None-Match: "v1"').status, 304)
+        self.assertEqual(len(self.fetched("/old")), 1)
+
+    def test_what_has_expired_is_validated_by_one_of_them(self):
+        url = ("http://a.test/short?fault=size:3000&fault=header:ETag%3a%20%22v1%22"
+               "&fault=header:Cache-Control%3a%20max-age%3d1")
+        self.get(self.d[0], url)
+        time.sleep(1.3)
+        for d in self.d[1:]:
+            self.check(self.get(d, url), url)
+        self.assertLessEqual(len(self.fetched("/short")), 3)
+
+    def test_variants_are_told_apart(self):
+        url = self.url("vary", "header:Vary%3a%20Accept-Language")
+        for language in ("de", "en"):
+            for d in self.d:
+                self.check(self.get(d, url, f"Accept-Language: {language}"), url)
+        self.assertEqual(len(self.fetched("/vary")), 2)
+
+    def test_what_is_not_for_all_is_not_shared(self):
+        for name, line in (("cookie", "Set-Cookie%3a%20a%3db"),
+                           ("private", "Cache-Control%3a%20private"),
+                           ("nostore", "Cache-Control%3a%20no-store")):
+            url = f"http://a.test/{name}?fault=size:3000&fault=header:{line}"
+            for d in self.d:
+                self.check(self.get(d, url), url)
+            self.assertEqual(len(self.fetched(f"/{name}")), self.daemons)
+        url = self.url("user")
+        for d in self.d:
+            self.check(self.get(d, url, "Authorization: Basic YTpi"), url)
+        self.assertEqual(len(self.fetched("/user")), self.daemons)
+        large = http_front.stored("http://a.test/large?fault=size:300000")
+        for d in self.d:
+            self.check(self.get(d, large), large)
+        self.assertEqual(len(self.fetched("/large")), self.daemons)
+
+    def test_a_fetch_that_fails_lets_another_daemon_fetch(self):
+        url = self.url("fails", "status:503")
+        begun = time.monotonic()
+        for d in self.d:
+            self.assertEqual(self.get(d, url).status, 503)
+        self.assertLess(time.monotonic() - begun, 15)  # a lease lasts 20 s here
+
+
+class PurgeTest(SharedTest):
+    def purged(self, url, *lines, method="PURGE", at=None):
+        """Purges at the last daemon, and waits until the others have taken that."""
+        before = [self.stats(d)["shared_purges_taken"] for d in self.d]
+        response = self.get(self.d[-1], at or url, *lines, method=method)
+        self.assertLess(response.status, 500)
+        harness.wait_until(lambda: all(self.stats(d)["shared_purges_taken"] > n
+                                       for d, n in zip(self.d[:-1], before)), what="the purge")
+
+    def everywhere(self, url, fetches):
+        for d in self.d:
+            self.check(self.get(d, url), url)
+        part = url.removeprefix("http://a.test").partition("?")[0]
+        self.assertEqual(len(self.fetched(part)), fetches)
+
+    def test_by_url(self):
+        url, other = self.url("one"), self.url("two")
+        self.everywhere(url, 1)
+        self.everywhere(other, 1)
+        self.purged(url)
+        self.everywhere(url, 2)
+        self.everywhere(other, 1)
+
+    def test_by_prefix(self):
+        url, other = self.url("begin/one"), self.url("else/two")
+        self.everywhere(url, 1)
+        self.everywhere(other, 1)
+        self.purged(url, "Purge: prefix", at="http://a.test/begin/")
+        self.everywhere(url, 2)
+        self.everywhere(other, 1)
+
+    def test_by_tag(self):
+        url = self.url("tagged", "header:Cache-Tag%3a%20red%2c%20blue")
+        other = self.url("plain", "header:Cache-Tag%3a%20green")
+        self.everywhere(url, 1)
+        self.everywhere(other, 1)
+        self.purged(url, "Cache-Tag: blue")
+        self.everywhere(url, 2)
+        self.everywhere(other, 1)
+
+    def test_softly(self):
+        url = self.url("soft", "header:ETag%3a%20%22v1%22")
+        self.everywhere(url, 1)
+        self.purged(url, "Purge: soft")
+        for d in self.d:
+            self.check(self.get(d, url), url)
+        self.assertGreater(len(self.fetched("/soft")), 1)
+
+    def test_a_write(self):
+        url = self.url("written")
+        self.everywhere(url, 1)
+        self.purged(url, "Content-Length: 0", method="POST")
+        fetched = len(self.fetched("/written"))
+        for d in self.d:
+            self.check(self.get(d, url), url)
+        self.assertEqual(len(self.fetched("/written")), fetched + 1)
+
+    def test_purges_hold_for_daemons_that_start_later(self):
+        url = self.url("restart")
+        self.everywhere(url, 1)
+        self.d[0].stop()
+        self.get(self.d[-1], url, method="PURGE")
+        self.d[0] = self.start(0, name="later")
+        self.await_servers()
+        self.check(self.get(self.d[0], url), url)
+        self.assertEqual(len(self.fetched("/restart")), 2)
+
+    def test_many_purges_at_once_by_all_of_them(self):
+        urls = [self.url(f"many/{i}") for i in range(60)]
+        for url in urls:
+            self.check(self.get(self.d[0], url), url)
+
+        def purge(n):
+            for url in urls[n::3]:
+                self.assertEqual(self.get(self.d[n], url, method="PURGE").status // 100 in (2, 4), True)
+
+        threads = [threading.Thread(target=purge, args=(n,)) for n in range(3)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        harness.wait_until(lambda: all(self.stats(d)["shared_purges_taken"] >= 40 for d in self.d),
+                           what="the purges")
+        for url in urls:
+            self.check(self.get(self.d[1], url), url)
+        self.assertEqual(len(self.fetched("/many/")), 120)
+
+
+class FailureTest(SharedTest):
+    options = ("--shared-timeout", "40ms", "--shared-wait", "300ms", "--shared-poll", "50ms")
+
+    def everywhere(self, name, count=6):
+        for i in range(count):
+            url = self.url(f"{name}/{i}")
+            for d in self.d:
+                self.check(self.get(d, url), url)
+
+    def test_servers_that_are_killed_stopped_and_started_again(self):
+        self.everywhere("before")
+        self.s[0].kill()
+        self.everywhere("killed")
+        self.s[1].signal(signal.SIGSTOP)
+        self.everywhere("stopped")
+        self.await_servers(1)
+        self.s[2].kill()
+        self.everywhere("none")
+        for d in self.d:
+            self.assertIn("it is not used until it answers", d.err)
+        self.s[1].signal(signal.SIGCONT)
+        self.s[0].start()
+        self.s[2].start()
+        self.await_servers()
+        self.everywhere("after")
+
+    def test_a_stopped_server_delays_one_request(self):
+        self.everywhere("before")
+        self.s[0].signal(signal.SIGSTOP)
+        self.everywhere("during", 20)
+        late = sum(self.stats(d)["shared_reads_late"] for d in self.d)
+        self.assertGreaterEqual(late, 1)
+        self.s[0].signal(signal.SIGCONT)
+        self.await_servers()
+
+    def test_a_purge_is_obeyed_though_servers_are_away(self):
+        url = self.url("away")
+        for d in self.d:
+            self.check(self.get(d, url), url)
+        self.s[0].kill()
+        self.s[1].signal(signal.SIGSTOP)
+        self.await_servers(1)
+        self.assertEqual(self.get(self.d[2], url, method="PURGE").status, 200)
+        harness.wait_until(lambda: self.stats(self.d[0])["shared_purges_taken"], what="the purge")
+        self.s[1].signal(signal.SIGCONT)
+        self.s[0].start()
+        self.await_servers()
+        before = len(self.fetched("/away"))
+        for d in self.d[:2]:
+            self.check(self.get(d, url), url)
+        self.assertGreater(len(self.fetched("/away")), before)
+
+    def test_a_server_that_has_lost_all(self):
+        url = self.url("flushed")
+        for d in self.d:
+            self.check(self.get(d, url), url)
+        for s in self.s:
+            s.ask(b"flush_all\r\n")
+        for d in self.d:
+            harness.wait_until(lambda: self.stats(d)["shared_lost"], what="the loss")
+            self.check(self.get(d, url), url)
+        self.assertIn("it is not known what was purged there", self.d[0].err)
+
+    def test_garbage_is_not_used(self):
+        urls = [self.url(f"garbage/{i}") for i in range(12)]
+        for url in urls:
+            self.check(self.get(self.d[0], url), url)
+        for s in self.s:
+            for n, key in enumerate(s.keys()):
+                value = bytearray(s.read(key))
+                if n % 4 == 0:
+                    value = b"garbage"
+                elif n % 4 == 1:
+                    value[len(value) // 2] ^= 1
+                elif n % 4 == 2:
+                    value = value[:-7]
+                else:
+                    value += b"more"
+                s.write(key, bytes(value))
+        for url in urls:
+            for d in self.d[1:]:
+                self.check(self.get(d, url), url)
+        self.assertGreater(self.stats(self.d[1])["shared_invalid"], 0)
+
+    def test_a_value_under_another_key_is_not_used(self):
+        urls = [self.url(f"copied/{i}") for i in range(9)]
+        for url in urls:
+            self.check(self.get(self.d[0], url), url)
+        for s in self.s:
+            keys = [k for k in s.keys() if k != f"sp{'0' * 32}"]
+            values = [s.read(k) for k in keys]
+            for key, value in zip(keys, values[1:] + values[:1]):
+                s.write(key, value)
+        for url in urls:
+            self.check(self.get(self.d[1], url), url)
+
+    def test_a_daemon_with_another_key_shares_nothing(self):
+        other = self.dir / "other.key"
+        other.write_text("another key of more than sixteen bytes\n")
+        other.chmod(0o600)
+        url = self.url("secret")
+        self.check(self.get(self.d[0], url), url)
+        stranger = self.start(9, key=other, name="stranger")
+        self.await_servers(daemons=[stranger])
+        self.check(self.get(stranger, url), url)
+        self.assertEqual(self.stats(stranger)["shared_reads_hit"], 0)
+        self.check(self.get(self.d[1], url), url)
+
+
+@unittest.skipUnless(MEMCACHED, "memcached is not installed")
+class OptionsTest(harness.SystemTest):
+    def test_what_is_refused(self):
+        key = self.dir / "key"
+        key.write_text(f"{KEY}\n")
+        key.chmod(0o600)
+        server = "memcached://127.0.0.1:1"
+        for options, sentence in (
+                (("--shared", server), "it needs shared-key-file"),
+                (("--shared", "http://a:1", "--shared-key-file", key), "a server is memcached://HOST"),
+                (("--shared", f"{server},{server}", "--shared-key-file", key), "twice"),
+                (("--shared", "memcached://a:0", "--shared-key-file", key), "the port of a server"),
+                (("--shared", server, "--shared-key-file", "/nonexistent"), "cannot read"),
+                (("--shared", server, "--shared-key-file", key, "--freshness", "off"), "freshness")):
+            done = self.run_daemon("--check-config", "--http", "127.0.0.1:0", *options)
+            self.assertEqual(done.returncode, 78, options)
+            self.assertIn(sentence, done.stderr.decode())

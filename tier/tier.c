@@ -1,0 +1,383 @@
+#include "tier/tier.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "origins/origin_balance.h"
+#include "store/disk_file.h"
+#include "tier/tier_state.h"
+
+#define EVENTS 64
+#define RESOLUTION_US ((int64_t)1000000) /* of the servers' clocks */
+
+int64_t
+tier_wall_us(const struct tier *tier)
+{
+    (void)tier;
+    return clock_wall_us();
+}
+
+void
+tier_say(const struct tier *tier, bool is_warning, const char *format, ...)
+{
+    char sentence[512], whole[640];
+    va_list args;
+
+    if (!tier->config.log)
+        return;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof(sentence), format, args);
+    va_end(args);
+    snprintf(whole, sizeof(whole), "shared: %s", sentence);
+    tier->config.log(tier->config.context, is_warning, whole);
+}
+
+struct tier_server *
+tier_server_of(struct tier *tier, const struct tier_key *key)
+{
+    struct tier_server *best = NULL;
+    double highest = -1;
+
+    for (unsigned i = 0; i < tier->server_count; i++) {
+        struct tier_server *server = &tier->servers[i];
+        double score;
+
+        if (!atomic_load(&server->up))
+            continue;
+        score = origin_balance_score(key->words[0], span_str(server->address.name), 1);
+        if (score > highest) {
+            highest = score;
+            best = server;
+        }
+    }
+    return best;
+}
+
+void
+tier_wake(struct tier *tier)
+{
+    const uint64_t one = 1;
+
+    /* It fails only if a wake-up is due already. */
+    (void)!write(tier->wake, &one, sizeof(one));
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* What other threads have left. */
+static void
+run_tasks(struct tier *tier, bool drops)
+{
+    for (;;) {
+        struct tier_task *task;
+
+        pthread_mutex_lock(&tier->lock);
+        task = STAILQ_FIRST(&tier->tasks);
+        if (task) {
+            STAILQ_REMOVE_HEAD(&tier->tasks, link);
+            tier->task_count--;
+            if (task->object)
+                tier->task_bytes -= object_length(task->object);
+        }
+        pthread_mutex_unlock(&tier->lock);
+        if (!task)
+            return;
+        tier_task_run(tier, task, drops);
+    }
+}
+
+/* Differs this daemon's clock from those of most servers? */
+static void
+compare_clocks(struct tier *tier)
+{
+    const int64_t most_us = tier->config.skew_us + RESOLUTION_US;
+    unsigned known = 0, apart = 0;
+    int64_t by_us = 0;
+    bool left;
+
+    for (unsigned i = 0; i < tier->server_count; i++) {
+        const struct tier_server *server = &tier->servers[i];
+
+        if (server->state != TIER_UP || server->apart_us == INT64_MIN)
+            continue;
+        known++;
+        if (server->apart_us > most_us || server->apart_us < -most_us) {
+            apart++;
+            by_us = server->apart_us;
+        }
+    }
+    left = 2 * apart > known;
+    if (atomic_exchange(&tier->left, left) == left)
+        return;
+    if (left)
+        tier_say(tier, true,
+                 "this clock is %lld ms %s those of the servers: the tier is not used until they "
+                 "agree",
+                 (long long)(by_us < 0 ? -by_us : by_us) / 1000, by_us < 0 ? "behind" : "before");
+    else
+        tier_say(tier, false, "this clock agrees with those of the servers");
+}
+
+static int64_t
+earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What is due; the milliseconds until something is. */
+static int
+look(struct tier *tier)
+{
+    int64_t now_us = clock_monotonic_us(), next_us = tier_fill_look(tier, now_us);
+
+    for (unsigned i = 0; i < tier->server_count; i++)
+        next_us = earlier(next_us, tier_server_look(tier, &tier->servers[i], now_us));
+    compare_clocks(tier);
+    now_us = clock_monotonic_us();
+    if (next_us <= now_us)
+        return 0;
+    return (int)earlier((next_us - now_us + 999) / 1000, 1000);
+}
+
+static void
+handle(struct tier *tier, const struct epoll_event *event)
+{
+    uint64_t count;
+
+    if (event->data.ptr)
+        tier_server_ready(tier, event->data.ptr, event->events);
+    else
+        (void)!read(tier->wake, &count, sizeof(count));
+}
+
+static void
+end(struct tier *tier)
+{
+    run_tasks(tier, true);
+    for (unsigned i = 0; i < tier->server_count; i++)
+        tier_server_fail(tier, &tier->servers[i], "the daemon ends");
+    while (!TAILQ_EMPTY(&tier->fills))
+        tier_fill_fail(tier, TAILQ_FIRST(&tier->fills));
+    tier_settle(tier, true);
+}
+
+static void *
+run(void *context)
+{
+    struct tier *tier = context;
+    struct epoll_event events[EVENTS];
+
+    memory_set_relief(false);
+    while (!atomic_load(&tier->leaves)) {
+        int n;
+
+        run_tasks(tier, false);
+        n = epoll_wait(tier->poll, events, EVENTS, look(tier));
+        for (int i = 0; i < n; i++)
+            handle(tier, &events[i]);
+    }
+    end(tier);
+    return NULL;
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+/* Their texts are copied behind each other. */
+static bool
+copy_keys(struct peer_keys *to, char **text, const struct peer_keys *from)
+{
+    size_t len = 0;
+    char *at;
+
+    for (unsigned i = 0; i < from->count; i++)
+        len += from->keys[i].len;
+    *text = at = malloc(len + 1);
+    if (!at)
+        return false;
+    to->count = from->count;
+    for (unsigned i = 0; i < from->count; i++) {
+        to->keys[i] = span_of(at, from->keys[i].len);
+        at = span_put(at, from->keys[i]);
+    }
+    return true;
+}
+
+static void
+init_servers(struct tier *tier, const struct tier_servers *servers)
+{
+    tier->server_count = servers->count;
+    for (unsigned i = 0; i < servers->count; i++) {
+        struct tier_server *server = &tier->servers[i];
+
+        server->address = servers->of[i];
+        server->fd = -1;
+        server->apart_us = INT64_MIN;
+        STAILQ_INIT(&server->ops);
+        buf_init(&server->in, 2 * TIER_META_VALUE);
+        buf_init(&server->out, TIER_OUT);
+    }
+}
+
+static bool
+begin_polling(struct tier *tier)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+
+    tier->poll = epoll_create1(EPOLL_CLOEXEC);
+    tier->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return tier->poll >= 0 && tier->wake >= 0 &&
+           epoll_ctl(tier->poll, EPOLL_CTL_ADD, tier->wake, &event) == 0;
+}
+
+struct tier *
+tier_open(const struct tier_config *config)
+{
+    struct tier *tier = calloc(1, sizeof(*tier));
+
+    if (!tier)
+        return NULL;
+    tier->config = *config;
+    tier->boot = disk_boot();
+    tier->poll = tier->wake = -1;
+    atomic_init(&tier->terms, config->terms);
+    pthread_mutex_init(&tier->lock, NULL);
+    pthread_mutex_init(&tier->keys_lock, NULL);
+    disk_marks_init(&tier->marks);
+    STAILQ_INIT(&tier->tasks);
+    STAILQ_INIT(&tier->pending);
+    STAILQ_INIT(&tier->waiters);
+    TAILQ_INIT(&tier->fills);
+    buf_init(&tier->value, 2 * TIER_META_VALUE);
+    (void)!getrandom(&tier->random, sizeof(tier->random), 0);
+    init_servers(tier, config->servers);
+    if (copy_keys(&tier->keys, &tier->key_text, config->keys) && begin_polling(tier))
+        return tier;
+    tier_close(tier);
+    return NULL;
+}
+
+int
+tier_start(struct tier *tier)
+{
+    const int error = thread_start(&tier->thread, run, tier);
+
+    tier->has_thread = !error;
+    return error;
+}
+
+void
+tier_leave(struct tier *tier)
+{
+    atomic_store(&tier->leaves, true);
+    if (tier->has_thread) {
+        tier_wake(tier);
+        pthread_join(tier->thread, NULL);
+    }
+    tier->has_thread = false;
+    /* What was left behind the thread's last look. */
+    run_tasks(tier, true);
+    tier_settle(tier, true);
+}
+
+void
+tier_close(struct tier *tier)
+{
+    struct tier_mark *mark;
+
+    if (!tier)
+        return;
+    tier_leave(tier);
+    while ((mark = STAILQ_FIRST(&tier->pending))) {
+        STAILQ_REMOVE_HEAD(&tier->pending, link);
+        free(mark);
+    }
+    for (unsigned i = 0; i < tier->server_count; i++) {
+        buf_free(&tier->servers[i].in);
+        buf_free(&tier->servers[i].out);
+    }
+    buf_free(&tier->value);
+    disk_marks_free(&tier->marks);
+    if (tier->poll >= 0)
+        close(tier->poll);
+    if (tier->wake >= 0)
+        close(tier->wake);
+    pthread_mutex_destroy(&tier->lock);
+    pthread_mutex_destroy(&tier->keys_lock);
+    free(tier->key_text);
+    free(tier);
+}
+
+void
+tier_configure(struct tier *tier, const struct peer_keys *keys, uint64_t terms)
+{
+    struct peer_keys next = {.count = 0};
+    char *text, *last;
+
+    atomic_store(&tier->terms, terms);
+    if (!copy_keys(&next, &text, keys))
+        return;
+    pthread_mutex_lock(&tier->keys_lock);
+    last = tier->key_text;
+    tier->keys = next;
+    tier->key_text = text;
+    pthread_mutex_unlock(&tier->keys_lock);
+    free(last);
+}
+
+void
+tier_get_stats(struct tier *tier, struct tier_stats *stats)
+{
+    *stats = (struct tier_stats){.servers = tier->server_count, .left = atomic_load(&tier->left)};
+    for (unsigned i = 0; i < TIER_COUNTS; i++)
+        stats->counts[i] = atomic_load_explicit(&tier->counts[i], memory_order_relaxed);
+    for (unsigned i = 0; i < tier->server_count; i++)
+        stats->up += atomic_load(&tier->servers[i].up);
+}
+
+/* ---- the source ------------------------------------------------------------------------------ */
+
+static void
+drop_offer(struct source *source)
+{
+    (void)source;
+}
+
+/* That is not known without asking. */
+static bool
+may_have(struct source *source, struct span url, struct span variant)
+{
+    (void)source;
+    (void)url;
+    (void)variant;
+    return false;
+}
+
+struct source *
+tier_source(struct tier *tier)
+{
+    static const struct source_ops ops = {
+        .fill = tier_fill_start,
+        .begin_offer = tier_begin_offer,
+        .drop_offer = drop_offer,
+        .offer = tier_offer,
+        .outdate = tier_outdate,
+        .release = tier_release,
+        .may_have = may_have,
+        .mark = tier_mark,
+        .is_synced = tier_is_synced,
+        .forget_waiter = tier_forget_waiter,
+    };
+
+    if (!tier)
+        return NULL;
+    tier->source.ops = &ops;
+    return &tier->source;
+}

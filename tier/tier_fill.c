@@ -1,0 +1,329 @@
+/* Filling versions with what the servers have, and waiting for what other daemons fetch. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "store/record_fill.h"
+#include "tier/tier_state.h"
+
+#define FIRST_PAUSE_US ((int64_t)4000) /* before another daemon's fetch is looked for again, */
+#define MOST_PAUSE_US ((int64_t)64000) /* twice as long each time up to this */
+#define PASS_US ((int64_t)1000000) /* after it was said that the response is not for the tier */
+#define NO_LEASE_US ((int64_t)1000000)
+
+size_t
+tier_fill_size(void)
+{
+    return sizeof(struct tier_fill);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void
+free_fill(struct tier_fill *fill)
+{
+    TAILQ_REMOVE(&fill->tier->fills, fill, link);
+    if (fill->op)
+        fill->op->fill = NULL;
+    free(fill->fields);
+    cache_fill_free(&fill->base);
+}
+
+/* The requests that wait look up again, and do not ask the tier for this long, or are to fetch with
+ * a lease. */
+static void
+send_back(struct tier_fill *fill, uint64_t cas, int64_t us)
+{
+    tier_lease_add(fill->tier, &fill->key, cas, us);
+    record_fill_send_back(&fill->base);
+    free_fill(fill);
+}
+
+static void
+fetch(struct tier_fill *fill, uint64_t cas)
+{
+    tier_add(fill->tier, TIER_MISSES);
+    send_back(fill, cas, (int64_t)TIER_LEASE_S * 1000000);
+}
+
+void
+tier_fill_fail(struct tier *tier, struct tier_fill *fill)
+{
+    (void)tier;
+    fill->op = NULL;
+    send_back(fill, 0, NO_LEASE_US);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+void
+tier_fill_ask(struct tier *tier, struct tier_fill *fill)
+{
+    struct tier_server *server = tier_server_of(tier, &fill->key);
+    struct tier_op *op = server ? tier_op_create(TIER_OP_GET) : NULL;
+    char command[96];
+
+    /* What has less than that to live has expired (TIER_GRACE_S): the first that asks is to
+     * validate it. */
+    snprintf(command, sizeof(command), "mg %s v c N%d R%d", fill->key.text, TIER_LEASE_S,
+             TIER_GRACE_S - 1);
+    if (op)
+        op->fill = fill;
+    if (server && tier_server_send(tier, server, op, span_str(command), span_of(NULL, 0)))
+        fill->op = op;
+    else
+        send_back(fill, 0, NO_LEASE_US);
+}
+
+/* Another daemon fetches. */
+static void
+wait_for_other(struct tier_fill *fill, uint64_t cas)
+{
+    const int64_t now_us = clock_monotonic_us();
+    int64_t pause_us = FIRST_PAUSE_US << (fill->waits < 8 ? fill->waits : 8);
+
+    if (now_us - fill->begun_us >= fill->tier->config.wait_us) {
+        tier_add(fill->tier, TIER_GIVEN_UP);
+        fetch(fill, cas);
+        return;
+    }
+    fill->waits++;
+    fill->again_us = now_us + (pause_us < MOST_PAUSE_US ? pause_us : MOST_PAUSE_US);
+}
+
+/* The value is of no use: one daemon is to fetch. */
+static void
+replace(struct tier_fill *fill, const struct tier_meta *reply)
+{
+    struct tier *tier = fill->tier;
+    struct tier_server *server = tier_server_of(tier, &fill->key);
+    char command[96];
+
+    if (reply->wins) {
+        fetch(fill, reply->cas);
+    } else if (reply->waits) {
+        wait_for_other(fill, reply->cas);
+    } else if (fill->has_marked || !server) {
+        fetch(fill, reply->cas);
+    } else {
+        fill->has_marked = true;
+        snprintf(command, sizeof(command), "md %s I T%d C%llu", fill->key.text, TIER_LEASE_S,
+                 (unsigned long long)reply->cas);
+        (void)tier_server_send(tier, server, tier_op_create(TIER_OP_STALE), span_str(command),
+                               span_of(NULL, 0));
+        tier_fill_ask(tier, fill);
+    }
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static void
+publish(struct tier_fill *fill, struct disk_record *record, struct span body, int64_t born_us,
+        int64_t lifetime_us)
+{
+    struct tier *tier = fill->tier;
+    int error = record_fill_head(&fill->base, record, born_us, lifetime_us, tier->config.account);
+
+    if (error) {
+        send_back(fill, 0, NO_LEASE_US);
+        return;
+    }
+    if (body.len)
+        error = cache_fill_append(&fill->base, body.ptr, body.len);
+    if (error)
+        cache_fill_fail(&fill->base, tier->config.failure, "there is no memory for the response",
+                        NULL, NULL);
+    else
+        cache_fill_finish(&fill->base, body.len <= fill->most, record->head.fetch_us, born_us,
+                          lifetime_us);
+    free_fill(fill);
+}
+
+static void
+use_record(struct tier_fill *fill, const struct tier_meta *reply, struct disk_record *record,
+           struct span body, int64_t expired_wall_us)
+{
+    struct tier *tier = fill->tier;
+    const int64_t wall_us = tier_wall_us(tier), ahead_us = record->head.born_wall_us - wall_us;
+    /* Clocks differ: what is from the future by no more than that is new. */
+    const struct disk_now now = {
+        tier->boot, clock_monotonic_us(),
+        ahead_us > 0 && ahead_us <= tier->config.skew_us ? record->head.born_wall_us : wall_us};
+    int64_t born_us, lifetime_us;
+
+    disk_record_times(&record->head, &now, expired_wall_us, &born_us, &lifetime_us);
+    if (lifetime_us != INT64_MAX && now.monotonic_us - born_us >= lifetime_us) {
+        /* It has expired: one daemon validates it. */
+        if (!reply->wins) {
+            replace(fill, reply);
+            return;
+        }
+        tier_lease_add(tier, &fill->key, reply->cas, (int64_t)TIER_LEASE_S * 1000000);
+    } else {
+        tier_add(tier, TIER_HITS);
+        if (fill->waits)
+            tier_add(tier, TIER_SHARED);
+    }
+    publish(fill, record, body, born_us, lifetime_us);
+}
+
+/* The URL varies by these names: the variant is asked for. */
+static void
+use_names(struct tier_fill *fill, const struct disk_record *record)
+{
+    struct tier *tier = fill->tier;
+    const struct object *name = fill->base.object;
+    struct buf variant;
+    bool moved;
+
+    buf_init(&variant, OBJECT_MAX_VARIANT);
+    moved = object_variant(name).len == 0 &&
+            record_fill_vary(&fill->base, record, span_of(fill->fields, fill->fields_len),
+                             &variant);
+    if (moved)
+        fill->key = tier_key_of(atomic_load(&tier->terms), record->url, buf_span(&variant));
+    buf_free(&variant);
+    if (!moved || tier_lease_is_held(tier, &fill->key))
+        send_back(fill, 0, NO_LEASE_US);
+    else
+        tier_fill_ask(tier, fill);
+}
+
+/* False: it is invalid, or of another URL. */
+static bool
+read_record(struct tier_fill *fill, struct span content, struct disk_record *record,
+            struct span *body)
+{
+    return tier_record_read(content, record, body) &&
+           record_fill_is_wanted(&fill->base, record);
+}
+
+static void
+use_value(struct tier_fill *fill, const struct tier_meta *reply)
+{
+    struct tier *tier = fill->tier;
+    struct disk_record record;
+    struct span content, body;
+    enum tier_kind kind;
+    enum mark_verdict verdict;
+    int64_t wall_us = INT64_MAX;
+    bool is_valid;
+
+    pthread_mutex_lock(&tier->keys_lock);
+    is_valid = tier_value_open(reply->value, &tier->keys, &fill->key, &kind, &content);
+    pthread_mutex_unlock(&tier->keys_lock);
+    if (is_valid && kind == TIER_PASS) {
+        tier_add(tier, TIER_MISSES);
+        send_back(fill, 0, PASS_US);
+        return;
+    }
+    if (!is_valid || kind == TIER_JOURNAL || !read_record(fill, content, &record, &body)) {
+        tier_add(tier, TIER_INVALID);
+        replace(fill, reply);
+        return;
+    }
+    verdict = disk_marks_find(&tier->marks, &record, &wall_us);
+    if (verdict == MARKED_PURGED || reply->is_stale) {
+        tier_add(tier, TIER_OUTDATED);
+        replace(fill, reply);
+    } else if (kind == TIER_NAMES) {
+        use_names(fill, &record);
+    } else {
+        use_record(fill, reply, &record, body, verdict == MARKED_EXPIRED ? wall_us : INT64_MAX);
+    }
+}
+
+void
+tier_fill_take(struct tier *tier, struct tier_fill *fill, const struct tier_meta *reply)
+{
+    fill->op = NULL;
+    if (reply->code == TIER_META_ERROR || atomic_load(&tier->left))
+        send_back(fill, 0, NO_LEASE_US);
+    else if (reply->code == TIER_META_VALUE_HERE && reply->value.len)
+        use_value(fill, reply);
+    else if (reply->waits)
+        wait_for_other(fill, reply->cas);
+    else
+        fetch(fill, reply->cas);
+}
+
+int64_t
+tier_fill_look(struct tier *tier, int64_t now_us)
+{
+    struct tier_fill *fill = TAILQ_FIRST(&tier->fills), *next;
+    int64_t next_us = INT64_MAX;
+
+    for (; fill; fill = next) {
+        next = TAILQ_NEXT(fill, link);
+        if (fill->op)
+            continue;
+        if (now_us >= fill->again_us)
+            tier_fill_ask(tier, fill);
+        else if (fill->again_us < next_us)
+            next_us = fill->again_us;
+    }
+    return next_us;
+}
+
+/* ---- the beginning --------------------------------------------------------------------------- */
+
+/* As cache_lookup() has made it, for another source. */
+static enum source_filling
+give_back(struct tier_fill *fill)
+{
+    free(fill->fields);
+    memset((char *)fill + sizeof(fill->base), 0, sizeof(*fill) - sizeof(fill->base));
+    return SOURCE_HAS_NOT;
+}
+
+static bool
+enqueue(struct tier *tier, struct tier_fill *fill)
+{
+    struct tier_task *task = calloc(1, sizeof(*task));
+    bool takes;
+
+    if (!task)
+        return false;
+    task->kind = TIER_TASK_FILL;
+    task->fill = fill;
+    pthread_mutex_lock(&tier->lock);
+    takes = tier->task_count < TIER_TASKS && !atomic_load(&tier->leaves);
+    if (takes) {
+        tier->task_count++;
+        STAILQ_INSERT_TAIL(&tier->tasks, task, link);
+    }
+    pthread_mutex_unlock(&tier->lock);
+    if (takes)
+        tier_wake(tier);
+    else
+        free(task);
+    return takes;
+}
+
+enum source_filling
+tier_fill_start(struct source *source, struct cache_fill *base,
+                const struct source_request *request)
+{
+    struct tier *tier = (struct tier *)source;
+    struct tier_fill *fill = (struct tier_fill *)base;
+    const struct object *name = base->object;
+
+    if (atomic_load(&tier->leaves) || atomic_load(&tier->left))
+        return SOURCE_HAS_NOT;
+    fill->key = tier_key_of(atomic_load(&tier->terms), object_url(name), object_variant(name));
+    fill->tier = tier;
+    if (!tier_server_of(tier, &fill->key) || tier_lease_is_held(tier, &fill->key))
+        return give_back(fill);
+    fill->begun_us = clock_monotonic_us();
+    fill->most = request->most;
+    fill->fields_len = request->fields.len;
+    fill->fields = malloc(request->fields.len + 1);
+    if (!fill->fields)
+        return give_back(fill);
+    span_put(fill->fields, request->fields);
+    request->later(request->context);
+    if (enqueue(tier, fill))
+        return SOURCE_FILLS;
+    tier_add(tier, TIER_REFUSED);
+    return give_back(fill);
+}

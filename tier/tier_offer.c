@@ -1,0 +1,284 @@
+/* What is offered to the tier, and what this daemon has said that it would fetch. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "http/known_fields.h"
+#include "tier/tier_state.h"
+
+#define PASS_S 2                      /* for which a value of TIER_PASS stays */
+#define LONGEST_S ((int64_t)2591999)  /* memcached takes more for a date */
+
+/* ---- leases ---------------------------------------------------------------------------------- */
+
+static struct tier_lease *
+lease_of(struct tier *tier, const struct tier_key *key)
+{
+    return &tier->leases[key->words[1] % TIER_LEASES];
+}
+
+static bool
+has_key(const struct tier_lease *lease, const struct tier_key *key)
+{
+    return lease->words[0] == key->words[0] && lease->words[1] == key->words[1] &&
+           lease->until_us;
+}
+
+void
+tier_lease_add(struct tier *tier, const struct tier_key *key, uint64_t cas, int64_t us)
+{
+    pthread_mutex_lock(&tier->lock);
+    *lease_of(tier, key) = (struct tier_lease){
+        {key->words[0], key->words[1]}, cas, clock_monotonic_us() + us};
+    pthread_mutex_unlock(&tier->lock);
+}
+
+bool
+tier_lease_is_held(struct tier *tier, const struct tier_key *key)
+{
+    const int64_t now_us = clock_monotonic_us();
+    struct tier_lease *lease = lease_of(tier, key);
+    bool is_held;
+
+    pthread_mutex_lock(&tier->lock);
+    is_held = has_key(lease, key) && now_us < lease->until_us;
+    pthread_mutex_unlock(&tier->lock);
+    return is_held;
+}
+
+uint64_t
+tier_lease_take(struct tier *tier, const struct tier_key *key)
+{
+    struct tier_lease *lease = lease_of(tier, key);
+    uint64_t cas = 0;
+
+    pthread_mutex_lock(&tier->lock);
+    if (has_key(lease, key)) {
+        cas = lease->cas;
+        *lease = (struct tier_lease){.until_us = 0};
+    }
+    pthread_mutex_unlock(&tier->lock);
+    return cas;
+}
+
+/* ---- tasks ----------------------------------------------------------------------------------- */
+
+static void
+leave_task(struct tier *tier, struct tier_task *task)
+{
+    const uint64_t bytes = task->object ? object_length(task->object) : 0;
+    bool takes;
+
+    pthread_mutex_lock(&tier->lock);
+    takes = tier->task_count < TIER_TASKS && tier->task_bytes + bytes <= TIER_TASK_BYTES &&
+            !atomic_load(&tier->leaves);
+    if (takes) {
+        tier->task_count++;
+        tier->task_bytes += bytes;
+        STAILQ_INSERT_TAIL(&tier->tasks, task, link);
+    }
+    pthread_mutex_unlock(&tier->lock);
+    if (takes) {
+        tier_wake(tier);
+        return;
+    }
+    tier_add(tier, TIER_NOT_STORED);
+    object_release(&task->object);
+    free(task);
+}
+
+uint64_t
+tier_begin_offer(struct source *source, int64_t begun_us)
+{
+    struct tier *tier = (struct tier *)source;
+    uint64_t epoch;
+
+    pthread_mutex_lock(&tier->lock);
+    epoch = tier_epoch_at(tier, begun_us);
+    pthread_mutex_unlock(&tier->lock);
+    return epoch ? epoch + 1 : 0;
+}
+
+bool
+tier_offer(struct source *source, struct object *object, struct span names, uint64_t position)
+{
+    struct tier *tier = (struct tier *)source;
+    const uint64_t terms = atomic_load(&tier->terms);
+    const struct span url = object_url(object), variant = object_variant(object);
+    struct tier_task *task;
+
+    if (!position || object_length(object) > tier->config.most || (variant.len && !names.len) ||
+        atomic_load(&tier->left))
+        return false;
+    task = calloc(1, sizeof(*task) + names.len);
+    if (!task)
+        return false;
+    task->kind = TIER_TASK_OFFER;
+    task->key = tier_key_of(terms, url, variant);
+    task->cas = tier_lease_take(tier, &task->key);
+    if (variant.len) {
+        task->url = tier_key_of(terms, url, span_of(NULL, 0));
+        task->url_cas = tier_lease_take(tier, &task->url);
+        task->names_len = names.len;
+        span_put(task->names, names);
+    }
+    task->object = object_retain(object);
+    task->position = position;
+    leave_task(tier, task);
+    return true;
+}
+
+static void
+drop(struct tier *tier, enum tier_task_kind kind, struct span url, struct span variant)
+{
+    const struct tier_key key = tier_key_of(atomic_load(&tier->terms), url, variant);
+    const uint64_t cas = tier_lease_take(tier, &key);
+    struct tier_task *task;
+
+    if ((kind == TIER_TASK_RELEASE && !cas) || !(task = calloc(1, sizeof(*task))))
+        return;
+    task->kind = kind;
+    task->key = key;
+    task->cas = cas;
+    leave_task(tier, task);
+}
+
+void
+tier_outdate(struct source *source, struct span url, struct span variant, bool all)
+{
+    struct tier *tier = (struct tier *)source;
+
+    drop(tier, TIER_TASK_PASS, url, variant);
+    if (all && variant.len)
+        drop(tier, TIER_TASK_PASS, url, span_of(NULL, 0));
+}
+
+void
+tier_release(struct source *source, struct span url, struct span variant)
+{
+    drop((struct tier *)source, TIER_TASK_RELEASE, url, variant);
+}
+
+/* ---- the thread's ---------------------------------------------------------------------------- */
+
+/* Stores tier->value for some seconds, instead of what has this cas value if there is one. */
+static void
+store(struct tier *tier, const struct tier_key *key, uint64_t cas, int64_t seconds)
+{
+    struct tier_server *server = tier_server_of(tier, key);
+    char command[160], condition[32] = "";
+    bool is_written;
+
+    pthread_mutex_lock(&tier->keys_lock);
+    is_written = tier_value_end(&tier->value, &tier->keys, key);
+    pthread_mutex_unlock(&tier->keys_lock);
+    if (cas)
+        snprintf(condition, sizeof(condition), " C%llu", (unsigned long long)cas);
+    snprintf(command, sizeof(command), "ms %s %zu T%lld%s", key->text, tier->value.len,
+             (long long)seconds, condition);
+    if (!is_written || !server ||
+        !tier_server_send(tier, server, tier_op_create(TIER_OP_SET), span_str(command),
+                          buf_span(&tier->value)))
+        tier_add(tier, TIER_NOT_STORED);
+}
+
+static void
+delete(struct tier *tier, const struct tier_task *task)
+{
+    struct tier_server *server = tier_server_of(tier, &task->key);
+    char command[96], condition[32] = "";
+
+    if (task->cas)
+        snprintf(condition, sizeof(condition), " C%llu", (unsigned long long)task->cas);
+    snprintf(command, sizeof(command), "md %s%s", task->key.text, condition);
+    if (server)
+        (void)tier_server_send(tier, server, tier_op_create(TIER_OP_DROP), span_str(command),
+                               span_of(NULL, 0));
+}
+
+/* Seconds for which it is worth being stored; 0: it is not. */
+static int64_t
+seconds_of(const struct object *object, int64_t now_us)
+{
+    const int64_t lifetime_us = object_lifetime(object);
+    int64_t left_us;
+
+    if (lifetime_us == INT64_MAX)
+        return LONGEST_S;
+    left_us = object->fetched_us + lifetime_us - now_us;
+    if (left_us <= 0 || !object_is_fresh(object, now_us))
+        return 0;
+    left_us = (left_us + 999999) / 1000000 + TIER_GRACE_S;
+    return left_us < LONGEST_S ? left_us : LONGEST_S;
+}
+
+static void
+run_offer(struct tier *tier, struct tier_task *task)
+{
+    struct object *object = task->object;
+    const int64_t now_us = clock_monotonic_us(), seconds = seconds_of(object, now_us);
+    const struct span names = span_of(task->names, task->names_len);
+    struct disk_head head = {
+        .position = task->position,
+        .born_wall_us = tier_wall_us(tier) - (now_us - object->fetched_us),
+        .born_us = object->fetched_us,
+        .boot = tier->boot,
+        .lifetime = atomic_load(&object->lifetime),
+        .fetch_us = object->fetch_us,
+        .notes = atomic_load(&object->notes) &
+                 ~(uint32_t)(HTTP_KNOWN_SAVED | HTTP_KNOWN_UNSAVED),
+        .status = object->status,
+    };
+
+    if (!seconds) {
+        delete(tier, task);
+        return;
+    }
+    if (names.len) {
+        tier_value_begin(&tier->value, TIER_NAMES);
+        tier_record_write(&tier->value, TIER_NAMES, &head, object, names);
+        store(tier, &task->url, task->url_cas, seconds);
+    }
+    tier_value_begin(&tier->value, TIER_RECORD);
+    tier_record_write(&tier->value, TIER_RECORD, &head, object, names);
+    store(tier, &task->key, task->cas, seconds);
+}
+
+static void
+run_pass(struct tier *tier, const struct tier_task *task)
+{
+    if (!task->cas) {
+        delete(tier, task);
+        return;
+    }
+    tier_value_begin(&tier->value, TIER_PASS);
+    store(tier, &task->key, task->cas, PASS_S);
+}
+
+void
+tier_task_run(struct tier *tier, struct tier_task *task, bool drops)
+{
+    switch (task->kind) {
+    case TIER_TASK_FILL:
+        TAILQ_INSERT_TAIL(&tier->fills, task->fill, link);
+        if (drops)
+            tier_fill_fail(tier, task->fill);
+        else
+            tier_fill_ask(tier, task->fill);
+        break;
+    case TIER_TASK_OFFER:
+        if (!drops)
+            run_offer(tier, task);
+        break;
+    case TIER_TASK_PASS:
+        if (!drops)
+            run_pass(tier, task);
+        break;
+    case TIER_TASK_RELEASE:
+        if (!drops)
+            delete(tier, task);
+        break;
+    }
+    object_release(&task->object);
+    free(task);
+}

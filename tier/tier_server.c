@@ -1,0 +1,342 @@
+/* Connections to the servers: commands are sent one behind the other, and replies come in order. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tier/tier_state.h"
+
+#define RETRY_US ((int64_t)500000)  /* between two trials of a server that is down */
+#define TIME_US ((int64_t)10000000) /* between two looks at its clock */
+#define READ_SIZE ((size_t)64 << 10)
+
+struct tier_op *
+tier_op_create(enum tier_op_kind kind)
+{
+    struct tier_op *op = calloc(1, sizeof(*op));
+
+    if (op)
+        op->kind = kind;
+    return op;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void
+fail_ops(struct tier *tier, struct tier_server *server)
+{
+    struct tier_op *op;
+
+    while ((op = STAILQ_FIRST(&server->ops))) {
+        STAILQ_REMOVE_HEAD(&server->ops, link);
+        if (op->fill)
+            tier_fill_fail(tier, op->fill);
+        free(op);
+    }
+}
+
+void
+tier_server_fail(struct tier *tier, struct tier_server *server, const char *why)
+{
+    if (server->fd >= 0)
+        close(server->fd);
+    server->fd = -1;
+    server->state = TIER_DOWN;
+    atomic_store(&server->up, false);
+    server->events = 0;
+    server->at_journal = false;
+    server->again_us = clock_monotonic_us() + RETRY_US;
+    buf_reset(&server->in);
+    buf_reset(&server->out);
+    server->out_at = 0;
+    if (!server->told_down && !atomic_load(&tier->leaves))
+        tier_say(tier, true, "%s: %s; it is not used until it answers", server->address.name, why);
+    server->told_down = true;
+    fail_ops(tier, server);
+    tier_settle(tier, false);
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+static void
+watch(struct tier *tier, struct tier_server *server, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = server};
+
+    if (server->events != events)
+        epoll_ctl(tier->poll, server->events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, server->fd, &event);
+    server->events = events;
+}
+
+bool
+tier_server_send(struct tier *tier, struct tier_server *server, struct tier_op *op,
+                 struct span command, struct span value)
+{
+    const bool has_value = value.len != 0;
+
+    if (!op)
+        return false;
+    if (server->state < TIER_CHECKED ||
+        !buf_reserve(&server->out, command.len + value.len + 4)) {
+        server->out.failed = false;
+        free(op);
+        return false;
+    }
+    buf_append(&server->out, command.ptr, command.len);
+    buf_append(&server->out, "\r\n", 2);
+    if (has_value) {
+        buf_append(&server->out, value.ptr, value.len);
+        buf_append(&server->out, "\r\n", 2);
+    }
+    op->until_us = clock_monotonic_us() + tier->config.late_us;
+    STAILQ_INSERT_TAIL(&server->ops, op, link);
+    return true;
+}
+
+/* False: it has failed. */
+static bool
+flush(struct tier *tier, struct tier_server *server)
+{
+    while (server->out_at < server->out.len) {
+        ssize_t n = send(server->fd, server->out.data + server->out_at,
+                         server->out.len - server->out_at, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            break;
+        if (n < 0) {
+            tier_server_fail(tier, server, strerror(errno));
+            return false;
+        }
+        server->out_at += (size_t)n;
+    }
+    if (server->out_at == server->out.len) {
+        buf_reset(&server->out);
+        server->out_at = 0;
+    } else if (server->out_at >= READ_SIZE) {
+        memmove(server->out.data, server->out.data + server->out_at,
+                server->out.len - server->out_at);
+        buf_truncate(&server->out, server->out.len - server->out_at);
+        server->out_at = 0;
+    }
+    watch(tier, server, EPOLLIN | (server->out.len ? EPOLLOUT : 0u));
+    return true;
+}
+
+/* ---- connecting ------------------------------------------------------------------------------ */
+
+static void
+check(struct tier *tier, struct tier_server *server)
+{
+    int error = 0;
+    socklen_t len = sizeof(error);
+
+    if (getsockopt(server->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+        error = errno;
+    if (error) {
+        tier_server_fail(tier, server, strerror(error));
+        return;
+    }
+    server->state = TIER_CHECKED;
+    server->polled_us = 0;
+    server->timed_us = 0;
+    server->cas = 0;
+    (void)tier_server_send(tier, server, tier_op_create(TIER_OP_PROBE), span_str("mn"),
+                           span_of(NULL, 0));
+    (void)flush(tier, server);
+}
+
+static void
+connect_server(struct tier *tier, struct tier_server *server, int64_t now_us)
+{
+    const struct tier_address *address = &server->address;
+
+    server->fd = socket(address->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    server->state = TIER_CONNECTS;
+    server->again_us = now_us + tier->config.late_us;
+    if (server->fd < 0 ||
+        (connect(server->fd, (const struct sockaddr *)&address->address, address->len) < 0 &&
+         errno != EINPROGRESS)) {
+        tier_server_fail(tier, server, strerror(errno));
+        return;
+    }
+    watch(tier, server, EPOLLOUT);
+}
+
+/* ---- replies --------------------------------------------------------------------------------- */
+
+static void
+take_time(struct tier_server *server, const struct tier *tier, const struct tier_meta *reply)
+{
+    if (reply->code == TIER_META_STAT && reply->time_s && reply->time_s < UINT32_MAX)
+        server->apart_us = tier_wall_us(tier) - (int64_t)reply->time_s * 1000000 - 500000;
+}
+
+static void
+take_set(struct tier *tier, const struct tier_meta *reply)
+{
+    tier_add(tier, reply->code == TIER_META_DONE ? TIER_STORED : TIER_NOT_STORED);
+}
+
+static void
+take(struct tier *tier, struct tier_server *server, const struct tier_op *op,
+     const struct tier_meta *reply)
+{
+    switch (op->kind) {
+    case TIER_OP_GET:
+        if (op->fill)
+            tier_fill_take(tier, op->fill, reply);
+        break;
+    case TIER_OP_SET:
+        take_set(tier, reply);
+        break;
+    case TIER_OP_POLL:
+    case TIER_OP_READ:
+    case TIER_OP_WRITE:
+        tier_journal_take(tier, server, op, reply);
+        break;
+    case TIER_OP_TIME:
+        take_time(server, tier, reply);
+        break;
+    case TIER_OP_STALE:
+    case TIER_OP_DROP:
+    case TIER_OP_PROBE:
+        break;
+    }
+}
+
+/* Is it a reply that this request can have? */
+static bool
+is_due(const struct tier_op *op, const struct tier_meta *reply)
+{
+    const bool is_stat = reply->code == TIER_META_STAT || reply->code == TIER_META_END;
+
+    if (op->kind == TIER_OP_PROBE)
+        return reply->code == TIER_META_NOTHING;
+    if (reply->code == TIER_META_VALUE_HERE)
+        return op->kind == TIER_OP_GET || op->kind == TIER_OP_READ;
+    return (op->kind == TIER_OP_TIME) == is_stat || reply->code == TIER_META_ERROR;
+}
+
+/* False: it has failed. */
+static bool
+take_replies(struct tier *tier, struct tier_server *server)
+{
+    size_t at = 0;
+
+    for (;;) {
+        struct tier_op *op = STAILQ_FIRST(&server->ops);
+        struct span input = span_of(server->in.data + at, server->in.len - at);
+        struct tier_meta reply;
+        size_t used;
+        const enum tier_meta_state state =
+            input.len ? tier_meta_read(input, &reply, &used) : TIER_META_MORE;
+
+        if (state == TIER_META_MORE)
+            break;
+        if (state == TIER_META_BROKEN || !op || !is_due(op, &reply)) {
+            tier_server_fail(tier, server, "it has sent what is no reply of memcached");
+            return false;
+        }
+        at += used;
+        if (reply.code != TIER_META_STAT)
+            STAILQ_REMOVE_HEAD(&server->ops, link);
+        take(tier, server, op, &reply);
+        if (reply.code != TIER_META_STAT)
+            free(op);
+        if (server->fd < 0)
+            return false;
+    }
+    memmove(server->in.data, server->in.data + at, server->in.len - at);
+    buf_truncate(&server->in, server->in.len - at);
+    return true;
+}
+
+static void
+receive(struct tier *tier, struct tier_server *server)
+{
+    for (;;) {
+        ssize_t n;
+
+        if (!buf_reserve(&server->in, READ_SIZE)) {
+            tier_server_fail(tier, server, "there is no memory for its replies");
+            return;
+        }
+        n = recv(server->fd, server->in.data + server->in.len, READ_SIZE, MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (n <= 0) {
+            tier_server_fail(tier, server, n ? strerror(errno) : "it has closed the connection");
+            return;
+        }
+        buf_truncate(&server->in, server->in.len + (size_t)n);
+        if (!take_replies(tier, server))
+            return;
+        if ((size_t)n < READ_SIZE)
+            return;
+    }
+}
+
+void
+tier_server_ready(struct tier *tier, struct tier_server *server, uint32_t events)
+{
+    if (server->fd < 0)
+        return;
+    if (server->state == TIER_CONNECTS) {
+        check(tier, server);
+        return;
+    }
+    if (events & EPOLLOUT && !flush(tier, server))
+        return;
+    if (events & (EPOLLIN | EPOLLERR | EPOLLHUP))
+        receive(tier, server);
+}
+
+/* ---- what is due ----------------------------------------------------------------------------- */
+
+static int64_t
+earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void
+ask_time(struct tier *tier, struct tier_server *server, int64_t now_us)
+{
+    if (server->timed_us && now_us - server->timed_us < TIME_US)
+        return;
+    server->timed_us = now_us;
+    (void)tier_server_send(tier, server, tier_op_create(TIER_OP_TIME), span_str("stats"),
+                           span_of(NULL, 0));
+}
+
+int64_t
+tier_server_look(struct tier *tier, struct tier_server *server, int64_t now_us)
+{
+    int64_t next_us;
+
+    if (server->state == TIER_DOWN && now_us >= server->again_us)
+        connect_server(tier, server, now_us);
+    if (server->state == TIER_CONNECTS && now_us >= server->again_us)
+        tier_server_fail(tier, server, "it does not accept a connection in time");
+    if (server->state < TIER_CHECKED)
+        return server->again_us;
+    if (!STAILQ_EMPTY(&server->ops) && now_us >= STAILQ_FIRST(&server->ops)->until_us) {
+        /* What has come meanwhile counts: this thread may have waited, too. */
+        receive(tier, server);
+        if (server->fd >= 0 && !STAILQ_EMPTY(&server->ops) &&
+            now_us >= STAILQ_FIRST(&server->ops)->until_us) {
+            tier_add(tier, TIER_LATE);
+            tier_server_fail(tier, server, "it does not answer in time");
+        }
+        if (server->state < TIER_CHECKED)
+            return server->again_us;
+    }
+    ask_time(tier, server, now_us);
+    next_us = tier_journal_look(tier, server, now_us);
+    if (!flush(tier, server))
+        return server->again_us;
+    return STAILQ_EMPTY(&server->ops) ? next_us
+                                      : earlier(next_us, STAILQ_FIRST(&server->ops)->until_us);
+}

@@ -1,0 +1,281 @@
+/*
+ * What the files of tier/ share: the tier itself. Private.
+ *
+ * A thread owns the servers and the fills. `lock` protects what other threads leave for it. That of
+ * the marks may be taken under it; every other lock is taken alone.
+ */
+#ifndef SUNPROXY_TIER_TIER_STATE_H
+#define SUNPROXY_TIER_TIER_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/container_of.h"
+#include "store/disk_marks.h"
+#include "tier/tier.h"
+#include "tier/tier_journal.h"
+#include "tier/tier_meta.h"
+#include "tier/tier_value.h"
+
+#define TIER_LEASE_S 30                        /* seconds of a lease */
+#define TIER_GRACE_S 30                        /* for which a value stays once it has expired */
+#define TIER_LEASES 4096u                      /* that are remembered */
+#define TIER_TASKS 4096u                       /* that wait */
+#define TIER_TASK_BYTES ((uint64_t)64 << 20)   /* of bodies in them */
+#define TIER_OUT ((size_t)4 << 20)             /* bytes that wait for a server */
+#define TIER_MARKS 1024u                       /* that wait for a server that is down */
+#define TIER_EPOCHS 64u                        /* that are remembered with their moments */
+#define TIER_SEEN 4096u                        /* entries that are remembered */
+
+struct tier_fill;
+struct tier_server;
+
+/* ---- requests to a server -------------------------------------------------------------------- */
+
+enum tier_op_kind {
+    TIER_OP_GET,   /* of a fill */
+    TIER_OP_STALE, /* marks a value stale, before another GET */
+    TIER_OP_SET,
+    TIER_OP_DROP,
+    TIER_OP_PROBE, /* of a server that was down */
+    TIER_OP_TIME,  /* of its clock */
+    TIER_OP_POLL,  /* has the journal changed? */
+    TIER_OP_READ,  /* the journal, */
+    TIER_OP_WRITE, /* and it is written */
+};
+
+struct tier_op {
+    STAILQ_ENTRY(tier_op) link;
+    enum tier_op_kind kind;
+    int64_t until_us;
+    struct tier_fill *fill; /* GET; NULL: it was given up */
+    uint64_t number;        /* WRITE: of the last mark in it */
+};
+
+/* ---- what other threads leave ---------------------------------------------------------------- */
+
+enum tier_task_kind {
+    TIER_TASK_FILL,
+    TIER_TASK_OFFER,
+    TIER_TASK_PASS,    /* the response is not for the tier, */
+    TIER_TASK_RELEASE, /* or has failed: another daemon may fetch */
+};
+
+struct tier_task {
+    STAILQ_ENTRY(tier_task) link;
+    enum tier_task_kind kind;
+    struct tier_fill *fill;
+    struct object *object; /* OFFER: a reference */
+    struct tier_key key;   /* of it, or of what is dropped */
+    struct tier_key url;   /* OFFER of a variant: the URL's key */
+    uint64_t cas, url_cas; /* of a lease; 0: there is none */
+    uint64_t position;
+    size_t names_len;
+    char names[];
+};
+
+/* A purge that is to be in the journals. */
+struct tier_mark {
+    STAILQ_ENTRY(tier_mark) link;
+    uint64_t number;
+    struct tier_entry entry; /* its texts are in `text` */
+    char text[];
+};
+
+/* A key for which this daemon is to fetch, or has just found nothing. */
+struct tier_lease {
+    uint64_t words[2];
+    uint64_t cas;
+    int64_t until_us;
+};
+
+/* ---- a server -------------------------------------------------------------------------------- */
+
+/*
+ * DOWN -connects-> CONNECTS -connected-> CHECKED -its journal has been read-> UP;
+ * any -late, broken or closed-> DOWN
+ */
+enum tier_server_state { TIER_DOWN, TIER_CONNECTS, TIER_CHECKED, TIER_UP };
+
+struct tier_server {
+    struct tier_address address; /* constant */
+    _Atomic bool up;             /* what other threads see of the state */
+    enum tier_server_state state;
+    bool told_down; /* in the log */
+    int fd;         /* -1 */
+    uint32_t events;
+    int64_t again_us; /* DOWN: when it is tried; CONNECTS: when it is late */
+    struct buf in, out;
+    size_t out_at; /* what of it was sent */
+    STAILQ_HEAD(, tier_op) ops; /* sent, or to be; in the order of their replies */
+
+    /* Its journal. */
+    bool knows; /* it has been read; the last one had: */
+    uint64_t incarnation, number, cas;
+    uint64_t noted; /* number of the last mark that is in it */
+    struct tier_journal written; /* WRITE: what it has then */
+    bool lacks;                  /* marks that were forgotten: all is to be purged */
+    bool at_journal;             /* an op of POLL, READ or WRITE is under way */
+    int64_t polled_us;
+    int64_t timed_us;
+    int64_t apart_us; /* by how much this daemon's clock is ahead of it; INT64_MIN: not known */
+};
+
+/* ---- the tier -------------------------------------------------------------------------------- */
+
+struct tier {
+    struct source source;      /* first */
+    struct tier_config config; /* constant, but for what has a field of its own */
+    struct disk_marks marks;
+    uint64_t boot;
+    _Atomic uint64_t terms;
+    _Atomic uint64_t counts[TIER_COUNTS];
+    _Atomic bool leaves; /* tier_leave() */
+    _Atomic bool left;   /* the clock differs */
+
+    pthread_mutex_t keys_lock;
+    /* protected by it */
+    struct peer_keys keys;
+    char *key_text; /* owned: of the keys */
+
+    pthread_mutex_t lock;
+    /* protected by it */
+    STAILQ_HEAD(, tier_task) tasks;
+    size_t task_count;
+    uint64_t task_bytes;
+    STAILQ_HEAD(, tier_mark) pending;
+    size_t pending_count;
+    uint64_t marked, synced; /* numbers of marks */
+    bool forgot;             /* a mark for which there was no memory */
+    struct source_waiters waiters;
+    uint64_t last_epoch; /* that was given to a purge here */
+    struct {
+        int64_t at_us;
+        uint64_t epoch;
+    } epochs[TIER_EPOCHS]; /* the latest that servers have, and since when that is known */
+    unsigned epoch_count;  /* that were added */
+    struct tier_lease leases[TIER_LEASES];
+    uint64_t random; /* state of a generator */
+
+    /* the thread's */
+    pthread_t thread;
+    bool has_thread;
+    int poll, wake; /* epoll and eventfd */
+    struct tier_server servers[TIER_SERVERS];
+    unsigned server_count;
+    TAILQ_HEAD(, tier_fill) fills; /* that wait, for a server or another daemon */
+    uint64_t seen[TIER_SEEN];      /* ids of entries, by hash */
+    struct buf value;
+};
+
+static inline void
+tier_add(struct tier *tier, enum tier_count which)
+{
+    atomic_fetch_add_explicit(&tier->counts[which], 1, memory_order_relaxed);
+}
+
+int64_t tier_wall_us(const struct tier *tier);
+
+void tier_say(const struct tier *tier, bool is_warning, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The server of a key among those that are up; NULL: none is. [any thread] */
+struct tier_server *tier_server_of(struct tier *tier, const struct tier_key *key);
+
+void tier_wake(struct tier *tier);
+
+/* ---- leases: of any thread ------------------------------------------------------------------- */
+
+/* Remembers that this daemon is to fetch, or without a lease (cas 0), that nothing is to be asked
+ * for soon. */
+void tier_lease_add(struct tier *tier, const struct tier_key *key, uint64_t cas, int64_t us);
+
+/* Is there one, or is nothing to be asked for? */
+bool tier_lease_is_held(struct tier *tier, const struct tier_key *key);
+
+/* Takes it away: its cas; 0: there is none. */
+uint64_t tier_lease_take(struct tier *tier, const struct tier_key *key);
+
+/* ---- tier_server.c: the thread's ------------------------------------------------------------- */
+
+/* Sends a command and its value, if that is not empty. The op is the server's from then on. False,
+ * and the op is freed: too much waits, or it is down. */
+bool tier_server_send(struct tier *tier, struct tier_server *server, struct tier_op *op,
+                      struct span command, struct span value);
+
+/* The op may be NULL, without memory for it. */
+struct tier_op *tier_op_create(enum tier_op_kind kind);
+
+/* Gives it up: its ops fail, and it is tried again later. */
+void tier_server_fail(struct tier *tier, struct tier_server *server, const char *why);
+
+void tier_server_ready(struct tier *tier, struct tier_server *server, uint32_t events);
+
+/* Sends what waits, and does what is due. The moment of the next look. */
+int64_t tier_server_look(struct tier *tier, struct tier_server *server, int64_t now_us);
+
+/* ---- tier_fill.c: the thread's --------------------------------------------------------------- */
+
+struct tier_fill {
+    struct cache_fill base; /* first */
+    TAILQ_ENTRY(tier_fill) link;
+    struct tier *tier;
+    struct tier_key key;
+    struct tier_op *op; /* under way; NULL: it waits for another daemon */
+    int64_t begun_us;
+    int64_t again_us; /* it is asked again */
+    unsigned waits;
+    bool has_marked; /* a value stale */
+    uint64_t most;
+    size_t fields_len;
+    char *fields; /* of the request, owned */
+};
+
+enum source_filling tier_fill_start(struct source *source, struct cache_fill *base,
+                                    const struct source_request *request);
+
+void tier_fill_ask(struct tier *tier, struct tier_fill *fill);
+void tier_fill_take(struct tier *tier, struct tier_fill *fill, const struct tier_meta *reply);
+
+/* Its server has failed. */
+void tier_fill_fail(struct tier *tier, struct tier_fill *fill);
+
+/* Asks again what is due. The moment of the next look. */
+int64_t tier_fill_look(struct tier *tier, int64_t now_us);
+
+/* ---- tier_offer.c ---------------------------------------------------------------------------- */
+
+/* Functions of struct source_ops. */
+uint64_t tier_begin_offer(struct source *source, int64_t begun_us);
+bool tier_offer(struct source *source, struct object *object, struct span names,
+                uint64_t position);
+void tier_outdate(struct source *source, struct span url, struct span variant, bool all);
+void tier_release(struct source *source, struct span url, struct span variant);
+
+/* The thread's: does and frees what was left for it; `drops`: frees it alone. */
+void tier_task_run(struct tier *tier, struct tier_task *task, bool drops);
+
+/* ---- tier_purge.c ---------------------------------------------------------------------------- */
+
+/* The latest epoch that servers had at this moment. Under the lock. */
+uint64_t tier_epoch_at(const struct tier *tier, int64_t at_us);
+
+/* Functions of struct source_ops. */
+struct source_marked tier_mark(struct source *source, const struct source_purge *purge,
+                               const struct source_marked *before);
+bool tier_is_synced(struct source *source, struct source_waiter *waiter);
+bool tier_forget_waiter(struct source *source, struct source_waiter *waiter);
+
+/* The thread's: does what is due at a server's journal, and takes its replies. The moment of the
+ * next look. */
+int64_t tier_journal_look(struct tier *tier, struct tier_server *server, int64_t now_us);
+void tier_journal_take(struct tier *tier, struct tier_server *server, const struct tier_op *op,
+                       const struct tier_meta *reply);
+
+/* Notifies those whose marks are noted by all servers that are up. The thread's. */
+void tier_settle(struct tier *tier, bool all);
+
+/* Later than all that was seen, and than the clock by that. Under the lock. */
+uint64_t tier_next_epoch(struct tier *tier, int64_t more_us);
+
+#endif

@@ -1,0 +1,183 @@
+#include "tier/tier_value.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+/* Compiled in, as in base/hash.c. */
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define MAGIC 0x31545053u /* "SPT1" */
+#define SEED 0 /* of the record's checksums: the code is over all of it */
+
+struct value_head {
+    uint32_t magic, kind;
+    uint8_t code[PEER_CODE];
+};
+
+_Static_assert(sizeof(struct value_head) == TIER_VALUE_HEAD, "no padding");
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+static struct tier_key
+name_key(uint64_t high, uint64_t low)
+{
+    struct tier_key key = {.words = {high, low}};
+
+    snprintf(key.text, sizeof(key.text), "sp%016llx%016llx", (unsigned long long)high,
+             (unsigned long long)low);
+    return key;
+}
+
+struct tier_key
+tier_key_of(uint64_t terms, struct span url, struct span variant)
+{
+    XXH3_state_t state = {0};
+    const uint64_t len = url.len;
+    XXH128_hash_t hash;
+
+    XXH3_128bits_reset_withSeed(&state, terms);
+    XXH3_128bits_update(&state, &len, sizeof(len));
+    XXH3_128bits_update(&state, url.ptr, url.len);
+    if (variant.len)
+        XXH3_128bits_update(&state, variant.ptr, variant.len);
+    hash = XXH3_128bits_digest(&state);
+    return name_key(hash.high64, hash.low64);
+}
+
+struct tier_key
+tier_key_of_journal(void)
+{
+    return name_key(0, 0);
+}
+
+/* ---- codes ----------------------------------------------------------------------------------- */
+
+static bool
+compute(struct span secret, const struct tier_key *key, uint32_t kind, struct span content,
+        uint8_t code[PEER_CODE])
+{
+    uint8_t inner[EVP_MAX_MD_SIZE];
+    char text[sizeof(uint32_t) + TIER_KEY_LEN + PEER_CODE];
+    unsigned len = 0;
+
+    /* Of a code over the content, with kind and key, so that the content is not copied. */
+    if (!HMAC(EVP_sha256(), secret.ptr, (int)secret.len, (const unsigned char *)content.ptr,
+              content.len, inner, &len) ||
+        len != PEER_CODE)
+        return false;
+    memcpy(text, &kind, sizeof(kind));
+    memcpy(text + sizeof(kind), key->text, TIER_KEY_LEN);
+    memcpy(text + sizeof(kind) + TIER_KEY_LEN, inner, PEER_CODE);
+    return HMAC(EVP_sha256(), secret.ptr, (int)secret.len, (const unsigned char *)text,
+                sizeof(text), code, &len) &&
+           len == PEER_CODE;
+}
+
+void
+tier_value_begin(struct buf *value, enum tier_kind kind)
+{
+    const struct value_head head = {.magic = MAGIC, .kind = kind};
+
+    buf_reset(value);
+    buf_append(value, &head, sizeof(head));
+}
+
+bool
+tier_value_end(struct buf *value, const struct peer_keys *keys, const struct tier_key *key)
+{
+    struct value_head head;
+
+    if (buf_failed(value) || !keys->count)
+        return false;
+    memcpy(&head, value->data, sizeof(head));
+    if (!compute(keys->keys[0], key, head.kind,
+                 span_of(value->data + sizeof(head), value->len - sizeof(head)), head.code))
+        return false;
+    memcpy(value->data, &head, sizeof(head));
+    return true;
+}
+
+bool
+tier_value_open(struct span value, const struct peer_keys *keys, const struct tier_key *key,
+                enum tier_kind *kind, struct span *content)
+{
+    struct value_head head;
+    uint8_t code[PEER_CODE];
+
+    if (value.len < sizeof(head))
+        return false;
+    memcpy(&head, value.ptr, sizeof(head));
+    if (head.magic != MAGIC || head.kind < TIER_RECORD || head.kind > TIER_JOURNAL)
+        return false;
+    *kind = (enum tier_kind)head.kind;
+    *content = span_of(value.ptr + sizeof(head), value.len - sizeof(head));
+    for (unsigned i = 0; i < keys->count; i++)
+        if (compute(keys->keys[i], key, head.kind, *content, code) &&
+            CRYPTO_memcmp(code, head.code, sizeof(code)) == 0)
+            return true;
+    return false;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static void
+append_body(struct buf *value, const struct object *object)
+{
+    struct object_place place = {0};
+    struct span run;
+
+    while ((run = object_read(object, &place)).len)
+        buf_append(value, run.ptr, run.len);
+}
+
+void
+tier_record_write(struct buf *value, enum tier_kind kind, struct disk_head *head,
+                  const struct object *object, struct span names)
+{
+    struct disk_record texts = {.url = object_url(object), .names = names};
+    const size_t at = value->len;
+    size_t len;
+
+    head->body_len = 0;
+    if (kind == TIER_RECORD) {
+        texts.variant = object_variant(object);
+        texts.fields = object_fields(object);
+        texts.tags = object_tags(object);
+        head->body_len = object_length(object);
+    }
+    head->url_len = (uint32_t)texts.url.len;
+    head->variant_len = (uint32_t)texts.variant.len;
+    head->names_len = (uint32_t)texts.names.len;
+    head->fields_len = (uint32_t)texts.fields.len;
+    head->tags_len = (uint32_t)texts.tags.len;
+    len = disk_head_len(head);
+    if (!buf_reserve(value, len + (size_t)head->body_len + 1))
+        return;
+    disk_head_write(value->data + at, SEED, head, &texts, object);
+    value->len = at + len;
+    if (kind == TIER_RECORD)
+        append_body(value, object);
+}
+
+bool
+tier_record_read(struct span content, struct disk_record *record, struct span *body)
+{
+    if (!disk_head_read(content.ptr, content.len, SEED, record) ||
+        record->head.body_len != content.len - record->head.head_len)
+        return false;
+    *body = span_of(content.ptr + record->head.head_len, (size_t)record->head.body_len);
+    for (size_t part = 0, done = 0; done < body->len; part++, done += DISK_PART) {
+        const size_t left = body->len - done;
+
+        if (!disk_part_verify(record, SEED, part, body->ptr + done,
+                              left < DISK_PART ? left : DISK_PART))
+            return false;
+    }
+    return true;
+}
