@@ -12,14 +12,16 @@
 #define KIND "journal"
 #define HEADER_MAGIC 0x314a5553u
 #define MARK_MAGIC 0x314b524du
-#define JOURNAL_MAX ((uint64_t)1 << 30)
-#define JOURNAL_RENEW ((uint64_t)16 << 20)
+#define END_MAGIC 0x31444e45u
+#define JOURNAL_STEP ((uint64_t)16 << 10) /* the file gets longer by at least that */
+#define MARKS_AT_ONCE 256u
 
 struct journal_header {
     uint32_t magic;
     uint32_t version;
     struct disk_identity identity;
-    uint64_t sum; /* of what is before */
+    uint64_t boot; /* the run of the machine that the times of the marks belong to */
+    uint64_t sum;  /* of what is before */
 };
 
 /* A mark, with its text behind it, which is filled up with zeros to a multiple of 8. */
@@ -28,12 +30,26 @@ struct journal_mark {
     uint32_t kind; /* and 16 for a soft one; 0: the marks that the file began with are complete */
     uint64_t hash;
     uint64_t position;
-    int64_t wall_us;
+    int64_t us;      /* the monotonic clock */
+    int64_t wall_us; /* the wall clock at that time */
+    uint64_t synced;  /* bytes of the file that were on disk when it was written */
     uint64_t text_len;
     uint64_t sum; /* of what is before, and of the text */
 };
 
 #define MARK_SOFT 16u
+
+_Static_assert(2 * sizeof(struct journal_mark) == JOURNAL_MARK_BYTES, "it is written twice");
+
+/* The end of the file, twice. */
+struct journal_end {
+    uint32_t magic;
+    uint32_t zero;
+    uint64_t offset; /* its own */
+    uint64_t sum;    /* of what is before */
+};
+
+#define END_BYTES (2 * sizeof(struct journal_end))
 
 /* ---- appending ------------------------------------------------------------------------------- */
 
@@ -49,25 +65,93 @@ padded_len(uint64_t len)
     return (size_t)(len + 7) / 8 * 8;
 }
 
-/* Twice. */
+static void
+count_bytes(const struct disk_journal *journal, uint64_t more)
+{
+    if (journal->bytes)
+        atomic_fetch_add(journal->bytes, more);
+}
+
+/* Has the file end later than this many more bytes of marks, not synced. */
+static int
+lengthen(struct disk_journal *journal, uint64_t more)
+{
+    const uint64_t end =
+        (journal->size + more + END_BYTES + JOURNAL_STEP - 1) / JOURNAL_STEP * JOURNAL_STEP;
+    struct journal_end ends[2] = {{.magic = END_MAGIC}, {.magic = END_MAGIC}};
+    int error;
+
+    for (unsigned i = 0; i < 2; i++) {
+        ends[i].offset = end - END_BYTES + i * sizeof(ends[i]);
+        ends[i].sum = disk_sum(0, &ends[i], offsetof(struct journal_end, sum));
+    }
+    error = disk_write(journal->fd, ends, sizeof(ends), end - END_BYTES);
+    if (error)
+        return error;
+    count_bytes(journal, end - journal->end);
+    journal->end = end;
+    return 0;
+}
+
+static bool
+has_space(const struct disk_journal *journal, uint64_t more)
+{
+    return journal->size + more + END_BYTES <= journal->end;
+}
+
+/* Bytes that begin a mark with this text; the text follows. Both are written twice. */
+static size_t
+mark_len(struct span text)
+{
+    return 2 * (sizeof(struct journal_mark) + padded_len(text.len));
+}
+
+/* To `out`, which has that many bytes, all 0. */
+static void
+put(char *out, struct journal_mark mark, struct span text)
+{
+    const size_t padded = padded_len(text.len), one = sizeof(mark) + padded;
+
+    mark.magic = MARK_MAGIC;
+    mark.text_len = text.len;
+    span_put(out + sizeof(mark), text);
+    mark.sum = sum_of(&mark, out + sizeof(mark), padded);
+    memcpy(out, &mark, sizeof(mark));
+    memcpy(out + one, out, one);
+}
+
+static struct span
+text_of(const struct disk_mark *mark)
+{
+    return mark->kind == MARK_PREFIX ? mark->prefix : span_of(NULL, 0);
+}
+
+static struct journal_mark
+parts_of(const struct disk_journal *journal, const struct disk_mark *mark)
+{
+    return (struct journal_mark){
+        .kind = (uint32_t)mark->kind | (mark->soft ? MARK_SOFT : 0),
+        .hash = mark->hash,
+        .position = mark->position,
+        .us = mark->us,
+        .wall_us = journal->now.wall_us - (journal->now.monotonic_us - mark->us),
+    };
+}
+
 static int
 append(struct disk_journal *journal, struct journal_mark mark, struct span text)
 {
-    const size_t padded = padded_len(text.len), one = sizeof(mark) + padded;
-    char *bytes = calloc(2, one);
+    const size_t len = mark_len(text);
+    char *bytes = calloc(1, len);
     int error;
 
     if (!bytes)
         return ENOMEM;
-    mark.magic = MARK_MAGIC;
-    mark.text_len = text.len;
-    span_put(bytes + sizeof(mark), text);
-    mark.sum = sum_of(&mark, bytes + sizeof(mark), padded);
-    memcpy(bytes, &mark, sizeof(mark));
-    memcpy(bytes + one, bytes, one);
-    error = disk_write(journal->fd, bytes, 2 * one, journal->size);
+    mark.synced = journal->synced;
+    put(bytes, mark, text);
+    error = disk_write(journal->fd, bytes, len, journal->size);
     if (!error)
-        journal->size += 2 * one;
+        journal->size += len;
     free(bytes);
     return error;
 }
@@ -75,14 +159,16 @@ append(struct disk_journal *journal, struct journal_mark mark, struct span text)
 int
 disk_journal_append(struct disk_journal *journal, const struct disk_mark *mark)
 {
-    return append(journal,
-                  (struct journal_mark){
-                      .kind = (uint32_t)mark->kind | (mark->soft ? MARK_SOFT : 0),
-                      .hash = mark->hash,
-                      .position = mark->position,
-                      .wall_us = mark->wall_us,
-                  },
-                  mark->kind == MARK_PREFIX ? mark->prefix : span_of(NULL, 0));
+    const struct span text = text_of(mark);
+    int error = 0;
+
+    /* The last end stays until there is another one. */
+    if (!has_space(journal, mark_len(text))) {
+        error = lengthen(journal, mark_len(text));
+        if (!error)
+            error = disk_journal_sync(journal);
+    }
+    return error ? error : append(journal, parts_of(journal, mark), text);
 }
 
 int
@@ -91,6 +177,7 @@ disk_journal_sync(struct disk_journal *journal)
     while (fdatasync(journal->fd) != 0)
         if (errno != EINTR)
             return errno;
+    journal->synced = journal->size;
     return 0;
 }
 
@@ -122,66 +209,106 @@ remove_older(void *context, uint64_t number)
     unlinkat(older->journal->folder, name, 0);
 }
 
-struct writing {
-    struct disk_journal *journal;
-    int error;
-};
-
-static void
-write_mark(void *context, const struct disk_mark *mark)
+/* Writes the marks that a walk has come to. They are no journal yet, so none is synced by itself. */
+static int
+write_marks(struct disk_journal *journal, const struct disk_mark *marks, size_t count)
 {
-    struct writing *writing = context;
+    size_t len = 0;
+    char *bytes, *at;
+    int error;
 
-    if (!writing->error)
-        writing->error = disk_journal_append(writing->journal, mark);
+    for (size_t i = 0; i < count; i++)
+        len += mark_len(text_of(&marks[i]));
+    bytes = at = calloc(1, len);
+    if (!bytes)
+        return ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        put(at, parts_of(journal, &marks[i]), text_of(&marks[i]));
+        at += mark_len(text_of(&marks[i]));
+    }
+    error = has_space(journal, len) ? 0 : lengthen(journal, len);
+    if (!error)
+        error = disk_write(journal->fd, bytes, len, journal->size);
+    if (!error)
+        journal->size += len;
+    free(bytes);
+    return error;
 }
 
+static int
+write_all_marks(struct disk_journal *journal, struct disk_marks *marks)
+{
+    struct disk_mark some[MARKS_AT_ONCE];
+    struct marks_walk walk;
+    int error = 0;
+    size_t count;
+
+    disk_marks_begin_walk(marks, &walk);
+    while (!error && (count = disk_marks_walk(&walk, some, MARKS_AT_ONCE)))
+        error = write_marks(journal, some, count);
+    if (!error && walk.failed)
+        error = ENOMEM;
+    disk_marks_end_walk(&walk);
+    return error;
+}
+
+/*
+ * The mark that they are complete is written when all others are on disk, and the removal of the
+ * segments that forgotten marks concerned.
+ */
 static int
 write_all(struct disk_journal *journal, struct disk_marks *marks,
           const struct disk_identity *identity)
 {
-    struct journal_header header = {
-        .magic = HEADER_MAGIC, .version = DISK_VERSION, .identity = *identity};
-    struct writing writing = {.journal = journal};
+    struct journal_header header = {.magic = HEADER_MAGIC,
+                                    .version = DISK_VERSION,
+                                    .identity = *identity,
+                                    .boot = journal->now.boot};
+    int error;
 
     header.sum = disk_sum(0, &header, offsetof(struct journal_header, sum));
-    writing.error = disk_write(journal->fd, &header, sizeof(header), 0);
+    error = disk_write(journal->fd, &header, sizeof(header), 0);
     journal->size = sizeof(header);
-    if (!writing.error)
-        disk_marks_visit(marks, write_mark, &writing);
-    if (!writing.error)
-        writing.error = append(journal, (struct journal_mark){0}, span_of(NULL, 0));
-    if (!writing.error)
-        writing.error = disk_journal_sync(journal);
-    if (!writing.error && fsync(journal->folder) != 0)
-        writing.error = errno;
-    return writing.error;
+    if (!error)
+        error = write_all_marks(journal, marks);
+    if (!error && !has_space(journal, mark_len(span_of(NULL, 0))))
+        error = lengthen(journal, mark_len(span_of(NULL, 0)));
+    if (!error)
+        error = disk_journal_sync(journal);
+    if (!error && fsync(journal->folder) != 0)
+        error = errno;
+    if (!error)
+        error = append(journal, (struct journal_mark){.kind = 0}, span_of(NULL, 0));
+    if (!error)
+        error = disk_journal_sync(journal);
+    return error;
 }
 
 int
 disk_journal_renew(struct disk_journal *journal, struct disk_marks *marks,
                    const struct disk_identity *identity)
 {
-    struct disk_journal next = {.folder = journal->folder, .number = journal->number + 1};
+    struct disk_journal next = *journal;
     int error;
 
+    next.number++;
+    next.size = next.synced = next.end = 0;
     next.fd = open_file(&next, next.number, O_RDWR | O_CREAT | O_TRUNC);
     if (next.fd < 0)
         return errno;
     error = write_all(&next, marks, identity);
     if (error) {
-        char name[DISK_NAME];
-
         close(next.fd);
-        disk_name_write(name, KIND, next.number);
-        unlinkat(journal->folder, name, 0);
+        (void)disk_unlink(journal->folder, KIND, next.number);
+        count_bytes(journal, -next.end);
         return error;
     }
     if (journal->fd >= 0)
         close(journal->fd);
-    next.renew_size = next.size * 2 + JOURNAL_RENEW;
+    next.renew_size = next.end * 2 + next.slack;
+    (void)disk_list(next.folder, KIND, remove_older, &(struct older){&next, next.number});
+    count_bytes(journal, -journal->end);
     *journal = next;
-    (void)disk_list(journal->folder, KIND, remove_older, &(struct older){journal, journal->number});
     return 0;
 }
 
@@ -240,33 +367,68 @@ read_either(const char *bytes, size_t size, size_t *at, struct journal_mark *mar
     return true;
 }
 
-/* Does a mark begin anywhere behind? Then what cannot be read is no end. */
-static bool
-has_mark_behind(const char *bytes, size_t size, size_t at)
+/* Up to where was the file synced, as far as any mark says? */
+static uint64_t
+synced_of(const char *bytes, size_t size)
 {
     struct journal_mark mark;
+    uint64_t synced = 0;
     size_t len;
 
-    for (; at < size; at += 8)
-        if (read_mark(bytes, size, at, &mark, &len))
+    for (size_t at = sizeof(struct journal_header); at < size; at += len) {
+        if (!read_mark(bytes, size, at, &mark, &len))
+            len = 8;
+        else if (mark.synced > synced)
+            synced = mark.synced;
+    }
+    return synced;
+}
+
+/* Is the end of the file behind the marks? Otherwise it was cut short. */
+static bool
+has_end_behind(const char *bytes, size_t size, size_t at)
+{
+    struct journal_end end;
+
+    for (; at < size && size - at >= sizeof(end); at += 8) {
+        memcpy(&end, bytes + at, sizeof(end));
+        if (end.magic == END_MAGIC && end.offset == at &&
+            end.sum == disk_sum(0, &end, offsetof(struct journal_end, sum)))
             return true;
+    }
     return false;
+}
+
+/* When it was purged, by the monotonic clock as it is now; not later than now. */
+static int64_t
+us_of(const struct disk_journal *journal, const struct journal_header *header,
+      const struct journal_mark *mark)
+{
+    const struct disk_now *now = &journal->now;
+    const int64_t us =
+        header->boot == now->boot ? mark->us : now->monotonic_us - (now->wall_us - mark->wall_us);
+
+    return us < now->monotonic_us ? us : now->monotonic_us;
 }
 
 /* The marks that a file has; false if it is damaged or was not begun completely. */
 static bool
-read_marks(const char *bytes, size_t size, struct disk_marks *marks)
+read_marks(const struct disk_journal *journal, const char *bytes, size_t size,
+           struct disk_marks *marks)
 {
+    const uint64_t synced = synced_of(bytes, size);
     size_t at = sizeof(struct journal_header);
+    struct journal_header header;
     bool complete = false;
 
-    while (at < size) {
+    memcpy(&header, bytes, sizeof(header));
+    for (;;) {
         struct journal_mark mark;
         const char *text;
         uint64_t all;
 
-        if (!read_either(bytes, size, &at, &mark, &text))
-            return complete && !has_mark_behind(bytes, size, at);
+        if (at >= size || !read_either(bytes, size, &at, &mark, &text))
+            return complete && at >= synced && has_end_behind(bytes, size, at);
         if (mark.kind == 0) {
             complete = true;
             continue;
@@ -278,11 +440,10 @@ read_marks(const char *bytes, size_t size, struct disk_marks *marks)
                            .hash = mark.hash,
                            .prefix = span_of(text, (size_t)mark.text_len),
                            .position = mark.position,
-                           .wall_us = mark.wall_us,
+                           .us = us_of(journal, &header, &mark),
                        },
                        &all);
     }
-    return complete;
 }
 
 /* All of a file, or NULL. */
@@ -334,7 +495,7 @@ read_journal(const struct disk_journal *journal, uint64_t number, struct disk_ma
         memcpy(&header, bytes, sizeof(header));
         valid = header.magic == HEADER_MAGIC && header.version == DISK_VERSION &&
                 header.sum == disk_sum(0, &header, offsetof(struct journal_header, sum)) &&
-                read_marks(bytes, size, marks);
+                read_marks(journal, bytes, size, marks);
     }
     if (valid)
         *identity = header.identity;
@@ -384,32 +545,27 @@ read_latest(struct disk_journal *journal, const struct numbers *numbers, struct 
 }
 
 int
-disk_journal_read(int folder, struct disk_marks *marks, struct disk_identity *identity,
-                  enum journal_found *found)
+disk_journal_read(struct disk_journal *journal, struct disk_marks *marks,
+                  struct disk_identity *identity, enum journal_found *found)
 {
-    struct disk_journal journal = {.folder = folder, .fd = -1};
     struct numbers numbers = {0};
-    int error = disk_list(folder, KIND, note_number, &numbers);
+    int error = disk_list(journal->folder, KIND, note_number, &numbers);
 
     *found = JOURNAL_NEW;
+    journal->number = numbers.most[0];
     if (!error)
-        *found = read_latest(&journal, &numbers, marks, identity);
+        *found = read_latest(journal, &numbers, marks, identity);
     return error;
 }
 
 int
-disk_journal_open(struct disk_journal *journal, int folder, uint64_t terms,
-                  struct disk_marks *marks, struct disk_identity *identity,
-                  enum journal_found *found)
+disk_journal_open(struct disk_journal *journal, uint64_t terms, struct disk_marks *marks,
+                  struct disk_identity *identity, enum journal_found *found)
 {
-    struct numbers numbers = {0};
-    int error;
+    int error = disk_journal_read(journal, marks, identity, found);
 
-    *journal = (struct disk_journal){.folder = folder, .fd = -1};
-    error = disk_list(folder, KIND, note_number, &numbers);
     if (error)
         return error;
-    *found = read_latest(journal, &numbers, marks, identity);
     if (*found == JOURNAL_READ && identity->terms != terms) {
         *found = JOURNAL_OTHER;
         disk_marks_clear(marks); /* their positions are those of another store */
@@ -419,7 +575,6 @@ disk_journal_open(struct disk_journal *journal, int folder, uint64_t terms,
     if (error)
         return error;
     identity->terms = terms;
-    journal->number = numbers.most[0];
     identity->generation++;
     return disk_journal_renew(journal, marks, identity);
 }

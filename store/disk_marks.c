@@ -6,10 +6,12 @@
 #include "base/hash.h"
 #include "base/word_list.h"
 
+#define WALK_SLOTS ((size_t)1 << 14) /* looked at under the lock, once */
+
 void
 disk_marks_init(struct disk_marks *marks)
 {
-    *marks = (struct disk_marks){0};
+    *marks = (struct disk_marks){.most = MARKS_MAX, .most_text = SIZE_MAX};
     pthread_mutex_init(&marks->lock, NULL); /* without attributes it cannot fail */
     (void)!getrandom(&marks->secret, sizeof(marks->secret), 0);
 }
@@ -17,6 +19,7 @@ disk_marks_init(struct disk_marks *marks)
 static void
 remove_prefix(struct disk_marks *marks, size_t i)
 {
+    marks->text_bytes -= marks->prefixes[i].len;
     free(marks->prefixes[i].text);
     marks->prefixes[i] = marks->prefixes[--marks->prefix_count];
 }
@@ -79,6 +82,7 @@ rebuild(struct disk_marks *marks, size_t size, uint64_t position)
     }
     marks->size = size;
     marks->used = 0;
+    marks->rebuilt++;
     for (size_t i = 0; i < before.size; i++)
         if (before.slots[i].hash && before.slots[i].position >= position) {
             *slot_of(marks, before.slots[i].hash) = before.slots[i];
@@ -94,7 +98,7 @@ add_slot(struct disk_marks *marks, const struct disk_mark *mark)
     struct mark_slot *slot = marks->size ? slot_of(marks, mark->hash) : NULL;
 
     if (!slot || !slot->hash) {
-        if (marks->used == MARKS_MAX ||
+        if (marks->used >= marks->most ||
             (marks->used * 2 >= marks->size &&
              !rebuild(marks, marks->size ? marks->size * 2 : 64, 0)))
             return false;
@@ -102,7 +106,7 @@ add_slot(struct disk_marks *marks, const struct disk_mark *mark)
         marks->used++;
     }
     if (slot->position < mark->position)
-        *slot = (struct mark_slot){mark->hash, mark->position, mark->wall_us};
+        *slot = (struct mark_slot){mark->hash, mark->position, mark->us};
     return true;
 }
 
@@ -127,10 +131,13 @@ add_prefix(struct disk_marks *marks, const struct disk_mark *mark)
     struct mark_prefix *prefix = find_prefix(marks, mark);
 
     if (!prefix) {
-        char *text = marks->prefix_count < MARKS_PREFIXES ? malloc(mark->prefix.len + 1) : NULL;
+        const bool fits = marks->prefix_count < MARKS_PREFIXES &&
+                          mark->prefix.len <= marks->most_text - marks->text_bytes;
+        char *text = fits ? malloc(mark->prefix.len + 1) : NULL;
 
         if (!text)
             return false;
+        marks->text_bytes += mark->prefix.len;
         span_put(text, mark->prefix);
         prefix = &marks->prefixes[marks->prefix_count++];
         *prefix =
@@ -138,7 +145,7 @@ add_prefix(struct disk_marks *marks, const struct disk_mark *mark)
     }
     if (prefix->position < mark->position) {
         prefix->position = mark->position;
-        prefix->wall_us = mark->wall_us;
+        prefix->us = mark->us;
     }
     return true;
 }
@@ -148,6 +155,8 @@ add_prefix(struct disk_marks *marks, const struct disk_mark *mark)
 static void
 forget(struct disk_marks *marks, uint64_t position)
 {
+    if (marks->walked)
+        return;
     for (size_t i = marks->prefix_count; i-- > 0;)
         if (marks->prefixes[i].position < position)
             remove_prefix(marks, i);
@@ -175,7 +184,7 @@ disk_marks_add(struct disk_marks *marks, const struct disk_mark *mark, uint64_t 
 
 static enum mark_verdict
 find_name(const struct disk_marks *marks, const struct disk_record *record, enum mark_kind kind,
-          struct span name, uint64_t scope, int64_t *wall_us)
+          struct span name, uint64_t scope, int64_t *us)
 {
     const uint64_t hash = hash64_bytes(name);
     const struct mark_slot *hard = find_slot(marks, hash_of(kind, false, hash, scope));
@@ -185,7 +194,7 @@ find_name(const struct disk_marks *marks, const struct disk_record *record, enum
         return MARKED_PURGED;
     if (!soft || soft->position < record->head.position)
         return MARKED_NOT;
-    *wall_us = soft->wall_us;
+    *us = soft->us;
     return MARKED_EXPIRED;
 }
 
@@ -203,18 +212,18 @@ origin_of(struct span url)
 }
 
 static enum mark_verdict
-find_tags(const struct disk_marks *marks, const struct disk_record *record, int64_t *wall_us)
+find_tags(const struct disk_marks *marks, const struct disk_record *record, int64_t *us)
 {
     const uint64_t scope = hash64_bytes(origin_of(record->url));
     struct span rest = record->tags, tag;
     enum mark_verdict worst = MARKED_NOT;
 
     while (worst != MARKED_PURGED && words_next(&rest, &tag)) {
-        enum mark_verdict one = find_name(marks, record, MARK_TAG, tag, 0, wall_us);
+        enum mark_verdict one = find_name(marks, record, MARK_TAG, tag, 0, us);
 
         if (one > worst)
             worst = one;
-        one = find_name(marks, record, MARK_TAG, tag, scope, wall_us);
+        one = find_name(marks, record, MARK_TAG, tag, scope, us);
         if (one > worst)
             worst = one;
     }
@@ -222,7 +231,7 @@ find_tags(const struct disk_marks *marks, const struct disk_record *record, int6
 }
 
 static enum mark_verdict
-find_prefixes(const struct disk_marks *marks, const struct disk_record *record, int64_t *wall_us)
+find_prefixes(const struct disk_marks *marks, const struct disk_record *record, int64_t *us)
 {
     enum mark_verdict worst = MARKED_NOT;
 
@@ -234,25 +243,25 @@ find_prefixes(const struct disk_marks *marks, const struct disk_record *record, 
             continue;
         if (!prefix->soft)
             return MARKED_PURGED;
-        *wall_us = prefix->wall_us;
+        *us = prefix->us;
         worst = MARKED_EXPIRED;
     }
     return worst;
 }
 
 enum mark_verdict
-disk_marks_find(struct disk_marks *marks, const struct disk_record *record, int64_t *wall_us)
+disk_marks_find(struct disk_marks *marks, const struct disk_record *record, int64_t *us)
 {
     enum mark_verdict worst = MARKED_NOT, one;
 
     pthread_mutex_lock(&marks->lock);
     if (marks->all >= record->head.position)
         worst = MARKED_PURGED;
-    one = find_name(marks, record, MARK_URL, record->url, 0, wall_us);
+    one = find_name(marks, record, MARK_URL, record->url, 0, us);
     worst = one > worst ? one : worst;
-    one = find_prefixes(marks, record, wall_us);
+    one = find_prefixes(marks, record, us);
     worst = one > worst ? one : worst;
-    one = find_tags(marks, record, wall_us);
+    one = find_tags(marks, record, us);
     worst = one > worst ? one : worst;
     pthread_mutex_unlock(&marks->lock);
     return worst;
@@ -275,25 +284,99 @@ disk_marks_clear(struct disk_marks *marks)
     pthread_mutex_unlock(&marks->lock);
 }
 
-void
-disk_marks_visit(struct disk_marks *marks,
-                 void (*visit)(void *context, const struct disk_mark *mark), void *context)
+uint64_t
+disk_marks_bytes(struct disk_marks *marks)
 {
+    uint64_t bytes;
+
     pthread_mutex_lock(&marks->lock);
-    if (marks->all)
-        visit(context, &(struct disk_mark){.kind = MARK_PREFIX, .position = marks->all});
-    for (size_t i = 0; i < marks->prefix_count; i++)
-        visit(context, &(struct disk_mark){.kind = MARK_PREFIX,
-                                           .soft = marks->prefixes[i].soft,
-                                           .prefix = span_of(marks->prefixes[i].text,
-                                                             marks->prefixes[i].len),
-                                           .position = marks->prefixes[i].position,
-                                           .wall_us = marks->prefixes[i].wall_us});
-    for (size_t i = 0; i < marks->size; i++)
-        if (marks->slots[i].hash)
-            visit(context, &(struct disk_mark){.kind = MARK_URL,
-                                               .hash = marks->slots[i].hash,
-                                               .position = marks->slots[i].position,
-                                               .wall_us = marks->slots[i].wall_us});
+    bytes = (marks->used + 2 * marks->prefix_count) * JOURNAL_MARK_BYTES + 2 * marks->text_bytes;
     pthread_mutex_unlock(&marks->lock);
+    return bytes;
+}
+
+/* ---- walks ----------------------------------------------------------------------------------- */
+
+void
+disk_marks_begin_walk(struct disk_marks *marks, struct marks_walk *walk)
+{
+    *walk = (struct marks_walk){.marks = marks};
+    pthread_mutex_lock(&marks->lock);
+    marks->walked = true;
+    walk->rebuilt = marks->rebuilt;
+    pthread_mutex_unlock(&marks->lock);
+}
+
+void
+disk_marks_end_walk(struct marks_walk *walk)
+{
+    pthread_mutex_lock(&walk->marks->lock);
+    walk->marks->walked = false;
+    pthread_mutex_unlock(&walk->marks->lock);
+    free(walk->text);
+}
+
+static size_t
+copy_prefix(struct marks_walk *walk, struct disk_mark *out)
+{
+    const struct mark_prefix *prefix = &walk->marks->prefixes[walk->prefix++];
+    char *text = realloc(walk->text, prefix->len + 1);
+
+    if (!text) {
+        walk->failed = true;
+        return 0;
+    }
+    walk->text = text;
+    memcpy(text, prefix->text, prefix->len);
+    *out = (struct disk_mark){.kind = MARK_PREFIX,
+                              .soft = prefix->soft,
+                              .prefix = span_of(text, prefix->len),
+                              .position = prefix->position,
+                              .us = prefix->us};
+    return 1;
+}
+
+/* Of a piece of the table, which may have none. */
+static size_t
+copy_slots(struct marks_walk *walk, struct disk_mark *out, size_t most)
+{
+    const struct disk_marks *marks = walk->marks;
+    size_t count = 0, end;
+
+    if (walk->rebuilt != marks->rebuilt)
+        walk->slot = 0;
+    walk->rebuilt = marks->rebuilt;
+    end = marks->size - walk->slot < WALK_SLOTS ? marks->size : walk->slot + WALK_SLOTS;
+    for (; walk->slot < end && count < most; walk->slot++) {
+        const struct mark_slot *slot = &marks->slots[walk->slot];
+
+        if (slot->hash)
+            out[count++] = (struct disk_mark){.kind = MARK_URL,
+                                              .hash = slot->hash,
+                                              .position = slot->position,
+                                              .us = slot->us};
+    }
+    return count;
+}
+
+size_t
+disk_marks_walk(struct marks_walk *walk, struct disk_mark *out, size_t most)
+{
+    struct disk_marks *marks = walk->marks;
+    size_t count = 0;
+    bool over = false;
+
+    while (!count && !over) {
+        pthread_mutex_lock(&marks->lock);
+        if (!walk->begun && marks->all)
+            out[count++] = (struct disk_mark){.kind = MARK_PREFIX, .position = marks->all};
+        else if (walk->prefix < marks->prefix_count)
+            count = copy_prefix(walk, out);
+        else
+            count = copy_slots(walk, out, most);
+        walk->begun = true;
+        over = walk->failed || walk->slot == marks->size;
+        pthread_mutex_unlock(&marks->lock);
+    }
+    return count;
 }

@@ -17,8 +17,11 @@
 #include "base/span.h"
 #include "store/disk_record.h"
 
-#define MARKS_MAX ((size_t)1 << 20) /* of URLs and tags, 24 bytes each at least */
+#define MARKS_MAX ((size_t)1 << 20) /* of URLs and tags at most, 24 bytes each at least */
 #define MARKS_PREFIXES 256u
+
+/* Bytes of a mark in a journal, without its text, which is there twice as well. */
+#define JOURNAL_MARK_BYTES ((size_t)128)
 
 enum mark_kind {
     MARK_URL = 1,
@@ -33,13 +36,13 @@ struct disk_mark {
     uint64_t hash;       /* of a URL or a tag: disk_mark_hash() */
     struct span prefix;  /* of MARK_PREFIX */
     uint64_t position;
-    int64_t wall_us;     /* the wall clock then */
+    int64_t us;          /* the monotonic clock then */
 };
 
 struct mark_slot {
     uint64_t hash; /* 0: free */
     uint64_t position;
-    int64_t wall_us;
+    int64_t us;
 };
 
 struct mark_prefix {
@@ -47,7 +50,7 @@ struct mark_prefix {
     size_t len;
     bool soft;
     uint64_t position;
-    int64_t wall_us;
+    int64_t us;
 };
 
 struct disk_marks {
@@ -55,8 +58,12 @@ struct disk_marks {
     uint64_t secret; /* so that hashes that fall together in the table cannot be made on purpose */
     struct mark_slot *slots;
     size_t size, used;
+    size_t most;      /* of them; constant */
+    uint64_t rebuilt; /* how often they have moved */
+    bool walked;      /* a walk goes on, for which none is forgotten */
     struct mark_prefix prefixes[MARKS_PREFIXES];
     size_t prefix_count;
+    size_t text_bytes, most_text; /* of the prefixes; the latter is constant */
     uint64_t all; /* records before this position are outdated */
 };
 
@@ -79,10 +86,9 @@ uint64_t disk_mark_hash(enum mark_kind kind, bool soft, struct span name, struct
  */
 bool disk_marks_add(struct disk_marks *marks, const struct disk_mark *mark, uint64_t *all);
 
-/* Of a record; *wall_us is when it expired softly. */
+/* Of a record; *us is when it expired softly, by the monotonic clock. */
 enum mark_verdict disk_marks_find(struct disk_marks *marks, const struct disk_record *record,
-                                  int64_t *wall_us);
-
+                                  int64_t *us);
 
 /* Forgets the marks that are before this position: there is no earlier record. */
 void disk_marks_forget(struct disk_marks *marks, uint64_t position);
@@ -90,8 +96,27 @@ void disk_marks_forget(struct disk_marks *marks, uint64_t position);
 /* Forgets all marks: those of another store. */
 void disk_marks_clear(struct disk_marks *marks);
 
-/* Calls `visit` for each mark, under the lock. Everything earlier is one of an empty prefix. */
-void disk_marks_visit(struct disk_marks *marks,
-                      void (*visit)(void *context, const struct disk_mark *mark), void *context);
+/* Bytes of a journal of them. */
+uint64_t disk_marks_bytes(struct disk_marks *marks);
+
+/*
+ * A walk over all marks, which takes the lock for a piece at a time: those that are added meanwhile
+ * may be missing, and one may come more than once. One walk at a time.
+ */
+struct marks_walk {
+    struct disk_marks *marks;
+    uint64_t rebuilt;
+    size_t prefix, slot; /* the next of either */
+    char *text;          /* of a prefix, owned */
+    bool begun, failed;  /* failed: without memory */
+};
+
+void disk_marks_begin_walk(struct disk_marks *marks, struct marks_walk *walk);
+
+/* The next ones, at most this many; 0: there are no more, or walk->failed. Everything earlier is one
+ * of an empty prefix. A text is valid until the next call. */
+size_t disk_marks_walk(struct marks_walk *walk, struct disk_mark *out, size_t most);
+
+void disk_marks_end_walk(struct marks_walk *walk);
 
 #endif

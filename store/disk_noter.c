@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "store/disk_store.h"
 
@@ -102,7 +103,7 @@ store_mark(struct store *store, enum cache_by kind, bool soft, struct span name,
         .soft = soft,
         .hash = disk_mark_hash(kind_of(kind), soft, name, scope),
         .prefix = kind == CACHE_BY_PREFIX ? name : span_of(NULL, 0),
-        .wall_us = store_wall_us(store),
+        .us = store_now_us(store),
     };
     struct source_marked now = {.count = 0};
 
@@ -153,7 +154,7 @@ disk_outdate(struct store *store, struct span url, uint64_t position, bool noted
         .kind = MARK_URL,
         .hash = disk_mark_hash(MARK_URL, false, url, span_of(NULL, 0)),
         .position = position,
-        .wall_us = store_wall_us(store),
+        .us = store_now_us(store),
     };
 
     add_mark(store, &mark, noted);
@@ -221,14 +222,20 @@ disk_noter_begin(struct store *store)
 
 /* ---- those that wait ------------------------------------------------------------------------- */
 
+/* Under the lock. */
+static bool
+is_synced(struct store *store, uint64_t number)
+{
+    return store->synced >= number || store->noter_stops || store_stage(store) == STORE_LEFT;
+}
+
 bool
 store_is_synced(struct store *store, struct source_waiter *waiter)
 {
     bool synced;
 
     pthread_mutex_lock(&store->purges_lock);
-    synced = store->synced == store->marked || store->noter_stops ||
-             store_stage(store) == STORE_LEFT;
+    synced = is_synced(store, store->marked);
     if (!synced) {
         waiter->number = store->marked;
         waiter->listed = true;
@@ -250,6 +257,22 @@ store_forget_waiter(struct store *store, struct source_waiter *waiter)
     waiter->listed = false;
     pthread_mutex_unlock(&store->purges_lock);
     return listed;
+}
+
+bool
+store_await_sync(struct store *store, int64_t us)
+{
+    const struct timespec until = clock_timespec(clock_monotonic_us() + us);
+    uint64_t number;
+    int error = 0;
+    bool synced;
+
+    pthread_mutex_lock(&store->purges_lock);
+    number = store->marked;
+    while (!(synced = is_synced(store, number)) && !error)
+        error = pthread_cond_timedwait(&store->synced_wake, &store->purges_lock, &until);
+    pthread_mutex_unlock(&store->purges_lock);
+    return synced;
 }
 
 /* Under the lock: those that wait for marks up to store->synced, or all. */
@@ -283,22 +306,81 @@ give_up(struct store *store, int error)
     disk_journal_spoil(&store->journal);
 }
 
+/* Bytes of the journal's files at most, from its next beginning to the one behind that. */
+static uint64_t
+most_bytes(struct store *store)
+{
+    return 4 * disk_marks_bytes(&store->marks) + 2 * store->journal.slack;
+}
+
+/* There is space for both files before the second one is written. */
+static int
+renew(struct store *store)
+{
+    const uint64_t most = most_bytes(store);
+    int error;
+
+    if (most > atomic_load(&store->journal_most))
+        disk_writer_reserve(store, most);
+    error = disk_journal_renew(&store->journal, &store->marks, &store->identity);
+    if (disk_journal_most(&store->journal) > most)
+        disk_writer_reserve(store, disk_journal_most(&store->journal));
+    else
+        atomic_store(&store->journal_most, most);
+    return error;
+}
+
+/* Appends those from this one on; with `bounded` as long as the journal is not worth being renewed.
+ * Returns the first that was not appended. */
+static struct pending_mark *
+append_marks(struct store *store, struct pending_mark *pending, bool bounded, int *error)
+{
+    while (pending && !*error &&
+           !(bounded && store->journal.size >= store->journal.renew_size)) {
+        *error = disk_journal_append(&store->journal, &pending->mark);
+        store_add(store, STORE_PURGES, 1);
+        pending = STAILQ_NEXT(pending, link);
+    }
+    return pending;
+}
+
+/* Marks that are pending are known already, so a journal that begins anew has them. */
 static void
 note(struct store *store, struct pending_mark *pending, bool lost, uint64_t terms)
 {
     const bool renews = terms != store->identity.terms;
     int error = lost ? ENOMEM : 0;
+    bool renewed = false;
 
-    for (; pending && !error; pending = STAILQ_NEXT(pending, link)) {
-        error = disk_journal_append(&store->journal, &pending->mark);
-        store_add(store, STORE_PURGES, 1);
-    }
-    if (!error)
-        error = disk_journal_sync(&store->journal);
+    store->journal.now = store_now(store);
     store->identity.terms = terms;
-    if (!error && (renews || store->journal.size >= store->journal.renew_size))
-        error = disk_journal_renew(&store->journal, &store->marks, &store->identity);
+    pending = append_marks(store, pending, true, &error);
+    if (!error && (pending || renews)) {
+        int cause = renew(store);
+
+        renewed = !cause;
+        error = renews ? cause : 0;
+    }
+    for (; renewed && pending; pending = STAILQ_NEXT(pending, link))
+        store_add(store, STORE_PURGES, 1);
+    (void)append_marks(store, pending, false, &error);
+    if (!error && !renewed)
+        error = disk_journal_sync(&store->journal);
     if (error)
+        give_up(store, error);
+}
+
+/* The journal has got long. One that cannot be begun anew goes on, as far as a start reads it. */
+static void
+shorten(struct store *store)
+{
+    int error = renew(store);
+
+    if (!error)
+        return;
+    store->journal.renew_size += store->journal.renew_size / 2;
+    disk_writer_reserve(store, disk_journal_most(&store->journal));
+    if (store->journal.size > JOURNAL_MAX / 2)
         give_up(store, error);
 }
 
@@ -329,6 +411,12 @@ note_pending(struct store *store)
     pthread_mutex_lock(&store->purges_lock);
     store->synced = marked;
     notify_waiters(store, false);
+    pthread_cond_broadcast(&store->synced_wake);
+    if (store->journal.size < store->journal.renew_size)
+        return;
+    pthread_mutex_unlock(&store->purges_lock);
+    shorten(store);
+    pthread_mutex_lock(&store->purges_lock);
 }
 
 /* Under the lock. */
@@ -336,6 +424,7 @@ static void
 drop_pending(struct store *store)
 {
     notify_waiters(store, true);
+    pthread_cond_broadcast(&store->synced_wake);
     free_all(STAILQ_FIRST(&store->pending));
     STAILQ_INIT(&store->pending);
 }

@@ -150,7 +150,7 @@ disk_part_verify(const struct disk_record *record, uint64_t seed, size_t part, c
 
 void
 disk_record_times(const struct disk_head *head, const struct disk_now *now,
-                  int64_t expired_wall_us, int64_t *born_us, int64_t *lifetime_us)
+                  int64_t expired_us, int64_t *born_us, int64_t *lifetime_us)
 {
     const struct object stored = {.lifetime = head->lifetime};
     const bool same = head->boot == now->boot;
@@ -160,13 +160,12 @@ disk_record_times(const struct disk_head *head, const struct disk_now *now,
     *lifetime_us = age_us < 0 && !same ? 0 : object_lifetime(&stored);
     age_us = age_us < 0 ? 0 : age_us;
     *born_us = now->monotonic_us - age_us;
-    if (expired_wall_us == INT64_MAX)
+    if (expired_us == INT64_MAX)
         return;
-    /* Not later than now: the wall clock may have been changed before the purge, or since. */
-    if (age_us > expired_wall_us - head->born_wall_us)
-        age_us = expired_wall_us - head->born_wall_us;
-    if (*lifetime_us > age_us)
-        *lifetime_us = age_us < 0 ? 0 : age_us;
+    /* Whatever the clocks say, that was before now: it is fresh to no request from now on. */
+    expired_us = expired_us > now->monotonic_us ? 0 : expired_us - *born_us;
+    if (*lifetime_us > expired_us)
+        *lifetime_us = expired_us < 0 ? 0 : expired_us;
 }
 
 bool

@@ -17,7 +17,7 @@
 #include "base/span.h"
 #include "cache/object.h"
 
-#define DISK_VERSION 1u
+#define DISK_VERSION 2u
 #define DISK_UNIT 16u                  /* records begin at multiples of this many bytes */
 #define DISK_PART ((size_t)256 << 10)  /* bytes of a body under one checksum */
 #define DISK_RECORD_MAGIC 0x52505531u  /* "1UPR" */
@@ -95,11 +95,11 @@ struct disk_now {
 
 /*
  * When the age of the record's response was 0, by the monotonic clock, and its lifetime from then
- * on. `expired_wall_us` is of a soft purge; INT64_MAX: there was none. A record from the future has
- * no age that is known: its age is 0, and it has expired.
+ * on. `expired_us` is of a soft purge, by that clock; INT64_MAX: there was none. A record from the
+ * future has no age that is known: its age is 0, and it has expired.
  */
 void disk_record_times(const struct disk_head *head, const struct disk_now *now,
-                       int64_t expired_wall_us, int64_t *born_us, int64_t *lifetime_us);
+                       int64_t expired_us, int64_t *born_us, int64_t *lifetime_us);
 
 /*
  * Verifies the whole record, whose head has been read from `bytes` with this seed, and gives it

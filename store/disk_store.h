@@ -69,13 +69,14 @@ struct store {
     pthread_t writer;
     bool has_writer;
     pthread_mutex_t offers_lock;
-    pthread_cond_t offers_wake, offers_idle;
+    pthread_cond_t offers_wake, offers_idle, offers_looked;
     struct offers offers;
     _Atomic uint32_t offered[STORE_OFFERED]; /* how many of them, by hashes of URL and variant:
                                                 those in the queue, and those not settled */
     size_t offer_count;
     uint64_t offered_bytes;
     bool writer_busy, writer_stops;
+    bool writer_looks; /* it is to see whether the journal has space */
     uint64_t *numbers; /* of the segments that are to be loaded */
     size_t number_count;
     struct offer_placed *placed; /* appended, and not written yet */
@@ -106,8 +107,9 @@ struct store {
     pthread_t noter;
     bool has_noter;
     pthread_mutex_t purges_lock;
-    pthread_cond_t purges_wake;
+    pthread_cond_t purges_wake, synced_wake;
     struct disk_journal journal; /* the noter's, once the store is open */
+    _Atomic uint64_t journal_bytes, journal_most; /* of its files, now and before the next is begun */
     STAILQ_HEAD(, pending_mark) pending;
     uint64_t terms;          /* those that are to be in the journal */
     uint64_t marked, synced; /* numbers of marks */
@@ -157,10 +159,20 @@ bool disk_writer_is_to_stop(void *store);
 /* Reads journal and names of segments: 0 or an errno. The lock is held. */
 int disk_writer_begin(struct store *store);
 
+/* Has the writer remove segments if there is no space for this many bytes of the journal, and waits
+ * for that, for a second at most. [the noter] */
+void disk_writer_reserve(struct store *store, uint64_t most);
+
 /* ---- disk_load.c ----------------------------------------------------------------------------- */
 
 /* Has the index lead to what the segments have, the newest first. False: the writer is to stop. */
 bool disk_load(struct store *store);
+
+static inline struct disk_now
+store_now(const struct store *store)
+{
+    return (struct disk_now){store->boot, store_now_us(store), store_wall_us(store)};
+}
 
 /* ---- disk_noter.c ---------------------------------------------------------------------------- */
 

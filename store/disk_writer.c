@@ -13,6 +13,9 @@
 #define MOST_PLACED 8192u
 #define LOCK_US ((int64_t)50000)   /* between two attempts */
 #define RETRY_US ((int64_t)1000000) /* after an error of writing */
+#define RESERVE_US ((int64_t)1000000)
+#define SLACK_SHARE 256             /* of the store, for marks before the journal begins anew */
+#define MOST_SLACK ((uint64_t)16 << 20)
 #define REINSERTED_SHARE 2          /* of a segment: one half is written again at most */
 
 /* A record that has been appended: in the index when its bytes are written. */
@@ -44,7 +47,7 @@ take_first(struct store *store)
     return offer;
 }
 
-/* The next offer, or NULL after this time, or when the writer is to stop. */
+/* The next offer, or NULL after this time, or when the writer is to look or to stop. */
 static struct offer *
 take_offer(struct store *store, int64_t wait_us)
 {
@@ -53,13 +56,14 @@ take_offer(struct store *store, int64_t wait_us)
     int error = 0;
 
     pthread_mutex_lock(&store->offers_lock);
-    while (STAILQ_EMPTY(&store->offers) && !store->writer_stops && error != ETIMEDOUT) {
+    while (STAILQ_EMPTY(&store->offers) && !store->writer_stops && !store->writer_looks &&
+           error != ETIMEDOUT) {
         store->writer_busy = store->placed_count != 0;
         if (!store->writer_busy)
             pthread_cond_broadcast(&store->offers_idle);
         error = pthread_cond_timedwait(&store->offers_wake, &store->offers_lock, &until);
     }
-    if (!STAILQ_EMPTY(&store->offers)) {
+    if (!STAILQ_EMPTY(&store->offers) && (!store->writer_looks || store->writer_stops)) {
         offer = take_first(store);
         store->writer_busy = true;
     }
@@ -101,9 +105,9 @@ is_purged(struct store *store, const struct offer *offer)
         .url = object_url(offer->object),
         .tags = object_tags(offer->object),
     };
-    int64_t wall_us;
+    int64_t us;
 
-    return disk_marks_find(&store->marks, &record, &wall_us) == MARKED_PURGED;
+    return disk_marks_find(&store->marks, &record, &us) == MARKED_PURGED;
 }
 
 /*
@@ -208,7 +212,7 @@ reinsert(struct store *store, const struct disk_segment *segment, const struct d
     const struct disk_key key = {listed->url_hash, listed->variant_hash};
     struct disk_record record;
     struct disk_place place;
-    int64_t wall_us;
+    int64_t us;
     char *bytes;
     int error;
 
@@ -218,7 +222,7 @@ reinsert(struct store *store, const struct disk_segment *segment, const struct d
     if (!bytes ||
         disk_read(segment->fd, bytes, len, (uint64_t)listed->offset * DISK_UNIT) != (ssize_t)len ||
         !disk_head_read(bytes, len, segment->seed, &record) ||
-        disk_marks_find(&store->marks, &record, &wall_us) != MARKED_NOT ||
+        disk_marks_find(&store->marks, &record, &us) != MARKED_NOT ||
         !disk_record_reseal(bytes, len, segment->seed, store->log.head->seed, position,
                             &record)) {
         free(bytes);
@@ -323,7 +327,44 @@ evict_segment(struct store *store, bool again)
 static bool
 is_full(struct store *store, uint64_t more)
 {
-    return atomic_load(&store->log.bytes) + more * store->log.segment_bytes > store->log.max_bytes;
+    return atomic_load(&store->log.bytes) + atomic_load(&store->journal_most) +
+               more * store->log.segment_bytes >
+           store->log.max_bytes;
+}
+
+/* Removes the oldest segments until there is space for this many more. */
+static void
+evict_segments(struct store *store, uint64_t more)
+{
+    while (is_full(store, more) && !TAILQ_EMPTY(&store->log.segments))
+        evict_segment(store, false);
+}
+
+void
+disk_writer_reserve(struct store *store, uint64_t most)
+{
+    const struct timespec until = clock_timespec(clock_monotonic_us() + RESERVE_US);
+    int error = 0;
+
+    atomic_store(&store->journal_most, most);
+    pthread_mutex_lock(&store->offers_lock);
+    store->writer_looks = true;
+    pthread_cond_broadcast(&store->offers_wake);
+    while (store->writer_looks && !store->writer_stops && !error &&
+           store_stage(store) == STORE_OPEN)
+        error = pthread_cond_timedwait(&store->offers_looked, &store->offers_lock, &until);
+    pthread_mutex_unlock(&store->offers_lock);
+}
+
+static void
+look(struct store *store)
+{
+    if (flush(store))
+        evict_segments(store, 0);
+    pthread_mutex_lock(&store->offers_lock);
+    store->writer_looks = false;
+    pthread_cond_broadcast(&store->offers_looked);
+    pthread_mutex_unlock(&store->offers_lock);
 }
 
 /* Begins a segment. */
@@ -335,10 +376,10 @@ begin_segment(struct store *store)
     if (!flush(store))
         return false;
     error = disk_log_end(&store->log);
-    while (!error && is_full(store, 1) && !TAILQ_EMPTY(&store->log.segments))
-        evict_segment(store, false);
-    if (!error)
+    if (!error) {
+        evict_segments(store, 1);
         error = disk_log_begin(&store->log, atomic_fetch_add(&store->position, 1));
+    }
     if (error)
         fail(store, error);
     return !error;
@@ -354,7 +395,8 @@ make_space(struct store *store, uint64_t length)
     /* Where the file system is full, though the store is not, the store gets smaller, until the
      * next start. */
     if (store->wants_space && !TAILQ_EMPTY(&store->log.segments)) {
-        store->log.max_bytes = atomic_load(&store->log.bytes);
+        store->log.max_bytes =
+            atomic_load(&store->log.bytes) + atomic_load(&store->journal_most);
         evict_segment(store, false);
     }
     store->wants_space = false;
@@ -543,10 +585,17 @@ open_journal(struct store *store, enum journal_found *found)
 {
     int error;
 
+    store->journal.folder = store->folder;
+    store->journal.now = store_now(store);
+    store->journal.slack = store->config.max_bytes / SLACK_SHARE < MOST_SLACK
+                               ? store->config.max_bytes / SLACK_SHARE
+                               : MOST_SLACK;
+    store->journal.bytes = &store->journal_bytes;
     do
-        error = disk_journal_open(&store->journal, store->folder, store->config.terms,
-                                  &store->marks, &store->identity, found);
+        error = disk_journal_open(&store->journal, store->config.terms, &store->marks,
+                                  &store->identity, found);
     while (error == ENOSPC && remove_oldest(store));
+    atomic_store(&store->journal_most, disk_journal_most(&store->journal));
     return error;
 }
 
@@ -640,7 +689,7 @@ write_offers(struct store *store)
         if (offer)
             write_offer(store, offer);
         else
-            flush(store);
+            look(store);
         if (store->written_us &&
             clock_monotonic_us() - store->written_us >= store->config.sync_us)
             sync_log(store);
@@ -657,8 +706,7 @@ disk_writer_run(void *context)
     if (begin(store) && disk_load(store)) {
         atomic_store_explicit(&store->stage, STORE_OPEN, memory_order_release);
         store->placed = calloc(MOST_PLACED, sizeof(*store->placed));
-        while (is_full(store, 1) && !TAILQ_EMPTY(&store->log.segments))
-            evict_segment(store, false);
+        evict_segments(store, 1);
         if (store->placed)
             write_offers(store);
         if (disk_log_end(&store->log) != 0)

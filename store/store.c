@@ -94,9 +94,11 @@ init_locks(struct store *store)
     pthread_mutex_init(&store->purges_lock, NULL);
     thread_cond_init(&store->offers_wake);
     thread_cond_init(&store->offers_idle);
+    thread_cond_init(&store->offers_looked);
     thread_cond_init(&store->reads_wake);
     thread_cond_init(&store->watch_wake);
     thread_cond_init(&store->purges_wake);
+    thread_cond_init(&store->synced_wake);
 }
 
 static void
@@ -112,9 +114,11 @@ free_store(struct store *store)
     pthread_mutex_destroy(&store->purges_lock);
     pthread_cond_destroy(&store->offers_wake);
     pthread_cond_destroy(&store->offers_idle);
+    pthread_cond_destroy(&store->offers_looked);
     pthread_cond_destroy(&store->reads_wake);
     pthread_cond_destroy(&store->watch_wake);
     pthread_cond_destroy(&store->purges_wake);
+    pthread_cond_destroy(&store->synced_wake);
     if (store->lock >= 0)
         close(store->lock);
     if (store->folder >= 0)
@@ -123,6 +127,15 @@ free_store(struct store *store)
     free(store->numbers);
     free(store->readers);
     free(store);
+}
+
+/* A sixteenth of the store is for them, each time that the journal begins anew. */
+static size_t
+most_marks(uint64_t max_bytes)
+{
+    const uint64_t most = max_bytes / 16 / JOURNAL_MARK_BYTES;
+
+    return most < MARKS_MAX ? (size_t)most : MARKS_MAX;
 }
 
 static struct store *
@@ -135,14 +148,16 @@ make_store(const struct store_config *config)
     store->config = *config;
     store->terms = config->terms;
     if (!config->clock.monotonic_us)
-        store->config.clock = (struct store_clock){monotonic_us, wall_us, NULL};
+        store->config.clock = (struct store_clock){monotonic_us, wall_us, NULL, 0};
     store->folder = -1;
     store->lock = -1;
     store->journal = (struct disk_journal)JOURNAL_NONE;
-    store->boot = disk_boot();
+    store->boot = config->clock.boot ? config->clock.boot : disk_boot();
     atomic_init(&store->position, 1);
     disk_index_init(&store->index);
     disk_marks_init(&store->marks);
+    store->marks.most = most_marks(config->max_bytes);
+    store->marks.most_text = (size_t)(config->max_bytes / 64);
     init_locks(store);
     STAILQ_INIT(&store->offers);
     STAILQ_INIT(&store->reads);
@@ -228,6 +243,7 @@ stop_writer(struct store *store)
     pthread_mutex_lock(&store->offers_lock);
     store->writer_stops = true;
     pthread_cond_broadcast(&store->offers_wake);
+    pthread_cond_broadcast(&store->offers_looked);
     pthread_mutex_unlock(&store->offers_lock);
     if (store->has_writer)
         pthread_join(store->writer, NULL);
@@ -292,7 +308,7 @@ store_get_stats(struct store *store, struct store_stats *stats)
         stats->counts[i] = atomic_load_explicit(&store->counts[i], memory_order_relaxed);
     if (stage == STORE_OPENING)
         return;
-    stats->bytes = atomic_load(&store->log.bytes);
+    stats->bytes = atomic_load(&store->log.bytes) + atomic_load(&store->journal_bytes);
     stats->written_bytes = atomic_load(&store->log.written);
 }
 

@@ -28,6 +28,7 @@ struct store_clock {
     int64_t (*monotonic_us)(void *context);
     int64_t (*wall_us)(void *context);
     void *context;
+    uint64_t boot; /* names the run of the machine; 0: as the system has it */
 };
 
 #define STORE_LEAST ((uint64_t)16 << 20) /* bytes that a store has at least */
@@ -72,7 +73,7 @@ enum store_count {
 struct store_stats {
     uint64_t counts[STORE_COUNTS];
     uint64_t objects;
-    uint64_t bytes;         /* of all files */
+    uint64_t bytes;         /* of all segments and the journal */
     uint64_t max_bytes;
     uint64_t written_bytes; /* since the start */
     uint64_t index_bytes;   /* of memory */
@@ -169,5 +170,8 @@ bool store_is_synced(struct store *store, struct source_waiter *waiter);
 
 /* It waits no longer. False: it has been notified, or is being. */
 bool store_forget_waiter(struct store *store, struct source_waiter *waiter);
+
+/* Waits itself, for this time at most. False: they are not all on disk. */
+bool store_await_sync(struct store *store, int64_t us);
 
 #endif

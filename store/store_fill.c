@@ -175,9 +175,9 @@ use(struct store_fill *fill, const char *bytes, size_t len)
     const struct disk_key asked = store_key(store, object_url(name), object_variant(name));
     struct disk_record record;
     struct body_reader reader = {.fill = fill, .record = &record, .bytes = bytes, .len = len};
-    const struct disk_now now = {store->boot, store_now_us(store), store_wall_us(store)};
+    const struct disk_now now = store_now(store);
     enum mark_verdict verdict;
-    int64_t wall_us = 0, born_us, lifetime_us;
+    int64_t expired_us = 0, born_us, lifetime_us;
 
     if (!disk_head_read(bytes, len, fill->segment->seed, &record)) {
         drop(fill, &asked, STORE_DAMAGED);
@@ -189,7 +189,7 @@ use(struct store_fill *fill, const char *bytes, size_t len)
         send_back(fill);
         return;
     }
-    verdict = disk_marks_find(&store->marks, &record, &wall_us);
+    verdict = disk_marks_find(&store->marks, &record, &expired_us);
     if (verdict == MARKED_PURGED) {
         drop(fill, &(struct disk_key){record.head.url_hash, record.head.variant_hash},
              STORE_MISSES);
@@ -200,7 +200,7 @@ use(struct store_fill *fill, const char *bytes, size_t len)
         send_back(fill);
         return;
     }
-    disk_record_times(&record.head, &now, verdict == MARKED_EXPIRED ? wall_us : INT64_MAX,
+    disk_record_times(&record.head, &now, verdict == MARKED_EXPIRED ? expired_us : INT64_MAX,
                       &born_us, &lifetime_us);
     publish(fill, &record, &reader, born_us, lifetime_us);
     free(reader.part);

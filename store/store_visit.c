@@ -84,12 +84,13 @@ is_in_use(const struct visit *v)
 static int
 read_journal(struct visit *v)
 {
+    struct disk_journal journal = {.folder = v->folder, .now = v->now, .fd = -1};
     enum journal_found found = JOURNAL_NEW;
     int error = 0;
 
     for (unsigned i = 0; !error && found != JOURNAL_READ && i < JOURNAL_TRIES; i++) {
         disk_marks_clear(&v->marks);
-        error = disk_journal_read(v->folder, &v->marks, &v->identity, &found);
+        error = disk_journal_read(&journal, &v->marks, &v->identity, &found);
         if (!v->totals->in_use)
             break;
     }
@@ -107,8 +108,8 @@ begin(struct visit *v, const char *folder, struct buf *why)
     if (!open_folder(v, folder, why))
         return false;
     v->totals->in_use = is_in_use(v);
-    error = read_journal(v);
     v->now = (struct disk_now){disk_boot(), clock_monotonic_us(), clock_wall_us()};
+    error = read_journal(v);
     if (!error)
         error = disk_list(v->folder, "segment", note_segment, v);
     if (!error && (v->failed || !disk_log_init(&v->log, v->folder, &v->identity, 1)))

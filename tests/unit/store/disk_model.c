@@ -8,11 +8,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "tests/unit/faults.h"
+#include "tests/unit/store/lost_writes.h"
 
 static _Atomic unsigned countdown;
 static _Atomic int error_wanted;
@@ -23,7 +23,7 @@ static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 static bool hanging;
 static char full_folder[256];
 static unsigned most_segments;
-static char kept_folder[256], durable_folder[256];
+static char hangs_from[64];
 
 void
 disk_model_fail(unsigned n, int error, bool all)
@@ -78,11 +78,34 @@ is_full(void)
 }
 
 void
-disk_model_keep(const char *folder, const char *durable)
+disk_model_hang_from(const char *kind)
 {
     pthread_mutex_lock(&lock);
-    snprintf(kept_folder, sizeof(kept_folder), "%s", folder ? folder : "");
-    snprintf(durable_folder, sizeof(durable_folder), "%s", durable ? durable : "");
+    snprintf(hangs_from, sizeof(hangs_from), "%s", kind);
+    pthread_mutex_unlock(&lock);
+}
+
+bool
+disk_model_hangs(void)
+{
+    bool hangs;
+
+    pthread_mutex_lock(&lock);
+    hangs = hanging;
+    pthread_mutex_unlock(&lock);
+    return hangs;
+}
+
+/* A file was made. */
+static void
+note_create(int folder, const char *name)
+{
+    lost_writes_note_create(folder, name);
+    pthread_mutex_lock(&lock);
+    if (hangs_from[0] && strncmp(name, hangs_from, strlen(hangs_from)) == 0) {
+        hanging = true;
+        hangs_from[0] = '\0';
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -116,7 +139,18 @@ fails(const char *name)
     }
 
 MODEL(ssize_t, pread, (int fd, void *to, size_t n, off_t at), (fd, to, n, at))
-MODEL(int, unlinkat, (int fd, const char *path, int flags), (fd, path, flags))
+
+int __real_unlinkat(int fd, const char *path, int flags);
+int __wrap_unlinkat(int fd, const char *path, int flags);
+int
+__wrap_unlinkat(int fd, const char *path, int flags)
+{
+    int result = fails("unlinkat") ? -1 : __real_unlinkat(fd, path, flags);
+
+    if (result == 0)
+        lost_writes_note_unlink(fd, path);
+    return result;
+}
 
 /* Other programs count its calls one by one. */
 ssize_t __real_pwrite(int fd, const void *from, size_t n, off_t at);
@@ -124,9 +158,14 @@ ssize_t __wrap_pwrite(int fd, const void *from, size_t n, off_t at);
 ssize_t
 __wrap_pwrite(int fd, const void *from, size_t n, off_t at)
 {
+    ssize_t result;
+
     if (faults_now("pwrite") || fails("pwrite") || is_full())
         return -1;
-    return __real_pwrite(fd, from, n, at);
+    result = __real_pwrite(fd, from, n, at);
+    if (result > 0)
+        lost_writes_note_write(fd, from, (size_t)result, (uint64_t)at);
+    return result;
 }
 
 /* A disk that hangs has nothing at once. */
@@ -135,11 +174,8 @@ ssize_t __wrap_preadv2(int fd, const struct iovec *v, int n, off_t at, int flags
 ssize_t
 __wrap_preadv2(int fd, const struct iovec *v, int n, off_t at, int flags)
 {
-    bool hangs;
+    const bool hangs = disk_model_hangs();
 
-    pthread_mutex_lock(&lock);
-    hangs = hanging;
-    pthread_mutex_unlock(&lock);
     errno = EAGAIN;
     return hangs ? -1 : __real_preadv2(fd, v, n, at, flags);
 }
@@ -150,6 +186,7 @@ int
 __wrap_openat(int fd, const char *path, int flags, ...)
 {
     mode_t mode = 0;
+    int result;
 
     if (flags & O_CREAT) {
         va_list args;
@@ -158,49 +195,10 @@ __wrap_openat(int fd, const char *path, int flags, ...)
         mode = va_arg(args, mode_t);
         va_end(args);
     }
-    return fails("openat") ? -1 : __real_openat(fd, path, flags, mode);
-}
-
-/* ---- what is durable ------------------------------------------------------------------------- */
-
-static void
-copy(int fd, const char *to)
-{
-    int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    char bytes[65536];
-    off_t at = 0;
-    ssize_t n;
-
-    while (out >= 0 && (n = __real_pread(fd, bytes, sizeof(bytes), at)) > 0) {
-        if (__real_pwrite(out, bytes, (size_t)n, at) != n)
-            break;
-        at += n;
-    }
-    if (out >= 0)
-        close(out);
-}
-
-/* A file whose name was synced or not: here it is with its content, as on ext4. */
-static void
-keep(int fd)
-{
-    char link[64], path[600], to[600];
-    struct stat st;
-    ssize_t n;
-
-    pthread_mutex_lock(&lock);
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    n = kept_folder[0] && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
-            ? readlink(link, path, sizeof(path) - 1)
-            : -1;
-    if (n > 0) {
-        path[n] = '\0';
-        if (strncmp(path, kept_folder, strlen(kept_folder)) == 0 && !strstr(path, "(deleted)")) {
-            snprintf(to, sizeof(to), "%s%s", durable_folder, strrchr(path, '/'));
-            copy(fd, to);
-        }
-    }
-    pthread_mutex_unlock(&lock);
+    result = fails("openat") ? -1 : __real_openat(fd, path, flags, mode);
+    if (result >= 0 && flags & O_CREAT)
+        note_create(fd, path);
+    return result;
 }
 
 int __real_fdatasync(int fd);
@@ -211,7 +209,7 @@ __wrap_fdatasync(int fd)
     int result = fails("fdatasync") ? -1 : __real_fdatasync(fd);
 
     if (result == 0)
-        keep(fd);
+        lost_writes_note_sync(fd);
     return result;
 }
 
@@ -223,6 +221,6 @@ __wrap_fsync(int fd)
     int result = fails("fsync") ? -1 : __real_fsync(fd);
 
     if (result == 0)
-        keep(fd);
+        lost_writes_note_sync(fd);
     return result;
 }

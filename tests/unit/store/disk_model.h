@@ -1,8 +1,7 @@
 /*
  * A model of a disk under the files of a store, for programs in which its calls are wrapped
- * (Makefile, FAULT_WRAPS): calls fail, or hang, and what was not synced is lost. It stands for a
- * device that does so, and does not show what a file system would do with the order of its own
- * writes. Calls of all threads are concerned.
+ * (Makefile, FAULT_WRAPS): calls fail, or hang, or find it full. What was not synced is lost in
+ * lost_writes.h. Calls of all threads are concerned.
  */
 #ifndef SUNPROXY_TESTS_STORE_DISK_MODEL_H
 #define SUNPROXY_TESTS_STORE_DISK_MODEL_H
@@ -17,11 +16,12 @@ const char *disk_model_failed(void);
 
 /* Reads, writes and syncs wait until this is false. */
 void disk_model_hang(bool hangs);
+bool disk_model_hangs(void);
+
+/* The same from the moment on at which a file is made whose name begins so. */
+void disk_model_hang_from(const char *kind);
 
 /* While this folder has more segments, writes fail with ENOSPC. NULL: no more. */
 void disk_model_full(const char *folder, unsigned segments);
-
-/* Files of this folder are kept as of their last syncs in another one. NULL: no more. */
-void disk_model_keep(const char *folder, const char *durable);
 
 #endif

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "store/disk_journal.h"
 
 struct shelf shelf;
 
@@ -98,6 +99,55 @@ shelf_cut(const char *path, uint64_t size)
     ck_assert_int_eq(truncate(path, (off_t)size), 0);
 }
 
+void
+shelf_clear(const char *path, uint64_t offset, size_t len)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    const char zero = 0;
+
+    ck_assert_int_ge(fd, 0);
+    for (size_t i = 0; i < len; i++)
+        ck_assert_int_eq(pwrite(fd, &zero, 1, (off_t)(offset + i)), 1);
+    close(fd);
+}
+
+static void
+add_size(const char *path, void *context)
+{
+    struct stat st;
+
+    if (stat(path, &st) == 0) /* it may be gone by now */
+        *(uint64_t *)context += (uint64_t)st.st_size;
+}
+
+uint64_t
+shelf_bytes(void)
+{
+    uint64_t bytes = 0;
+
+    each_file(add_size, &bytes);
+    return bytes;
+}
+
+uint64_t
+shelf_marks_end(const char *path)
+{
+    const size_t size = (size_t)shelf_size(path), one = JOURNAL_MARK_BYTES / 2;
+    char *bytes = malloc(size);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    uint64_t end = 0;
+
+    ck_assert_ptr_nonnull(bytes);
+    ck_assert_int_eq(pread(fd, bytes, size, 0), (ssize_t)size);
+    close(fd);
+    for (size_t at = 0; at + one <= size; at += 8)
+        if (memcmp(bytes + at, "MRK1", 4) == 0)
+            end = at + one;
+    free(bytes);
+    ck_assert_uint_gt(end, 0);
+    return end;
+}
+
 static void
 remove_file(const char *path, void *context)
 {
@@ -166,7 +216,7 @@ shelf_config(void)
         .sync_us = 1000,
         .cache = shelf.cache,
         .failure = SHELF_FAILURE,
-        .clock = {monotonic_us, wall_us, NULL},
+        .clock = {monotonic_us, wall_us, NULL, shelf.boot},
         .log = say,
     };
 }

@@ -17,6 +17,7 @@ struct shelf {
     _Atomic int64_t now_us, wall_us;
     uint64_t max_bytes; /* 0: STORE_LEAST */
     uint64_t terms;
+    uint64_t boot; /* 0: that of the machine */
     int64_t waits_us;
     bool write_all, reads_later;
     char said[4096]; /* what the store has told */
@@ -71,6 +72,11 @@ unsigned shelf_files(const char *kind);
 /* Changes one bit of a file. */
 void shelf_flip(const char *path, uint64_t offset);
 void shelf_cut(const char *path, uint64_t size);
+void shelf_clear(const char *path, uint64_t offset, size_t len); /* zeros */
 uint64_t shelf_size(const char *path);
+uint64_t shelf_bytes(void); /* of all files */
+
+/* Where the last mark of the only journal ends. */
+uint64_t shelf_marks_end(const char *path);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "store/disk_record.h"
+#include "store/disk_journal.h"
 #include "tests/unit/store/shelf.h"
 
 #define URL "http://origin.test/page"
@@ -269,7 +269,7 @@ START_TEST(a_soft_purge_expires_whatever_the_wall_clock_does)
         shelf_put_more(URL, "", "", "", 100, 600 * SHELF_SECOND);
         shelf.now_us += 9 * SHELF_SECOND;
         shelf.wall_us += (9 + steps[i / 3]) * SHELF_SECOND;
-        purge(STORE_PURGE_PREFIX, true, "", "");
+        purge(CACHE_BY_PREFIX, true, "", "");
         shelf.wall_us += steps[i % 3] * SHELF_SECOND;
         reopen();
         got = shelf_get(URL, "", "");
@@ -363,6 +363,9 @@ START_TEST(many_tags_are_remembered)
 {
     char tag[32];
 
+    shelf_close();
+    shelf.max_bytes = 256 << 20;
+    ck_assert(shelf_open());
     shelf_put_more(URL, "", "", "t99999", 100, INT64_MAX);
     shelf_put_more(URL "2", "", "", "u", 100, INT64_MAX);
     for (unsigned i = 0; i < 100000; i++) {
@@ -374,6 +377,46 @@ START_TEST(many_tags_are_remembered)
     ck_assert(shelf_open());
     ck_assert(!shelf_has(URL, 100));
     ck_assert(shelf_has(URL "2", 100));
+}
+END_TEST
+
+/* More than the journal has space for; it is one of the files that have a bound. */
+START_TEST(more_tags_than_there_is_space_for_purge_all)
+{
+    char name[300];
+
+    for (unsigned i = 0; i < 800; i++) {
+        snprintf(name, sizeof(name), URL "%u", i);
+        shelf_put(name, 20000);
+    }
+    for (unsigned i = 0; i < 40000; i++) {
+        snprintf(name, sizeof(name), "t%u", i);
+        store_mark(shelf.store, CACHE_BY_TAG, false, span_str(name), span_of(NULL, 0), &some);
+        if (i % 500 == 0) {
+            await_sync();
+            store_settle(shelf.store);
+            ck_assert_uint_le(shelf_bytes(), STORE_LEAST);
+        }
+    }
+    ck_assert(!shelf_has(URL "799", 20000));
+    shelf_put(URL, 100);
+    /* Prefixes are long. */
+    for (unsigned i = 0; i < 2000; i++) {
+        memset(name, 'a', sizeof(name));
+        snprintf(name, sizeof(name), "http://other.test/%u", i % 200);
+        name[strlen(name)] = 'b';
+        store_mark(shelf.store, CACHE_BY_PREFIX, false, span_of(name, sizeof(name)),
+                   span_of(NULL, 0), &some);
+        if (i % 100 == 0)
+            await_sync();
+    }
+    await_sync();
+    ck_assert_uint_le(shelf_bytes(), STORE_LEAST);
+    ck_assert(shelf_has(URL, 100));
+    shelf_kill();
+    ck_assert(shelf_open());
+    ck_assert(!shelf_has(URL "799", 20000));
+    ck_assert(shelf_has(URL, 100));
 }
 END_TEST
 
@@ -391,6 +434,45 @@ START_TEST(the_age_is_right_whatever_the_wall_clock_does)
     ck_assert_ptr_nonnull(got.object);
     ck_assert_int_eq(object_age(got.object, shelf.now_us), 10 * SHELF_SECOND);
     object_release(&got.object);
+}
+END_TEST
+
+static void
+expect_expired(const char *url, int64_t age_us)
+{
+    struct shelf_found got = shelf_get(url, "", "");
+
+    ck_assert_ptr_nonnull(got.object);
+    ck_assert(!object_is_fresh(got.object, shelf.now_us));
+    ck_assert_int_eq(object_lifetime(got.object), age_us);
+    object_release(&got.object);
+    cache_purge(shelf.cache, CACHE_BY_URL, span_str(url));
+}
+
+START_TEST(a_soft_purge_holds_whatever_the_wall_clock_does)
+{
+    shelf_put(URL, 100);
+    /* It was wrong at the purge, and is right later. */
+    shelf.now_us += 10 * SHELF_SECOND;
+    shelf.wall_us += 5000 * SHELF_SECOND;
+    purge(CACHE_BY_URL, true, URL, "");
+    expect_expired(URL, 10 * SHELF_SECOND);
+    shelf.wall_us -= 4990 * SHELF_SECOND;
+    shelf_kill();
+    ck_assert(shelf_open());
+    expect_expired(URL, 10 * SHELF_SECOND);
+    /* The machine starts again, with a clock that has been set back. */
+    shelf_close();
+    shelf.boot = 4711;
+    shelf.now_us = 5 * SHELF_SECOND;
+    shelf.wall_us -= 5 * SHELF_SECOND;
+    ck_assert(shelf_open());
+    expect_expired(URL, 5 * SHELF_SECOND);
+    shelf_close();
+    shelf.wall_us += 20 * SHELF_SECOND;
+    shelf.now_us += 20 * SHELF_SECOND;
+    ck_assert(shelf_open());
+    expect_expired(URL, 5 * SHELF_SECOND);
 }
 END_TEST
 
@@ -611,12 +693,44 @@ START_TEST(a_journal_that_is_damaged_or_gone_purges_all)
             ck_assert_int_eq(remove(path), 0);
         } else {
             /* Both copies of the first of the two marks. */
-            shelf_flip(path, shelf_size(path) - 48 * 4 + 20);
-            shelf_flip(path, shelf_size(path) - 48 * 3 + 20);
+            shelf_flip(path, shelf_marks_end(path) - 2 * JOURNAL_MARK_BYTES + 20);
+            shelf_flip(path, shelf_marks_end(path) - JOURNAL_MARK_BYTES * 3 / 2 + 20);
         }
         ck_assert(shelf_open());
         ck_assert(!shelf_has(URL, 3000));
         ck_assert_uint_eq(shelf_files("segment"), 0);
+    }
+}
+END_TEST
+
+/* Wherever that is: what was purged is not known. */
+START_TEST(a_journal_that_is_cut_short_purges_all)
+{
+    for (unsigned round = 0; round < 6; round++) {
+        uint64_t end, size;
+        char path[200];
+
+        shelf_put(URL, 3000);
+        shelf_put(URL "1", 3000);
+        for (unsigned i = 0; i < 200 * round; i++)
+            store_mark(shelf.store, CACHE_BY_TAG, false, span_str("some"), span_of(NULL, 0),
+                       &some);
+        purge(CACHE_BY_URL, false, URL, "");
+        if (round % 2)
+            shelf_kill();
+        else
+            shelf_close();
+        snprintf(path, sizeof(path), "%s", shelf_file("journal"));
+        end = shelf_marks_end(path);
+        size = shelf_size(path);
+        ck_assert_uint_gt(size, end);
+        shelf_cut(path, (uint64_t[]){end - JOURNAL_MARK_BYTES, end, end - 8, size - 40,
+                                     end - 3 * JOURNAL_MARK_BYTES, end - 100}[round]);
+        ck_assert(shelf_open());
+        ck_assert(strstr(shelf.said, "the journal is damaged"));
+        ck_assert(!shelf_has(URL, 3000));
+        ck_assert(!shelf_has(URL "1", 3000));
+        ck_assert_uint_eq(shelf_count(STORE_DAMAGED), 1);
     }
 }
 END_TEST
@@ -692,15 +806,18 @@ START_TEST(one_copy_of_a_mark_is_enough_and_a_torn_one_is_none)
     purge(CACHE_BY_URL, false, URL, "");
     shelf_close();
     snprintf(path, sizeof(path), "%s", shelf_file("journal"));
-    shelf_flip(path, shelf_size(path) - 20);
+    shelf_flip(path, shelf_marks_end(path) - 20);
     ck_assert(shelf_open());
     ck_assert(!shelf_has(URL, 3000));
     shelf_put(URL, 3000);
+    purge(CACHE_BY_TAG, false, "some", "");
     shelf_close();
     /* A mark that was being written when the process ended was not answered. */
     snprintf(path, sizeof(path), "%s", shelf_file("journal"));
-    shelf_cut(path, shelf_size(path) - 60);
+    shelf_clear(path, shelf_marks_end(path) - 60, 60);
     ck_assert(shelf_open());
+    ck_assert(shelf_has(URL, 3000));
+    ck_assert_uint_eq(shelf_count(STORE_DAMAGED), 0);
 }
 END_TEST
 
@@ -728,7 +845,9 @@ unit_suite(void)
     tcase_add_test(tc, a_purge_of_what_is_not_there_is_not_noted);
     tcase_add_test(tc, many_prefixes_purge_more_than_they_name);
     tcase_add_test(tc, many_tags_are_remembered);
+    tcase_add_test(tc, more_tags_than_there_is_space_for_purge_all);
     tcase_add_test(tc, the_age_is_right_whatever_the_wall_clock_does);
+    tcase_add_test(tc, a_soft_purge_holds_whatever_the_wall_clock_does);
     tcase_add_test(tc, a_url_that_varies);
     tcase_add_test(tc, a_page_is_admitted_at_its_second_request);
     tcase_add_test(tc, the_size_is_a_bound_and_what_is_requested_stays);
@@ -737,6 +856,7 @@ unit_suite(void)
     tcase_add_test(tc, a_walk_over_a_damaged_segment_is_bounded);
     tcase_add_test(tc, segments_that_are_exchanged_are_dropped);
     tcase_add_test(tc, a_journal_that_is_damaged_or_gone_purges_all);
+    tcase_add_test(tc, a_journal_that_is_cut_short_purges_all);
     tcase_add_test(tc, other_terms_remove_all);
     tcase_add_test(tc, terms_that_change_meanwhile);
     tcase_add_test(tc, other_terms_hold_after_a_kill);

@@ -115,7 +115,7 @@ START_TEST(freshness_is_that_of_a_request)
     ck_assert(store_visit(shelf.folder, &(struct store_wanted){0}, see_times, NULL, &totals, &why));
     ck_assert_int_eq(lifetime_us, 600 * SHELF_SECOND);
     ck_assert_int_ge(age_us, 100 * SHELF_SECOND);
-    shelf.wall_us += 9 * SHELF_SECOND;
+    shelf.now_us += 9 * SHELF_SECOND;
     purge(true, URL);
     shelf_close();
     ck_assert(store_visit(shelf.folder, &(struct store_wanted){0}, see_times, NULL, &totals, &why));
