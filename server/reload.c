@@ -11,10 +11,13 @@
 #include "server/config/config_files.h"
 #include "rules/rules.h"
 #include "server/http/http_service.h"
+#include "server/logs/log.h"
 #include "server/logs/origin_report.h"
 #include "store/store.h"
 
 enum { NAMES_MAX = 8192 }; /* bytes of names of options */
+
+#define STORE_SYNC_US ((int64_t)5000000) /* that a reload waits for the store */
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -232,6 +235,17 @@ change_cache(struct service *service, const struct options *from, const struct o
     return false;
 }
 
+/* What is stored under other terms is not used. The answer is given when that is on disk. */
+static void
+change_terms(struct store *store, bool others)
+{
+    if (others)
+        (void)store_mark(store, CACHE_BY_PREFIX, false, span_of(NULL, 0), span_of(NULL, 0),
+                         &(struct source_marked){.marked = true});
+    if (!store_await_sync(store, STORE_SYNC_US))
+        log_warning("the disk of the store is slow: it does not have the rules in force yet");
+}
+
 static void
 replace(struct service *service, struct config *next)
 {
@@ -256,9 +270,8 @@ replace(struct service *service, struct config *next)
         origin_report_watch(service->report, &next->origins, &next->peers.rows);
     remove_changed(&service->proxy, &last->origins, &next->origins);
     outdate(&service->proxy, last, next);
-    if (service->store && components_terms(last) != components_terms(next))
-        (void)store_mark(service->store, CACHE_BY_PREFIX, false, span_of(NULL, 0),
-                         span_of(NULL, 0), &(struct source_marked){.marked = true});
+    if (service->store)
+        change_terms(service->store, components_terms(last) != components_terms(next));
     config_release(last);
 }
 

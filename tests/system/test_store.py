@@ -156,6 +156,16 @@ class StoreTest(StoreCase):
         self.again("--config", config)
         self.assertEqual(self.get("/page")[2], False)
 
+    def test_the_answer_to_a_reload_holds_after_a_kill_right_behind_it(self):
+        config = self.dir / "settings"
+        config.write_text("")
+        self.begin("--config", config)
+        for number in range(5):
+            config.write_text(f"[rule]\npath = /page*\nlifetime = {number + 1}h\n")
+            self.sunproxy("reload", daemon=self.d)
+            self.again("--config", config)
+            self.assertNotIn("have changed", self.d.err)
+
     def test_a_damaged_journal_is_said_and_purges_all(self):
         self.begin()
         self.store("/one")
