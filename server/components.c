@@ -517,10 +517,10 @@ static void
 expire_store(struct store *store)
 {
     const struct span all = span_of("", 0);
-    const struct store_marked marked =
-        store_mark(store, STORE_PURGE_PREFIX, true, all, all, NULL);
+    const struct source_marked marked =
+        store_mark(store, CACHE_BY_PREFIX, true, all, all, NULL);
 
-    (void)store_mark(store, STORE_PURGE_PREFIX, true, all, all, &marked);
+    (void)store_mark(store, CACHE_BY_PREFIX, true, all, all, &marked);
 }
 
 int
