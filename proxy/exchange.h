@@ -151,7 +151,7 @@ struct exchange {
      * failure_for_client(). */
     struct span error;
 
-    /* ---- exchange.c's */
+    /* ---- its own */
     enum exchange_stage stage;
     const struct request *kept; /* a reference, once it has waited or led to a fetch; or NULL */
     struct origin_waiter waiter;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "http/known_fields.h"
+#include "proxy/exchange_wait.h"
 #include "proxy/sharing.h"
 
 /* Lookups of an exchange that ask sources: the first, and that of a variant. */

@@ -28,10 +28,6 @@ bool stored_suits(struct exchange *x);
  * exchange_wake_by_source() is called once when it is. [the exchange's thread]
  */
 bool stored_awaits(struct exchange *x);
-void exchange_wake_by_source(struct exchange *x);
-
-/* The notify of an exchange's waiter. */
-void exchange_notify(struct object_waiter *waiter);
 
 /* It has been called. */
 void stored_is_noted(struct exchange *x);
