@@ -22,8 +22,9 @@
 #                        server over RPC, of the server over HTTP beside the caches that are
 #                        installed (tests/bench/http.py), of misses in flight, of outages of an origin
 #                        beside HAProxy and Varnish (tests/bench/outage.py), of the hash table, of
-#                        many connections, objects and purges (tests/bench/scale.py), and of the
-#                        simulator (alone: make bench-sim)
+#                        many connections, objects and purges (tests/bench/scale.py), of a flood of
+#                        wrong passwords and of lists (tests/bench/users.py), and of the simulator
+#                        (alone: make bench-sim)
 #   make calibrate       measure how often the intervals of advise hold, by log
 #   make calibrate-samples  measure how often the stated errors of samples hold, by policy
 #   make cache-tests     run http-tests/cache-tests against the HTTP front; CACHE_TESTS is the folder of its
@@ -510,6 +511,7 @@ bench: setup
 	$(Q)tests/bench/outage.py
 	$(Q)tests/bench/table.py
 	$(Q)tests/bench/scale.py
+	$(Q)tests/bench/users.py
 	$(Q)tests/bench/sim.py
 
 REQUESTS ?= 10000000

@@ -459,4 +459,15 @@ class SeenTest(ProxyUsersCase):
         self.assertEqual((told.get("user"), told["answer"]), (None, "miss"))
 
 
+class BenchTest(harness.SystemTest):
+    def test_a_flood_and_lists_are_measured(self):
+        """tests/bench/users.py works; the figures of so few are not looked at."""
+        done = self.run_program([harness.TOP / "tests/bench/users.py", "--build", harness.BUILD, "--smoke"],
+                                seconds=500)
+        text = done.stdout.decode()
+        self.assertEqual(done.returncode, 0, done.stderr.decode() + text)
+        for row in ("| 1,000 | ", " had status 407", "| hit of a user that has been checked, median | "):
+            self.assertIn(row, text)
+
+
 del ProxyUsersCase
