@@ -141,7 +141,7 @@ publish(struct tier_fill *fill, struct disk_record *record, struct span body, in
 
 static void
 use_record(struct tier_fill *fill, const struct tier_meta *reply, struct disk_record *record,
-           struct span body, int64_t expired_wall_us)
+           struct span body, int64_t expired_us)
 {
     struct tier *tier = fill->tier;
     const int64_t wall_us = tier_wall_us(tier), ahead_us = record->head.born_wall_us - wall_us;
@@ -151,7 +151,7 @@ use_record(struct tier_fill *fill, const struct tier_meta *reply, struct disk_re
         ahead_us > 0 && ahead_us <= tier->config.skew_us ? record->head.born_wall_us : wall_us};
     int64_t born_us, lifetime_us;
 
-    disk_record_times(&record->head, &now, expired_wall_us, &born_us, &lifetime_us);
+    disk_record_times(&record->head, &now, expired_us, &born_us, &lifetime_us);
     if (lifetime_us != INT64_MAX && now.monotonic_us - born_us >= lifetime_us) {
         /* It has expired: one daemon validates it. */
         if (!reply->wins) {
@@ -206,7 +206,7 @@ use_value(struct tier_fill *fill, const struct tier_meta *reply)
     struct span content, body;
     enum tier_kind kind;
     enum mark_verdict verdict;
-    int64_t wall_us = INT64_MAX;
+    int64_t expired_us = INT64_MAX;
     bool is_valid;
 
     pthread_mutex_lock(&tier->keys_lock);
@@ -222,14 +222,14 @@ use_value(struct tier_fill *fill, const struct tier_meta *reply)
         replace(fill, reply);
         return;
     }
-    verdict = disk_marks_find(&tier->marks, &record, &wall_us);
+    verdict = disk_marks_find(&tier->marks, &record, &expired_us);
     if (verdict == MARKED_PURGED || reply->is_stale) {
         tier_add(tier, TIER_OUTDATED);
         replace(fill, reply);
     } else if (kind == TIER_NAMES) {
         use_names(fill, &record);
     } else {
-        use_record(fill, reply, &record, body, verdict == MARKED_EXPIRED ? wall_us : INT64_MAX);
+        use_record(fill, reply, &record, body, verdict == MARKED_EXPIRED ? expired_us : INT64_MAX);
     }
 }
 

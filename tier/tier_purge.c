@@ -75,7 +75,7 @@ add_mark(struct tier *tier, const struct tier_entry *entry)
                              .hash = disk_mark_hash(kind, entry->soft, entry->name, entry->scope),
                              .prefix = kind == MARK_PREFIX ? entry->name : span_of(NULL, 0),
                              .position = entry->epoch,
-                             .wall_us = entry->wall_us,
+                             .us = clock_monotonic_us() - (clock_wall_us() - entry->wall_us),
                          },
                          &all);
 }
