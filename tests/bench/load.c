@@ -113,14 +113,18 @@ lose_connection(struct load *load, struct connection *c, const char *what, const
     c->fd = -1;
 }
 
+/* A prime above any number of keys. */
+#define STRIDE 2654435761u
+
 static uint32_t
 draw_key(struct load *load)
 {
     if (load->config.in_order) {
-        uint32_t key = load->next_key;
+        const uint64_t key = load->next_key;
+        const uint64_t drawn = load->config.shuffled ? key * STRIDE % load->config.keys : key;
 
-        load->next_key = (key + 1) % load->config.keys;
-        return load->config.first_key + key;
+        load->next_key = (uint32_t)(key + 1) % load->config.keys;
+        return load->config.first_key + (uint32_t)drawn;
     }
     load->random ^= load->random << 13;
     load->random ^= load->random >> 7;

@@ -21,6 +21,7 @@ struct load_config {
     uint32_t first_key;
     uint32_t keys;
     bool in_order;      /* the keys one after the other, from the first phase's first call on */
+    bool shuffled;      /* likewise, but each is far from the one before */
     int64_t timeout_us; /* of a whole phase, and of connecting */
 };
 

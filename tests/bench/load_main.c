@@ -24,6 +24,7 @@ struct options {
     uint64_t warm_up;
     pid_t server;
     bool fill;
+    bool once;
     bool hold;
 };
 
@@ -45,6 +46,7 @@ static const char help[] =
     "  --requests N       measured (100000)\n"
     "  --warm-up N        requests before these (10000)\n"
     "  --fill             each key once, in order, misses allowed; memcached: set, not get\n"
+    "  --once             each key once, in another order, and measured\n"
     "  --hold             one call on each connection; then the connections are idle until standard\n"
     "                     input ends\n"
     "  --server-pid N     the process whose CPU time is read\n"
@@ -142,6 +144,8 @@ set_option(struct options *o, const char *name, const char *value)
         o->warm_up = number(name, value, 0, UINT32_MAX);
     else if (strcmp(name, "fill") == 0)
         o->fill = true;
+    else if (strcmp(name, "once") == 0)
+        o->once = true;
     else if (strcmp(name, "hold") == 0)
         o->hold = true;
     else if (strcmp(name, "server-pid") == 0)
@@ -168,6 +172,7 @@ parse_options(struct options *o, int argc, char **argv)
         {"requests", required_argument, NULL, 1},
         {"warm-up", required_argument, NULL, 1},
         {"fill", no_argument, NULL, 1},
+        {"once", no_argument, NULL, 1},
         {"hold", no_argument, NULL, 1},
         {"server-pid", required_argument, NULL, 1},
         {"timeout", required_argument, NULL, 1},
@@ -197,11 +202,14 @@ parse_options(struct options *o, int argc, char **argv)
         usage_error("not an option", argv[optind]);
     if (o->load.address_len == 0)
         usage_error("--port or --socket", NULL);
-    if (o->fill) {
+    if (o->fill || o->once) {
         o->load.in_order = true;
-        o->load.expected.any_source = true;
+        o->load.shuffled = o->once;
         o->requests = o->load.keys;
         o->warm_up = 0;
+    }
+    if (o->fill) {
+        o->load.expected.any_source = true;
         if (o->load.expected.protocol == CALL_MEMCACHED)
             o->load.expected.protocol = CALL_MEMCACHED_SET;
     }
