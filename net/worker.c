@@ -90,6 +90,18 @@ net_worker_run_tasks(struct net_worker *worker)
     return any;
 }
 
+bool
+net_worker_run_held(struct net_worker *worker)
+{
+    for (unsigned i = 0; i < held.count; i++) {
+        if (held.workers[i] == worker)
+            held.workers[i--] = held.workers[--held.count];
+    }
+    net_worker_wake_held();
+    return atomic_load_explicit(&worker->tasks, memory_order_relaxed) &&
+           net_worker_run_tasks(worker);
+}
+
 static void
 on_wake(evutil_socket_t fd, short what, void *context)
 {
@@ -114,11 +126,20 @@ run(void *context)
            !event_base_got_break(worker->base)) {
         bool was_on = m->on;
 
+        if (worker->turned)
+            worker->turned(worker->turned_context);
         worker->turn++;
         if (net_moderation_turn(m, worker->now_us, worker->events) != was_on)
             net_moderation_apply(m);
     }
     return NULL;
+}
+
+void
+net_worker_set_turned(struct net_worker *worker, void (*turned)(void *context), void *context)
+{
+    worker->turned = turned;
+    worker->turned_context = context;
 }
 
 int

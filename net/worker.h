@@ -30,6 +30,8 @@ struct net_worker {
     uint64_t events; /* of connections, that could be read or written; counted by their owner */
     void (*settle)(void *context); /* called after each run of tasks */
     void *context;
+    void (*turned)(void *context); /* called after each turn of the loop; NULL: nothing is */
+    void *turned_context;
     struct event *wake_event;
     struct net_moderation moderation;
     pthread_t thread;
@@ -45,6 +47,10 @@ struct net_worker *net_worker_create(unsigned number, void (*settle)(void *conte
 
 /* NULL is harmless; the thread must not run, and the loop must have no events left. */
 void net_worker_destroy(struct net_worker *worker);
+
+/* Before the thread starts: has this called on it after each turn of the loop. */
+void net_worker_set_turned(struct net_worker *worker, void (*turned)(void *context),
+                           void *context);
 
 /* Starts the thread, with all signals blocked in it: 0 or an errno. [owner] */
 int net_worker_start(struct net_worker *worker);
@@ -71,6 +77,12 @@ void net_worker_post(struct net_worker *worker, struct net_task *task);
  */
 void net_worker_hold_wakes(void);
 void net_worker_wake_held(void);
+
+/*
+ * Instead of net_worker_wake_held(), on a worker's thread: the tasks of that worker are run, without
+ * a wake-up. False if there were none.
+ */
+bool net_worker_run_held(struct net_worker *worker);
 
 /* Runs the tasks posted so far; false if there were none. Also for the owner after the thread's
  * end. */

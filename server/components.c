@@ -524,6 +524,13 @@ expire_store(struct store *store)
 }
 
 int
+components_make_rings(struct components *parts)
+{
+    return worker_rings_make(parts->options, parts->service.workers, &parts->rings) ? EX_OK
+                                                                                    : EX_OSERR;
+}
+
+int
 components_make_store(struct components *parts)
 {
     const struct options *options = parts->options;
@@ -541,6 +548,8 @@ components_make_store(struct components *parts)
             .write_all = options->store_admit == STORE_ADMIT_ALL,
             .waits_us = parts->restart.fd >= 0 ? STORE_WAIT_US : 0,
             .readers = (unsigned)options->store_readers,
+            .lanes = service->workers,
+            .rings = worker_rings_of(parts->rings),
             .sync_us = options->store_sync,
             .cache = service->cache,
             .account = &service->memory,
@@ -633,6 +642,9 @@ components_make_threads(struct components *parts)
 
     if (status == EX_OK)
         status = make_rpc(service, &parts->descriptors);
+    if (status == EX_OK &&
+        !worker_rings_begin(parts->rings, service->store, rpc_server_net(service->rpc)))
+        status = EX_OSERR;
     if (status == EX_OK && !(make_cursors(service) && make_users(parts) && make_peers(service) &&
                              service_make_proxy(service) && prober_init(&parts->prober, service))) {
         log_error("%s", strerror(ENOMEM));
@@ -721,7 +733,9 @@ components_free(struct components *parts)
     struct service *service = &parts->service;
 
     fetcher_destroy(service->fetcher);
+    worker_rings_end(parts->rings);
     store_close(service->store);
+    worker_rings_free(parts->rings);
     tier_close(service->tier);
     prober_free(&parts->prober);
     rpc_server_destroy(service->rpc);

@@ -15,6 +15,7 @@
 #include "server/restart.h"
 #include "server/rpc/registration.h"
 #include "server/service.h"
+#include "server/store/worker_rings.h"
 
 struct components {
     const struct options *options;
@@ -30,6 +31,7 @@ struct components {
     struct descriptor_plan descriptors;
     struct service_user user; /* of --user */
     struct service service;
+    struct worker_rings *rings; /* owned; NULL: none */
     struct http_service http;
     struct metrics_http monitoring;
     struct prober prober;
@@ -41,6 +43,9 @@ struct components {
  * components_free() frees what was made in any case.
  */
 int components_make_settings(struct components *parts);
+
+/* Makes what the sandbox has no calls for, before it is entered. */
+int components_make_rings(struct components *parts);
 
 /*
  * Opens the store, as the user that serves, and in the sandbox: before the next function, which

@@ -500,6 +500,8 @@ daemon_run(const struct options *options)
     if (status == EX_OK)
         status = start_helpers(&parts);
     if (status == EX_OK)
+        status = components_make_rings(&parts);
+    if (status == EX_OK)
         status = confinement_enter(options, &parts.listening, &parts.user);
     if (status == EX_OK)
         status = components_make_store(&parts);

@@ -83,6 +83,8 @@ disk_segment_release(struct disk_segment *segment)
     if (atomic_fetch_sub_explicit(&segment->holds, 1, memory_order_acq_rel) != 1)
         return;
     close(segment->fd);
+    if (segment->direct >= 0)
+        close(segment->direct);
     free(segment);
 }
 
@@ -136,6 +138,8 @@ open_segment(struct disk_log *log, uint64_t number, int flags)
         free(segment);
         return NULL;
     }
+    segment->direct =
+        log->direct ? openat(log->folder, name, O_RDONLY | O_DIRECT | O_CLOEXEC) : -1;
     atomic_init(&segment->holds, 1);
     segment->number = number;
     segment->seed = seed_of(&log->identity, number);

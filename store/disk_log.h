@@ -32,6 +32,7 @@ struct disk_segment {
     TAILQ_ENTRY(disk_segment) link;
     uint16_t id;
     int fd;
+    int direct; /* the same file, to be read past the kernel's memory; -1: it cannot be */
     _Atomic unsigned holds; /* the log's, and those of readers */
     uint64_t number;        /* of the file: ascending */
     uint64_t seed;          /* of its checksums */
@@ -43,6 +44,7 @@ TAILQ_HEAD(disk_segments, disk_segment);
 
 struct disk_log {
     int folder; /* not owned */
+    bool direct; /* segments are opened for reads past the kernel's memory, too */
     struct disk_identity identity;
     uint64_t max_bytes;     /* of all files */
     uint64_t segment_bytes; /* of one */

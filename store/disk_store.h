@@ -41,6 +41,7 @@ enum store_stage { STORE_OPENING, STORE_LOADING, STORE_OPEN, STORE_LEFT };
 
 #define STORE_OFFERED 1024u
 
+struct store_lane;
 struct store_fill;
 STAILQ_HEAD(store_fills, store_fill);
 
@@ -86,6 +87,8 @@ struct store {
     bool wants_space;   /* the file system was full */
     int64_t retry_us;   /* nothing is written before, since that has failed */
 
+    struct store_lane *lanes; /* config.lanes of them, each of its thread */
+
     /* the readers */
     pthread_t *readers;
     unsigned reader_count;
@@ -100,7 +103,7 @@ struct store {
     pthread_cond_t watch_wake;
     bool watches;        /* it looks at `active` by itself */
     enum { PROBE_NONE, PROBE_WANTED, PROBE_RUNS } probe;
-    unsigned failures;   /* of reads in succession */
+    _Atomic unsigned failures; /* of reads in succession; changed under the lock */
     int64_t probed_us;   /* the last probe's end */
 
     /* the noter */

@@ -612,6 +612,7 @@ disk_writer_begin(struct store *store)
         error = ENOMEM;
     if (error)
         return error;
+    store->log.direct = store->config.rings != NULL;
     /* Segments without a journal are those of a store whose journal was removed. */
     if (found != JOURNAL_READ && (found == JOURNAL_LOST || store->number_count))
         remove_all(store, found);

@@ -26,6 +26,7 @@ struct source_request {
     uint64_t most;                  /* the largest body that is put into the cache */
     void (*later)(void *context);   /* called before SOURCE_FILLS */
     void *context;
+    unsigned lane; /* the number of the caller's thread among those that fill, from 0 */
 };
 
 struct source_marked {

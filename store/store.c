@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/thread.h"
 #include "store/disk_file.h"
-#include "store/disk_store.h"
+#include "store/disk_fill.h"
 
 #define MEAN_OBJECT ((uint64_t)16 << 10) /* for the number of ghosts */
 #define FEWEST_GHOSTS ((uint64_t)1 << 12)
@@ -104,6 +104,7 @@ init_locks(struct store *store)
 static void
 free_store(struct store *store)
 {
+    disk_lanes_free(store);
     disk_journal_close(&store->journal);
     disk_log_free(&store->log);
     disk_index_free(&store->index);
@@ -203,7 +204,7 @@ struct store *
 store_open(const struct store_config *config, struct buf *why)
 {
     struct store *store = make_store(config);
-    int error = store && make_ghosts(store) ? 0 : ENOMEM;
+    int error = store && make_ghosts(store) && disk_lanes_make(store) ? 0 : ENOMEM;
 
     if (!error && !open_folder(store, why)) {
         store_close(store);

@@ -20,6 +20,7 @@
 #include "base/memory_account.h"
 #include "store/source.h"
 
+struct disk_ring;
 struct store;
 
 enum store_severity { STORE_ERROR, STORE_WARNING, STORE_INFO };
@@ -43,6 +44,9 @@ struct store_config {
                            none has it */
     bool reads_later;   /* no read is tried at once, as if the kernel had nothing in memory: for tests */
     unsigned readers;   /* threads that read */
+    unsigned lanes;     /* threads that fill, at least one (store_lane.h) */
+    struct disk_ring *const *rings; /* one for each lane, NULL for a lane that has none; not owned,
+                                       they outlive the store. NULL: none has */
     int64_t sync_us;    /* what was written is on disk after this time */
     struct cache *cache;
     struct memory_account *account; /* of the objects that are filled */

@@ -2,34 +2,17 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "store/disk_file.h"
-#include "store/disk_store.h"
+#include "store/disk_fill.h"
 #include "store/record_fill.h"
 
 #define MOST_READS 256u /* that wait */
-#define FIRST_READ ((size_t)1 << 20) /* bytes at most */
-#define READ_AT_ONCE ((size_t)64 << 10)
 #define WATCH_US ((int64_t)5000)
 #define PROBE_US ((int64_t)500000) /* between two probes of a store that is sick */
 #define MOST_FAILURES 8u
-
-struct store_fill {
-    struct cache_fill base; /* first */
-    STAILQ_ENTRY(store_fill) link;  /* in the queue, while no thread reads it */
-    TAILQ_ENTRY(store_fill) active; /* under the lock of the queue, until it has been read */
-    int64_t started_us;
-    enum { FILL_WAITS, FILL_READS, FILL_IS_LATE } stage; /* likewise */
-    struct store *store;
-    struct disk_segment *segment; /* held */
-    struct disk_place place;
-    uint64_t most;
-    size_t fields_len;
-    char *fields; /* of the request, owned */
-};
 
 size_t
 store_fill_size(void)
@@ -39,20 +22,19 @@ store_fill_size(void)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static void
-free_fill(struct store_fill *fill)
+void
+disk_fill_free(struct store_fill *fill)
 {
     disk_segment_release(fill->segment);
-    free(fill->fields);
+    free(fill->kept);
     cache_fill_free(&fill->base);
 }
 
-/* The requests that wait look up again. */
-static void
-send_back(struct store_fill *fill)
+void
+disk_fill_send_back(struct store_fill *fill)
 {
     record_fill_send_back(&fill->base);
-    free_fill(fill);
+    disk_fill_free(fill);
 }
 
 /* Drops the record from the index. */
@@ -127,12 +109,12 @@ publish(struct store_fill *fill, const struct disk_record *record, struct body_r
     /* Nothing is published of a body whose beginning is damaged. */
     if (head->body_len && !first) {
         drop(fill, &key, STORE_DAMAGED);
-        send_back(fill);
+        disk_fill_send_back(fill);
         return;
     }
     error = record_fill_head(&fill->base, record, born_us, lifetime_us, store->config.account);
     if (error) {
-        send_back(fill);
+        disk_fill_send_back(fill);
         return;
     }
     error = append_body(fill, reader, first);
@@ -146,7 +128,7 @@ publish(struct store_fill *fill, const struct disk_record *record, struct body_r
         cache_fill_finish(&fill->base, head->body_len <= fill->most, head->fetch_us, born_us,
                           lifetime_us);
     }
-    free_fill(fill);
+    disk_fill_free(fill);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -160,15 +142,15 @@ move_to_variant(struct store_fill *fill, const struct disk_record *record)
     bool is_same;
 
     buf_init(&variant, OBJECT_MAX_VARIANT);
-    is_same = record_fill_vary(&fill->base, record, span_of(fill->fields, fill->fields_len),
+    is_same = record_fill_vary(&fill->base, record, fill->fields,
                                &variant) &&
               span_equal(buf_span(&variant), record->variant);
     buf_free(&variant);
     return is_same;
 }
 
-static void
-use(struct store_fill *fill, const char *bytes, size_t len)
+void
+disk_fill_use(struct store_fill *fill, const char *bytes, size_t len)
 {
     struct store *store = fill->store;
     const struct object *name = fill->base.object;
@@ -181,23 +163,23 @@ use(struct store_fill *fill, const char *bytes, size_t len)
 
     if (!disk_head_read(bytes, len, fill->segment->seed, &record)) {
         drop(fill, &asked, STORE_DAMAGED);
-        send_back(fill);
+        disk_fill_send_back(fill);
         return;
     }
     if (!record_fill_is_wanted(&fill->base, &record)) {
         store_add(store, STORE_MISSES, 1);
-        send_back(fill);
+        disk_fill_send_back(fill);
         return;
     }
     verdict = disk_marks_find(&store->marks, &record, &expired_us);
     if (verdict == MARKED_PURGED) {
         drop(fill, &(struct disk_key){record.head.url_hash, record.head.variant_hash},
              STORE_MISSES);
-        send_back(fill);
+        disk_fill_send_back(fill);
         return;
     }
     if (!span_equal(record.variant, object_variant(name)) && !move_to_variant(fill, &record)) {
-        send_back(fill);
+        disk_fill_send_back(fill);
         return;
     }
     disk_record_times(&record.head, &now, verdict == MARKED_EXPIRED ? expired_us : INT64_MAX,
@@ -211,7 +193,7 @@ static ssize_t
 read_record(const struct store_fill *fill, char **bytes)
 {
     const uint64_t at = (uint64_t)fill->place.offset * DISK_UNIT;
-    size_t size = fill->place.length < FIRST_READ ? fill->place.length : FIRST_READ;
+    size_t size = fill->place.length < DISK_FILL_FIRST ? fill->place.length : DISK_FILL_FIRST;
     struct disk_head head;
     ssize_t n;
 
@@ -221,7 +203,7 @@ read_record(const struct store_fill *fill, char **bytes)
         return n;
     memcpy(&head, *bytes, sizeof(head));
     if (head.magic == DISK_RECORD_MAGIC && head.head_len > (size_t)n &&
-        head.head_len <= DISK_HEAD_MAX + FIRST_READ) {
+        head.head_len <= DISK_HEAD_MAX + DISK_FILL_FIRST) {
         char *grown = realloc(*bytes, head.head_len);
 
         if (!grown)
@@ -244,6 +226,43 @@ set_sick(struct store *store, const char *why)
     pthread_cond_signal(&store->watch_wake);
 }
 
+/* Under the lock. */
+static void
+note_read(struct store *store, bool failed)
+{
+    const unsigned failures = failed ? atomic_load(&store->failures) + 1 : 0;
+
+    atomic_store(&store->failures, failures);
+    if (failures >= MOST_FAILURES)
+        set_sick(store, "reads fail");
+}
+
+void
+disk_fill_note_read(struct store *store, bool failed)
+{
+    if (!failed && atomic_load(&store->failures) == 0)
+        return;
+    pthread_mutex_lock(&store->reads_lock);
+    note_read(store, failed);
+    pthread_mutex_unlock(&store->reads_lock);
+}
+
+/* Under the lock. */
+static void
+note_late(struct store *store)
+{
+    store_add(store, STORE_READ_LATE, 1);
+    set_sick(store, "a read takes too long");
+}
+
+void
+disk_fill_note_late(struct store *store)
+{
+    pthread_mutex_lock(&store->reads_lock);
+    note_late(store);
+    pthread_mutex_unlock(&store->reads_lock);
+}
+
 /* The fill has been read, or that has failed. False: it was given up meanwhile. */
 static bool
 end_read(struct store_fill *fill, bool failed)
@@ -255,9 +274,7 @@ end_read(struct store_fill *fill, bool failed)
     wanted = fill->stage != FILL_IS_LATE;
     if (wanted)
         TAILQ_REMOVE(&store->active, fill, active);
-    store->failures = failed ? store->failures + 1 : 0;
-    if (store->failures >= MOST_FAILURES)
-        set_sick(store, "reads fail");
+    note_read(store, failed);
     pthread_mutex_unlock(&store->reads_lock);
     return wanted;
 }
@@ -271,11 +288,11 @@ run(struct store_fill *fill)
     if (n < 0)
         store_add(fill->store, STORE_READ_ERRORS, 1);
     if (!end_read(fill, n < 0))
-        free_fill(fill);
+        disk_fill_free(fill);
     else if (n < 0)
-        send_back(fill);
+        disk_fill_send_back(fill);
     else
-        use(fill, bytes, (size_t)n);
+        disk_fill_use(fill, bytes, (size_t)n);
     free(bytes);
 }
 
@@ -314,7 +331,7 @@ probe(struct store *store)
     store->probed_us = clock_monotonic_us();
     if (us >= STORE_LATE_US)
         return;
-    store->failures = 0;
+    atomic_store(&store->failures, 0);
     if (atomic_exchange(&store->sick, false))
         store_say(store, STORE_INFO, "the disk answers again");
 }
@@ -360,12 +377,11 @@ give_up_late(struct store *store, int64_t now_us)
 
     while ((fill = TAILQ_FIRST(&store->active)) && now_us - fill->started_us >= STORE_LATE_US) {
         TAILQ_REMOVE(&store->active, fill, active);
-        store_add(store, STORE_READ_LATE, 1);
-        set_sick(store, "a read takes too long");
+        note_late(store);
         if (fill->stage == FILL_WAITS) {
             STAILQ_REMOVE(&store->reads, fill, store_fill, link);
             store->read_count--;
-            send_back(fill);
+            disk_fill_send_back(fill);
         } else {
             fill->stage = FILL_IS_LATE;
             record_fill_send_back(&fill->base);
@@ -415,15 +431,17 @@ hold(void *context, uint16_t segment)
     fill->segment = disk_log_hold(&fill->store->log, segment);
 }
 
-static bool
-enqueue(struct store *store, struct store_fill *fill)
+bool
+disk_fill_enqueue(struct store_fill *fill)
 {
+    struct store *store = fill->store;
     bool takes;
 
     pthread_mutex_lock(&store->reads_lock);
     takes = store->read_count < MOST_READS && !store->readers_stop && !atomic_load(&store->sick);
     if (takes) {
         fill->started_us = clock_monotonic_us();
+        fill->stage = FILL_WAITS;
         STAILQ_INSERT_TAIL(&store->reads, fill, link);
         TAILQ_INSERT_TAIL(&store->active, fill, active);
         store->read_count++;
@@ -439,29 +457,16 @@ enqueue(struct store *store, struct store_fill *fill)
     return takes;
 }
 
-/* Reads a short record that the kernel has in memory, and fills with it; false if it has not. */
-static bool
-read_at_once(struct store_fill *fill)
+bool
+disk_fill_is_whole(const char *bytes, size_t len)
 {
-    char bytes[READ_AT_ONCE];
-    const struct iovec piece = {bytes, fill->place.length};
     struct disk_head head;
-    ssize_t n;
 
-    if (fill->place.length > sizeof(bytes) || fill->store->config.reads_later)
-        return false;
-    n = preadv2(fill->segment->fd, &piece, 1, (off_t)((uint64_t)fill->place.offset * DISK_UNIT),
-                RWF_NOWAIT);
-    if (n < (ssize_t)sizeof(head))
+    if (len < sizeof(head))
         return false;
     memcpy(&head, bytes, sizeof(head));
-    if (head.magic != DISK_RECORD_MAGIC || head.body_len > (uint64_t)n ||
-        head.head_len > (uint64_t)n - head.body_len)
-        return false;
-    memory_set_relief(false);
-    use(fill, bytes, (size_t)n);
-    memory_set_relief(true);
-    return true;
+    return head.magic == DISK_RECORD_MAGIC && head.body_len <= len &&
+           head.head_len <= len - head.body_len;
 }
 
 /* As cache_lookup() has made it, for another source. */
@@ -469,16 +474,29 @@ static enum source_filling
 give_back(struct store_fill *fill)
 {
     disk_segment_release(fill->segment);
-    free(fill->fields);
+    free(fill->kept);
     memset((char *)fill + sizeof(fill->base), 0, sizeof(*fill) - sizeof(fill->base));
     return SOURCE_HAS_NOT;
 }
 
+/* Keeps the fields, and has the record read later. */
+static bool
+read_later(struct store_lane *lane, struct store_fill *fill, const struct source_request *request)
+{
+    fill->kept = malloc(request->fields.len + 1);
+    if (!fill->kept)
+        return false;
+    span_put(fill->kept, request->fields);
+    fill->fields.ptr = fill->kept;
+    request->later(request->context);
+    return disk_lane_read(lane, fill) || disk_fill_enqueue(fill);
+}
+
 enum source_filling
-store_fill_start(struct store *store, struct cache_fill *base, struct span fields, uint64_t most,
-                 void (*later)(void *context), void *context)
+store_fill_start(struct store *store, struct cache_fill *base, const struct source_request *request)
 {
     struct store_fill *fill = (struct store_fill *)base;
+    struct store_lane *lane = disk_lane_of(store, request->lane);
     const struct object *name = base->object;
     const enum store_stage stage = store_stage(store);
     struct disk_key key;
@@ -491,14 +509,9 @@ store_fill_start(struct store *store, struct cache_fill *base, struct span field
         fill->store = NULL;
         return SOURCE_HAS_NOT;
     }
-    fill->most = most;
-    fill->fields_len = fields.len;
-    fill->fields = malloc(fields.len + 1);
-    if (!fill->fields)
-        return give_back(fill);
-    span_put(fill->fields, fields);
-    if (read_at_once(fill))
+    fill->most = request->most;
+    fill->fields = request->fields;
+    if (disk_lane_read_at_once(lane, fill))
         return SOURCE_FILLED;
-    later(context);
-    return enqueue(store, fill) ? SOURCE_FILLS : give_back(fill);
+    return read_later(lane, fill, request) ? SOURCE_FILLS : give_back(fill);
 }

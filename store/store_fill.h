@@ -21,12 +21,11 @@ size_t store_fill_size(void);
 #define STORE_LATE_US ((int64_t)40000)
 
 /*
- * Fills the version, for a request with these field lines, which are copied. `most` is the largest
- * body that is put into the cache. What the kernel has in memory is read at once, on the caller's
- * thread, without waiting. Otherwise `later` is called on it, and a thread of the store reads.
+ * Fills the version. What the kernel has in memory is read at once, on the caller's thread, without
+ * waiting. Otherwise the lane's ring (store_lane.h) or a thread of the store reads. [the thread of
+ * request->lane]
  */
 enum source_filling store_fill_start(struct store *store, struct cache_fill *fill,
-                                     struct span fields, uint64_t most,
-                                     void (*later)(void *context), void *context);
+                                     const struct source_request *request);
 
 #endif

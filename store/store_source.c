@@ -11,8 +11,7 @@ store_of(struct source *source)
 static enum source_filling
 fill(struct source *source, struct cache_fill *fill, const struct source_request *request)
 {
-    return store_fill_start(store_of(source), fill, request->fields, request->most, request->later,
-                            request->context);
+    return store_fill_start(store_of(source), fill, request);
 }
 
 static uint64_t

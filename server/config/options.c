@@ -150,6 +150,8 @@ const struct option_row option_rows[] = {
      "pages that are written to the store: at their second request, or all"},
     {"store-sync", 0, OPTION_FIXED, OPTION_DURATION, AT(store_sync), "TIME", "1s", 1, 0,
      "time after which a written page is on disk, also if the machine fails then"},
+    {"store-reads", 0, OPTION_FIXED, OPTION_CHOICE, AT(store_reads), "auto|ring|threads", "auto", 0, 0,
+     "how the store is read: by io_uring (ring), by threads, or by threads without io_uring (auto)"},
     {"store-readers", 0, OPTION_FIXED, OPTION_UINT, AT(store_readers), "N", "8", 1, 256,
      "threads that read from the store"},
     {"shared", 0, OPTION_FIXED, OPTION_STRING, AT(shared), "memcached://HOST:PORT,...", NULL, 0, 0,

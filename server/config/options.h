@@ -38,6 +38,8 @@ enum sandbox_choice { SANDBOX_ON, SANDBOX_OFF };
 enum freshness { FRESHNESS_ON, FRESHNESS_OFF };
 enum rewrite_location { REWRITE_LOCATION_ON, REWRITE_LOCATION_OFF };
 enum auth_failure { AUTH_FAILURE_503, AUTH_FAILURE_407 };
+enum store_reads { STORE_READS_AUTO, STORE_READS_RING, STORE_READS_THREADS };
+
 enum store_admit { STORE_ADMIT_SECOND, STORE_ADMIT_ALL };
 enum show_victims { VICTIMS_NONE, VICTIMS_ADMIN, VICTIMS_ALL };
 
@@ -107,6 +109,7 @@ struct options {
     uint64_t store_size;
     uint64_t store_admit;
     int64_t store_sync;
+    uint64_t store_reads;
     uint64_t store_readers;
     char *shared; /* NULL: none */
     char *shared_key_file;

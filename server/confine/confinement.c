@@ -213,6 +213,7 @@ enter_sandbox(const struct options *options, const struct listening *listening, 
         .access_log = log_file(options),
         .request_db = options->request_db,
         .store = options->store,
+        .rings = options->store_reads != STORE_READS_THREADS,
         .cacert = options->cacert,
     };
     struct buf measures;

@@ -196,6 +196,9 @@ restrict_files(const struct sandbox_files *files, struct buf *measures, struct b
 /* What SQLite calls to write a database, and logs on a disk that is full. */
 static const char *const for_databases[] = {"fsync", "fdatasync", "ftruncate", NULL};
 static const char *const for_stores[] = {"fsync", "fdatasync", "ftruncate", "flock", NULL};
+/* Rings that were made before take reads alone (store/disk_ring.h); no other can be made. */
+static const char *const for_rings[] = {"fsync",     "fdatasync",      "ftruncate", "flock",
+                                        "cachestat", "io_uring_enter", NULL};
 static const char *const for_logs[] = {"ftruncate", NULL};
 static const char *const for_none[] = {NULL};
 
@@ -212,7 +215,7 @@ static const char *const *
 calls_for(const struct sandbox_files *files)
 {
     if (files->store)
-        return for_stores;
+        return files->rings ? for_rings : for_stores;
     if (files->request_db)
         return for_databases;
     return files->access_log || has_log_file() ? for_logs : for_none;

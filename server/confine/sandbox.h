@@ -20,6 +20,7 @@ struct sandbox_files {
     const char *access_log;                        /* opened already, and again on SIGHUP */
     const char *request_db;                        /* made, with its log, and opened again */
     const char *store;                             /* a folder, whose files are made and removed */
+    bool rings;                                    /* which may be read by rings (io_uring) */
     const char *cacert;                            /* read */
 };
 

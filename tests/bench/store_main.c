@@ -143,7 +143,8 @@ get(unsigned long number)
         object_release(&found.object);
         return true;
     }
-    if (store_fill_start(store, found.fill, span_of(NULL, 0), UINT64_MAX, later, NULL) ==
+    if (store_fill_start(store, found.fill,
+                         &(struct source_request){.most = UINT64_MAX, .later = later}) ==
         SOURCE_HAS_NOT) {
         cache_fill_fail(found.fill, 1, "", NULL, NULL);
         cache_fill_free(found.fill);

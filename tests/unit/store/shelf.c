@@ -11,6 +11,8 @@
 
 #include "base/hash.h"
 #include "store/disk_journal.h"
+#include "store/disk_ring.h"
+#include "store/store_lane.h"
 
 struct shelf shelf;
 
@@ -198,6 +200,7 @@ shelf_end(void)
 {
     if (shelf.store)
         shelf_close();
+    disk_ring_free(shelf.ring);
     each_file(remove_file, NULL);
     ck_assert_int_eq(rmdir(shelf.folder), 0);
 }
@@ -213,12 +216,21 @@ shelf_config(void)
         .waits_us = shelf.waits_us,
         .reads_later = shelf.reads_later,
         .readers = 2,
+        .lanes = 1,
+        .rings = shelf.ring ? &shelf.ring : NULL,
         .sync_us = 1000,
         .cache = shelf.cache,
         .failure = SHELF_FAILURE,
         .clock = {monotonic_us, wall_us, NULL, shelf.boot},
         .log = say,
     };
+}
+
+bool
+shelf_take_ring(void)
+{
+    shelf.ring = disk_ring_make(16);
+    return shelf.ring != NULL;
 }
 
 void
@@ -365,8 +377,10 @@ shelf_get(const char *url, const char *variant, const char *fields)
     request_lookup_variant(&r, shelf.cache, url, variant, shelf.now_us,
                            (struct cache_request){.fill_size = store_fill_size()});
     ck_assert_int_eq(r.answer, CACHE_MISS);
-    result.begun = store_fill_start(shelf.store, r.found.fill, span_str(fields), UINT64_MAX, later,
-                                    NULL) != SOURCE_HAS_NOT;
+    result.begun = store_fill_start(shelf.store, r.found.fill,
+                                    &(struct source_request){.fields = span_str(fields),
+                                                             .most = UINT64_MAX,
+                                                             .later = later}) != SOURCE_HAS_NOT;
     if (!result.begun) {
         fill_fail(r.found.fill);
         request_take(&r);
@@ -374,6 +388,7 @@ shelf_get(const char *url, const char *variant, const char *fields)
         return result;
     }
     while (!(r.taken & WAITER_LAST)) {
+        (void)store_lane_turn(shelf.store, 0);
         request_take(&r);
         sched_yield();
     }

@@ -20,6 +20,7 @@ struct shelf {
     uint64_t boot; /* 0: that of the machine */
     int64_t waits_us;
     bool write_all, reads_later;
+    struct disk_ring *ring; /* by which lane 0 reads; owned; NULL: none */
     char said[4096]; /* what the store has told */
 };
 
@@ -51,6 +52,9 @@ struct object *shelf_object(const char *url, const char *variant, const char *ta
 void shelf_put(const char *url, size_t len);
 void shelf_put_more(const char *url, const char *variant, const char *names, const char *tags,
                     size_t len, int64_t lifetime_us);
+
+/* The store that is opened next reads by a ring; false where the kernel has none. */
+bool shelf_take_ring(void);
 
 /* What comes of a lookup that the store is to fill. */
 struct shelf_found {

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 
 #include "store/disk_journal.h"
+#include "store/disk_record.h"
+#include "store/disk_ring.h"
 #include "tests/unit/store/shelf.h"
 
 #define URL "http://origin.test/page"
@@ -14,6 +16,16 @@ static void
 set_up(void)
 {
     shelf_begin();
+    ck_assert(shelf_open());
+}
+
+/* Nothing is read at once, so that the ring reads. */
+static void
+set_up_ring(void)
+{
+    shelf_begin();
+    shelf.reads_later = true;
+    ck_assert(shelf_take_ring());
     ck_assert(shelf_open());
 }
 
@@ -821,13 +833,12 @@ START_TEST(one_copy_of_a_mark_is_enough_and_a_torn_one_is_none)
 }
 END_TEST
 
-static Suite *
-unit_suite(void)
+static void
+add_tests(Suite *suite, const char *name, void (*begin)(void))
 {
-    Suite *suite = suite_create("store");
-    TCase *tc = tcase_create("store");
+    TCase *tc = tcase_create(name);
 
-    tcase_add_checked_fixture(tc, set_up, shelf_end);
+    tcase_add_checked_fixture(tc, begin, shelf_end);
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, an_object_is_there_after_an_end_and_after_a_kill);
     tcase_add_test(tc, bodies_of_all_lengths);
@@ -862,5 +873,19 @@ unit_suite(void)
     tcase_add_test(tc, other_terms_hold_after_a_kill);
     tcase_add_test(tc, one_copy_of_a_mark_is_enough_and_a_torn_one_is_none);
     suite_add_tcase(suite, tc);
+}
+
+static Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("store");
+    struct disk_ring *ring = disk_ring_make(16);
+
+    add_tests(suite, "by threads", set_up);
+    if (ring)
+        add_tests(suite, "by a ring", set_up_ring);
+    else
+        printf("SKIP: by a ring: the kernel has no io_uring, or refuses it\n");
+    disk_ring_free(ring);
     return suite;
 }

@@ -1,0 +1,68 @@
+/*
+ * A fill from a store, and what its ways of reading share: a thread of the store (store_fill.c), and
+ * a ring (store_lane.c). Private.
+ */
+#ifndef SUNPROXY_STORE_DISK_FILL_H
+#define SUNPROXY_STORE_DISK_FILL_H
+
+#include "cache/fill.h"
+#include "store/disk_store.h"
+
+#define DISK_FILL_FIRST (((size_t)1 << 20) + ((size_t)128 << 10)) /* bytes at most */
+
+struct store_fill {
+    struct cache_fill base; /* first */
+    STAILQ_ENTRY(store_fill) link;  /* in the queue, while no thread reads it */
+    TAILQ_ENTRY(store_fill) active; /* in the list of what is under way, until it has been read:
+                                       under the lock of the queue, or the lane's */
+    int64_t started_us;
+    enum { FILL_WAITS, FILL_READS, FILL_IS_LATE } stage; /* likewise */
+    struct store *store;
+    struct disk_segment *segment; /* held */
+    struct disk_place place;
+    uint64_t most;
+    struct span fields; /* of the request */
+    char *kept;   /* them, owned, once the fill outlives the call that began it */
+    char *bytes;  /* the lane's, while a ring reads into them */
+    size_t size;  /* of them, as they are read */
+    bool direct;  /* it is read past the kernel's memory */
+};
+
+/* ---- store_fill.c ---------------------------------------------------------------------------- */
+
+/* Has what was read of a record the whole of it, as far as its first bytes say? */
+bool disk_fill_is_whole(const char *bytes, size_t len);
+
+/* Fills with a record, of which the beginning was read, and ends the fill. */
+void disk_fill_use(struct store_fill *fill, const char *bytes, size_t len);
+
+/* Ends it: the requests that wait look up again. */
+void disk_fill_send_back(struct store_fill *fill);
+
+/* After that of the version's part. */
+void disk_fill_free(struct store_fill *fill);
+
+/* A thread of the store is to read it. False: too many wait. */
+bool disk_fill_enqueue(struct store_fill *fill);
+
+/* A read has succeeded, or failed, or takes too long. */
+void disk_fill_note_read(struct store *store, bool failed);
+void disk_fill_note_late(struct store *store);
+
+/* ---- store_lane.c ---------------------------------------------------------------------------- */
+
+struct store_lane *disk_lane_of(const struct store *store, unsigned number);
+
+/* Reads a short record that the kernel has in memory, and fills with it; false if it has not. */
+bool disk_lane_read_at_once(struct store_lane *lane, struct store_fill *fill);
+
+/* Has the ring read it. False: it has none, or no space for it. */
+bool disk_lane_read(struct store_lane *lane, struct store_fill *fill);
+
+/* False without memory. */
+bool disk_lanes_make(struct store *store);
+
+/* The threads of all lanes have ended: waits for what is under way. */
+void disk_lanes_free(struct store *store);
+
+#endif

@@ -1,0 +1,299 @@
+#include "store/store_lane.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "store/disk_fill.h"
+#include "store/disk_ring.h"
+#include "store/record_fill.h"
+#include "store/store_fill.h"
+
+#define ALIGNMENT ((uint64_t)4096) /* of reads past the kernel's memory */
+#define SHORT ((size_t)72 << 10)   /* buffers are of this size, or of the longest read */
+#define LONG (DISK_FILL_FIRST + 2 * ALIGNMENT)
+#define MOST_KEPT 16u
+#define MOST_BYTES ((size_t)16 << 20) /* of the buffers under way */
+
+/* Memory for reads, kept for later ones. */
+struct buffers {
+    size_t size;
+    unsigned count;
+    char *kept[MOST_KEPT];
+};
+
+struct store_lane {
+    struct disk_ring *ring;            /* not owned; NULL: none */
+    TAILQ_HEAD(, store_fill) active;   /* that the ring reads, the oldest first */
+    size_t bytes;                      /* of their buffers */
+    struct buffers shorts, longs;
+    char *at_once;                     /* for what is read at once */
+};
+
+struct store_lane *
+disk_lane_of(const struct store *store, unsigned number)
+{
+    return &store->lanes[number];
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static struct buffers *
+buffers_for(struct store_lane *lane, size_t size)
+{
+    return size <= SHORT ? &lane->shorts : &lane->longs;
+}
+
+static char *
+take_buffer(struct buffers *buffers)
+{
+    void *bytes;
+
+    if (buffers->count)
+        return buffers->kept[--buffers->count];
+    return posix_memalign(&bytes, ALIGNMENT, buffers->size) == 0 ? bytes : NULL;
+}
+
+static void
+return_buffer(struct buffers *buffers, char *bytes)
+{
+    if (buffers->count < MOST_KEPT && (buffers->size == SHORT || buffers->count < 2))
+        buffers->kept[buffers->count++] = bytes;
+    else
+        free(bytes);
+}
+
+static void
+free_buffers(struct buffers *buffers)
+{
+    while (buffers->count)
+        free(buffers->kept[--buffers->count]);
+}
+
+/* ---- reading at once ------------------------------------------------------------------------- */
+
+#ifndef SYS_cachestat
+#define SYS_cachestat 451
+#endif
+
+/* Of cachestat(2), which the C library does not declare. */
+struct cached_range {
+    uint64_t offset, len;
+};
+
+struct cached_pages {
+    uint64_t there, dirty, writeback, evicted, recently_evicted;
+};
+
+enum { CACHED, NOT_CACHED, NOT_KNOWN };
+
+/*
+ * Has the kernel this in memory? An attempt to read it at once would tell, but begins to read it if
+ * not, as Linux does since 5.9: it would then be read twice.
+ */
+static int
+is_cached(int fd, uint64_t offset, size_t len)
+{
+    struct cached_range range = {offset / ALIGNMENT * ALIGNMENT, 0};
+    struct cached_pages pages;
+
+    range.len = (offset + len + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT - range.offset;
+    if (syscall(SYS_cachestat, fd, &range, &pages, 0) != 0)
+        return NOT_KNOWN;
+    return pages.there * ALIGNMENT >= range.len ? CACHED : NOT_CACHED;
+}
+
+bool
+disk_lane_read_at_once(struct store_lane *lane, struct store_fill *fill)
+{
+    const uint64_t offset = (uint64_t)fill->place.offset * DISK_UNIT;
+    struct iovec piece = {lane->at_once, fill->place.length};
+    int cached = NOT_KNOWN;
+    ssize_t n;
+
+    fill->direct = fill->segment->direct >= 0 && lane->ring;
+    if (fill->place.length > DISK_FILL_FIRST || fill->store->config.reads_later)
+        return false;
+    if (fill->direct)
+        cached = is_cached(fill->segment->fd, offset, fill->place.length);
+    if (cached == NOT_CACHED || (cached == NOT_KNOWN && fill->place.length > SHORT))
+        return false;
+    n = preadv2(fill->segment->fd, &piece, 1, (off_t)offset, RWF_NOWAIT);
+    if (n < 0 || !disk_fill_is_whole(lane->at_once, (size_t)n)) {
+        fill->direct = false;
+        return false;
+    }
+    memory_set_relief(false);
+    disk_fill_use(fill, lane->at_once, (size_t)n);
+    memory_set_relief(true);
+    return true;
+}
+
+/* ---- the ring -------------------------------------------------------------------------------- */
+
+bool
+disk_lane_read(struct store_lane *lane, struct store_fill *fill)
+{
+    uint64_t begin = (uint64_t)fill->place.offset * DISK_UNIT;
+    uint64_t end = begin + fill->place.length;
+    const struct disk_segment *segment = fill->segment;
+    struct buffers *buffers;
+
+    if (!lane->ring || fill->place.length > DISK_FILL_FIRST)
+        return false;
+    if (fill->direct) {
+        begin = begin / ALIGNMENT * ALIGNMENT;
+        end = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    }
+    fill->size = (size_t)(end - begin);
+    buffers = buffers_for(lane, fill->size);
+    if (lane->bytes + buffers->size > MOST_BYTES)
+        return false;
+    fill->bytes = take_buffer(buffers);
+    if (!fill->bytes)
+        return false;
+    if (!disk_ring_read(lane->ring, fill->direct ? segment->direct : segment->fd, fill->bytes,
+                        fill->size, begin, fill)) {
+        return_buffer(buffers, fill->bytes);
+        return false;
+    }
+    lane->bytes += buffers->size;
+    fill->started_us = clock_monotonic_us();
+    fill->stage = FILL_READS;
+    TAILQ_INSERT_TAIL(&lane->active, fill, active);
+    return true;
+}
+
+/*
+ * What is not there as a whole is read by a thread: a record that is damaged, or longer than the
+ * index says; and what cannot be read past the kernel's memory.
+ */
+static void
+end_read(struct store_fill *fill, const char *bytes, ssize_t n)
+{
+    struct store *store = fill->store;
+
+    if (store_stage(store) == STORE_LEFT) {
+        disk_fill_send_back(fill);
+    } else if (n < 0 && !fill->direct) {
+        store_add(store, STORE_READ_ERRORS, 1);
+        disk_fill_note_read(store, true);
+        disk_fill_send_back(fill);
+    } else if (n >= 0 && disk_fill_is_whole(bytes, (size_t)n)) {
+        disk_fill_note_read(store, false);
+        disk_fill_use(fill, bytes, (size_t)n);
+    } else if (!disk_fill_enqueue(fill)) {
+        disk_fill_send_back(fill);
+    }
+}
+
+static void
+end_reads(struct store_lane *lane)
+{
+    void *context;
+    ssize_t n;
+
+    memory_set_relief(false);
+    while (disk_ring_take(lane->ring, &context, &n)) {
+        struct store_fill *fill = context;
+        struct buffers *buffers = buffers_for(lane, fill->size);
+        const size_t before =
+            fill->direct ? (size_t)((uint64_t)fill->place.offset * DISK_UNIT % ALIGNMENT) : 0;
+        char *bytes = fill->bytes;
+
+        lane->bytes -= buffers->size;
+        if (fill->stage == FILL_IS_LATE) {
+            disk_fill_free(fill);
+        } else {
+            TAILQ_REMOVE(&lane->active, fill, active);
+            end_read(fill, bytes + before,
+                     n < 0 ? n : (size_t)n > before ? n - (ssize_t)before : 0);
+        }
+        return_buffer(buffers, bytes);
+    }
+    memory_set_relief(true);
+}
+
+/* Their memory is the ring's until they end. */
+static void
+give_up_late(struct store_lane *lane)
+{
+    const int64_t now_us = clock_monotonic_us();
+    struct store_fill *fill;
+
+    while ((fill = TAILQ_FIRST(&lane->active)) && now_us - fill->started_us >= STORE_LATE_US) {
+        TAILQ_REMOVE(&lane->active, fill, active);
+        fill->stage = FILL_IS_LATE;
+        disk_fill_note_late(fill->store);
+        record_fill_send_back(&fill->base);
+    }
+}
+
+int
+store_lane_fd(const struct store *store, unsigned number)
+{
+    return store->lanes[number].ring ? disk_ring_fd(store->lanes[number].ring) : -1;
+}
+
+bool
+store_lane_turn(struct store *store, unsigned number)
+{
+    struct store_lane *lane = &store->lanes[number];
+
+    if (!lane->ring || !disk_ring_under_way(lane->ring))
+        return false;
+    (void)disk_ring_begin(lane->ring);
+    end_reads(lane);
+    give_up_late(lane);
+    return disk_ring_under_way(lane->ring) > 0;
+}
+
+/* ---- beginning and end ----------------------------------------------------------------------- */
+
+bool
+disk_lanes_make(struct store *store)
+{
+    const unsigned count = store->config.lanes ? store->config.lanes : 1;
+
+    store->config.lanes = count;
+    store->lanes = calloc(count, sizeof(*store->lanes));
+    if (!store->lanes)
+        return false;
+    for (unsigned i = 0; i < count; i++) {
+        struct store_lane *lane = &store->lanes[i];
+
+        TAILQ_INIT(&lane->active);
+        lane->ring = store->config.rings ? store->config.rings[i] : NULL;
+        lane->shorts.size = SHORT;
+        lane->longs.size = LONG;
+        lane->at_once = malloc(DISK_FILL_FIRST);
+        if (!lane->at_once)
+            return false;
+    }
+    return true;
+}
+
+static void
+free_lane(struct store_lane *lane)
+{
+    while (lane->ring && disk_ring_under_way(lane->ring)) {
+        if (disk_ring_begin(lane->ring) == 0)
+            (void)disk_ring_wait(lane->ring);
+        end_reads(lane);
+    }
+    free_buffers(&lane->shorts);
+    free_buffers(&lane->longs);
+    free(lane->at_once);
+}
+
+void
+disk_lanes_free(struct store *store)
+{
+    for (unsigned i = 0; store->lanes && i < store->config.lanes; i++)
+        free_lane(&store->lanes[i]);
+    free(store->lanes);
+    store->lanes = NULL;
+}
