@@ -47,8 +47,10 @@ class Plan:
         self.requests = 10 * self.connections
         self.objects = 20000000 if args.long else 1000000
         self.purged = (1000000, 16), (2000000, 1)  # objects, shards
+        self.runs = 2  # of each
         if args.smoke:
-            self.connections, self.requests, self.objects, self.purged = 200, 2000, 20000, ((20000, 2),)
+            self.connections, self.requests, self.objects, self.purged = 200, 2000, 10000, ((10000, 2),)
+            self.runs = 1
 
 
 def resident_bytes(pid):
@@ -169,7 +171,8 @@ class Bench:
               "| purge | objects in the cache | shards | concerned | holds | longest | CPU time |\n"
               "|---|---|---|---|---|---|---|")
         for objects, shards in self.plan.purged:
-            runs = [self.objects_program("--objects", objects, "--shards", shards)["purges"] for _ in range(2)]
+            runs = [self.objects_program("--objects", objects, "--shards", shards)["purges"] for _ in
+                    range(self.plan.runs)]
             for rows in zip(*runs):
                 row = min(rows, key=lambda row: row["longest_us"])
                 print(f"| {row['purge']} | {objects:,} | {shards} | {row['objects']:,} | {row['holds']:,} | "

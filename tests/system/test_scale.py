@@ -14,12 +14,25 @@ class ScaleTest(harness.SystemTest):
                                 seconds=500)
         text = done.stdout.decode()
         self.assertEqual(done.returncode, 0, done.stderr.decode() + text)
-        for row in ("| HTTP |", "| RPC |", "| 20,000 |", "| prefix | 20,000 | 2 | 20,000 |",
-                    "| all | 20,000 | 2 | 20,000 | 2 |", "| 64 |"):
+        for row in ("| HTTP |", "| RPC |", "| 10,000 |", "| prefix | 10,000 | 2 | 10,000 |",
+                    "| all | 10,000 | 2 | 10,000 | 2 |", "| 64 |"):
             self.assertIn(row, text)
         # Each hold is for 64 objects at most.
         line = next(line for line in text.splitlines() if line.startswith("| prefix | "))
-        self.assertGreaterEqual(int(line.split(" | ")[4]), 20000 // 64)
+        self.assertGreaterEqual(int(line.split(" | ")[4]), 10000 // 64)
+
+    def test_a_model_of_many_daemons(self):
+        """tests/bench/fleet.py: where it says what the simulator says, the two agree."""
+        done = self.run_program([harness.TOP / "tests/bench/fleet.py", "--build", harness.BUILD, "--requests", "10000",
+                                 "--pages", "50", "--daemons", "1,4,32", "--keys", "200"], seconds=500)
+        text = done.stdout.decode()
+        self.assertEqual(done.returncode, 0, done.stderr.decode() + text)
+        rows = [[cell.strip() for cell in line.split("|")] for line in text.splitlines()]
+        alone = next(row for row in rows if row[1:3] == ["1", "alone"])
+        self.assertEqual(alone[3], alone[6])
+        owners = next(row for row in rows if row[1:3] == ["4", "owners, one group of 4"])
+        self.assertAlmostEqual(float(owners[3]) + float(owners[4]), float(owners[6]), delta=2)
+        self.assertIn("both daemons together", text)
 
     def test_64_workers(self):
         """They serve and stop, on any number of processors and with few descriptors."""
