@@ -523,6 +523,21 @@ expire_store(struct store *store)
     (void)store_mark(store, CACHE_BY_PREFIX, true, all, all, &marked);
 }
 
+/* What another process has purged. */
+static void
+take_purged(void *context, const struct source *from, const struct source_purge *p)
+{
+    struct service *service = context;
+    const struct purging purging = {.by = p->by, .name = p->name, .told_by = from};
+
+    if (p->by == CACHE_BY_TAG && !p->soft)
+        invalidation_purge_tag(&service->proxy, p->name, p->scope, from);
+    else if (p->soft)
+        (void)purging_expire(&service->proxy, &purging);
+    else
+        (void)purging_remove(&service->proxy, &purging);
+}
+
 int
 components_make_rings(struct components *parts)
 {
@@ -554,7 +569,9 @@ components_make_store(struct components *parts)
             .cache = service->cache,
             .account = &service->memory,
             .failure = FAILURE_INTERNAL,
+            .purged = take_purged,
             .log = log_store,
+            .context = service,
         },
         &why);
     if (service->store)
@@ -566,21 +583,6 @@ components_make_store(struct components *parts)
                   buf_str(&why));
     buf_free(&why);
     return service->store ? EX_OK : EX_CANTCREAT;
-}
-
-/* What another daemon has purged. */
-static void
-take_purged(void *context, const struct source *from, const struct source_purge *p)
-{
-    struct service *service = context;
-    const struct purging purging = {.by = p->by, .name = p->name, .told_by = from};
-
-    if (p->by == CACHE_BY_TAG && !p->soft)
-        invalidation_purge_tag(&service->proxy, p->name, p->scope, from);
-    else if (p->soft)
-        (void)purging_expire(&service->proxy, &purging);
-    else
-        (void)purging_remove(&service->proxy, &purging);
 }
 
 static void

@@ -117,25 +117,56 @@ open_sockets(struct components *parts)
     return statuses[error];
 }
 
-/* Serves; the daemon that is replaced, if there is one, serves as well until it is told. */
+/* What is purged in the process that was replaced is purged here as well. */
+static void
+take_purges(struct components *parts, int fd)
+{
+    if (fd >= 0 && parts->service.store) {
+        int error = store_take_purges(parts->service.store, fd);
+
+        if (error)
+            log_warning("what is purged in the process that ends is not known here: %s",
+                        strerror(error));
+    } else if (fd >= 0) {
+        close(fd);
+    }
+}
+
+static int
+begin_serving(struct components *parts, struct taken_sockets *offer)
+{
+    struct listen_service services[LISTEN_ROLES];
+    int error;
+
+    components_get_services(parts, services);
+    listen_offer(&parts->listening, offer);
+    error = serve_begin(rpc_server_net(parts->service.rpc), &parts->listening, services);
+    if (error)
+        log_error("cannot start serving: %s", strerror(error));
+    return error ? EX_OSERR : EX_OK;
+}
+
+/*
+ * Serves. The daemon that is replaced, if there is one, accepts until it yields, and this process
+ * from then on: what is purged in one of both holds in the other one.
+ */
 static int
 start(struct components *parts)
 {
-    struct listen_service services[LISTEN_ROLES];
     struct taken_sockets offer;
-    int error, status;
+    int error, status, fd;
 
-    listen_offer(&parts->listening, &offer);
     parts->monitoring.metrics = parts->service.metrics;
-    components_get_services(parts, services);
-    error = serve_begin(rpc_server_net(parts->service.rpc), &parts->listening, services);
-    if (error == 0)
-        error = rpc_server_start(parts->service.rpc);
+    error = rpc_server_start(parts->service.rpc);
     if (error) {
         log_error("cannot start serving: %s", strerror(error));
         return EX_OSERR;
     }
-    status = restart_finish(&parts->restart, &parts->listening);
+    status = restart_finish(&parts->restart, &parts->listening, &fd);
+    if (status != EX_OK)
+        return status;
+    take_purges(parts, fd);
+    status = begin_serving(parts, &offer);
     if (status != EX_OK)
         return status;
     restart_offer(&parts->restart, &offer);
@@ -215,9 +246,17 @@ serve_in_delay(struct components *parts, const sigset_t *signals)
     }
 }
 
-/* Waits for the end of all connections, of the time limit, or for a second signal. */
+/* Does a process that was replaced before this one pass on what is purged there? */
+static bool
+takes_purges(const struct components *parts)
+{
+    return parts->service.store && store_takes_purges(parts->service.store);
+}
+
+/* Waits for the end of all connections, and with `purges` for that of a process that passes on what
+ * is purged there; or of the time limit, or for a second signal. */
 static void
-await_connections(struct components *parts, const sigset_t *signals)
+await_connections(struct components *parts, const sigset_t *signals, bool purges)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
     int64_t until = clock_monotonic_us() + service_config(&parts->service)->options->stop_timeout;
@@ -228,7 +267,8 @@ await_connections(struct components *parts, const sigset_t *signals)
 
         rpc_server_get_stats(parts->service.rpc, &stats);
         (void)peer_news_look(parts->service.news);
-        if (stats.net.connections == 0 || clock_monotonic_us() >= until)
+        if ((stats.net.connections == 0 && !(purges && takes_purges(parts))) ||
+            clock_monotonic_us() >= until)
             return;
         signal = sigtimedwait(signals, NULL, &pause);
         if (signal == SIGTERM || signal == SIGINT)
@@ -261,9 +301,19 @@ stop_serving(struct components *parts, const sigset_t *signals)
     registration_stop(parts->registration);
     serve_in_delay(parts, signals);
     rpc_server_stop_accepting(parts->service.rpc);
-    await_connections(parts, signals);
+    await_connections(parts, signals, false);
     peer_news_leave(parts->service.news);
     end_connections(parts);
+}
+
+/* The successor waits for the store. */
+static void
+hand_over(struct components *parts, int fd)
+{
+    if (parts->service.store)
+        store_hand_over(parts->service.store, fd);
+    else
+        close(fd);
 }
 
 /* Another process accepts from now on. Connections that it cannot have end one by one. */
@@ -276,14 +326,14 @@ leave_serving(struct components *parts, const sigset_t *signals)
     log_info("process %ld serves; this one ends with its connections", successor);
     reload_desk_close(&parts->service.desk, "the daemon was replaced by another process");
     registration_leave(parts->registration);
-    rpc_server_leave(parts->service.rpc);
     if (parts->service.store)
-        store_leave(parts->service.store); /* the successor waits for it */
+        store_prepare_hand_over(parts->service.store);
+    rpc_server_leave(parts->service.rpc);
     listen_give(&parts->listening, &parts->restart.sockets);
     snprintf(state, sizeof(state), "MAINPID=%ld", successor);
     notify_manager(state);
-    restart_yield(&parts->restart);
-    await_connections(parts, signals);
+    hand_over(parts, restart_yield(&parts->restart));
+    await_connections(parts, signals, true);
     peer_news_leave(parts->service.news);
     end_connections(parts);
 }

@@ -107,11 +107,14 @@ restart_look(struct restart *restart)
     return state == TAKE_OVER_READY;
 }
 
-void
+int
 restart_yield(struct restart *restart)
 {
-    take_over_yield(restart->fd);
-    end(restart);
+    const int fd = restart->fd;
+
+    take_over_yield(fd);
+    restart->fd = -1;
+    return fd;
 }
 
 /* ---- the process that replaces it ------------------------------------------------------------ */
@@ -144,12 +147,15 @@ restart_take(struct restart *restart, const struct options *options, uid_t uid)
 }
 
 int
-restart_finish(struct restart *restart, struct listening *listening)
+restart_finish(struct restart *restart, struct listening *listening, int *fd)
 {
     bool yielded = true;
 
     if (restart->fd >= 0)
         yielded = take_over_finish(restart->fd, &restart->sockets);
+    *fd = yielded ? restart->fd : -1;
+    if (yielded)
+        restart->fd = -1;
     end(restart);
     taken_sockets_close(&restart->sockets);
     if (yielded)

@@ -1,7 +1,7 @@
 /*
  * A restart without a refused connection: the process that replaces a daemon takes its listening
  * sockets over (listen/take_over.h), and the daemon ends when its requests have ended. Both halves
- * are here.
+ * are here. The connection between both stays for the stores of either (store/store.h).
  *
  * The main thread's.
  */
@@ -40,7 +40,9 @@ bool restart_is_going_on(const struct restart *restart);
 /* Talks with the process that takes over, without waiting. True: it is ready and serves, and this
  * daemon calls restart_yield() when it does not accept any more. */
 bool restart_look(struct restart *restart);
-void restart_yield(struct restart *restart);
+
+/* Returns the connection, which is the caller's. */
+int restart_yield(struct restart *restart);
 
 /* ---- the process that replaces it ------------------------------------------------------------ */
 
@@ -50,8 +52,11 @@ void restart_yield(struct restart *restart);
  */
 int restart_take(struct restart *restart, const struct options *options, uid_t uid);
 
-/* This process serves: the daemon, if there is one, is told, and the sockets are its own then. */
-int restart_finish(struct restart *restart, struct listening *listening);
+/*
+ * This process is ready: the daemon, if there is one, yields, and the sockets are its own then. What
+ * it accepts from now on is served here alone. *fd: the connection, which is the caller's; -1.
+ */
+int restart_finish(struct restart *restart, struct listening *listening, int *fd);
 
 /* Closes what is left. */
 void restart_free(struct restart *restart);

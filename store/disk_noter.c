@@ -9,7 +9,8 @@
 struct pending_mark {
     STAILQ_ENTRY(pending_mark) link;
     struct disk_mark mark;
-    char text[]; /* of mark.prefix */
+    struct source_purge purge;
+    char text[]; /* of that */
 };
 
 /* ---- marking --------------------------------------------------------------------------------- */
@@ -26,6 +27,23 @@ kind_of(enum cache_by kind)
     return kinds[kind];
 }
 
+/* NULL without memory. */
+static struct pending_mark *
+make_pending(const struct source_purge *purge)
+{
+    const size_t name_len = purge->name.len;
+    struct pending_mark *pending = malloc(sizeof(*pending) + name_len + purge->scope.len);
+
+    if (!pending)
+        return NULL;
+    pending->purge = *purge;
+    span_put(pending->text, purge->name);
+    span_put(pending->text + name_len, purge->scope);
+    pending->purge.name.ptr = pending->text;
+    pending->purge.scope.ptr = pending->text + name_len;
+    return pending;
+}
+
 /* Under the lock of the purges. Without memory everything is purged, which needs less. */
 static void
 leave(struct store *store, struct pending_mark *pending, struct disk_mark *mark)
@@ -39,8 +57,8 @@ leave(struct store *store, struct pending_mark *pending, struct disk_mark *mark)
         store_say(store, STORE_WARNING, "too much was purged to be remembered: all is");
     } else if (pending) {
         pending->mark = *mark;
-        span_put(pending->text, mark->prefix);
-        pending->mark.prefix = span_of(pending->text, mark->prefix.len);
+        if (mark->kind == MARK_PREFIX)
+            pending->mark.prefix = pending->purge.name;
     }
 }
 
@@ -65,9 +83,9 @@ is_unsure(struct store *store)
 }
 
 static void
-add_mark(struct store *store, struct disk_mark *mark, bool noted)
+add_mark(struct store *store, const struct source_purge *purge, struct disk_mark *mark, bool noted)
 {
-    struct pending_mark *pending = noted ? malloc(sizeof(*pending) + mark->prefix.len) : NULL;
+    struct pending_mark *pending = noted ? make_pending(purge) : NULL;
 
     pthread_mutex_lock(&store->purges_lock);
     leave(store, pending, mark);
@@ -105,6 +123,7 @@ store_mark(struct store *store, enum cache_by kind, bool soft, struct span name,
         .prefix = kind == CACHE_BY_PREFIX ? name : span_of(NULL, 0),
         .us = store_now_us(store),
     };
+    const struct source_purge purge = {kind, soft, name, scope};
     struct source_marked now = {.count = 0};
 
     if (store_stage(store) == STORE_LEFT)
@@ -116,7 +135,7 @@ store_mark(struct store *store, enum cache_by kind, bool soft, struct span name,
         now.count = take_url(store, name, soft);
     now.marked = now.marked || now.count;
     if (now.marked)
-        add_mark(store, &mark, before != NULL);
+        add_mark(store, &purge, &mark, before != NULL);
     /* What was read while the mark was not there yet. */
     if (kind == CACHE_BY_URL && !soft && now.count)
         (void)take_url(store, name, soft);
@@ -157,7 +176,7 @@ disk_outdate(struct store *store, struct span url, uint64_t position, bool noted
         .us = store_now_us(store),
     };
 
-    add_mark(store, &mark, noted);
+    add_mark(store, &(struct source_purge){.by = CACHE_BY_URL, .name = url}, &mark, noted);
     (void)take_url(store, url, false);
 }
 
@@ -179,7 +198,7 @@ store_outdate(struct store *store, struct span url, struct span variant, bool al
 {
     const enum store_stage stage = store_stage(store);
 
-    if (stage == STORE_LEFT)
+    if (stage >= STORE_PASSES)
         return;
     /* What has not been loaded is not known. */
     if (stage == STORE_OPEN && !disk_offered(store, url, all ? span_of(NULL, 0) : variant) &&
@@ -385,32 +404,46 @@ shorten(struct store *store)
 }
 
 static void
-free_all(struct pending_mark *pending)
+free_all(struct pending_marks *marks)
 {
-    while (pending) {
-        struct pending_mark *next = STAILQ_NEXT(pending, link);
+    struct pending_mark *pending;
 
+    while ((pending = STAILQ_FIRST(marks))) {
+        STAILQ_REMOVE_HEAD(marks, link);
         free(pending);
-        pending = next;
     }
+}
+
+/* Under the lock. */
+static void
+answer(struct store *store, uint64_t number)
+{
+    store->synced = number;
+    notify_waiters(store, false);
+    pthread_cond_broadcast(&store->synced_wake);
 }
 
 /* Under the lock, which is released meanwhile. */
 static void
 note_pending(struct store *store)
 {
-    struct pending_mark *first = STAILQ_FIRST(&store->pending);
     const uint64_t marked = store->marked, terms = store->terms;
+    struct pending_marks marks = STAILQ_HEAD_INITIALIZER(marks);
     const bool lost = store->lost;
 
-    STAILQ_INIT(&store->pending);
+    STAILQ_CONCAT(&marks, &store->pending);
     store->lost = false;
     pthread_mutex_unlock(&store->purges_lock);
-    note(store, first, lost, terms);
-    free_all(first);
+    note(store, STAILQ_FIRST(&marks), lost, terms);
     pthread_mutex_lock(&store->purges_lock);
-    store->synced = marked;
-    notify_waiters(store, false);
+    store->noted = marked;
+    if (store->passes) {
+        STAILQ_CONCAT(&store->passed, &marks);
+        store->lost_passed = store->lost_passed || lost;
+    } else {
+        free_all(&marks);
+        answer(store, marked);
+    }
     pthread_cond_broadcast(&store->synced_wake);
     if (store->journal.size < store->journal.renew_size)
         return;
@@ -425,8 +458,8 @@ drop_pending(struct store *store)
 {
     notify_waiters(store, true);
     pthread_cond_broadcast(&store->synced_wake);
-    free_all(STAILQ_FIRST(&store->pending));
-    STAILQ_INIT(&store->pending);
+    free_all(&store->pending);
+    free_all(&store->passed);
 }
 
 void
@@ -444,7 +477,69 @@ has_to_note(struct store *store)
 {
     const enum store_stage stage = store_stage(store);
 
-    return store->synced != store->marked && (stage == STORE_LOADING || stage == STORE_OPEN);
+    return store->noted != store->marked && (stage == STORE_LOADING || stage == STORE_OPEN);
+}
+
+/* ---- passing --------------------------------------------------------------------------------- */
+
+void
+disk_noter_pass(struct store *store, int fd)
+{
+    pthread_mutex_lock(&store->purges_lock);
+    while (has_to_note(store))
+        pthread_cond_wait(&store->synced_wake, &store->purges_lock);
+    disk_journal_close(&store->journal);
+    store->pass.fd = fd;
+    atomic_store_explicit(&store->stage, STORE_PASSES, memory_order_release);
+    pthread_cond_signal(&store->purges_wake);
+    pthread_mutex_unlock(&store->purges_lock);
+}
+
+static bool
+pass_marks(struct pass *pass, const struct pending_marks *marks, bool lost)
+{
+    static const struct source_purge all = {.by = CACHE_BY_PREFIX};
+    const struct pending_mark *pending;
+    bool passed = !lost || pass_send(pass, &all);
+
+    STAILQ_FOREACH(pending, marks, link)
+        passed = passed && pass_send(pass, &pending->purge);
+    return passed && pass_await(pass);
+}
+
+/* Under the lock, which is released meanwhile. */
+static void
+pass_pending(struct store *store)
+{
+    struct pending_marks marks = STAILQ_HEAD_INITIALIZER(marks);
+    const uint64_t marked = store->marked;
+    const bool lost = store->lost || store->lost_passed;
+    bool passed;
+
+    STAILQ_CONCAT(&marks, &store->passed);
+    STAILQ_CONCAT(&marks, &store->pending);
+    store->lost = store->lost_passed = false;
+    pthread_mutex_unlock(&store->purges_lock);
+    passed = pass_marks(&store->pass, &marks, lost);
+    pthread_mutex_lock(&store->purges_lock);
+    free_all(&marks);
+    store->noted = marked;
+    if (passed) {
+        answer(store, marked);
+        return;
+    }
+    if (!store->noter_stops)
+        store_say(store, STORE_WARNING,
+                  "the process that has it is gone: what is purged here is not passed on");
+    atomic_store_explicit(&store->stage, STORE_LEFT, memory_order_release);
+    drop_pending(store);
+}
+
+/* Under the lock. */
+static bool
+has_to_pass(struct store *store)
+{
+    return store->synced != store->marked && store_stage(store) == STORE_PASSES;
 }
 
 void *
@@ -456,6 +551,8 @@ disk_noter_run(void *context)
     for (;;) {
         if (has_to_note(store))
             note_pending(store);
+        else if (has_to_pass(store))
+            pass_pending(store);
         else if (store->noter_stops)
             break;
         else

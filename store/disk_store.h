@@ -18,6 +18,7 @@
 #include "store/disk_log.h"
 #include "store/disk_marks.h"
 #include "store/store.h"
+#include "store/store_pass.h"
 
 #define STORE_MOST_OFFERS 4096u
 #define STORE_MOST_OFFERED ((uint64_t)64 << 20) /* bytes of the bodies of those that wait */
@@ -34,10 +35,11 @@ struct offer {
 STAILQ_HEAD(offers, offer);
 
 /*
- * OPENING -the lock is taken, and the journal read-> LOADING -segments are known-> OPEN -> LEFT.
- * Before LOADING nothing is found or written. If that fails LEFT follows at once.
+ * OPENING -the lock is taken, and the journal read-> LOADING -segments are known-> OPEN -another
+ * process has the store, and is passed what is purged-> PASSES -> LEFT. Before LOADING and after OPEN
+ * nothing is found or written. If opening fails LEFT follows at once.
  */
-enum store_stage { STORE_OPENING, STORE_LOADING, STORE_OPEN, STORE_LEFT };
+enum store_stage { STORE_OPENING, STORE_LOADING, STORE_OPEN, STORE_PASSES, STORE_LEFT };
 
 #define STORE_OFFERED 1024u
 
@@ -113,12 +115,22 @@ struct store {
     pthread_cond_t purges_wake, synced_wake;
     struct disk_journal journal; /* the noter's, once the store is open */
     _Atomic uint64_t journal_bytes, journal_most; /* of its files, now and before the next is begun */
-    STAILQ_HEAD(, pending_mark) pending;
+    STAILQ_HEAD(pending_marks, pending_mark) pending;
     uint64_t terms;          /* those that are to be in the journal */
-    uint64_t marked, synced; /* numbers of marks */
+    uint64_t marked, noted, synced; /* numbers of marks: left, in the journal, and answered */
+    bool passes;       /* what is noted is kept in `passed`, and answered later */
+    bool lost_passed;  /* a mark of those for which there was no memory */
+    struct pending_marks passed;
+    struct pass pass;
     struct source_waiters waiters;
     bool lost; /* a mark for which there was no memory */
     bool noter_stops;
+
+    /* what another process passes */
+    pthread_t taker;
+    bool has_taker;
+    _Atomic bool taking;
+    int taker_fd; /* -1: none */
 };
 
 static inline enum store_stage
@@ -199,6 +211,9 @@ void disk_outdate(struct store *store, struct span url, uint64_t position, bool 
  * that is on disk.
  */
 void disk_noter_begin(struct store *store);
+
+/* All marks are noted, and the journal is closed: STORE_PASSES begins. */
+void disk_noter_pass(struct store *store, int fd);
 
 /* The store cannot be opened: STORE_LEFT begins, and no mark is waited for. */
 void disk_noter_leave(struct store *store);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -164,6 +165,8 @@ make_store(const struct store_config *config)
     STAILQ_INIT(&store->reads);
     TAILQ_INIT(&store->active);
     STAILQ_INIT(&store->pending);
+    STAILQ_INIT(&store->passed);
+    store->pass.fd = store->taker_fd = -1;
     STAILQ_INIT(&store->waiters);
     return store;
 }
@@ -252,15 +255,46 @@ stop_writer(struct store *store)
 }
 
 static void
+close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static void
 stop_noter(struct store *store)
 {
     pthread_mutex_lock(&store->purges_lock);
     store->noter_stops = true;
     pthread_cond_broadcast(&store->purges_wake);
     pthread_mutex_unlock(&store->purges_lock);
+    /* It may wait for the other process. */
+    if (store->pass.fd >= 0)
+        (void)shutdown(store->pass.fd, SHUT_RDWR);
     if (store->has_noter)
         pthread_join(store->noter, NULL);
     store->has_noter = false;
+    close_fd(&store->pass.fd);
+}
+
+/* It may wait for the noter, which has ended. */
+static void
+stop_taker(struct store *store)
+{
+    if (store->taker_fd >= 0)
+        (void)shutdown(store->taker_fd, SHUT_RDWR);
+    if (store->has_taker)
+        pthread_join(store->taker, NULL);
+    store->has_taker = false;
+    close_fd(&store->taker_fd);
+}
+
+static void
+unlock(struct store *store)
+{
+    if (store->lock >= 0)
+        (void)flock(store->lock, LOCK_UN);
 }
 
 void
@@ -269,9 +303,46 @@ store_leave(struct store *store)
     stop_readers(store);
     stop_writer(store);
     stop_noter(store);
+    stop_taker(store);
     atomic_store_explicit(&store->stage, STORE_LEFT, memory_order_release);
-    if (store->lock >= 0)
-        (void)flock(store->lock, LOCK_UN);
+    unlock(store);
+}
+
+void
+store_prepare_hand_over(struct store *store)
+{
+    pthread_mutex_lock(&store->purges_lock);
+    store->passes = true;
+    pthread_mutex_unlock(&store->purges_lock);
+}
+
+void
+store_hand_over(struct store *store, int fd)
+{
+    stop_readers(store);
+    stop_writer(store);
+    disk_noter_pass(store, fd);
+    unlock(store);
+}
+
+int
+store_take_purges(struct store *store, int fd)
+{
+    int error;
+
+    store->taker_fd = fd;
+    atomic_store(&store->taking, true);
+    error = thread_start(&store->taker, pass_take_run, store);
+    store->has_taker = !error;
+    if (error)
+        atomic_store(&store->taking, false);
+    return error;
+}
+
+bool
+store_takes_purges(struct store *store)
+{
+    return atomic_load(&store->taking);
 }
 
 void

@@ -54,6 +54,9 @@ struct store_config {
     struct store_clock clock;
     /* What an operator is told. [any thread] */
     void (*log)(void *context, enum store_severity severity, const char *sentence);
+    /* Purges what the process has purged that had the store before, here as well. [a thread of the
+     * store's] */
+    void (*purged)(void *context, const struct source *from, const struct source_purge *purge);
     void *context;
 };
 
@@ -96,6 +99,21 @@ struct store *store_open(const struct store_config *config, struct buf *why);
 /* Writes what is offered, and leaves the store to other processes; it finds nothing from now on. No
  * more reads begin, and those that wait end. */
 void store_leave(struct store *store);
+
+/*
+ * The process is replaced by another one, which gets the store, and serves from now on: what is
+ * purged here is to hold there as well. First what is purged is kept, and then store_hand_over()
+ * leaves the store to it, and passes to it what was kept, and from now on all, over `fd`, which is
+ * the store's. Those that wait are notified when it is noted there, or when that process is gone.
+ */
+void store_prepare_hand_over(struct store *store);
+void store_hand_over(struct store *store, int fd);
+
+/* This process is the other one: it takes over `fd` what is purged there. 0 or an errno. */
+int store_take_purges(struct store *store, int fd);
+
+/* Does the other process still pass what is purged there? */
+bool store_takes_purges(struct store *store);
 
 /* store_leave(), and frees it; no other function is being called. NULL is harmless. */
 void store_close(struct store *store);

@@ -5,10 +5,10 @@
  *   new process       daemon
  *   connects
  *                     sends each socket, with its lock, and the end of the list
- *   is ready, accepts,
- *   and says which it
- *   uses
+ *   is ready, and says
+ *   which it uses
  *                     stops accepting, and yields
+ *   accepts
  *
  * Before it yields, each of both may end, and the daemon goes on as before. The new process
  * connects to a socket beside the daemon's AF_UNIX socket, PATH.take-over, or inherits a connection

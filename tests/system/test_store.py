@@ -1,9 +1,11 @@
 """Pages on disk: over an end, kills and a replacement of the daemon, with purges and damage."""
 
+import contextlib
 import json
 import os
 import re
 import signal
+import threading
 import unittest
 
 import harness
@@ -119,6 +121,94 @@ class StoreTest(StoreCase):
         asked = self.asked()
         harness.wait_until(lambda: self.get("/one")[2], what="the store")
         self.assertLessEqual(self.asked(), asked + 1)
+
+    def in_part(self, text):
+        """A request of which this daemon has the beginning, and the connection."""
+        c = Connection(self.address)
+        self.addCleanup(c.close)
+        c.send(text[:30])
+        return c, text[30:]
+
+    def ends(self, c, rest=""):
+        c.send(rest)
+        self.assertEqual(c.receive().status, 200)
+
+    def replace(self):
+        """By a process that takes over, which has the store then."""
+        before = len(self.d.err)
+        self.d.signal(signal.SIGUSR2)
+        harness.wait_until(lambda: re.search(r" serves with ", self.d.err[before:]), what="the other process")
+        found = re.search(r"process (\d+) serves; this one ends", self.d.err[before:])
+        self.addCleanup(self.end, int(found[1]))
+        harness.wait_until(lambda: self.stat(self.d)["store_loaded"] == 1, what="the store")
+        return int(found[1])
+
+    @staticmethod
+    def end(pid, number=signal.SIGTERM):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+        harness.wait_until(lambda: not os.path.exists(f"/proc/{pid}"), what="its end")
+
+    def test_what_is_purged_and_written_after_a_replacement_holds_in_both_processes(self):
+        self.begin("--stop-timeout", "1h")
+        paths = [f"/page-{n}" for n in range(8)]
+        self.store(*paths)
+        purge = "PURGE {} HTTP/1.1\r\nHost: site.test\r\n{}\r\n"
+        waiting = [self.in_part(purge.format(path, fields)) for path, fields in (
+            ("/page-0", ""), ("/page-1", "Purge: soft\r\n"), ("/page-2", ""))]
+        self.member.silence, writing = threading.Event(), Connection(self.address)
+        self.addCleanup(writing.close)
+        asked = self.asked()
+        writing.send("POST /page-3 HTTP/1.1\r\nHost: site.test\r\nContent-Length: 0\r\n\r\n")
+        harness.wait_until(lambda: self.asked() > asked, what="the write")
+        self.member.silence, silence = None, self.member.silence
+        pid = self.replace()
+        for path in paths:
+            self.assertEqual(self.get(path)[2], True, path)
+        self.ends(*waiting[0])
+        self.assertEqual(self.get("/page-0")[2], False)
+        self.ends(*waiting[1])
+        asked = self.asked()
+        self.get("/page-1")
+        self.assertEqual(self.asked(), asked + 1)
+        silence.set()
+        self.ends(writing)
+        self.assertEqual(self.get("/page-3")[2], False)
+        # What is on disk only is gone as well, and after a kill right behind the answer.
+        self.ends(*waiting[2])
+        self.end(pid, signal.SIGKILL)
+        self.again()
+        self.assertEqual(self.get("/page-2")[2], False)
+        self.assertEqual(self.get("/page-4")[2], True)
+
+    def test_purges_of_many_pages_after_a_replacement(self):
+        self.member.fields.append(("Cache-Tag", "red"))
+        self.begin("--tag-field", "Cache-Tag", "--stop-timeout", "1h")
+        self.store("/a/1", "/b/1")
+        first, other = (self.in_part(f"PURGE {path} HTTP/1.1\r\nHost: site.test\r\n{field}\r\n\r\n")
+                        for path, field in (("/a/", "Purge: prefix"), ("/", "Cache-Tag: red")))
+        self.replace()
+        self.assertEqual(self.get("/a/1")[2], True)
+        self.ends(*first)
+        self.assertEqual(self.get("/a/1")[2], False)
+        self.assertEqual(self.get("/b/1")[2], True)
+        self.ends(*other)
+        self.assertEqual(self.get("/b/1")[2], False)
+
+    def test_one_that_is_replaced_twice(self):
+        self.begin("--stop-timeout", "1h")
+        self.store("/one")
+        first = self.in_part("PURGE /one HTTP/1.1\r\nHost: site.test\r\n\r\n")
+        second = self.replace()
+        before = len(self.d.err)
+        os.kill(second, signal.SIGUSR2)
+        found = harness.wait_until(lambda: re.search(r"process (\d+) serves; this one ends", self.d.err[before:]),
+                                   what="the third process")
+        self.addCleanup(self.end, int(found[1]))
+        harness.wait_until(lambda: self.get("/one")[2], what="the store")
+        self.ends(*first)
+        self.assertEqual(self.get("/one")[2], False)
+        self.assertEqual(self.d.wait(), 0)
 
     def test_a_check_leaves_the_store_to_its_daemon_and_a_restart_hands_it_over(self):
         self.begin()

@@ -1,0 +1,192 @@
+/* Two stores of one folder, in place of two processes of which one is replaced by the other. */
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/unit/store/shelf.h"
+
+#define URL "http://origin.test/page"
+
+static const struct source_marked some = {.marked = true};
+static struct store *first, *second;
+static struct cache *first_cache;
+static int ends[2];
+static char seen[4096];
+
+/* [the second store's thread] */
+static void
+see(void *context, const struct source *from, const struct source_purge *purge)
+{
+    const size_t len = strlen(seen);
+
+    (void)context;
+    ck_assert_ptr_null(from);
+    snprintf(seen + len, sizeof(seen) - len, "%u%s %.*s %.*s;", purge->by,
+             purge->soft ? " softly" : "", (int)purge->name.len, purge->name.ptr,
+             (int)purge->scope.len, purge->scope.ptr);
+    (void)store_mark(second, purge->by, purge->soft, purge->name, purge->scope, &some);
+}
+
+static void
+mark(struct store *store, enum cache_by by, bool soft, const char *name, const char *scope)
+{
+    (void)store_mark(store, by, soft, span_str(name), span_str(scope), NULL);
+    (void)store_mark(store, by, soft, span_str(name), span_str(scope), &some);
+}
+
+static bool
+await(struct store *store)
+{
+    return store_await_sync(store, 600 * SHELF_SECOND);
+}
+
+static void
+set_up(void)
+{
+    shelf_begin();
+    ck_assert(shelf_open());
+    first = shelf.store;
+    first_cache = shelf.cache;
+    second = NULL;
+    seen[0] = '\0';
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+}
+
+static void
+tear_down(void)
+{
+    store_close(first);
+    cache_destroy(first_cache);
+    if (!second)
+        shelf.store = NULL;
+    shelf_end();
+}
+
+static void
+open_second(void)
+{
+    struct store_config config;
+    struct buf why;
+
+    shelf_make_cache();
+    shelf.waits_us = 600 * SHELF_SECOND;
+    config = shelf_config();
+    config.purged = see;
+    config.log = NULL;
+    buf_init(&why, 1000);
+    second = shelf.store = store_open(&config, &why);
+    ck_assert_ptr_nonnull(second);
+    buf_free(&why);
+    ck_assert_int_eq(store_take_purges(second, ends[1]), 0);
+}
+
+START_TEST(what_is_purged_is_passed_to_the_process_that_has_the_store)
+{
+    struct source_waiter waiter = {.notify = NULL};
+
+    shelf_put(URL "1", 100);
+    shelf_put(URL "2", 100);
+    shelf_put(URL "3", 100);
+    store_prepare_hand_over(first);
+    /* Noted here, and answered when it is there as well. */
+    mark(first, CACHE_BY_URL, false, URL "1", "");
+    ck_assert(!store_await_sync(first, 20000));
+    open_second();
+    store_hand_over(first, ends[0]);
+    ck_assert(await(first));
+    ck_assert_str_eq(seen, "0 " URL "1 ;");
+    seen[0] = '\0';
+    mark(first, CACHE_BY_URL, true, URL "2", "");
+    mark(first, CACHE_BY_TAG, false, "tag", "http://origin.test/");
+    mark(first, CACHE_BY_PREFIX, false, URL "3", "");
+    ck_assert(await(first));
+    ck_assert(store_is_synced(first, &waiter));
+    ck_assert_str_eq(seen, "0 softly " URL "2 ;2 tag http://origin.test/;1 " URL "3 ;");
+    store_settle(second);
+    ck_assert(!shelf_has(URL "1", 100));
+    ck_assert(shelf_has(URL "2", 100));
+    ck_assert(!shelf_has(URL "3", 100));
+    /* Nothing is found or written here. */
+    ck_assert(!store_may_have(first, span_str(URL "2"), span_of(NULL, 0)));
+    store_outdate(first, span_str(URL "2"), span_of(NULL, 0), true);
+    ck_assert(store_takes_purges(second));
+}
+END_TEST
+
+START_TEST(many_at_once)
+{
+    char name[32];
+
+    store_prepare_hand_over(first);
+    open_second();
+    for (unsigned i = 0; i < 5000; i++) {
+        snprintf(name, sizeof(name), "%u", i);
+        mark(first, CACHE_BY_TAG, false, name, "");
+        if (i == 2000)
+            store_hand_over(first, ends[0]);
+    }
+    ck_assert(await(first));
+    ck_assert_uint_eq(strlen(seen), sizeof(seen) - 1);
+}
+END_TEST
+
+START_TEST(the_end_of_either_process_ends_the_waiting)
+{
+    store_prepare_hand_over(first);
+    open_second();
+    store_hand_over(first, ends[0]);
+    mark(first, CACHE_BY_URL, false, URL, "");
+    ck_assert(await(first));
+    store_leave(second);
+    mark(first, CACHE_BY_URL, false, URL, "");
+    ck_assert(await(first));
+    mark(first, CACHE_BY_URL, false, URL, "");
+    ck_assert(await(first));
+}
+END_TEST
+
+START_TEST(one_that_does_not_answer_delays_no_end)
+{
+    store_prepare_hand_over(first);
+    store_hand_over(first, ends[0]);
+    mark(first, CACHE_BY_URL, false, URL, "");
+    ck_assert(!store_await_sync(first, 20000));
+    store_leave(first);
+    ck_assert(store_await_sync(first, 0));
+    close(ends[1]);
+}
+END_TEST
+
+START_TEST(what_is_no_purge_ends_the_connection)
+{
+    char bytes[64] = {0};
+
+    open_second();
+    ck_assert(store_takes_purges(second));
+    ck_assert_int_eq(write(ends[0], bytes, sizeof(bytes)), (ssize_t)sizeof(bytes));
+    while (store_takes_purges(second))
+        sched_yield();
+    ck_assert_str_eq(seen, "");
+    ck_assert_int_eq(read(ends[0], bytes, 1), 0);
+    close(ends[0]);
+    store_leave(first);
+    store_settle(second);
+}
+END_TEST
+
+static Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("store_pass");
+    TCase *tc = tcase_create("store_pass");
+
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, what_is_purged_is_passed_to_the_process_that_has_the_store);
+    tcase_add_test(tc, many_at_once);
+    tcase_add_test(tc, the_end_of_either_process_ends_the_waiting);
+    tcase_add_test(tc, one_that_does_not_answer_delays_no_end);
+    tcase_add_test(tc, what_is_no_purge_ends_the_connection);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
