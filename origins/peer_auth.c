@@ -338,10 +338,10 @@ take_number_once(struct peer_auth *auth, struct span from, const struct stated *
 }
 
 static bool
-is_in_time(const struct peer_auth *auth, uint64_t sent_us, int64_t wall_us)
+is_in_time(uint64_t sent_us, int64_t wall_us)
 {
     return sent_us < INT64_MAX && (int64_t)sent_us >= wall_us - PEER_TIME_US &&
-           (int64_t)sent_us <= wall_us + PEER_TIME_US && sent_us >= auth->incarnation;
+           (int64_t)sent_us <= wall_us + PEER_TIME_US;
 }
 
 /* By one of the keys. */
@@ -373,8 +373,10 @@ peer_auth_check(struct peer_auth *auth, const struct peer_keys *keys, struct spa
     buf_free(&covered);
     if (!ok)
         return PEER_FORGED;
-    if (!is_in_time(auth, stated.wall_us, wall_us))
+    if (!is_in_time(stated.wall_us, wall_us))
         return PEER_LATE;
+    if (stated.wall_us < auth->incarnation)
+        return wall_us - (int64_t)auth->incarnation < PEER_START_US ? PEER_EARLY : PEER_LATE;
     *incarnation = stated.incarnation;
     pthread_mutex_lock(&auth->lock);
     ok = take_number_once(auth, covers.from, &stated, wall_us);
@@ -395,6 +397,8 @@ peer_verdict_text(enum peer_verdict verdict)
     case PEER_LATE:
         return "it was not sent within the last 30 s, by its sender's clock, or before this daemon "
                "has started";
+    case PEER_EARLY:
+        return "it was sent before this daemon has started";
     case PEER_AGAIN:
         return "it has come before";
     }

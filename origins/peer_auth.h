@@ -34,6 +34,7 @@
 #define PEER_CODE 32u                                /* bytes of a code */
 #define PEER_WINDOW 65536u                           /* numbers of a sender that are kept */
 #define PEER_TIME_US ((int64_t)30 * 1000000)         /* how far clocks and ways may differ */
+#define PEER_START_US ((int64_t)2 * 1000000) /* after a start a request from before it is no sign */
 #define PEER_SENDERS 64u                             /* that are known at a time */
 #define PEER_VALUE_SIZE (3 * 17 + 2 * PEER_CODE + 8) /* of the field, beside the sender's URL */
 
@@ -87,7 +88,8 @@ enum peer_verdict {
     PEER_ACCEPTED,
     PEER_MALFORMED,
     PEER_FORGED, /* its code is another one under each of the keys */
-    PEER_LATE,   /* the times differ too much, or it was sent before the start */
+    PEER_LATE,   /* the times differ too much, or it was sent before the start, */
+    PEER_EARLY,  /* which was just now: no sign of clocks that differ */
     PEER_AGAIN,  /* it has come before, or is too old to know that */
 };
 

@@ -13,14 +13,20 @@
 #include "server/peers/peer_news.h"
 
 static unsigned
+refuse_silently(const char **reason)
+{
+    *reason = "the request is not that of a peer";
+    return 403;
+}
+
+static unsigned
 refuse(struct http_exchange *x, const char *why, const char **reason)
 {
     char client[INET6_ADDRSTRLEN];
 
     origin_report_peer_refused(http_service_of(x)->service->report, http_client_name(x, client),
                                why);
-    *reason = "the request is not that of a peer";
-    return 403;
+    return refuse_silently(reason);
 }
 
 static unsigned
@@ -80,6 +86,8 @@ http_peer_take(struct http_exchange *x, const char **reason)
     words.to = peers->route->members[peers->self].url;
     verdict = peer_auth_check(peers->auth, &peers->keys, value, &words, clock_wall_us(),
                               &x->peer_code, &incarnation);
+    if (verdict == PEER_EARLY)
+        return refuse_silently(reason);
     if (verdict != PEER_ACCEPTED)
         return refuse(x, peer_verdict_text(verdict), reason);
     sender = origin_peers_find(peers, peer_auth_sender(value));

@@ -174,10 +174,23 @@ START_TEST(what_was_sent_before_the_start_is_refused)
     ck_assert_int_eq(check(), PEER_ACCEPTED);
     peer_auth_destroy(receiver);
     receiver = peer_auth_create(now_us + 1);
-    ck_assert_int_eq(check(), PEER_LATE);
+    ck_assert_int_eq(check(), PEER_EARLY);
     now_us += 2;
     write_one();
     ck_assert_int_eq(check(), PEER_ACCEPTED);
+}
+END_TEST
+
+/* It was on its way meanwhile: unlike a clock that is behind for longer. */
+START_TEST(what_was_sent_just_before_the_start_is_no_sign_of_a_clock)
+{
+    write_one();
+    peer_auth_destroy(receiver);
+    receiver = peer_auth_create(now_us + 1000);
+    now_us += 2000;
+    ck_assert_int_eq(check(), PEER_EARLY);
+    now_us += PEER_START_US;
+    ck_assert_int_eq(check(), PEER_LATE);
 }
 END_TEST
 
@@ -343,6 +356,7 @@ unit_suite(void)
     tcase_add_test(tests, another_request_is_refused);
     tcase_add_test(tests, times_are_bounded);
     tcase_add_test(tests, what_was_sent_before_the_start_is_refused);
+    tcase_add_test(tests, what_was_sent_just_before_the_start_is_no_sign_of_a_clock);
     tcase_add_test(tests, a_sender_that_starts_again_is_another_one);
     tcase_add_test(tests, a_clock_that_was_set_back_excludes_a_sender_for_a_while);
     tcase_add_test(tests, senders_do_not_displace_each_other);
