@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import hmac
 import json
+import os
 import re
 import signal
 import socket
@@ -182,6 +183,42 @@ class SharingTest(ClusterTest):
         self.d[3].signal(signal.SIGHUP)
         harness.wait_until(lambda: "changed: peer-key-file" in self.d[3].err, what="the key")
         harness.wait_until(lambda: self.members(3)[0]["state"] == "up", what="the peers")
+
+
+class CountTest(ClusterTest):
+    """What the origin is asked for, with other numbers of daemons, with peers and without."""
+
+    daemons = 8
+    urls_asked = 24
+
+    def ask_all(self, begin):
+        """Each URL at some daemons, in an order of its own; what the origin was asked for."""
+        urls = [http_front.stored(f"http://a.test/{begin}/{i}?fault=size:300") for i in range(self.urls_asked)]
+        for turn in range(4):
+            for i, url in enumerate(urls):
+                n = (i * 5 + turn * 3) % self.daemons
+                self.check(self.get(n, url), url)
+        return len(self.fetched(f"/{begin}/"))
+
+    def test_each_url_is_fetched_once_whatever_their_number(self):
+        self.assertEqual(self.ask_all("peers"), self.urls_asked)
+
+
+class TwoTest(CountTest):
+    daemons = 2
+
+
+class OneTest(CountTest):
+    daemons = 1
+
+
+class NoPeersTest(CountTest):
+    def start(self, n, *more, name=None):
+        return self.daemon("--http", f"127.0.0.1:{self.ports[n]}", *more, origin=self.o, name=f"daemon{n}")
+
+    def test_each_url_is_fetched_once_whatever_their_number(self):
+        """Alone each fetches it for itself: four of them have been asked."""
+        self.assertEqual(self.ask_all("alone"), 4 * self.urls_asked)
 
 
 class ReverseTest(ClusterTest):
@@ -537,18 +574,20 @@ class FailureTest(ClusterTest):
     """An owner ends, stops or starts again: no wrong byte, and no failure that is not the origin's."""
 
     seconds = 30
+    options = ("--purge-net", "127.0.0.0/8")
 
-    def load(self, clients, until, paths):
-        """Clients that ask the daemons that stay, and verify each byte; (requests, what was wrong)."""
+    def load(self, clients, until, paths, left=3):
+        """Clients that ask the daemons but one, and verify each byte; (requests, what was wrong)."""
         done, wrong, lock = [0], [], threading.Lock()
+        ports = [port for n, port in enumerate(self.ports) if n != left]
 
         def work(number):
-            c = http_front.Connection(("127.0.0.1", self.ports[number % 3]))
+            c = http_front.Connection(("127.0.0.1", ports[number % 3]))
             with contextlib.closing(c):
                 n = 0
                 while not until.is_set():
                     size = 1 + n % paths * 2311
-                    url = http_front.stored(f"http://a.test/load/{number}/{n // 200}?fault=size:{size}"
+                    url = http_front.stored(f"http://a.test/load/{left}-{number}/{n // 200}?fault=size:{size}"
                                             "&fault=header:ETag%3a%20%22a%22")
                     response = c.get(url)
                     bad = (response.status != 200 or not response.whole or
@@ -564,9 +603,9 @@ class FailureTest(ClusterTest):
             t.start()
         return threads, done, wrong
 
-    def under_load(self, act):
+    def under_load(self, act, left=3):
         until = threading.Event()
-        threads, done, wrong = self.load(3, until, 40)
+        threads, done, wrong = self.load(3, until, 40, left)
         try:
             harness.wait_until(lambda: done[0] > 100, what="the load")
             act()
@@ -578,37 +617,66 @@ class FailureTest(ClusterTest):
                 t.join()
         self.assertEqual(wrong, [])
 
-    def test_an_owner_is_killed_and_started_again(self):
-        def act():
-            self.d[3].kill()
-            harness.wait_until(lambda: not self.is_up(0, 3), what="the failure")
-            self.d[3] = self.start(3, name="again")
-            harness.wait_until(lambda: self.is_up(0, 3), what="the return")
+    def stop_for_a_while(self, n):
+        other = (n + 1) % self.daemons
+        self.d[n].signal(signal.SIGSTOP)
+        try:
+            harness.wait_until(lambda: not self.is_up(other, n), what="the failure")
+        finally:
+            self.d[n].signal(signal.SIGCONT)
+        harness.wait_until(lambda: self.is_up(other, n), what="the return")
 
-        self.under_load(act)
+    def start_again(self, n, end):
+        other = (n + 1) % self.daemons
+        end()
+        harness.wait_until(lambda: not self.is_up(other, n), what="the failure")
+        self.d[n] = self.start(n, name=f"again{n}")
+        harness.wait_until(lambda: self.is_up(other, n), what="the return")
+
+    def test_one_is_killed_and_started_again(self):
+        self.under_load(lambda: self.start_again(0, self.d[0].kill), 0)
+
+    def test_one_is_stopped_and_goes_on(self):
+        self.under_load(lambda: self.stop_for_a_while(1), 1)
+
+    def test_one_ends_and_is_started_again(self):
+        self.under_load(lambda: self.start_again(2, self.d[2].stop), 2)
+
+    def test_one_is_replaced(self):
+        self.under_load(lambda: self.take_over(3), 3)
+
+    def take_over(self, n):
+        """A new process takes the place of a daemon; its number."""
+        first = self.d[n]
+        first.signal(signal.SIGUSR2)
+        self.assertEqual(first.wait(), 0)
+        pid, = map(int, re.findall(r"process (\d+) serves; this one ends", first.err))
+        self.addCleanup(self.end_process, pid)
+        other = (n + 1) % self.daemons
+        harness.wait_until(lambda: self.is_up(other, n), what="the new process")
+        return pid
+
+    @staticmethod
+    def end_process(pid):
+        os.kill(pid, signal.SIGTERM)
+        harness.wait_until(lambda: not os.path.exists(f"/proc/{pid}"), what="its end")
+
+    def test_purges_reach_a_process_that_has_taken_over_and_come_from_it(self):
+        urls = [http_front.stored(f"http://a.test/taken/{i}?fault=size:300") for i in range(2)]
+        for url in urls:
+            for n in list(range(self.daemons)) * 4:
+                self.assertEqual(self.get(n, url).status, 200)
+        self.take_over(3)
+        self.c[3] = self.connect(3)
+        for purger, url in zip((0, 3), urls):
+            self.check(self.get(3, url), url)
+            # The purger itself may have nothing of it.
+            self.assertIn(self.c[purger].get(url, method="PURGE").status, (200, 404))
+            for n in range(self.daemons):
+                self.assertNotEqual(self.get(n, url, "Cache-Control: only-if-cached").status, 200, (purger, n))
 
     def is_up(self, n, peer):
         return self.members(n)[peer]["state"] == "up"
-
-    def test_an_owner_is_stopped_and_goes_on(self):
-        def act():
-            self.d[3].signal(signal.SIGSTOP)
-            try:
-                harness.wait_until(lambda: not self.is_up(1, 3), what="the failure")
-                time.sleep(1)
-            finally:
-                self.d[3].signal(signal.SIGCONT)
-            harness.wait_until(lambda: self.is_up(1, 3), what="the return")
-
-        self.under_load(act)
-
-    def test_an_owner_is_restarted(self):
-        def act():
-            self.d[3].stop()
-            self.d[3] = self.start(3, name="again")
-            harness.wait_until(lambda: self.is_up(2, 3), what="the return")
-
-        self.under_load(act)
 
     def broken_off(self, act, validator="ETag%3a%20%22one%22", later=""):
         """A long response whose owner fails in its middle."""
