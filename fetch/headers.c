@@ -6,12 +6,7 @@
 
 #include "fetch/attempt.h"
 #include "http/field.h"
-
-bool
-headers_is_proxy_field(struct span name)
-{
-    return name.len >= 6 && strncasecmp(name.ptr, "Proxy-", 6) == 0;
-}
+#include "http/response_read.h"
 
 /* Fields of the connection, or that the fetcher sets, or whose effect it would have to implement.
  */
@@ -35,7 +30,7 @@ is_allowed(const struct request *request, struct span name)
         return true;
     if (http_name_is(name, "Content-Encoding"))
         return request->body.kind != REQUEST_BODY_NONE;
-    return !http_name_is_one_of(name, reserved) && !headers_is_proxy_field(name);
+    return !http_name_is_one_of(name, reserved) && !http_is_proxy_field(name);
 }
 
 static enum fetch_error
@@ -170,7 +165,7 @@ headers_to_list(const struct request *request, const struct headers_sent *sent,
     if (ok && sent->client.len)
         ok = append_field(list, span_str(PEER_CLIENT_FIELD), sent->client);
     /* Or libcurl accepts all. */
-    if (ok && !headers_have(sent->fields, accept))
+    if (ok && !http_has_field(sent->fields, accept))
         ok = append(list, "Accept:");
     /* Or libcurl expects 100 (Continue) before it sends a body that is long or of unknown length.
      */
@@ -184,42 +179,13 @@ headers_to_list(const struct request *request, const struct headers_sent *sent,
 }
 
 bool
-headers_have(struct span headers, const char *const *names)
-{
-    struct span line, name, value;
-
-    while (http_next_line(&headers, &line))
-        if (http_split_field(line, &name, &value) && http_name_is_one_of(name, names))
-            return true;
-    return false;
-}
-
-bool
-headers_bind_connection(struct span value)
-{
-    while (value.len) {
-        const char *comma = memchr(value.ptr, ',', value.len);
-        size_t len = comma ? (size_t)(comma - value.ptr) : value.len;
-        struct span member = http_trim(span_of(value.ptr, len)), scheme = member;
-
-        for (scheme.len = 0; scheme.len < member.len && !http_is_blank(member.ptr[scheme.len]);)
-            scheme.len++;
-        if (http_name_is(scheme, "NTLM") || http_name_is(scheme, "Negotiate"))
-            return true;
-        len += comma != NULL;
-        value = span_of(value.ptr + len, value.len - len);
-    }
-    return false;
-}
-
-bool
 headers_authenticate_connection(struct span headers)
 {
     struct span line, name, value;
 
     while (http_next_line(&headers, &line))
         if (http_split_field(line, &name, &value) && http_name_is(name, "Authorization") &&
-            headers_bind_connection(value))
+            http_binds_connection(value))
             return true;
     return false;
 }

@@ -29,20 +29,7 @@ struct headers_sent {
 bool headers_to_list(const struct request *request, const struct headers_sent *sent,
                      struct curl_slist **list);
 
-/* Is there a field of one of these names, which NULL ends? */
-bool headers_have(struct span headers, const char *const *names);
-
-/*
- * Do these credentials or challenges (RFC 9110 section 11) name NTLM or Negotiate, by which a
- * connection is authenticated and not a request? Commas in quoted strings separate, too: what is
- * taken for such a scheme by mistake costs a connection.
- */
-bool headers_bind_connection(struct span value);
-
-/* Has a request credentials of this kind? */
+/* Has a request credentials by which a connection is authenticated (http_binds_connection())? */
 bool headers_authenticate_connection(struct span headers);
-
-/* Fields for proxies, with names such as Proxy-Authorization, that go no further. */
-bool headers_is_proxy_field(struct span name);
 
 #endif

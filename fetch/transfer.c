@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "http/field.h"
 #include "http/method.h"
 #include "http/response_head.h"
 
@@ -129,8 +130,8 @@ read_lines(struct transfer *t)
     const char *malformed;
     bool no_memory;
 
-    answer_head_free(&t->head);
-    malformed = answer_head_read(&t->head, &t->status, buf_span(&t->lines), &no_memory);
+    http_response_head_free(&t->head);
+    malformed = http_response_head_read(&t->head, &t->status, buf_span(&t->lines), &no_memory);
     if (malformed) {
         transfer_fail(t, no_memory ? FETCH_INTERNAL : FETCH_ORIGIN_BROKE, "the answer of %s: %s",
                       t->target->host, malformed);
@@ -213,7 +214,7 @@ redirects(const struct transfer *t)
     static const char *const names[] = {"Location", NULL};
 
     return http_status_is_redirect(t->status.status) &&
-           headers_have(buf_span(&t->head.fields), names);
+           http_has_field(buf_span(&t->head.fields), names);
 }
 
 static bool
@@ -223,7 +224,7 @@ take_answer(struct transfer *t)
 
     if (!read_lines(t))
         return false;
-    has_body = status_has_body(t->status.status) && t->request->method != HTTP_HEAD;
+    has_body = http_status_has_body(t->status.status) && t->request->method != HTTP_HEAD;
     if (!has_body)
         t->head.content_length = 0;
     if (!advance(t, has_body ? ANSWER_END_OF_HEAD : ANSWER_END_OF_BODILESS))
@@ -306,7 +307,7 @@ read_status_line(struct transfer *t, struct span line)
 {
     if (!advance(t, ANSWER_STATUS_LINE))
         return false;
-    if (!status_line_read(&t->status, line))
+    if (!http_status_line_read(&t->status, line))
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s answered without a status line", t->target->host);
     else if ((t->status.version >= 20) != connections_speak_http_2(t->easy))
         transfer_fail(t, FETCH_ORIGIN_BROKE, "%s answered in another version of HTTP",
@@ -774,7 +775,7 @@ transfer_clear(struct transfer *t)
     curl_slist_free_all(t->pins);
     curl_slist_free_all(t->connect_to);
     resolved_release(&t->addresses);
-    answer_head_free(&t->head);
+    http_response_head_free(&t->head);
     buf_free(&t->lines);
     *t = (struct transfer){0};
 }

@@ -18,6 +18,7 @@
 #include "fetch/continued.h"
 #include "fetch/poller.h"
 #include "fetch/settings.h"
+#include "http/response_read.h"
 
 #define SENTENCE_MAX 512u
 
@@ -156,12 +157,12 @@ struct transfer {
     char error_text[CURL_ERROR_SIZE];
 
     struct buf lines; /* the head's field lines as they come */
-    struct answer_head head;
+    struct http_response_head head;
     size_t line_bytes;         /* of all heads and trailers together */
     unsigned line_count;       /* likewise */
     unsigned interim;          /* 1xx answers seen */
     enum answer_state answer;  /* how far the answer has come */
-    struct status_line status; /* of the last head of which a line has come */
+    struct http_status_line status; /* of the last head of which a line has come */
     bool tls_ended;            /* the origin has sent close_notify after the final head */
     struct upload upload;      /* the request's body */
     enum transfer_flow flow;

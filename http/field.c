@@ -172,3 +172,20 @@ http_append_lower(struct buf *out, struct span text)
         if (out->data[at] >= 'A' && out->data[at] <= 'Z')
             out->data[at] = (char)(out->data[at] - 'A' + 'a');
 }
+
+bool
+http_has_field(struct span lines, const char *const *names)
+{
+    struct span line, name, value;
+
+    while (http_next_line(&lines, &line))
+        if (http_split_field(line, &name, &value) && http_name_is_one_of(name, names))
+            return true;
+    return false;
+}
+
+bool
+http_is_proxy_field(struct span name)
+{
+    return name.len >= 6 && strncasecmp(name.ptr, "Proxy-", 6) == 0;
+}

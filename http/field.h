@@ -56,6 +56,12 @@ http_line_is(struct span line, struct span name, struct span *value)
 /* The value of the first field of this name, trimmed. Without one it has no pointer. */
 struct span http_first_value(struct span lines, const char *name);
 
+/* Is there a field of one of these names, which NULL ends? */
+bool http_has_field(struct span lines, const char *const *names);
+
+/* Fields for proxies, with names such as Proxy-Authorization, that go no further. */
+bool http_is_proxy_field(struct span name);
+
 /* The length of the member with which a list begins: up to the first comma outside quoted strings,
  * or to the end. */
 size_t http_member_length(struct span list);

@@ -1,7 +1,5 @@
 #include "http/update.h"
 
-#include <strings.h>
-
 #include "http/cache_control.h"
 #include "http/date.h"
 #include "http/field.h"
@@ -40,15 +38,9 @@ read_control(struct exclusions *exclusions, struct span lines,
 }
 
 static bool
-is_proxy_field(struct span name)
-{
-    return name.len > 6 && strncasecmp(name.ptr, "Proxy-", 6) == 0;
-}
-
-static bool
 is_stored(struct span name, const struct exclusions *exclusions)
 {
-    return !http_is_hop_by_hop(name, &exclusions->connection) && !is_proxy_field(name) &&
+    return !http_is_hop_by_hop(name, &exclusions->connection) && !http_is_proxy_field(name) &&
            !http_name_is(name, "Age") &&
            !(exclusions->set_cookie &&
              (http_name_is(name, "Set-Cookie") || http_name_is(name, "Set-Cookie2"))) &&

@@ -1,7 +1,6 @@
 #include "proxy/exchange_respond.h"
 
 #include "base/hash.h"
-#include "fetch/headers.h"
 #include "http/field.h"
 #include "metrics/recent.h"
 #include "proxy/exchange_wait.h"
@@ -74,7 +73,7 @@ exchange_is_unasked(const struct exchange *x)
     if (!(flags & REQUEST_PAGE_ONLY) || (status != 206 && status != 304))
         return false;
     return !(flags & REQUEST_OWN_FIELDS) ||
-           !headers_have(x->request->fields, status == 206 ? ranges : conditions);
+           !http_has_field(x->request->fields, status == 206 ? ranges : conditions);
 }
 
 /* Keeps what was no hit, for an explanation. */

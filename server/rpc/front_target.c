@@ -1,7 +1,6 @@
 #include "server/rpc/front_target.h"
 
 #include "base/container_of.h"
-#include "fetch/headers.h"
 #include "http/dot_segments.h"
 #include "http/field.h"
 #include "http/request_head.h"
@@ -18,7 +17,7 @@ put_field(char *end, struct span own, const char *name, struct span value)
 {
     const char *const names[] = {name, NULL};
 
-    if (headers_have(own, names))
+    if (http_has_field(own, names))
         return end;
     end = span_put(span_put(end, span_str(name)), span_str(": "));
     return span_put(span_put(end, value), span_str("\r\n"));

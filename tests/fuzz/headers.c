@@ -3,8 +3,8 @@
  * is accepted of a client is well formed line by line; what goes on of an answer is well formed,
  * too, and reads the same when it is read again.
  */
-#include "fetch/answer.h"
 #include "fetch/headers.h"
+#include "http/response_read.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <strings.h>
@@ -48,19 +48,19 @@ check_request(struct span lines)
 static void
 check_answer(struct span lines)
 {
-    struct answer_head head = {0}, again = {0};
-    struct status_line status = {.version = 11, .status = 200};
+    struct http_response_head head = {0}, again = {0};
+    struct http_status_line status = {.version = 11, .status = 200};
     bool no_memory = false;
 
-    if (!answer_head_read(&head, &status, lines, &no_memory)) {
+    if (!http_response_head_read(&head, &status, lines, &no_memory)) {
         FUZZ_CHECK(head.content_length >= -1);
         check_lines(buf_span(&head.fields));
-        FUZZ_CHECK(!answer_head_read(&again, &status, buf_span(&head.fields), &no_memory));
+        FUZZ_CHECK(!http_response_head_read(&again, &status, buf_span(&head.fields), &no_memory));
         FUZZ_CHECK(span_equal(buf_span(&head.fields), buf_span(&again.fields)));
     }
     FUZZ_CHECK(!no_memory);
-    answer_head_free(&again);
-    answer_head_free(&head);
+    http_response_head_free(&again);
+    http_response_head_free(&head);
 }
 
 int

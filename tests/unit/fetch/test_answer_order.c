@@ -164,7 +164,7 @@ make_calls(unsigned number, const struct transfer *begun, struct taken *taken)
     ck_assert_msg(transfer_evaluate(&t, CURLE_OK) != FETCH_OK || taken->heads == 1, "%u", number);
     ck_assert_msg(t.error == FETCH_OK || t.error == FETCH_ORIGIN_BROKE, "%u: %s", number,
                   t.sentence);
-    answer_head_free(&t.head);
+    http_response_head_free(&t.head);
     buf_free(&t.lines);
 }
 

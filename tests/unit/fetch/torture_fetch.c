@@ -58,22 +58,6 @@ walk_urls(void *context)
     buf_free(&next);
 }
 
-static void
-walk_headers(void *context)
-{
-    struct span lines = span_str("Location: /x\r\nA: b\r\n folded\r\nContent-Length: 5\r\n");
-    struct answer_head head;
-    const char *malformed;
-    bool no_memory;
-
-    (void)context;
-    malformed = answer_head_read(&head, &(struct status_line){.version = 11, .status = 200}, lines,
-                                 &no_memory);
-    ck_assert((malformed != NULL) == torture_failed());
-    ck_assert(no_memory == torture_failed());
-    answer_head_free(&head);
-}
-
 /* A fetcher with everything configured, and a request to it. */
 static void
 walk_fetcher(void *context)
@@ -221,7 +205,6 @@ START_TEST(torture)
     ck_assert_uint_ge(torture_walk(walk_addresses, NULL), 3);
     ck_assert_uint_ge(torture_walk(walk_own_addresses, NULL), 2);
     ck_assert_uint_ge(torture_walk(walk_urls, NULL), 5);
-    ck_assert_uint_ge(torture_walk(walk_headers, NULL), 2);
     ck_assert_uint_ge(torture_walk(walk_resolver, NULL), 3);
     ck_assert_uint_ge(torture_walk(walk_fetcher, addresses), 10);
     ck_assert_uint_ge(torture_walk(walk_proxy, addresses), 3);

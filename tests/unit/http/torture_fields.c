@@ -1,6 +1,7 @@
 /* Field lines that are written while memory runs out: whole, or the buffer says that they are not.
  */
 #include "http/conditional.h"
+#include "http/response_read.h"
 #include "http/update.h"
 #include "http/variant.h"
 #include "tests/unit/torture.h"
@@ -78,6 +79,22 @@ write_conditions(void *context)
     buf_free(&out);
 }
 
+static void
+read_response(void *context)
+{
+    struct span lines = span_str("Location: /x\r\nA: b\r\n folded\r\nContent-Length: 5\r\n");
+    struct http_response_head head;
+    const char *malformed;
+    bool no_memory;
+
+    (void)context;
+    malformed = http_response_head_read(&head, &(struct http_status_line){.version = 11, .status = 200}, lines,
+                                 &no_memory);
+    ck_assert((malformed != NULL) == torture_failed());
+    ck_assert(no_memory == torture_failed());
+    http_response_head_free(&head);
+}
+
 START_TEST(without_memory)
 {
     void (*const bodies[])(void *) = {write_stored, write_update, write_key, write_conditions};
@@ -87,6 +104,7 @@ START_TEST(without_memory)
     for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++)
         ck_assert_uint_ge(torture_walk(bodies[i], &head), 1);
     buf_free(&head);
+    ck_assert_uint_ge(torture_walk(read_response, NULL), 2);
 }
 END_TEST
 

@@ -1,12 +1,12 @@
 /* The head of an answer: status lines, what its fields say, and what goes on. */
 #define UNIT_STARTS_NO_THREAD
 
-#include "fetch/answer.h"
+#include "http/response_read.h"
 #include "tests/unit/unit.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-static const struct status_line ok = {.version = 11, .status = 200};
+static const struct http_status_line ok = {.version = 11, .status = 200};
 
 START_TEST(status_lines)
 {
@@ -34,16 +34,16 @@ START_TEST(status_lines)
         "http/1.1 200 OK",
         "<html>",
     };
-    struct status_line status;
+    struct http_status_line status;
 
     for (size_t i = 0; i < LENGTH(good); i++) {
-        ck_assert_msg(status_line_read(&status, span_str(good[i].line)), "%s", good[i].line);
+        ck_assert_msg(http_status_line_read(&status, span_str(good[i].line)), "%s", good[i].line);
         ck_assert_uint_eq(status.version, good[i].version);
         ck_assert_uint_eq(status.status, good[i].status);
     }
     for (size_t i = 0; i < LENGTH(bad); i++)
-        ck_assert_msg(!status_line_read(&status, span_str(bad[i])), "%s", bad[i]);
-    ck_assert(!status_line_read(&status, span_of("HTTP/1.1 200\0", 13)));
+        ck_assert_msg(!http_status_line_read(&status, span_str(bad[i])), "%s", bad[i]);
+    ck_assert(!http_status_line_read(&status, span_of("HTTP/1.1 200\0", 13)));
 }
 END_TEST
 
@@ -80,14 +80,14 @@ START_TEST(answers_headers)
     };
 
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        struct answer_head head;
+        struct http_response_head head;
         bool no_memory;
-        const char *malformed = answer_head_read(&head, &ok, span_str(cases[i].lines), &no_memory);
+        const char *malformed = http_response_head_read(&head, &ok, span_str(cases[i].lines), &no_memory);
 
         ck_assert_msg(!malformed, "%s: %s", cases[i].lines, malformed);
         ck_assert_str_eq(buf_str(&head.fields), cases[i].fields);
         ck_assert_int_eq(head.content_length, cases[i].length);
-        answer_head_free(&head);
+        http_response_head_free(&head);
     }
 }
 END_TEST
@@ -105,14 +105,14 @@ START_TEST(framing)
     };
 
     for (size_t i = 0; i < LENGTH(rows); i++) {
-        struct answer_head head;
+        struct http_response_head head;
         bool no_memory;
 
-        ck_assert_ptr_null(answer_head_read(&head, &ok, span_str(rows[i].lines), &no_memory));
+        ck_assert_ptr_null(http_response_head_read(&head, &ok, span_str(rows[i].lines), &no_memory));
         ck_assert_int_eq(head.chunked, rows[i].chunked);
         ck_assert_int_eq(head.ambiguous, rows[i].ambiguous);
         ck_assert_int_eq(head.content_length, rows[i].length);
-        answer_head_free(&head);
+        http_response_head_free(&head);
     }
 }
 END_TEST
@@ -131,15 +131,15 @@ START_TEST(lengths_of_answers_without_body)
     };
 
     for (size_t i = 0; i < LENGTH(rows); i++) {
-        struct status_line status = {.version = 11, .status = rows[i].status};
-        struct answer_head head;
+        struct http_status_line status = {.version = 11, .status = rows[i].status};
+        struct http_response_head head;
         bool no_memory;
 
-        ck_assert_ptr_null(answer_head_read(&head, &status,
+        ck_assert_ptr_null(http_response_head_read(&head, &status,
                                             span_str("Content-Length: 5\r\nA: b\r\n"), &no_memory));
         ck_assert_str_eq(buf_str(&head.fields), rows[i].fields);
-        ck_assert_int_eq(status_has_body(rows[i].status), rows[i].status == 200);
-        answer_head_free(&head);
+        ck_assert_int_eq(http_status_has_body(rows[i].status), rows[i].status == 200);
+        http_response_head_free(&head);
     }
 }
 END_TEST
@@ -175,33 +175,33 @@ START_TEST(answers_that_contradict_themselves)
         ": y\r\n",
         "HTTP/1.1 200 OK\r\n",
     };
-    struct answer_head head;
+    struct http_response_head head;
     struct buf many;
     bool no_memory;
 
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        ck_assert_msg(answer_head_read(&head, &ok, span_str(cases[i]), &no_memory) != NULL, "%s",
+        ck_assert_msg(http_response_head_read(&head, &ok, span_str(cases[i]), &no_memory) != NULL, "%s",
                       cases[i]);
         ck_assert(!no_memory);
-        answer_head_free(&head);
+        http_response_head_free(&head);
     }
-    ck_assert_ptr_nonnull(answer_head_read(&head, &ok, span_of("A: b\0c\r\n", 8), &no_memory));
-    answer_head_free(&head);
+    ck_assert_ptr_nonnull(http_response_head_read(&head, &ok, span_of("A: b\0c\r\n", 8), &no_memory));
+    http_response_head_free(&head);
     /* Chunks are of HTTP/1.1 alone. */
     for (unsigned version = 10; version <= 20; version += 10) {
         struct span lines = span_str("Transfer-Encoding: chunked\r\n");
 
-        ck_assert_ptr_nonnull(answer_head_read(
-            &head, &(struct status_line){.version = version, .status = 200}, lines, &no_memory));
-        answer_head_free(&head);
+        ck_assert_ptr_nonnull(http_response_head_read(
+            &head, &(struct http_status_line){.version = version, .status = 200}, lines, &no_memory));
+        http_response_head_free(&head);
     }
     buf_init(&many, 65536);
     buf_append_str(&many, "Connection: ");
     for (unsigned i = 0; i < 100; i++)
         buf_printf(&many, "x%u,", i);
     buf_append_str(&many, "\r\n");
-    ck_assert_ptr_nonnull(answer_head_read(&head, &ok, buf_span(&many), &no_memory));
-    answer_head_free(&head);
+    ck_assert_ptr_nonnull(http_response_head_read(&head, &ok, buf_span(&many), &no_memory));
+    http_response_head_free(&head);
     buf_free(&many);
 }
 END_TEST
@@ -209,7 +209,7 @@ END_TEST
 Suite *
 unit_suite(void)
 {
-    Suite *suite = suite_create("fetch/answer");
+    Suite *suite = suite_create("http/response_read");
     TCase *tc = tcase_create("answer");
 
     tcase_add_test(tc, status_lines);
