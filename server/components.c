@@ -620,6 +620,7 @@ components_make_tier(struct components *parts)
             .skew_us = options->shared_skew,
             .wait_us = options->shared_wait,
             .late_us = options->shared_timeout,
+            .unsaved = options->store != NULL,
             .cache = service->cache,
             .account = &service->memory,
             .failure = FAILURE_INTERNAL,

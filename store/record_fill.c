@@ -25,15 +25,16 @@ record_fill_vary(struct cache_fill *fill, const struct disk_record *record, stru
 }
 
 int
-record_fill_head(struct cache_fill *fill, const struct disk_record *record, int64_t born_us,
-                 int64_t lifetime_us, struct memory_account *account)
+record_fill_head(struct cache_fill *fill, const struct disk_record *record, unsigned notes,
+                 int64_t born_us, int64_t lifetime_us, struct memory_account *account)
 {
     const struct disk_head *head = &record->head;
+    const unsigned own = HTTP_KNOWN_SAVED | HTTP_KNOWN_UNSAVED;
 
     return cache_fill_head(
         fill, &(struct object_head){
                   .status = head->status,
-                  .notes = (head->notes & ~(unsigned)HTTP_KNOWN_UNSAVED) | HTTP_KNOWN_SAVED,
+                  .notes = (head->notes & ~own) | notes,
                   .fields = record->fields,
                   .tags = record->tags,
                   .length = (int64_t)head->body_len,

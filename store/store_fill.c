@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "http/known_fields.h"
 #include "store/disk_file.h"
 #include "store/disk_fill.h"
 #include "store/record_fill.h"
@@ -112,7 +113,8 @@ publish(struct store_fill *fill, const struct disk_record *record, struct body_r
         disk_fill_send_back(fill);
         return;
     }
-    error = record_fill_head(&fill->base, record, born_us, lifetime_us, store->config.account);
+    error = record_fill_head(&fill->base, record, HTTP_KNOWN_SAVED, born_us, lifetime_us,
+                             store->config.account);
     if (error) {
         disk_fill_send_back(fill);
         return;

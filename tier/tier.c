@@ -121,7 +121,7 @@ compare_clocks(struct tier *tier)
         tier_say(tier, true,
                  "this clock is %lld ms %s those of the servers: the tier is not used until they "
                  "agree",
-                 (long long)(by_us < 0 ? -by_us : by_us) / 1000, by_us < 0 ? "behind" : "before");
+                 (long long)(by_us < 0 ? -by_us : by_us) / 1000, by_us < 0 ? "behind" : "ahead of");
     else
         tier_say(tier, false, "this clock agrees with those of the servers");
 }
@@ -164,8 +164,8 @@ end(struct tier *tier)
     run_tasks(tier, true);
     for (unsigned i = 0; i < tier->server_count; i++)
         tier_server_fail(tier, &tier->servers[i], "the daemon ends");
-    while (!TAILQ_EMPTY(&tier->fills))
-        tier_fill_fail(tier, TAILQ_FIRST(&tier->fills));
+    while (!TAILQ_EMPTY(&tier->waiting))
+        tier_fill_fail(tier, TAILQ_FIRST(&tier->waiting));
     tier_settle(tier, true);
 }
 
@@ -254,7 +254,7 @@ tier_open(const struct tier_config *config)
     STAILQ_INIT(&tier->tasks);
     STAILQ_INIT(&tier->pending);
     STAILQ_INIT(&tier->waiters);
-    TAILQ_INIT(&tier->fills);
+    TAILQ_INIT(&tier->waiting);
     buf_init(&tier->value, 2 * TIER_META_VALUE);
     (void)!getrandom(&tier->random, sizeof(tier->random), 0);
     init_servers(tier, config->servers);

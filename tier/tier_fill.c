@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "http/known_fields.h"
 #include "store/record_fill.h"
 #include "tier/tier_state.h"
 
@@ -22,7 +23,8 @@ tier_fill_size(void)
 static void
 free_fill(struct tier_fill *fill)
 {
-    TAILQ_REMOVE(&fill->tier->fills, fill, link);
+    if (fill->is_listed)
+        TAILQ_REMOVE(&fill->tier->waiting, fill, link);
     if (fill->op)
         fill->op->fill = NULL;
     free(fill->fields);
@@ -75,20 +77,31 @@ tier_fill_ask(struct tier *tier, struct tier_fill *fill)
         send_back(fill, 0, NO_LEASE_US);
 }
 
-/* Another daemon fetches. */
+/* Another daemon fetches. Its lease stays its own when it is waited for no longer. */
 static void
-wait_for_other(struct tier_fill *fill, uint64_t cas)
+wait_for_other(struct tier_fill *fill)
 {
     const int64_t now_us = clock_monotonic_us();
     int64_t pause_us = FIRST_PAUSE_US << (fill->waits < 8 ? fill->waits : 8);
 
     if (now_us - fill->begun_us >= fill->tier->config.wait_us) {
         tier_add(fill->tier, TIER_GIVEN_UP);
-        fetch(fill, cas);
+        fetch(fill, 0);
         return;
     }
     fill->waits++;
+    fill->is_listed = true;
+    TAILQ_INSERT_TAIL(&fill->tier->waiting, fill, link);
     fill->again_us = now_us + (pause_us < MOST_PAUSE_US ? pause_us : MOST_PAUSE_US);
+}
+
+/* The same value may be seen again. */
+static void
+count_once(struct tier_fill *fill, enum tier_count which)
+{
+    if (!fill->is_counted)
+        tier_add(fill->tier, which);
+    fill->is_counted = true;
 }
 
 /* The value is of no use: one daemon is to fetch. */
@@ -102,7 +115,7 @@ replace(struct tier_fill *fill, const struct tier_meta *reply)
     if (reply->wins) {
         fetch(fill, reply->cas);
     } else if (reply->waits) {
-        wait_for_other(fill, reply->cas);
+        wait_for_other(fill);
     } else if (fill->has_marked || !server) {
         fetch(fill, reply->cas);
     } else {
@@ -122,7 +135,10 @@ publish(struct tier_fill *fill, struct disk_record *record, struct span body, in
         int64_t lifetime_us)
 {
     struct tier *tier = fill->tier;
-    int error = record_fill_head(&fill->base, record, born_us, lifetime_us, tier->config.account);
+    const unsigned notes =
+        HTTP_KNOWN_SAVED | (tier->config.unsaved ? (unsigned)HTTP_KNOWN_UNSAVED : 0);
+    int error = record_fill_head(&fill->base, record, notes, born_us, lifetime_us,
+                                 tier->config.account);
 
     if (error) {
         send_back(fill, 0, NO_LEASE_US);
@@ -218,13 +234,13 @@ use_value(struct tier_fill *fill, const struct tier_meta *reply)
         return;
     }
     if (!is_valid || kind == TIER_JOURNAL || !read_record(fill, content, &record, &body)) {
-        tier_add(tier, TIER_INVALID);
+        count_once(fill, TIER_INVALID);
         replace(fill, reply);
         return;
     }
     verdict = disk_marks_find(&tier->marks, &record, &expired_us);
     if (verdict == MARKED_PURGED || reply->is_stale) {
-        tier_add(tier, TIER_OUTDATED);
+        count_once(fill, TIER_OUTDATED);
         replace(fill, reply);
     } else if (kind == TIER_NAMES) {
         use_names(fill, &record);
@@ -242,7 +258,7 @@ tier_fill_take(struct tier *tier, struct tier_fill *fill, const struct tier_meta
     else if (reply->code == TIER_META_VALUE_HERE && reply->value.len)
         use_value(fill, reply);
     else if (reply->waits)
-        wait_for_other(fill, reply->cas);
+        wait_for_other(fill);
     else
         fetch(fill, reply->cas);
 }
@@ -250,17 +266,18 @@ tier_fill_take(struct tier *tier, struct tier_fill *fill, const struct tier_meta
 int64_t
 tier_fill_look(struct tier *tier, int64_t now_us)
 {
-    struct tier_fill *fill = TAILQ_FIRST(&tier->fills), *next;
+    struct tier_fill *fill = TAILQ_FIRST(&tier->waiting), *next;
     int64_t next_us = INT64_MAX;
 
     for (; fill; fill = next) {
         next = TAILQ_NEXT(fill, link);
-        if (fill->op)
-            continue;
-        if (now_us >= fill->again_us)
+        if (now_us >= fill->again_us) {
+            fill->is_listed = false;
+            TAILQ_REMOVE(&tier->waiting, fill, link);
             tier_fill_ask(tier, fill);
-        else if (fill->again_us < next_us)
+        } else if (fill->again_us < next_us) {
             next_us = fill->again_us;
+        }
     }
     return next_us;
 }

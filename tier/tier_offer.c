@@ -260,7 +260,6 @@ tier_task_run(struct tier *tier, struct tier_task *task, bool drops)
 {
     switch (task->kind) {
     case TIER_TASK_FILL:
-        TAILQ_INSERT_TAIL(&tier->fills, task->fill, link);
         if (drops)
             tier_fill_fail(tier, task->fill);
         else

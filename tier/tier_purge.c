@@ -66,6 +66,7 @@ add_mark(struct tier *tier, const struct tier_entry *entry)
         [CACHE_BY_TAG] = MARK_TAG,
     };
     const enum mark_kind kind = kinds[entry->by];
+    const int64_t since_us = clock_wall_us() - entry->wall_us;
     uint64_t all;
 
     (void)disk_marks_add(&tier->marks,
@@ -75,7 +76,7 @@ add_mark(struct tier *tier, const struct tier_entry *entry)
                              .hash = disk_mark_hash(kind, entry->soft, entry->name, entry->scope),
                              .prefix = kind == MARK_PREFIX ? entry->name : span_of(NULL, 0),
                              .position = entry->epoch,
-                             .us = clock_monotonic_us() - (clock_wall_us() - entry->wall_us),
+                             .us = clock_monotonic_us() - (since_us > 0 ? since_us : 0),
                          },
                          &all);
 }

@@ -335,7 +335,7 @@ tier_server_look(struct tier *tier, struct tier_server *server, int64_t now_us)
     }
     ask_time(tier, server, now_us);
     next_us = tier_journal_look(tier, server, now_us);
-    if (!flush(tier, server))
+    if (server->state < TIER_CHECKED || !flush(tier, server))
         return server->again_us;
     return STAILQ_EMPTY(&server->ops) ? next_us
                                       : earlier(next_us, STAILQ_FIRST(&server->ops)->until_us);

@@ -163,7 +163,7 @@ struct tier {
     int poll, wake; /* epoll and eventfd */
     struct tier_server servers[TIER_SERVERS];
     unsigned server_count;
-    TAILQ_HEAD(, tier_fill) fills; /* that wait, for a server or another daemon */
+    TAILQ_HEAD(, tier_fill) waiting; /* for other daemons */
     uint64_t seen[TIER_SEEN];      /* ids of entries, by hash */
     struct buf value;
 };
@@ -221,11 +221,13 @@ struct tier_fill {
     TAILQ_ENTRY(tier_fill) link;
     struct tier *tier;
     struct tier_key key;
-    struct tier_op *op; /* under way; NULL: it waits for another daemon */
+    struct tier_op *op; /* under way, or NULL */
+    bool is_listed;     /* it waits for another daemon, until it is asked again */
     int64_t begun_us;
-    int64_t again_us; /* it is asked again */
+    int64_t again_us;
     unsigned waits;
     bool has_marked; /* a value stale */
+    bool is_counted; /* its value, as one of no use */
     uint64_t most;
     size_t fields_len;
     char *fields; /* of the request, owned */

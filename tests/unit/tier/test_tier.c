@@ -1,0 +1,580 @@
+/* A tier over models of memcached servers. */
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "tests/unit/cache/pages.h"
+#include "tests/unit/tier/model.h"
+#include "tier/tier.h"
+
+#define URL "http://origin.test/page"
+#define SECOND ((int64_t)1000000)
+#define PEERS 2
+
+static const struct peer_keys keys = {1, {{"a key of sixteen bytes", 22}}};
+
+static struct model models[2];
+static unsigned model_count;
+
+/* A daemon. */
+struct peer {
+    struct tier *tier;
+    struct source *source;
+    struct cache *cache;
+    _Atomic unsigned purged, purged_all;
+    pthread_mutex_t lock;
+    char last[64], said[256];
+};
+
+static struct peer peers[PEERS];
+
+static void
+take_purged(void *context, const struct source *from, const struct source_purge *purge)
+{
+    struct peer *p = context;
+
+    ck_assert_ptr_eq(from, p->source);
+    if (purge->by == CACHE_BY_PREFIX && purge->name.len == 0 && purge->soft) {
+        p->purged_all++;
+        return;
+    }
+    pthread_mutex_lock(&p->lock);
+    snprintf(p->last, sizeof(p->last), "%d%d%.*s", (int)purge->by, purge->soft,
+             (int)purge->name.len, purge->name.ptr);
+    pthread_mutex_unlock(&p->lock);
+    p->purged++;
+}
+
+static void
+say(void *context, bool is_warning, const char *sentence)
+{
+    struct peer *p = context;
+
+    (void)is_warning;
+    pthread_mutex_lock(&p->lock);
+    snprintf(p->said, sizeof(p->said), "%s", sentence);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void
+nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+}
+
+static struct tier_stats
+stats_of(const struct peer *p)
+{
+    struct tier_stats stats;
+
+    tier_get_stats(p->tier, &stats);
+    return stats;
+}
+
+static void
+await_up(const struct peer *p, unsigned count)
+{
+    while (stats_of(p).up != count)
+        nap();
+}
+
+static void
+open_peer(struct peer *p, int64_t wait_us)
+{
+    struct policy_spec policy;
+    enum cache_error error;
+    char sentence[200];
+    struct tier_servers servers;
+    struct buf why, text;
+
+    buf_init(&why, 1000);
+    buf_init(&text, 1000);
+    for (unsigned i = 0; i < model_count; i++)
+        buf_printf(&text, "%smemcached://127.0.0.1:%u", i ? "," : "", models[i].port);
+    ck_assert_msg(tier_servers_read(buf_span(&text), &servers, &why), "%s", buf_str(&why));
+    ck_assert(tier_servers_resolve(&servers, &why));
+    pthread_mutex_init(&p->lock, NULL);
+    ck_assert(policy_parse("lru", &policy, sentence, sizeof(sentence)));
+    p->cache = cache_create(&(struct cache_config){.policy = policy, .capacity_pages = 100, .shards = 1},
+                            &error);
+    ck_assert_ptr_nonnull(p->cache);
+    p->tier = tier_open(&(struct tier_config){
+        .servers = &servers,
+        .keys = &keys,
+        .terms = 7,
+        .most = 100000,
+        .poll_us = 10000,
+        .skew_us = 1000,
+        .wait_us = wait_us,
+        .late_us = 300000,
+        .cache = p->cache,
+        .failure = 77,
+        .purged = take_purged,
+        .log = say,
+        .context = p,
+    });
+    p->source = tier_source(p->tier);
+    ck_assert_int_eq(tier_start(p->tier), 0);
+    buf_free(&why);
+    buf_free(&text);
+}
+
+static void
+close_peer(struct peer *p)
+{
+    tier_close(p->tier);
+    cache_destroy(p->cache);
+    pthread_mutex_destroy(&p->lock);
+    *p = (struct peer){.tier = NULL};
+}
+
+static void
+begin(unsigned servers, int64_t wait_us)
+{
+    model_count = servers;
+    for (unsigned i = 0; i < servers; i++)
+        model_start(&models[i]);
+    for (unsigned i = 0; i < PEERS; i++) {
+        open_peer(&peers[i], wait_us);
+        await_up(&peers[i], servers);
+    }
+}
+
+static void
+end(void)
+{
+    for (unsigned i = 0; i < PEERS; i++)
+        close_peer(&peers[i]);
+    for (unsigned i = 0; i < model_count; i++)
+        model_stop(&models[i]);
+}
+
+/* ---- pages ----------------------------------------------------------------------------------- */
+
+static struct object *
+make_page(const char *url, const char *variant, const char *tags, char letter, int64_t lifetime_us)
+{
+    struct object *object = object_make(&(struct object_parts){.url = span_str(url),
+                                                               .variant = span_str(variant),
+                                                               .fields = span_str("A: b\r\n"),
+                                                               .tags = span_str(tags),
+                                                               .status = 200,
+                                                               .inline_size = 500});
+
+    for (int i = 0; i < 500; i++)
+        ck_assert_int_eq(object_append(object, &letter, 1, UINT64_MAX), 0);
+    object_complete(object, 7, clock_monotonic_us(), object_lifetime_of(lifetime_us));
+    return object;
+}
+
+static void
+put_more(struct peer *p, const char *variant, const char *names, const char *tags, char letter,
+         int64_t lifetime_us)
+{
+    struct object *object = make_page(URL, variant, tags, letter, lifetime_us);
+    const uint64_t before = stats_of(p).counts[TIER_STORED] + stats_of(p).counts[TIER_NOT_STORED];
+    const uint64_t position = p->source->ops->begin_offer(p->source, clock_monotonic_us());
+
+    if (p->source->ops->offer(p->source, object, span_str(names), position))
+        while (stats_of(p).counts[TIER_STORED] + stats_of(p).counts[TIER_NOT_STORED] == before)
+            nap();
+    object_release(&object);
+}
+
+static void
+put(struct peer *p, char letter)
+{
+    put_more(p, "", "", "red", letter, 100 * SECOND);
+}
+
+static void
+later(void *context)
+{
+    *(bool *)context = true;
+}
+
+/* The letter of the page that a lookup finds; 0: it has to be fetched. */
+static char
+get_more(struct peer *p, const char *fields)
+{
+    struct requester r = {.answer = CACHE_HIT};
+    bool waits = false;
+    const struct source_request request = {span_str(fields), UINT64_MAX, later, &waits};
+    char letter = 0;
+
+    cache_purge_all(p->cache);
+    request_lookup_variant(&r, p->cache, URL, "", clock_monotonic_us(),
+                           (struct cache_request){.fill_size = tier_fill_size()});
+    ck_assert_int_eq(r.answer, CACHE_MISS);
+    if (p->source->ops->fill(p->source, r.found.fill, &request) == SOURCE_HAS_NOT) {
+        fill_fail(r.found.fill);
+        request_take(&r);
+        request_end(&r);
+        return 0;
+    }
+    ck_assert(waits);
+    while (!(r.taken & WAITER_LAST)) {
+        request_take(&r);
+        sched_yield();
+    }
+    if (r.taken & WAITER_END && object_is_fresh(r.waiter.object, clock_monotonic_us())) {
+        const struct span body = object_body(r.waiter.object);
+
+        ck_assert_uint_eq(body.len, 500);
+        for (size_t i = 1; i < body.len; i++)
+            ck_assert_int_eq(body.ptr[i], body.ptr[0]);
+        letter = body.ptr[0];
+    }
+    request_end(&r);
+    return letter;
+}
+
+static char
+get(struct peer *p)
+{
+    return get_more(p, "");
+}
+
+/* What it was to fetch has failed. */
+static void
+release(struct peer *p)
+{
+    p->source->ops->release(p->source, span_str(URL), span_of(NULL, 0));
+}
+
+static void
+note(struct source_waiter *waiter)
+{
+    atomic_store((_Atomic bool *)(waiter + 1), true);
+}
+
+/* Purges, and waits until that is noted. */
+static void
+purge(struct peer *p, enum cache_by by, bool soft, const char *name)
+{
+    const struct source_purge what = {by, soft, span_str(name), span_of(NULL, 0)};
+    struct {
+        struct source_waiter base;
+        _Atomic bool is_noted;
+    } waiter = {.base.notify = note};
+    struct source_marked before = p->source->ops->mark(p->source, &what, NULL);
+
+    (void)p->source->ops->mark(p->source, &what, &before);
+    if (!p->source->ops->is_synced(p->source, &waiter.base))
+        while (!waiter.is_noted)
+            nap();
+}
+
+START_TEST(a_page_reaches_the_other_daemon)
+{
+    begin(2, SECOND);
+    ck_assert_int_eq(get(&peers[0]), 0);
+    put(&peers[0], 'x');
+    ck_assert_int_eq(get(&peers[1]), 'x');
+    ck_assert_int_eq(get(&peers[0]), 'x');
+    ck_assert_uint_eq(stats_of(&peers[1]).counts[TIER_HITS], 1);
+    end();
+}
+END_TEST
+
+static void *
+put_soon(void *context)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    put(context, 'y');
+    return NULL;
+}
+
+START_TEST(one_daemon_waits_for_the_other)
+{
+    pthread_t thread;
+
+    begin(1, 60 * SECOND);
+    ck_assert_int_eq(get(&peers[0]), 0);
+    /* It is to fetch, and asks no more. */
+    ck_assert_int_eq(get(&peers[0]), 0);
+    ck_assert_uint_eq(models[0].gets > 0, 1);
+    pthread_create(&thread, NULL, put_soon, &peers[0]);
+    ck_assert_int_eq(get(&peers[1]), 'y');
+    pthread_join(thread, NULL);
+    ck_assert_uint_eq(stats_of(&peers[1]).counts[TIER_SHARED], 1);
+    end();
+}
+END_TEST
+
+START_TEST(waiting_has_a_bound)
+{
+    begin(1, 20000);
+    ck_assert_int_eq(get(&peers[0]), 0);
+    ck_assert_int_eq(get(&peers[1]), 0);
+    ck_assert_uint_eq(stats_of(&peers[1]).counts[TIER_GIVEN_UP], 1);
+    /* Both may store: the first that does is kept. */
+    put(&peers[1], 'b');
+    put(&peers[0], 'a');
+    ck_assert_int_eq(get(&peers[0]), 'b');
+    end();
+}
+END_TEST
+
+START_TEST(a_fetch_that_fails_or_is_not_for_all_ends_the_waiting)
+{
+    begin(1, 60 * SECOND);
+    ck_assert_int_eq(get(&peers[0]), 0);
+    release(&peers[0]);
+    ck_assert_int_eq(get(&peers[1]), 0); /* has the lease now */
+    peers[1].source->ops->outdate(peers[1].source, span_str(URL), span_of(NULL, 0), true);
+    ck_assert_int_eq(get(&peers[0]), 0);
+    end();
+}
+END_TEST
+
+START_TEST(a_variant_is_found_by_its_names)
+{
+    begin(1, 20000);
+    put_more(&peers[0], "en", "", "", 'n', 100 * SECOND); /* without names */
+    ck_assert_int_eq(get(&peers[1]), 0);
+    end();
+}
+END_TEST
+
+START_TEST(purges_reach_the_other_daemon)
+{
+    static const struct {
+        enum cache_by by;
+        const char *name;
+        bool concerns;
+    } cases[] = {
+        {CACHE_BY_URL, URL, true},
+        {CACHE_BY_URL, URL "2", false},
+        {CACHE_BY_PREFIX, "http://origin.test/", true},
+        {CACHE_BY_PREFIX, "http://other.test/", false},
+        {CACHE_BY_TAG, "red", true},
+        {CACHE_BY_TAG, "blue", false},
+    };
+
+    begin(2, 20000);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const unsigned before = peers[1].purged;
+        char expected[64];
+
+        put(&peers[0], 'x');
+        ck_assert_int_eq(get(&peers[1]), 'x');
+        purge(&peers[0], cases[i].by, false, cases[i].name);
+        ck_assert_int_eq(get(&peers[0]), cases[i].concerns ? 0 : 'x');
+        while (peers[1].purged == before)
+            nap();
+        ck_assert_int_eq(get(&peers[1]), cases[i].concerns ? 0 : 'x');
+        snprintf(expected, sizeof(expected), "%d0%s", (int)cases[i].by, cases[i].name);
+        ck_assert_str_eq(peers[1].last, expected);
+        /* Once, though both servers have it. */
+        ck_assert_uint_eq(peers[1].purged, before + 1);
+        release(&peers[1]);
+    }
+    ck_assert_uint_eq(peers[0].purged, 0);
+    end();
+}
+END_TEST
+
+START_TEST(what_was_asked_for_before_a_purge_is_not_used)
+{
+    struct object *object = make_page(URL, "", "", 'o', 100 * SECOND);
+    uint64_t position;
+
+    begin(1, 20000);
+    /* The other daemon does not know of the purge. */
+    position = peers[1].source->ops->begin_offer(peers[1].source, clock_monotonic_us());
+    purge(&peers[0], CACHE_BY_URL, false, URL);
+    ck_assert(peers[1].source->ops->offer(peers[1].source, object, span_of(NULL, 0), position));
+    while (stats_of(&peers[1]).counts[TIER_STORED] == 0)
+        nap();
+    ck_assert_int_eq(get(&peers[0]), 0);
+    ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_OUTDATED], 1);
+    object_release(&object);
+    end();
+}
+END_TEST
+
+START_TEST(a_lost_journal_outdates_everything)
+{
+    begin(2, 20000);
+    put(&peers[0], 'x');
+    for (unsigned i = 0; i < PEERS; i++)
+        peers[i].purged_all = 0;
+    /* Of one server alone. */
+    pthread_mutex_lock(&models[0].lock);
+    for (unsigned i = 0; i < models[0].count; i++)
+        if (strstr(models[0].items[i].key, "sp0000000000000000"))
+            models[0].items[i].key[2] = 'x';
+    pthread_mutex_unlock(&models[0].lock);
+    for (unsigned i = 0; i < PEERS; i++)
+        while (!peers[i].purged_all)
+            nap();
+    ck_assert_int_eq(get(&peers[1]), 0);
+    ck_assert_uint_ge(stats_of(&peers[0]).counts[TIER_LOST], 1);
+    end();
+}
+END_TEST
+
+START_TEST(a_journal_that_is_put_back_outdates_everything)
+{
+    begin(1, 20000);
+    put(&peers[0], 'x');
+    purge(&peers[0], CACHE_BY_URL, false, URL "2");
+    while (!peers[1].purged)
+        nap();
+    peers[0].purged_all = 0;
+    models[0].fault = MODEL_ROLLS_BACK;
+    purge(&peers[1], CACHE_BY_URL, false, URL "3");
+    while (!peers[0].purged_all)
+        nap();
+    end();
+}
+END_TEST
+
+START_TEST(values_that_do_not_verify_are_not_used)
+{
+    begin(1, 20000);
+    put(&peers[0], 'x');
+    models[0].fault = MODEL_CORRUPTS;
+    ck_assert_int_eq(get(&peers[1]), 0);
+    ck_assert_uint_ge(stats_of(&peers[1]).counts[TIER_INVALID], 1);
+    end();
+}
+END_TEST
+
+/* Each of them takes the server out of use, for a time in which requests are not delayed. */
+START_TEST(a_server_that_fails_is_not_used)
+{
+    static const enum model_fault faults[] = {MODEL_SILENT, MODEL_CLOSES, MODEL_CUTS,
+                                              MODEL_GARBAGE, MODEL_STRANGE};
+
+    begin(1, 20000);
+    put(&peers[0], 'x');
+    models[0].fault = faults[_i];
+    (void)get(&peers[0]);
+    (void)get(&peers[1]);
+    await_up(&peers[0], 0);
+    ck_assert_int_eq(get(&peers[0]), 0);
+    /* A purge waits for nothing. */
+    purge(&peers[0], CACHE_BY_TAG, false, "red");
+    models[0].fault = MODEL_WORKS;
+    for (unsigned i = 0; i < PEERS; i++)
+        await_up(&peers[i], 1);
+    ck_assert_ptr_nonnull(strstr(peers[0].said, "it answers again"));
+    while (!peers[1].purged)
+        nap();
+    ck_assert_int_eq(get(&peers[1]), 0);
+    end();
+}
+END_TEST
+
+START_TEST(a_server_that_is_full_is_passed_by)
+{
+    begin(1, 20000);
+    models[0].fault = MODEL_IS_FULL;
+    put(&peers[0], 'x');
+    ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_NOT_STORED], 1);
+    end();
+}
+END_TEST
+
+START_TEST(a_daemon_whose_clock_differs_leaves)
+{
+    model_count = 1;
+    model_start(&models[0]);
+    models[0].fault = MODEL_IS_APART;
+    for (unsigned i = 0; i < PEERS; i++) {
+        open_peer(&peers[i], 20000);
+        while (!stats_of(&peers[i]).left)
+            nap();
+    }
+    ck_assert_ptr_nonnull(strstr(peers[0].said, "behind those of the servers"));
+    ck_assert_int_eq(get(&peers[0]), 0);
+    /* What it purges is told all the same. */
+    purge(&peers[0], CACHE_BY_URL, false, URL);
+    while (!peers[1].purged)
+        nap();
+    end();
+}
+END_TEST
+
+START_TEST(an_expired_page_is_validated_by_one)
+{
+    begin(1, 20000);
+    put_more(&peers[0], "", "", "", 'x', 20000);
+    nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
+    ck_assert_int_eq(get(&peers[0]), 0);
+    ck_assert_int_eq(get(&peers[1]), 0);
+    ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_HITS], 0);
+    end();
+}
+END_TEST
+
+START_TEST(lists_of_servers)
+{
+    static const struct {
+        const char *text, *name; /* or NULL: it is refused */
+    } cases[] = {
+        {"memcached://a.test:1", "a.test:1"},
+        {"memcached://a.test/", "a.test:11211"},
+        {"memcached://[::1]", "[::1]:11211"},
+        {"memcached://[::1]:7", "[::1]:7"},
+        {"memcached://a:1,memcached://b:1", "a:1"},
+        {"", NULL},
+        {"a:1", NULL},
+        {"memcached://", NULL},
+        {"memcached://:1", NULL},
+        {"memcached://a:0", NULL},
+        {"memcached://a:65536", NULL},
+        {"memcached://a:x", NULL},
+        {"memcached://a/b", NULL},
+        {"memcached://u@a", NULL},
+        {"memcached://a:1,", NULL},
+        {"memcached://a:1,memcached://a:1", NULL},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tier_servers servers;
+        struct buf why;
+
+        buf_init(&why, 1000);
+        ck_assert_msg(tier_servers_read(span_str(cases[i].text), &servers, &why) ==
+                          (cases[i].name != NULL),
+                      "%s", cases[i].text);
+        if (cases[i].name)
+            ck_assert_str_eq(servers.of[0].name, cases[i].name);
+        else
+            ck_assert_uint_gt(why.len, 0);
+        buf_free(&why);
+    }
+}
+END_TEST
+
+static Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("tier");
+    TCase *tests = tcase_create("tier");
+
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, a_page_reaches_the_other_daemon);
+    tcase_add_test(tests, one_daemon_waits_for_the_other);
+    tcase_add_test(tests, waiting_has_a_bound);
+    tcase_add_test(tests, a_fetch_that_fails_or_is_not_for_all_ends_the_waiting);
+    tcase_add_test(tests, a_variant_is_found_by_its_names);
+    tcase_add_test(tests, purges_reach_the_other_daemon);
+    tcase_add_test(tests, what_was_asked_for_before_a_purge_is_not_used);
+    tcase_add_test(tests, a_lost_journal_outdates_everything);
+    tcase_add_test(tests, a_journal_that_is_put_back_outdates_everything);
+    tcase_add_test(tests, values_that_do_not_verify_are_not_used);
+    tcase_add_loop_test(tests, a_server_that_fails_is_not_used, 0, 5);
+    tcase_add_test(tests, a_server_that_is_full_is_passed_by);
+    tcase_add_test(tests, a_daemon_whose_clock_differs_leaves);
+    tcase_add_test(tests, an_expired_page_is_validated_by_one);
+    tcase_add_test(tests, lists_of_servers);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

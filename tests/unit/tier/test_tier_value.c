@@ -1,0 +1,223 @@
+/* Values of the tier: what verifies, and what does not. */
+#define UNIT_STARTS_NO_THREAD
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/unit.h"
+#include "tier/tier_journal.h"
+#include "tier/tier_value.h"
+
+#define URL "http://origin.test/page"
+
+static const struct peer_keys keys = {1, {{"a key of sixteen bytes", 22}}};
+static const struct peer_keys others = {1, {{"b key of sixteen bytes", 22}}};
+static const struct peer_keys both = {
+    2, {{"b key of sixteen bytes", 22}, {"a key of sixteen bytes", 22}}};
+
+static struct object *
+make_object(size_t len)
+{
+    struct object *object = object_make(&(struct object_parts){.url = span_str(URL),
+                                                               .fields = span_str("A: b\r\n"),
+                                                               .tags = span_str("one two"),
+                                                               .status = 200,
+                                                               .inline_size = (uint32_t)len});
+
+    ck_assert_ptr_nonnull(object);
+    for (size_t i = 0; i < len; i++)
+        ck_assert_int_eq(object_append(object, &(char){(char)('a' + i % 26)}, 1, UINT64_MAX), 0);
+    object_complete(object, 7, 1000, object_lifetime_of(60000000));
+    return object;
+}
+
+static void
+make_value(struct buf *value, enum tier_kind kind, const struct tier_key *key, size_t len)
+{
+    struct object *object = make_object(len);
+    struct disk_head head = {.position = 77, .status = 200, .lifetime = 60000};
+
+    buf_init(value, 1 << 20);
+    tier_value_begin(value, kind);
+    tier_record_write(value, kind, &head, object, span_str("accept"));
+    ck_assert(tier_value_end(value, &keys, key));
+    object_release(&object);
+}
+
+START_TEST(a_record_comes_back)
+{
+    const struct tier_key key = tier_key_of(1, span_str(URL), span_of(NULL, 0));
+    struct disk_record record;
+    struct span content, body;
+    enum tier_kind kind;
+    struct buf value;
+
+    make_value(&value, TIER_RECORD, &key, 1000);
+    ck_assert(tier_value_open(buf_span(&value), &keys, &key, &kind, &content));
+    ck_assert_int_eq(kind, TIER_RECORD);
+    ck_assert(tier_record_read(content, &record, &body));
+    ck_assert(span_equal(record.url, span_str(URL)));
+    ck_assert(span_equal(record.fields, span_str("A: b\r\n")));
+    ck_assert(span_equal(record.tags, span_str("one two")));
+    ck_assert_uint_eq(record.head.position, 77);
+    ck_assert_uint_eq(body.len, 1000);
+    ck_assert_int_eq(body.ptr[999], 'a' + 999 % 26);
+    /* Each key of several is accepted. */
+    ck_assert(tier_value_open(buf_span(&value), &both, &key, &kind, &content));
+    buf_free(&value);
+
+    make_value(&value, TIER_NAMES, &key, 1000);
+    ck_assert(tier_value_open(buf_span(&value), &keys, &key, &kind, &content));
+    ck_assert_int_eq(kind, TIER_NAMES);
+    ck_assert(tier_record_read(content, &record, &body));
+    ck_assert(span_equal(record.names, span_str("accept")));
+    ck_assert_uint_eq(body.len, 0);
+    ck_assert_uint_eq(record.fields.len, 0);
+    buf_free(&value);
+}
+END_TEST
+
+START_TEST(what_does_not_verify_is_refused)
+{
+    const struct tier_key key = tier_key_of(1, span_str(URL), span_of(NULL, 0));
+    const struct tier_key other = tier_key_of(1, span_str(URL "2"), span_of(NULL, 0));
+    struct span content;
+    enum tier_kind kind;
+    struct buf value;
+
+    make_value(&value, TIER_RECORD, &key, 100);
+    ck_assert(!tier_value_open(buf_span(&value), &others, &key, &kind, &content));
+    ck_assert(!tier_value_open(buf_span(&value), &keys, &other, &kind, &content));
+    for (size_t len = 0; len < value.len; len++)
+        ck_assert(
+            !tier_value_open(span_of(value.data, len), &keys, &key, &kind, &content));
+    for (size_t i = 0; i < value.len; i++) {
+        value.data[i] = (char)(value.data[i] ^ 1 << i % 8);
+        ck_assert(!tier_value_open(buf_span(&value), &keys, &key, &kind, &content));
+        value.data[i] = (char)(value.data[i] ^ 1 << i % 8);
+    }
+    buf_append(&value, "x", 1);
+    ck_assert(!tier_value_open(buf_span(&value), &keys, &key, &kind, &content));
+    buf_free(&value);
+}
+END_TEST
+
+START_TEST(keys_differ)
+{
+    const struct tier_key one = tier_key_of(1, span_str("ab"), span_str("c"));
+    const struct tier_key two = tier_key_of(1, span_str("a"), span_str("bc"));
+    const struct tier_key three = tier_key_of(2, span_str("ab"), span_str("c"));
+
+    ck_assert_uint_eq(strlen(one.text), TIER_KEY_LEN);
+    ck_assert_str_ne(one.text, two.text);
+    ck_assert_str_ne(one.text, three.text);
+    ck_assert_str_eq(tier_key_of_journal().text, "sp00000000000000000000000000000000");
+}
+END_TEST
+
+/* ---- journals -------------------------------------------------------------------------------- */
+
+static void
+add_entry(struct buf *entries, uint64_t epoch, enum cache_by by, struct span name)
+{
+    tier_entry_write(entries, &(struct tier_entry){.id = epoch * 3,
+                                                   .epoch = epoch,
+                                                   .by = by,
+                                                   .name = name,
+                                                   .scope = span_str("http://a.test/")});
+}
+
+START_TEST(a_journal_comes_back)
+{
+    struct tier_journal journal = {.incarnation = 9, .number = 12, .floor = 5, .latest = 5}, read;
+    struct buf entries, content;
+    struct tier_entry entry;
+    struct span rest;
+
+    buf_init(&entries, 1 << 20);
+    buf_init(&content, 1 << 20);
+    add_entry(&entries, 8, CACHE_BY_TAG, span_str("red"));
+    add_entry(&entries, 9, CACHE_BY_PREFIX, span_str(""));
+    tier_journal_write(&content, &journal, buf_span(&entries));
+    ck_assert(tier_journal_read(buf_span(&content), &read, &rest));
+    ck_assert_uint_eq(read.incarnation, 9);
+    ck_assert_uint_eq(read.number, 12);
+    ck_assert_uint_eq(read.count, 2);
+    ck_assert_uint_eq(read.floor, 5);
+    ck_assert_uint_eq(read.latest, 9);
+    ck_assert(tier_entry_next(&rest, &entry));
+    ck_assert_uint_eq(entry.id, 24);
+    ck_assert_int_eq(entry.by, CACHE_BY_TAG);
+    ck_assert(span_equal(entry.name, span_str("red")));
+    ck_assert(span_equal(entry.scope, span_str("http://a.test/")));
+    ck_assert(tier_entry_next(&rest, &entry));
+    ck_assert(!tier_entry_next(&rest, &entry));
+    for (size_t len = 0; len < content.len; len++)
+        ck_assert(!tier_journal_read(span_of(content.data, len), &read, &rest));
+    buf_free(&entries);
+    buf_free(&content);
+}
+END_TEST
+
+START_TEST(a_journal_drops_its_earliest_entries)
+{
+    struct tier_journal journal = {.number = 3000, .floor = 1, .latest = 1}, read;
+    struct buf entries, content;
+    struct tier_entry entry;
+    struct span rest;
+    uint64_t count = 0;
+
+    buf_init(&entries, 1 << 20);
+    buf_init(&content, 1 << 20);
+    for (uint64_t i = 0; i < 3000; i++)
+        add_entry(&entries, 10 + i, CACHE_BY_URL, span_str(URL));
+    tier_journal_write(&content, &journal, buf_span(&entries));
+    ck_assert_uint_le(content.len, TIER_JOURNAL_BYTES + sizeof(journal));
+    ck_assert(tier_journal_read(buf_span(&content), &read, &rest));
+    ck_assert_uint_lt(read.count, 3000);
+    /* The floor is the epoch of the last that was dropped. */
+    ck_assert_uint_eq(read.floor, 10 + 3000 - read.count - 1);
+    while (tier_entry_next(&rest, &entry))
+        ck_assert_uint_eq(entry.epoch, read.floor + ++count);
+    ck_assert_uint_eq(count, read.count);
+    buf_free(&entries);
+    buf_free(&content);
+}
+END_TEST
+
+START_TEST(a_long_name_becomes_a_prefix)
+{
+    char *name = malloc(TIER_JOURNAL_NAME + 1);
+    struct tier_entry entry;
+    struct buf entries;
+    struct span rest;
+
+    memset(name, 'a', TIER_JOURNAL_NAME + 1);
+    buf_init(&entries, 1 << 20);
+    add_entry(&entries, 1, CACHE_BY_URL, span_of(name, TIER_JOURNAL_NAME));
+    add_entry(&entries, 2, CACHE_BY_URL, span_of(name, TIER_JOURNAL_NAME + 1));
+    rest = buf_span(&entries);
+    ck_assert(tier_entry_next(&rest, &entry));
+    ck_assert_int_eq(entry.by, CACHE_BY_URL);
+    ck_assert(tier_entry_next(&rest, &entry));
+    ck_assert_int_eq(entry.by, CACHE_BY_PREFIX);
+    ck_assert_uint_eq(entry.name.len, TIER_JOURNAL_NAME);
+    buf_free(&entries);
+    free(name);
+}
+END_TEST
+
+static Suite *
+unit_suite(void)
+{
+    Suite *suite = suite_create("tier_value");
+    TCase *tests = tcase_create("values");
+
+    tcase_add_test(tests, a_record_comes_back);
+    tcase_add_test(tests, what_does_not_verify_is_refused);
+    tcase_add_test(tests, keys_differ);
+    tcase_add_test(tests, a_journal_comes_back);
+    tcase_add_test(tests, a_journal_drops_its_earliest_entries);
+    tcase_add_test(tests, a_long_name_becomes_a_prefix);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
