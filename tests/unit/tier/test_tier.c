@@ -202,7 +202,10 @@ get_more(struct peer *p, const char *fields)
 {
     struct requester r = {.answer = CACHE_HIT};
     bool waits = false;
-    const struct source_request request = {span_str(fields), UINT64_MAX, later, &waits};
+    const struct source_request request = {.fields = span_str(fields),
+                                           .most = UINT64_MAX,
+                                           .later = later,
+                                           .context = &waits};
     char letter = 0;
 
     cache_purge_all(p->cache);
