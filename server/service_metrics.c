@@ -6,6 +6,7 @@
 #include "server/rpc/cursor.h"
 #include "server/http/http_service.h"
 #include "server/logs/origin_report.h"
+#include "server/peers/peer_news.h"
 #include "server/service.h"
 #include "store/store.h"
 #include "tier/tier.h"
@@ -305,6 +306,33 @@ static const struct metric_row tier_rows[] = {
 
 _Static_assert(TIER_COUNTS == 13, "each count has a row");
 
+/* ---- peers ------------------------------------------------------------------------------------
+ */
+
+static void
+read_peers(void *context, void *snapshot)
+{
+    const struct service *service = context;
+
+    if (service->news)
+        peer_news_get_stats(service->news, snapshot);
+}
+
+#define AT(field) offsetof(struct peer_news_stats, field)
+
+static const struct metric_row peer_rows[] = {
+    {"peers_reached", "", GAUGE, "", "Peers that take news of this daemon.", AT(reached)},
+    {"peer_news_told", "", COUNTER, "", "Purges and writes that peers were to be told.", AT(told)},
+    {"peer_news_taken", "", COUNTER, "",
+     "Purges and writes of peers that were taken, most of them told twice.", AT(taken)},
+    {"peer_news_missed", "", COUNTER, "",
+     "Times that everything was expired, since news of a peer were missed.", AT(missed)},
+    {"peer_news_lost", "", COUNTER, "",
+     "Times that a peer has missed news, since it could not be reached.", AT(lost)},
+};
+
+#undef AT
+
 /* ---- memory -----------------------------------------------------------------------------------
  */
 
@@ -443,7 +471,7 @@ static const struct metric_source service_sources[] = {
     SOURCE(service_rows, read_service), SOURCE(rpc_rows, read_rpc),
     SOURCE(tunnel_rows, read_tunnels),  SOURCE(cursor_rows, read_cursors),
     SOURCE(user_rows, read_users),      SOURCE(store_rows, read_store),
-    SOURCE(tier_rows, read_tier),
+    SOURCE(tier_rows, read_tier),       SOURCE(peer_rows, read_peers),
     SOURCE(memory_rows, read_memory),
 };
 

@@ -53,6 +53,7 @@ struct peer_news {
     struct batches batches;
     struct waits waits;
     struct peer_messages messages; /* under way */
+    struct peer_news_stats stats;
 };
 
 struct peer_news *
@@ -114,6 +115,7 @@ peer_news_destroy(struct peer_news *news)
 static void
 give_up(struct peer_news *news, struct outbox *box)
 {
+    news->stats.lost += box->url && box->taken != news->number;
     buf_reset(&box->waiting);
     box->count = 0;
     box->taken = news->number;
@@ -151,6 +153,15 @@ is_any_reached(const struct peer_news *news)
 {
     for (unsigned i = 0; i < ORIGIN_ROUTE_MEMBERS; i++)
         if (news->outboxes[i].url && news->outboxes[i].reached)
+            return true;
+    return false;
+}
+
+static bool
+is_any_told(const struct peer_news *news)
+{
+    for (unsigned i = 0; i < ORIGIN_ROUTE_MEMBERS; i++)
+        if (news->outboxes[i].url)
             return true;
     return false;
 }
@@ -412,6 +423,7 @@ tell(struct peer_news *news, const struct peer_item *item, bool all_wait)
     if (!buf_failed(&text))
         batch = malloc(sizeof(*batch) + text.len);
     pthread_mutex_lock(&news->lock);
+    news->stats.told += is_any_told(news);
     if (is_any_reached(news) && batch) {
         *batch = (struct batch){.len = text.len};
         memcpy(batch->text, text.data, text.len);
@@ -478,6 +490,16 @@ peer_news_look(struct peer_news *news)
     return peers != NULL;
 }
 
+void
+peer_news_get_stats(struct peer_news *news, struct peer_news_stats *stats)
+{
+    pthread_mutex_lock(&news->lock);
+    *stats = news->stats;
+    for (unsigned i = 0; i < ORIGIN_ROUTE_MEMBERS; i++)
+        stats->reached += news->outboxes[i].url && news->outboxes[i].reached;
+    pthread_mutex_unlock(&news->lock);
+}
+
 #define LEAVE_US ((int64_t)500000)
 
 /* Is there still a peer that can be reached and is to be told? */
@@ -538,6 +560,10 @@ peer_news_take(struct peer_news *news, struct span sender, uint64_t incarnation,
     if (!peer_message_read(&message, &head))
         return false;
     missed = peer_log_misses(&news->log, sender, incarnation, head.before);
+    pthread_mutex_lock(&news->lock);
+    news->stats.missed += missed;
+    news->stats.taken += head.last - head.before;
+    pthread_mutex_unlock(&news->lock);
     if (missed)
         (void)purging_expire(proxy, &(struct purging){.by = CACHE_BY_PREFIX});
     purge_text(news, message, told);

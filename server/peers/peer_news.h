@@ -40,6 +40,16 @@ void peer_news_destroy(struct peer_news *news);
 /* Tells what was purged here. Nothing, without peers that can be reached. NULL is harmless. */
 void peer_news_tell(struct peer_news *news, const struct peer_item *item);
 
+struct peer_news_stats {
+    uint64_t reached; /* peers that take news now */
+    uint64_t told;    /* news of this daemon, since its start */
+    uint64_t taken;   /* news of peers */
+    uint64_t missed;  /* times that all was expired, since news of a peer were missed */
+    uint64_t lost;    /* times that a peer, which could not be reached, has missed some */
+};
+
+void peer_news_get_stats(struct peer_news *news, struct peer_news_stats *stats);
+
 struct peer_news_wait {
     TAILQ_ENTRY(peer_news_wait) link;
     uint64_t number;

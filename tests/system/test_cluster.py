@@ -379,6 +379,23 @@ class PurgeTest(ClusterTest):
         self.assertEqual(self.c[0].receive().status, 200)
         self.assertEqual(self.stored(other), [])
 
+    def test_news_are_counted(self):
+        url = self.fill("/counted")
+        before = [self.stat(d) for d in self.d]
+        self.assertEqual([s["peers_reached"] for s in before], [3] * 4)
+        self.purge(0, url)
+        self.d[3].kill()
+        self.purge(0, url)
+        after = [self.stat(d) for d in self.d[:3]]
+        self.assertEqual([a["peer_news_told"] - b["peer_news_told"] for a, b in zip(after, before)], [2, 0, 0])
+        # Told twice each.
+        self.assertEqual([a["peer_news_taken"] - b["peer_news_taken"] for a, b in zip(after, before)], [0, 4, 4])
+        self.assertGreater(after[0]["peer_news_lost"], before[0]["peer_news_lost"])
+        self.assertEqual(after[0]["peers_reached"], 2)
+        missed = after[1]["peer_news_missed"]
+        self.d[3] = self.start(3, name="counted")
+        harness.wait_until(lambda: self.stat(self.d[1])["peer_news_missed"] == missed + 1, what="the start")
+
     def test_a_restart_makes_others_validate_only_if_it_was_no_end(self):
         url = self.fill("/restarted")
         self.d[1].stop()
