@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Counts what an origin is asked for by 1 to 8 daemons, with --peers and without.
+"""Counts what an origin is asked for by 1 to 8 daemons, with --peers, with --shared, and without.
 
 The daemons, the scripted origin and the clients run on loopback. Clients send requests for URLs by Zipf's law
 with exponent 0.9, each to a daemon that is drawn at random, and verify each body. All daemons get the same load
 in sum, whatever their number.
 
-Prints a table as Markdown. For each number of daemons: the fetches from the origin, without and with --peers,
-where each daemon has space for all URLs (`large`), and where it has space for a part of them (`small`).
+Prints a table as Markdown. For each number of daemons: the fetches from the origin, without, with --peers, and
+with --shared and three memcached servers where memcached is installed; where each daemon has space for all URLs
+(`large`), and where it has space for a part of them (`small`).
 
-  tests/bench/cluster.py [--requests N] [--urls N] [--small PAGES] [--build BUILD]
+  tests/bench/cluster.py [--requests N] [--urls N] [--small PAGES] [--build BUILD] [--ways plain,peers,shared]
 
 Exit status: 0; 1 if a response was wrong.
 """
@@ -18,6 +19,7 @@ import itertools
 import os
 import pathlib
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -31,6 +33,8 @@ sys.path.append(str(TOP / "tests"))
 from ports import free_port  # noqa: E402
 
 SIZE = 2000
+SERVERS = 3
+MEMCACHED = shutil.which("memcached", path=os.environ["PATH"] + ":/usr/sbin:/usr/bin")
 LINE = 32
 
 
@@ -43,7 +47,7 @@ def text_of(url):
 
 
 class Cluster:
-    def __init__(self, plan, count, peers, pages):
+    def __init__(self, plan, count, way, pages):
         self.folder = tempfile.TemporaryDirectory()
         folder = pathlib.Path(self.folder.name)
         self.processes = []
@@ -59,8 +63,16 @@ class Cluster:
         (folder / "key").write_text("a key of more than sixteen bytes\n")
         (folder / "key").chmod(0o600)
         urls = ",".join(f"http://127.0.0.1:{port}" for port in self.ports)
+        options_of = {"plain": [], "peers": ["--peers", urls, "--peer-key-file", folder / "key"],
+                      "shared": ["--shared-key-file", folder / "key", "--shared"]}
+        if way == "shared":
+            servers = [free_port() for _ in range(SERVERS)]
+            for own in servers:
+                self.run(MEMCACHED, "-u", "nobody", "-l", "127.0.0.1", "-p", own)
+                self.await_port(own)
+            options_of[way].append(",".join(f"memcached://127.0.0.1:{own}" for own in servers))
         for n, own in enumerate(self.ports):
-            options = ["--peers", urls, "--peer-key-file", folder / "key"] if peers else []
+            options = list(options_of[way])
             options += ["--capacity-urls", pages] if pages else []
             self.run(plan.build / "sunproxyd", "--no-rpcbind", "--listen", "none", "--socket",
                      folder / f"socket{n}", "--http", f"127.0.0.1:{own}", "--workers", "1", "--shards", "1",
@@ -127,8 +139,8 @@ def load(plan, cluster, seed):
     return wrong
 
 
-def measure(plan, count, peers, pages):
-    cluster = Cluster(plan, count, peers, pages)
+def measure(plan, count, way, pages):
+    cluster = Cluster(plan, count, way, pages)
     wrong = []
     try:
         threads = [threading.Thread(target=lambda n=n: wrong.append(load(plan, cluster, n)))
@@ -151,10 +163,14 @@ def main():
     parser.add_argument("--small", type=int, default=200, help="pages that a small daemon has space for")
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--build", type=pathlib.Path, default=TOP / "build/release")
+    parser.add_argument("--ways", default="plain,peers,shared" if MEMCACHED else "plain,peers")
     plan = parser.parse_args()
-    print("| daemons | large | large, `--peers` | small | small, `--peers` |\n|---|---|---|---|---|")
+    ways = plan.ways.split(",")
+    names = {"plain": "", "peers": ", `--peers`", "shared": ", `--shared`"}
+    heads = [size + names[way] for size in ("large", "small") for way in ways]
+    print(f"| daemons | {' | '.join(heads)} |\n|---|{'---|' * len(heads)}")
     for count in (1, 2, 4, 8):
-        row = [measure(plan, count, peers, pages) for pages in (0, plan.small) for peers in (False, True)]
+        row = [measure(plan, count, way, pages) for pages in (0, plan.small) for way in ways]
         print(f"| {count} | " + " | ".join(f"{n:,}" for n in row) + " |", flush=True)
     return 0
 

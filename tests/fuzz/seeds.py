@@ -403,6 +403,17 @@ HELPER_ANSWERS = {
     "bad-channels": b"\001OK\n-1 OK\n1OK\n99999999999999 OK\n7 \n",
 }
 
+TIER = {
+    "replies": b"\0HD c17\r\nVA 3 c9 X W\r\nabc\r\nVA 0 c1 Z\r\n\r\nEN\r\nNS\r\nEX\r\nNF\r\nMN\r\n"
+               b"STAT time 1700000000\r\nEND\r\nSERVER_ERROR out of memory\r\n",
+    "bad-reply": b"\0VA 99999999 c1\r\n",
+    "journal": b"\1" + struct.pack("=5Q", 1, 1, 1, 5, 9)
+               + struct.pack("=QQqBBHI", 3, 9, 1, 2, 0, 3, 14) + b"redhttp://a.test/",
+    "bad-journal": b"\1" + struct.pack("=5Q", 1, 1, 1, 5, 9),
+    "bad-record": b"\2" + b"1UPR" * 30,
+    "bad-value": b"\3SPT1" + b"\1\0\0\0" + b"x" * 60,
+}
+
 RULES = {
     "parameters": b"remove-parameter=utm_*; keep-parameter=*; sort-parameters=yes\0"
                   b"http://a.test/x?b=1&utm_a=2&a=3&&=\0\0",
@@ -439,6 +450,7 @@ CORPUS = {
     "basic_credentials": CREDENTIALS,
     "user_file": USERS,
     "helper_answer": HELPER_ANSWERS,
+    "tier": TIER,
     "answer": {name if name.startswith("bad-") else f"good-{name}": data
                for name, data in ANSWERS.items()},
     "chunked": CHUNKED,
