@@ -249,25 +249,6 @@ wake_parked(struct queue *queue, struct queue_origin *origin)
     }
 }
 
-/* NULL without memory. An origin that is added and gets no flow is freed by release_origin().
- * Its key is copied. */
-static struct queue_origin *
-find_or_add_origin(struct queue *queue, const char *key)
-{
-    struct queue_origin *origin = origin_tree_search(&queue->origins, key);
-    size_t size = strlen(key) + 1;
-
-    if (origin)
-        return origin;
-    origin = calloc(1, sizeof(*origin) + size);
-    if (!origin)
-        return NULL;
-    memcpy(origin->key, key, size);
-    RB_INIT(&origin->parked);
-    RB_INSERT(origin_tree, &queue->origins, origin);
-    return origin;
-}
-
 /* Frees an origin without flows. */
 static void
 release_origin(struct queue *queue, struct queue_origin *origin)
@@ -399,10 +380,13 @@ remove_queued(struct queue *queue, struct queue_item *item)
 bool
 queue_add(struct queue *queue, struct queue_item *item, struct client *of, const char *origin_key)
 {
-    struct queue_origin *origin = find_or_add_origin(queue, origin_key);
+    struct queue_origin *origin = origin_tree_search(&queue->origins, origin_key);
     struct client_turns *client = add_client(queue, of);
-    struct queue_flow *flow = origin ? find_or_add_flow(client, origin) : NULL;
+    struct queue_flow *flow;
 
+    if (!origin)
+        origin = origin_tree_add(&queue->origins, origin_key);
+    flow = origin ? find_or_add_flow(client, origin) : NULL;
     detach_client(queue, client);
     if (flow) {
         item->flow = flow;

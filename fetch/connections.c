@@ -31,23 +31,6 @@ TREE_GENERATE_BY_STRING(pool_origin_tree, pool_origin, node, key)
 
 /* ---- origins ------------------------------------------------------------------------- */
 
-/* NULL without memory. It may have no reference yet. */
-static struct pool_origin *
-find_or_add_origin(struct connections *connections, const char *key)
-{
-    struct pool_origin *origin = pool_origin_tree_search(&connections->origins, key);
-    size_t size = strlen(key) + 1;
-
-    if (origin)
-        return origin;
-    origin = calloc(1, sizeof(*origin) + size);
-    if (!origin)
-        return NULL;
-    memcpy(origin->key, key, size);
-    RB_INSERT(pool_origin_tree, &connections->origins, origin);
-    return origin;
-}
-
 static void
 release_origin(struct connections *connections, struct pool_origin *origin)
 {
@@ -416,10 +399,12 @@ bool
 connections_lease(struct connections *connections, struct pool_lease *lease, const char *key,
                   enum pool_wish wish)
 {
-    struct pool_origin *origin = find_or_add_origin(connections, key);
+    struct pool_origin *origin = pool_origin_tree_search(&connections->origins, key);
     struct connection *idle = NULL;
     struct pool *pool = NULL;
 
+    if (!origin)
+        origin = pool_origin_tree_add(&connections->origins, key);
     if (!origin)
         return false;
     if (wish == POOL_SHARED && origin->shared && has_slot(connections, origin->shared->pool))

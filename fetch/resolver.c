@@ -344,15 +344,12 @@ resolver_destroy(struct resolver *resolver)
 static struct name *
 add_name(struct resolver *resolver, const char *host)
 {
-    size_t size = strlen(host) + 1;
-    struct name *name = calloc(1, sizeof(*name) + size);
+    struct name *name = name_tree_add(&resolver->names, host);
 
     if (!name)
         return NULL;
-    memcpy(name->host, host, size);
     name->state = NAME_QUEUED;
     TAILQ_INIT(&name->waiting);
-    RB_INSERT(name_tree, &resolver->names, name);
     return name;
 }
 
