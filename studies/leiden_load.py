@@ -1,7 +1,8 @@
-"""The clients of the Leiden study: leiden_load.py REQUESTS SEED CLIENTS COUNTS PORT...
+"""The clients of the Leiden study: leiden_load.py [--turns] REQUESTS SEED CLIENTS COUNTS PORT...
 
 Each client sends a request when it has the response to the one before. All of them take requests
-from one sequence. A request goes to the port of the cache that has its path. The result is a JSON
+from one sequence. A request goes to the port of the cache that has its path; with --turns to each
+of the caches in turn. The result is a JSON
 object on standard output: TALLIES, and for each of COUNTS (numbers with commas between) ratios and
 the mean time over the first N requests.
 
@@ -78,8 +79,9 @@ class Client:
 
 
 class Load:
-    def __init__(self, requests, clients, ports):
+    def __init__(self, requests, clients, ports, turns=False):
         self.requests = requests
+        self.turns = turns
         self.ports = ports
         self.next = 0
         self.written = dict.fromkeys(model.all_paths(), 1)  # versions of writes that were answered
@@ -101,7 +103,8 @@ class Load:
             return False
         number, (method, path) = self.next, self.requests[self.next]
         self.next += 1
-        client.send(model.cache_of(path, len(self.ports)), number, method, path, self.written[path])
+        place = number % len(self.ports) if self.turns else model.cache_of(path, len(self.ports))
+        client.send(place, number, method, path, self.written[path])
         return True
 
     def run(self):
@@ -155,8 +158,10 @@ class Load:
 
 
 def main():
-    count, seed, clients, counts, *ports = sys.argv[1:]
-    load = Load(model.draw_requests(int(count), int(seed)), int(clients), list(map(int, ports)))
+    turns = sys.argv[1] == "--turns"
+    count, seed, clients, counts, *ports = sys.argv[1 + turns:]
+    load = Load(model.draw_requests(int(count), int(seed)), int(clients), list(map(int, ports)),
+                turns)
     load.run()
     print(json.dumps({**load.tallies, "after": [load.summarise(int(one))
                                                 for one in counts.split(",")]}))

@@ -25,6 +25,9 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
 import document
 import harness
 import paper_table
+import reproduce_cluster
+import reproduce_cluster_page
+import reproduce_cluster_rows
 import reproduce_geni
 import reproduce_geni_page
 import reproduce_geni_rows
@@ -35,6 +38,9 @@ import reproduce_page
 import reproduce_parallel
 import reproduce_parallel_rows
 import reproduce_parallel_page
+import reproduce_stored
+import reproduce_stored_page
+import reproduce_stored_rows
 import reproduce_sunrpc
 import reproduce_sunrpc_rows
 import reproduce_sunrpc_page
@@ -70,6 +76,13 @@ ALL_STUDIES = {
                       reproduce_parallel.FULL, reproduce_parallel.SMOKE, reproduce_parallel.perform,
                       reproduce_parallel_rows.paper,
                       reproduce_parallel_page.section, reproduce_parallel_page.as_json),
+    "cluster": Study("over HTTP, several daemons before a REST service", reproduce_cluster.FULL,
+                     reproduce_cluster.SMOKE, reproduce_cluster.perform,
+                     reproduce_cluster_rows.paper, reproduce_cluster_page.section,
+                     reproduce_cluster_page.as_json),
+    "stored": Study("threads and fetches in flight, with pages on disk", reproduce_stored.FULL,
+                    reproduce_stored.SMOKE, reproduce_stored.perform, reproduce_stored_rows.paper,
+                    reproduce_stored_page.section, reproduce_stored_page.as_json),
 }
 
 # ---- what is printed -----------------------------------------------------------------------------

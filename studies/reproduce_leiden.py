@@ -97,6 +97,8 @@ class Study:
     def cache(self, folder, name, port, *options):
         return harness.ReverseProxy(self.children, folder, name, port, "--max-page", "1M", *options)
 
+    turns = ()  # an option of the clients
+
     def start(self, folder, cell, seed, latency):
         """(the backend, the caches, the ports of the caches by place, the forwarders)"""
         service = harness.Service(self.children, folder, "service", "leiden_service.py", latency,
@@ -119,8 +121,8 @@ class Study:
         service, caches, ports, forwarders = self.start(folder, cell, seed, latency)
         counts = [count for count in self.scale.counts if count < cell.requests] + [cell.requests]
         text = self.children.run(
-            [sys.executable, harness.TOP / "studies/leiden_load.py", cell.requests, seed,
-             cell.clients,
+            [sys.executable, harness.TOP / "studies/leiden_load.py", *self.turns, cell.requests,
+             seed, cell.clients,
              ",".join(map(str, counts)), *ports], folder / "load.log", folder / "load.json")
         found = json.loads(text)
         middleware = json.loads(self.get(service.port, leiden_service.COUNTS)[1])

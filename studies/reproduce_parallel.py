@@ -78,13 +78,17 @@ def write_sizes(path, count):
                             for n, size in enumerate(sizes)))
 
 
-def start_contest(children, folder, latency, extent, python):
+def start_origin(children, folder, latency, extent):
     folder.mkdir(parents=True)
     sizes = folder / "sizes.tsv"
     write_sizes(sizes, max(*extent.traces, extent.real_trace))
-    origin = harness.Origin(children, folder / "origin", "--latency", latency, "--seed", SEED,
-                            "--sizes", sizes,
-                            "--header", "Connection: close")
+    return harness.Origin(children, folder / "origin", "--latency", latency, "--seed", SEED,
+                          "--sizes", sizes,
+                          "--header", "Connection: close")
+
+
+def start_contest(children, folder, latency, extent, python):
+    origin = start_origin(children, folder, latency, extent)
     return reproduce_parallel_runs.Contest(children, folder, origin, python)
 
 

@@ -115,11 +115,14 @@ class Contest:
 
     # ---- sunproxyd -------------------------------------------------------------------------------
 
-    def _daemon(self, path, name, fetches, workers):
+    def look(self, daemon, name):
+        """A daemon has served its run and is about to end."""
+
+    def _daemon(self, path, name, fetches, workers, *options):
         daemon = harness.Daemon(self.children, self.folder, name, self.origin, "--workers", workers,
                                 "--max-fetches", fetches, "--max-fetches-waiting", fetches,
                                 "--max-fetches-per-client", 0, "--max-fetches-per-origin", fetches,
-                                "--max-idle-per-origin", fetches)
+                                "--max-idle-per-origin", fetches, *options)
         try:
             cpu = cpu_seconds(daemon.child.pid)
             output = self.children.run(
@@ -127,6 +130,7 @@ class Contest:
                  CLIENTS,
                  "--json"], self.folder / f"{name}.err", self.folder / f"{name}.json")
             cpu = cpu_seconds(daemon.child.pid) - cpu
+            self.look(daemon, name)
         finally:
             self.children.end(daemon.child)
         result, = json.loads(output)["runs"]
