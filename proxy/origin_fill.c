@@ -82,27 +82,6 @@ free_fill(struct origin_fill *fill)
 
 /* ---- bodies that are not stored -------------------------------------------------------------- */
 
-uint64_t
-origin_fill_largest(const struct proxy *proxy, const struct request *request)
-{
-    const struct proxy_config *config = &proxy->config;
-    const struct proxy_rules *rules = proxy_rules_of(proxy, request);
-    struct cache_config cache;
-    uint64_t share;
-
-    if (rules->max_page)
-        return rules->max_page;
-    if (!request_streams(request))
-        return config->max_body;
-    cache_get_config(config->cache, &cache);
-    share = cache.capacity_bytes / 8;
-    /* Those that version 1 of RPC can carry are stored in small caches, too: studies replay traces
-     * of any pages. */
-    if (request->flags & REQUEST_PAGE_ONLY && share < config->max_body)
-        return config->max_body;
-    return share ? share : config->max_body;
-}
-
 static void
 resume(struct cache_fill *base)
 {
@@ -517,7 +496,7 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
              const struct response_parts *parts)
 {
     struct proxy *proxy = fill->proxy;
-    uint64_t largest = origin_fill_largest(proxy, fill->request);
+    uint64_t largest = proxy_largest_page(proxy, fill->request);
     int error;
 
     origin_response_explain(fill, origin_response_why_unstored(fill, head->no_store));

@@ -120,9 +120,6 @@ size_t origin_fill_size(void);
 bool origin_fill_start(struct proxy *proxy, struct cache_fill *fill,
                        const struct origin_fill_order *order);
 
-/* The largest body that is stored for a request; larger ones are passed on. */
-uint64_t origin_fill_largest(const struct proxy *proxy, const struct request *request);
-
 /* Instead of it: refuses the fill, for a reason as errno states it (origin_fill_refusal()). */
 void origin_fill_refuse(struct proxy *proxy, struct cache_fill *fill,
                         const struct origin_fill_order *order, int error);

@@ -26,6 +26,27 @@ const struct origin_ops origin_fetcher = {fetcher_submit, fetcher_resume, fetche
 
 const struct proxy_clock proxy_clock_system = {.monotonic_us = monotonic_us, .wall_us = wall_us};
 
+uint64_t
+proxy_largest_page(const struct proxy *proxy, const struct request *request)
+{
+    const struct proxy_config *config = &proxy->config;
+    const struct proxy_rules *rules = proxy_rules_of(proxy, request);
+    struct cache_config cache;
+    uint64_t share;
+
+    if (rules->max_page)
+        return rules->max_page;
+    if (!request_streams(request))
+        return config->max_body;
+    cache_get_config(config->cache, &cache);
+    share = cache.capacity_bytes / 8;
+    /* Those that version 1 of RPC can carry are stored in small caches, too: studies replay traces
+     * of any pages. */
+    if (request->flags & REQUEST_PAGE_ONLY && share < config->max_body)
+        return config->max_body;
+    return share ? share : config->max_body;
+}
+
 struct http_storing_rules
 proxy_storing_rules(const struct proxy *proxy, const struct request *request,
                     const struct rules_response *response)

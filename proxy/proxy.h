@@ -198,6 +198,9 @@ void proxy_destroy(struct proxy *proxy);
 struct span proxy_normal_url(const struct proxy *proxy, struct span url);
 struct span proxy_normal_prefix(const struct proxy *proxy, struct span prefix);
 
+/* The largest body that is stored for a request; larger ones are passed on. */
+uint64_t proxy_largest_page(const struct proxy *proxy, const struct request *request);
+
 /* How the response is stored, as the operator has decided. */
 struct http_storing_rules proxy_storing_rules(const struct proxy *proxy,
                                               const struct request *request,

@@ -29,7 +29,7 @@ stored_begin(struct exchange *x, struct cache_fill *fill, const struct demand *d
     if (!sources[0] || demand->way != REQUEST_SHARES || demand->demands || x->alone || x->led ||
         x->retries >= MOST_TRIES)
         return SOURCE_HAS_NOT;
-    request = (struct source_request){demand_fields(x), origin_fill_largest(x->proxy, x->request),
+    request = (struct source_request){demand_fields(x), proxy_largest_page(x->proxy, x->request),
                                       await_notice, waiter, x->worker};
     waiter->notify = object_waiter_ignore;
     for (unsigned i = 0; sources[i] && filling == SOURCE_HAS_NOT; i++)
