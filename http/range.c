@@ -104,6 +104,20 @@ overlaps(const struct http_ranges *ranges, const struct http_range *range)
     return false;
 }
 
+enum http_wanted
+http_wanted_read(struct span request_lines, uint64_t near)
+{
+    struct http_ranges ranges;
+    const struct http_range *first = &ranges.of[0];
+
+    if (!http_ranges_read(&ranges, request_lines))
+        return HTTP_WANTS_WHOLE;
+    if (ranges.count == 1 && first->first >= 0 && (uint64_t)first->first < near &&
+        first->last == INT64_MAX)
+        return HTTP_WANTS_TO_END;
+    return HTTP_WANTS_PART;
+}
+
 bool
 http_accepts_ranges(struct span response_lines)
 {

@@ -32,6 +32,14 @@ struct http_ranges {
  */
 bool http_ranges_read(struct http_ranges *ranges, struct span request_lines);
 
+/* What of the whole a request asks for whose response is not there yet. */
+enum http_wanted {
+    HTTP_WANTS_WHOLE,  /* there is no range, or one that is ignored */
+    HTTP_WANTS_TO_END, /* all from a position below `near` on */
+    HTTP_WANTS_PART,   /* any other range, or several */
+};
+enum http_wanted http_wanted_read(struct span request_lines, uint64_t near);
+
 /* Does a response with these lines permit ranges: is it without Accept-Ranges: none (section 14.3)?
  */
 bool http_accepts_ranges(struct span response_lines);

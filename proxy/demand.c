@@ -32,21 +32,6 @@ demand_credentials(struct exchange *x)
     return http_credentials_of(demand_fields(x));
 }
 
-/* By the field lines of a GET request. */
-static enum range_wanted
-range_wanted(struct span request_lines)
-{
-    struct http_ranges ranges;
-    const struct http_range *first = &ranges.of[0];
-
-    if (!http_ranges_read(&ranges, request_lines))
-        return RANGE_WHOLE;
-    if (ranges.count == 1 && first->first >= 0 && first->first < (int64_t)RANGE_NEAR &&
-        first->last == INT64_MAX)
-        return RANGE_TO_END;
-    return RANGE_PART;
-}
-
 bool
 demand_begins_soon(struct span request_lines, const struct object *object)
 {
@@ -116,9 +101,9 @@ demand_read(struct demand *demand, const struct exchange *x)
         http_has_origin_condition(x->request->fields))
         set_way(demand, REQUEST_PASSES, HTTP_REASON_REQUEST_CONDITION);
     if (demand->way == REQUEST_SHARES && may_have(x, HTTP_HAS_RANGE))
-        demand->wanted = range_wanted(x->request->fields);
+        demand->wanted = http_wanted_read(x->request->fields, RANGE_NEAR);
     /* Nothing is filled for a part: what is not there is the origin's. */
-    if (demand->wanted == RANGE_PART && proxy_rules_of(x->proxy, x->request)->range_fill == 0)
+    if (demand->wanted == HTTP_WANTS_PART && proxy_rules_of(x->proxy, x->request)->range_fill == 0)
         set_way(demand, REQUEST_USES, HTTP_REASON_REQUEST_RANGE);
     if (x->request->passes)
         set_way(demand, REQUEST_PASSES, x->request->passes);

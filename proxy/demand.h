@@ -25,7 +25,7 @@ struct demand {
     bool only_cached;        /* what is not in the cache is not fetched */
     bool demands;            /* not any fresh object will do: `conditions` */
     struct cache_conditions conditions;
-    enum range_wanted wanted; /* of GET */
+    enum http_wanted wanted; /* of GET */
     int64_t max_stale_us; /* how long after its lifetime an object will do; INT64_MAX: any time */
 };
 

@@ -187,7 +187,7 @@ begin_fill(struct exchange *x, struct cache_fill *fill, const struct demand *dem
     struct origin_fill_order order = {
         .purpose = purpose_of(x, demand),
         .passes = why_passed(x, demand),
-        .wanted = x->evaluated == EVALUATED_ALL ? RANGE_WHOLE : demand->wanted,
+        .wanted = x->evaluated == EVALUATED_ALL ? HTTP_WANTS_WHOLE : demand->wanted,
     };
 
     x->outcome = demand->way == REQUEST_PASSES ? OUTCOME_BYPASS : OUTCOME_MISS;
@@ -368,7 +368,7 @@ exchange_look_up(struct exchange *x)
     if ((x->request->lacks & DEMAND_FIELDS) != DEMAND_FIELDS)
         (void)demand_fields(x);
     demand_read(&demand, x);
-    x->waiter.wants_part = demand.wanted == RANGE_PART;
+    x->waiter.wants_part = demand.wanted == HTTP_WANTS_PART;
     x->evaluated = EVALUATED_NOTHING;
     /* One that is alone looks nothing up: what the lookup before has found is why. */
     if (!x->alone)

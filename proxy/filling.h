@@ -64,7 +64,7 @@ struct origin_fill {
     struct cache_fill *own;    /* of a POST, a fill for later GET requests, or NULL, */
     struct object_waiter own_waiter;
     struct sharing own_sharing;
-    enum range_wanted wanted; /* as the request has it */
+    enum http_wanted wanted; /* as the request has it */
     enum origin_conditions conditions;
     struct buf lines;  /* of the request, for the origin and for what its response is
                           selected by; with conditions behind the first */

@@ -171,7 +171,7 @@ misses_range(struct origin_fill *fill, const struct fetch_head *head)
 {
     const struct proxy_rules *rules = proxy_rules_of(fill->proxy, fill->request);
 
-    if (fill->wanted == RANGE_WHOLE)
+    if (fill->wanted == HTTP_WANTS_WHOLE)
         return false;
     /* The range was not sent, and the part that has come need not be the leader's. */
     if (head->status == 206)
@@ -180,7 +180,7 @@ misses_range(struct origin_fill *fill, const struct fetch_head *head)
         return false;
     if (atomic_load(&fill->keeping) != KEEPING_STORED)
         return true;
-    return fill->wanted == RANGE_PART &&
+    return fill->wanted == HTTP_WANTS_PART &&
            (head->content_length < 0 || (uint64_t)head->content_length > rules->range_fill) &&
            !cache_fill_has_waiter(&fill->base, wants_whole, NULL);
 }
@@ -232,7 +232,8 @@ completes(const struct origin_fill *fill)
 
     return base->stage != FILL_BEGUN && base->declared >= 0 &&
            (uint64_t)base->declared <= proxy_rules_of(fill->proxy, fill->request)->range_fill &&
-           (fill->wanted != RANGE_WHOLE || (ours && http_has_condition(fill->request->fields)));
+           (fill->wanted != HTTP_WANTS_WHOLE ||
+            (ours && http_has_condition(fill->request->fields)));
 }
 
 /* Is it a redirect that its front has left, and that is short? Read to its end it leaves its
@@ -483,7 +484,7 @@ static void
 leave_at_peer(struct origin_fill *fill, const struct fetch_head *head)
 {
     if (!fill->peer || fill->reason || is_hot(fill) || fill->base.previous ||
-        fill->wanted != RANGE_WHOLE)
+        fill->wanted != HTTP_WANTS_WHOLE)
         return;
     origin_response_explain(fill, HTTP_REASON_PEER);
     if (head->content_length < 0 || (uint64_t)head->content_length > ORIGIN_FILL_WINDOW)

@@ -29,6 +29,7 @@
 
 #include "base/clients.h"
 #include "cache/fill.h"
+#include "http/range.h"
 #include "proxy/invalidation.h"
 #include "proxy/proxy.h"
 #include "proxy/body_relay.h"
@@ -60,21 +61,13 @@
 #define ORIGIN_FILL_UNWANTED_US ((int64_t)60 * 1000000)
 #define ORIGIN_FILL_REFRESH_US ((int64_t)600 * 1000000)
 
-/* What of the whole a request with a range asks for, whose response is not there yet (RFC 9110
- * section 14). */
-enum range_wanted {
-    RANGE_WHOLE,  /* there is no range, or one that is ignored */
-    RANGE_TO_END, /* all but what is near the beginning */
-    RANGE_PART,   /* any other range, or several */
-};
-
 /* What waits for an object: `base` is what the cache sees. */
 struct origin_waiter {
     struct object_waiter base;
     struct client *_Atomic client; /* NULL: not known yet */
     /* Of a leader, once origin_fill_start() has returned: the origin evaluates its conditions. */
     bool sends_conditions;
-    bool wants_part; /* by a range: RANGE_PART */
+    bool wants_part; /* by a range: HTTP_WANTS_PART */
 };
 
 /* What the fetch is to its client's rate of fetches. */
@@ -102,7 +95,7 @@ struct origin_fill_order {
     struct origin_waiter *leader;  /* whose lookup gave the fill */
     enum origin_fill_purpose purpose;
     enum http_reason passes;  /* why the cache does not get it, or the leader's lookup passed it */
-    enum range_wanted wanted; /* by a range that is not sent */
+    enum http_wanted wanted; /* by a range that is not sent */
     struct relay *relay;         /* a reference that the fill releases; NULL: none */
     enum origin_fill_rate rate;
 };

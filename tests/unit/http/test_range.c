@@ -108,6 +108,28 @@ START_TEST(requests)
 }
 END_TEST
 
+START_TEST(what_is_wanted_of_the_whole)
+{
+    static const struct {
+        const char *lines;
+        enum http_wanted wanted;
+    } rows[] = {
+        {"", HTTP_WANTS_WHOLE},
+        {"Range: lines=0-\r\n", HTTP_WANTS_WHOLE},
+        {"Range: bytes=0-\r\n", HTTP_WANTS_TO_END},
+        {"Range: bytes=99-\r\n", HTTP_WANTS_TO_END},
+        {"Range: bytes=100-\r\n", HTTP_WANTS_PART},
+        {"Range: bytes=0-5\r\n", HTTP_WANTS_PART},
+        {"Range: bytes=-5\r\n", HTTP_WANTS_PART},
+        {"Range: bytes=0-,5-\r\n", HTTP_WANTS_PART},
+    };
+
+    for (size_t i = 0; i < LENGTH(rows); i++)
+        ck_assert_msg(http_wanted_read(span_str(rows[i].lines), 100) == rows[i].wanted, "%s",
+                      rows[i].lines);
+}
+END_TEST
+
 START_TEST(as_requested)
 {
     struct http_ranges ranges;
@@ -233,6 +255,7 @@ unit_suite(void)
     TCase *tests = tcase_create("range");
 
     tcase_add_test(tests, requests);
+    tcase_add_test(tests, what_is_wanted_of_the_whole);
     tcase_add_test(tests, as_requested);
     tcase_add_test(tests, content_ranges);
     tcase_add_test(tests, several_parts);
