@@ -237,9 +237,11 @@ make_request(struct peer_message *message, struct service *service, struct clien
 void
 peer_message_send(struct peer_message *message, struct service *service, struct client *client)
 {
+    const struct origin *origin = &service->proxy.config.origin;
     const struct request *request = make_request(message, service, client);
 
-    if (request && fetcher_submit(service->fetcher, request, &sink, message, &message->fetch)) {
+    if (request &&
+        origin->ops->submit(origin->context, request, &sink, message, &message->fetch)) {
         request_release(&request);
         return;
     }
@@ -249,7 +251,7 @@ peer_message_send(struct peer_message *message, struct service *service, struct 
 }
 
 void
-peer_messages_cancel_late(struct peer_messages *messages, struct fetcher *fetcher)
+peer_messages_cancel_late(struct peer_messages *messages, const struct origin *origin)
 {
     const int64_t now_us = clock_monotonic_us();
     struct peer_message *message;
@@ -259,6 +261,6 @@ peer_messages_cancel_late(struct peer_messages *messages, struct fetcher *fetche
         const int64_t begun_us = atomic_load(&message->begun_us);
 
         if (begun_us && now_us - begun_us > PEER_NEWS_US)
-            fetcher_cancel(fetcher, message->fetch);
+            origin->ops->cancel(origin->context, message->fetch);
     }
 }

@@ -19,6 +19,7 @@
 #define PEER_MESSAGE_BYTES ((size_t)24 << 10)  /* and that a message has, or one news alone */
 
 struct config;
+struct origin;
 struct peer_message;
 struct service;
 
@@ -75,7 +76,7 @@ void peer_message_send(struct peer_message *message, struct service *service,
 
 /* Cancels those that have been under way for PEER_NEWS_US. The lock that protects the list is held.
  */
-void peer_messages_cancel_late(struct peer_messages *messages, struct fetcher *fetcher);
+void peer_messages_cancel_late(struct peer_messages *messages, const struct origin *origin);
 
 /* What the text of a message begins with. */
 struct peer_message_head {

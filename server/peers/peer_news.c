@@ -484,7 +484,7 @@ peer_news_look(struct peer_news *news)
 
     pthread_mutex_lock(&news->lock);
     follow_config(news, peers);
-    peer_messages_cancel_late(&news->messages, news->service->fetcher);
+    peer_messages_cancel_late(&news->messages, &news->service->proxy.config.origin);
     pthread_mutex_unlock(&news->lock);
     proceed(news);
     return peers != NULL;
