@@ -1,6 +1,8 @@
 """Daemons that share small pages in memcached: --shared."""
 
 import contextlib
+import http.server
+import random
 import shutil
 import signal
 import subprocess
@@ -418,6 +420,203 @@ class FailureTest(SharedTest):
         self.check(self.get(stranger, url), url)
         self.assertEqual(self.stats(stranger)["shared_reads_hit"], 0)
         self.check(self.get(self.d[1], url), url)
+
+
+class VersionedHandler(http.server.BaseHTTPRequestHandler):
+    """A page is its path and its version, which a POST makes another one."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, body):
+        self.send_response(200)
+        self.send_header("Cache-Control", "max-age=60")
+        self.send_header("ETag", f'"{hash(body)}"')
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        version = self.server.versions.get(self.path, 0)
+        self.answer(f"{self.path} {version} ".encode() * 50)
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.versions[self.path] = self.server.versions.get(self.path, 0) + 1
+        self.answer(b"done")
+
+
+class LoadTest(SharedTest):
+    """Under load each server is killed, stopped and started again, and a daemon as well."""
+
+    options = ("--shared-timeout", "40ms", "--shared-wait", "300ms", "--shared-poll", "50ms",
+               "--capacity-urls", "15")
+    pages = 40
+
+    def setUp(self):
+        super().setUp()
+        self.web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), VersionedHandler)
+        self.web.versions = {}
+        self.web.daemon_threads = True
+        threading.Thread(target=self.web.serve_forever, daemon=True).start()
+        self.addCleanup(self.web.server_close)
+        self.addCleanup(self.web.shutdown)
+        self.site = f"http://127.0.0.1:{self.web.server_address[1]}"
+        self.wrong = []
+        self.answers = 0
+        self.ends = threading.Event()
+
+    def page(self, daemon, number):
+        """The version that a daemon serves of a page, whose bytes are verified."""
+        response = self.get(daemon, f"{self.site}/{number}")
+        self.answers += 1
+        words = response.body.split()
+        if (response.status != 200 or not response.whole or len(words) != 100
+                or response.body != f"/{number} {int(words[1])} ".encode() * 50):
+            self.wrong.append((response.status, response.body))
+            return 0
+        return int(words[1])
+
+    def read(self, seed):
+        generator = random.Random(seed)
+        while not self.ends.is_set():
+            daemon = generator.choice(self.d[:2])
+            try:
+                self.page(daemon, generator.randrange(self.pages))
+            except (OSError, ValueError, IndexError, AttributeError) as error:
+                self.wrong.append(error)
+
+    def write(self, number):
+        """A write over one daemon: that serves nothing older, and the others soon do not either."""
+        version = self.web.versions.get(f"/{number}", 0) + 1
+        response = self.get(self.d[0], f"{self.site}/{number}", "Content-Length: 0", method="POST")
+        self.assertEqual(response.status, 200)
+        self.assertGreaterEqual(self.page(self.d[0], number), version)
+        harness.wait_until(lambda: self.page(self.d[1], number) >= version, what="the purge")
+        for d in self.d[:2]:
+            self.assertGreaterEqual(self.page(d, number), version)
+
+    def test_servers_and_daemons_come_and_go(self):
+        threads = [threading.Thread(target=self.read, args=(n,)) for n in range(3)]
+        for t in threads:
+            t.start()
+        try:
+            for n, s in enumerate(self.s):
+                self.write(3 * n)
+                s.signal(signal.SIGSTOP)
+                self.write(3 * n + 1)
+                self.await_servers(2, self.d[:2])
+                self.write(3 * n)
+                s.signal(signal.SIGCONT)
+                self.write(3 * n + 2)
+                self.await_servers(3, self.d[:2])
+                s.kill()
+                self.write(3 * n)
+                self.await_servers(2, self.d[:2])
+                self.write(3 * n + 1)
+                s.start()
+                self.write(3 * n + 2)
+                self.await_servers(3, self.d[:2])
+                for number in range(5):
+                    self.write(number)
+            self.d[2].kill()
+            self.write(1)
+        finally:
+            self.ends.set()
+            for t in threads:
+                t.join()
+        self.assertEqual(self.wrong, [])
+        self.assertGreater(self.answers, 200)
+        self.assertGreater(sum(self.stats(d)["shared_reads_hit"] for d in self.d[:2]), 0)
+
+
+# A clock that is ahead, for a daemon alone.
+SHIM = """
+#include <dlfcn.h>
+#include <time.h>
+
+int
+clock_gettime(clockid_t id, struct timespec *ts)
+{
+    static int (*next)(clockid_t, struct timespec *);
+    int result;
+
+    if (!next)
+        next = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+    result = next(id, ts);
+    if (id == CLOCK_REALTIME)
+        ts->tv_sec += 3600;
+    return result;
+}
+"""
+
+
+@unittest.skipUnless(shutil.which("cc"), "there is no compiler for the shim of a clock")
+class ClockTest(SharedTest):
+    daemons = 2
+    servers = 1
+
+    def test_a_daemon_whose_clock_is_ahead_leaves(self):
+        source, library = self.dir / "shim.c", self.dir / "shim.so"
+        source.write_text(SHIM)
+        subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+        url = self.url("clock")
+        self.check(self.get(self.d[0], url), url)
+        ahead = self.daemon("--http", "127.0.0.1:0", "--shared", self.s[0].url, "--shared-key-file", self.key,
+                            "--purge-net", "127.0.0.0/8", *self.options, origin=self.o, name="ahead",
+                            env={"LD_PRELOAD": str(library)})
+        harness.wait_until(lambda: self.stats(ahead)["shared_clock_differs"], what="the clock")
+        self.assertIn("ahead of those of the servers", ahead.err)
+        self.check(self.get(ahead, url), url)
+        self.assertEqual(self.stats(ahead)["shared_reads_hit"], 0)
+        # What it purges is purged, and pages are shared by the others afterwards.
+        self.get(ahead, url, method="PURGE")
+        harness.wait_until(lambda: all(self.stats(d)["shared_purges_taken"] for d in self.d),
+                           what="the purge")
+        fetched = len(self.fetched("/clock"))
+        for d in self.d:
+            self.check(self.get(d, url), url)
+        self.assertEqual(len(self.fetched("/clock")), fetched + 1)
+
+
+class StoreTest(SharedTest):
+    daemons = 2
+    servers = 1
+
+    def start(self, n, *more, **others):
+        return super().start(n, "--store", self.dir / f"store{n}", "--store-size", "16M", *more, **others)
+
+    def await_stored(self, daemon, url):
+        """Requests the page until the daemon's store has it."""
+        def is_stored():
+            self.check(self.get(daemon, url), url)
+            return self.stats(daemon)["store_objects"]
+
+        harness.wait_until(is_stored, what="the store")
+
+    def test_a_page_of_the_tier_is_written_to_disk_as_well(self):
+        url = self.url("disk")
+        self.check(self.get(self.d[0], url), url)
+        for _ in range(3):
+            self.check(self.get(self.d[1], url), url)
+        self.await_stored(self.d[1], url)
+        self.assertEqual(len(self.fetched("/disk")), 1)
+
+    def test_purges_of_others_hold_on_disk(self):
+        url = self.url("purged")
+        for _ in range(3):
+            for d in self.d:
+                self.check(self.get(d, url), url)
+        for d in self.d:
+            self.await_stored(d, url)
+        self.d[1].stop()
+        self.get(self.d[0], url, method="PURGE")
+        self.d[1] = self.start(1, name="again")
+        self.await_servers()
+        self.check(self.get(self.d[1], url), url)
+        self.assertEqual(len(self.fetched("/purged")), 2)
 
 
 @unittest.skipUnless(MEMCACHED, "memcached is not installed")
