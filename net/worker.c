@@ -122,7 +122,8 @@ run(void *context)
     struct net_moderation *m = &worker->moderation;
 
     net_moderation_begin(m, clock_monotonic_us());
-    while (event_base_loop(worker->base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY) == 0 &&
+    while (!worker->halts &&
+           event_base_loop(worker->base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY) == 0 &&
            !event_base_got_break(worker->base)) {
         bool was_on = m->on;
 
@@ -153,6 +154,8 @@ net_worker_start(struct net_worker *worker)
 void
 net_worker_halt(struct net_worker *worker)
 {
+    /* A break between two turns is forgotten by the next one. */
+    worker->halts = true;
     event_base_loopbreak(worker->base);
 }
 

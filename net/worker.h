@@ -34,6 +34,7 @@ struct net_worker {
     void *turned_context;
     struct event *wake_event;
     struct net_moderation moderation;
+    bool halts; /* the thread ends; its own */
     pthread_t thread;
     bool running; /* the thread is there to be joined; its starter's */
 
@@ -55,7 +56,8 @@ void net_worker_set_turned(struct net_worker *worker, void (*turned)(void *conte
 /* Starts the thread, with all signals blocked in it: 0 or an errno. [owner] */
 int net_worker_start(struct net_worker *worker);
 
-/* The loop ends after the current callback. */
+/* The loop ends after the current callback, which may be that of net_worker_set_turned(). [the
+ * worker's thread] */
 void net_worker_halt(struct net_worker *worker);
 
 /* Waits for the thread's end, after net_worker_halt() or in expectation of it. [owner] */

@@ -1,6 +1,4 @@
-/* Tasks that are posted to a worker, whose loop runs on the test's thread. */
-#define UNIT_STARTS_NO_THREAD
-
+/* Tasks that are posted to a worker, whose loop runs on the test's thread but for one test. */
 #include "net/worker.h"
 
 #include <event2/event.h>
@@ -106,6 +104,23 @@ START_TEST(no_wake_is_lost_however_many_are_held)
 }
 END_TEST
 
+static void
+halt(void *context)
+{
+    net_worker_halt(context);
+}
+
+/* As by a task that is run there, outside of the loop. */
+START_TEST(a_halt_after_a_turn_of_the_loop_ends_it)
+{
+    net_worker_set_turned(worker, halt, worker);
+    ck_assert_int_eq(net_worker_start(worker), 0);
+    post(0, 1);
+    net_worker_join(worker);
+    ck_assert_uint_eq(runs, 1);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -116,6 +131,7 @@ unit_suite(void)
     tcase_add_test(cases, tasks_run_in_the_order_of_posting);
     tcase_add_test(cases, wakes_that_are_held_come_at_once);
     tcase_add_test(cases, no_wake_is_lost_however_many_are_held);
+    tcase_add_test(cases, a_halt_after_a_turn_of_the_loop_ends_it);
     suite_add_tcase(suite, cases);
     return suite;
 }
