@@ -29,7 +29,8 @@ int store_look_through(const char *folder, const struct store_look *look,
 
 /*
  * The daemon that uses the store: notes what it says of all pages, or why it cannot be asked. With
- * a URL, *text is what it would do with a request for that (sunproxy explain), to be freed, or NULL.
+ * a URL, *text is what it would do with a request for that (sunproxy explain), or NULL; the
+ * caller's to free().
  */
 void store_ask_daemon(const char *folder, const struct server_options *options, const char *url,
                       char **text);
@@ -50,6 +51,7 @@ void store_time(const struct store_entry *entry, char text[TIMESTAMP_SIZE]);
 void store_json(struct json *json, const struct store_entry *entry, bool fields);
 
 /* The end of the help of parts that read a store. */
-#define STORE_EXIT_HELP "66 the folder cannot be read, or is no store; 74 output could not be written.\n"
+#define STORE_EXIT_HELP \
+    "66 the folder cannot be read, or is no store; 74 output could not be written.\n"
 
 #endif

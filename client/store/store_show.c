@@ -249,7 +249,8 @@ const struct command command_store_show = {
              "uses the store is asked what it would do with a request (sunproxy explain).\n",
     .options = {&own, &server_option_group},
     .after = "Exit status: 0 done; 1 there is no such page; 64 wrong usage, or several\n"
-             "responses for --output; 65 the body is damaged; 73 FILE cannot be written;\n" STORE_EXIT_HELP,
+             "responses for --output; 65 the body is damaged; 73 FILE cannot be written;\n"
+             STORE_EXIT_HELP,
     .argument = "FOLDER URL",
     .least = 2,
     .most = 2,

@@ -18,7 +18,7 @@
 #include "base/span.h"
 
 #define PEER_LOG_ENTRIES 64u
-#define PEER_LOG_SILENCE_US ((int64_t)10000000) /* a process that runs sends a message each second */
+#define PEER_LOG_SILENCE_US ((int64_t)10000000) /* a process that runs is heard of each second */
 
 struct peer_log {
     pthread_mutex_t lock;

@@ -86,6 +86,25 @@ class ClusterTest(harness.SystemTest):
                 return url
         raise AssertionError("it owns nothing")
 
+    def is_up(self, n, peer):
+        return self.members(n)[peer]["state"] == "up"
+
+    def take_over(self, n):
+        """A new process takes the place of a daemon; its number."""
+        first = self.d[n]
+        first.signal(signal.SIGUSR2)
+        self.assertEqual(first.wait(), 0)
+        pid, = map(int, re.findall(r"process (\d+) serves; this one ends", first.err))
+        self.addCleanup(self.end_process, pid)
+        other = (n + 1) % self.daemons
+        harness.wait_until(lambda: self.is_up(other, n), what="the new process")
+        return pid
+
+    @staticmethod
+    def end_process(pid):
+        os.kill(pid, signal.SIGTERM)
+        harness.wait_until(lambda: not os.path.exists(f"/proc/{pid}"), what="its end")
+
     def check(self, response, url, status=200):
         self.assertEqual(response.status, status, response.body)
         self.assertTrue(response.whole)
@@ -543,6 +562,16 @@ class StoreTest(ClusterTest):
         asked = sum((self.ask(n, "/outlives")[1] for n in range(self.daemons)), [])
         self.assertEqual(set(asked), {'"a"'})
 
+    def test_one_that_takes_over_has_the_store(self):
+        self.fill("/taken", "/kept")
+        self.take_over(2)
+        harness.wait_until(lambda: self.stat(self.d[2])["store_loaded"] == 1, what="the store")
+        self.c[2] = self.connect(2)
+        self.purge(0, "/taken")
+        self.assertEqual(self.shown(2, "/taken"), [])
+        self.assertEqual(self.ask(2, "/kept"), (False, ['"a"']))
+        self.assertEqual(self.ask(2, "/kept"), (True, []))
+
     def test_a_page_is_read_from_the_disk_of_its_owner(self):
         paths = [f"/owned/{i}" for i in range(12)]
         for path in paths:
@@ -662,22 +691,6 @@ class FailureTest(ClusterTest):
     def test_one_is_replaced(self):
         self.under_load(lambda: self.take_over(3), 3)
 
-    def take_over(self, n):
-        """A new process takes the place of a daemon; its number."""
-        first = self.d[n]
-        first.signal(signal.SIGUSR2)
-        self.assertEqual(first.wait(), 0)
-        pid, = map(int, re.findall(r"process (\d+) serves; this one ends", first.err))
-        self.addCleanup(self.end_process, pid)
-        other = (n + 1) % self.daemons
-        harness.wait_until(lambda: self.is_up(other, n), what="the new process")
-        return pid
-
-    @staticmethod
-    def end_process(pid):
-        os.kill(pid, signal.SIGTERM)
-        harness.wait_until(lambda: not os.path.exists(f"/proc/{pid}"), what="its end")
-
     def test_purges_reach_a_process_that_has_taken_over_and_come_from_it(self):
         urls = [http_front.stored(f"http://a.test/taken/{i}?fault=size:300") for i in range(2)]
         for url in urls:
@@ -691,9 +704,6 @@ class FailureTest(ClusterTest):
             self.assertIn(self.c[purger].get(url, method="PURGE").status, (200, 404))
             for n in range(self.daemons):
                 self.assertNotEqual(self.get(n, url, "Cache-Control: only-if-cached").status, 200, (purger, n))
-
-    def is_up(self, n, peer):
-        return self.members(n)[peer]["state"] == "up"
 
     def broken_off(self, act, validator="ETag%3a%20%22one%22", later=""):
         """A long response whose owner fails in its middle."""

@@ -72,7 +72,8 @@ START_TEST(the_latest_is_first_and_the_only_one_that_is_current)
     ck_assert(!totals.in_use);
     ck_assert_uint_eq(totals.objects, 2);
     ck_assert_uint_eq(totals.records, 3);
-    ck_assert_str_eq(seen, URL " current 200/200;" OTHER " current 30/30;" URL " outdated 100/100;");
+    ck_assert_str_eq(seen,
+                     URL " current 200/200;" OTHER " current 30/30;" URL " outdated 100/100;");
     (void)look((struct store_wanted){.bodies = true, .url = span_str(OTHER)});
     ck_assert_str_eq(seen, OTHER " current 30/30;");
     /* Whatever the footers say. */
