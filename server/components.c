@@ -510,7 +510,7 @@ components_terms(const struct config *config)
 }
 
 /*
- * What peers have purged while this daemon was not there is not known, and some of them may not be
+ * What other daemons have purged while this one was not there is not known, and some may not be
  * reachable now: everything on disk is validated before it is used.
  */
 static void
@@ -576,7 +576,7 @@ components_make_store(struct components *parts)
         &why);
     if (service->store)
         service->store_path = service_name_file(options->store);
-    if (service->store && config_peers_of(&service_config(service)->peers))
+    if (service->store && (config_peers_of(&service_config(service)->peers) || options->shared))
         expire_store(service->store);
     if (!service->store)
         log_error("%sstore: %s: %s", options_place(options, "store"), options->store,

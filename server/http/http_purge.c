@@ -130,17 +130,21 @@ refuse(struct http_exchange *x, unsigned status, const char *reason)
     http_page_make(x, &(struct http_page){.status = status, .reason = span_str(reason)});
 }
 
-/* How many a prefix or a tag concerns on disk is not known. */
+/* How many a prefix or a tag concerns on disk is not known, nor what the shared tier has. */
 static void
 respond(struct http_exchange *x, const struct purge *purge)
 {
-    const bool more = http_service_of(x)->service->store && (purge->prefix || purge->tags);
+    const struct service *service = http_service_of(x)->service;
+    const char *more = "";
     char sentence[96];
 
+    if (service->tier)
+        more = ", and those of the shared tier";
+    else if (service->store && (purge->prefix || purge->tags))
+        more = ", and those on disk";
     snprintf(sentence, sizeof(sentence), "%" PRIu64 " stored response%s %s%s", purge->count,
-             purge->count == 1 ? "" : "s", purge->soft ? "expired" : "removed",
-             more ? ", and those on disk" : "");
-    http_page_make(x, &(struct http_page){.status = purge->count || more ? 200 : 404,
+             purge->count == 1 ? "" : "s", purge->soft ? "expired" : "removed", more);
+    http_page_make(x, &(struct http_page){.status = purge->count || more[0] ? 200 : 404,
                                           .reason = span_str(sentence)});
 }
 

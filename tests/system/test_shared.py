@@ -265,6 +265,15 @@ class PurgeTest(SharedTest):
         self.everywhere(url, 2)
         self.everywhere(other, 1)
 
+    def test_over_a_daemon_that_has_nothing(self):
+        url = self.url("elsewhere")
+        self.check(self.get(self.d[0], url), url)
+        response = self.get(self.d[1], url, method="PURGE")
+        self.assertEqual(response.status, 200)
+        self.assertIn(b"those of the shared tier", response.body)
+        harness.wait_until(lambda: self.stats(self.d[0])["shared_purges_taken"], what="the purge")
+        self.everywhere(url, 2)
+
     def test_softly(self):
         url = self.url("soft", "header:ETag%3a%20%22v1%22")
         self.everywhere(url, 1)
