@@ -10,6 +10,7 @@ with --shared and three memcached servers where memcached is installed; where ea
 (`large`), and where it has space for a part of them (`small`).
 
   tests/bench/cluster.py [--requests N] [--urls N] [--small PAGES] [--build BUILD] [--ways plain,peers,shared]
+  tests/bench/cluster.py --latency   of requests that the tier answers, while a server of three is stopped or killed
 
 Exit status: 0; 1 if a response was wrong.
 """
@@ -156,6 +157,39 @@ def measure(plan, count, way, pages):
         cluster.end()
 
 
+def latency(plan):
+    """Requests of one connection for pages that are in the tier, and not in memory."""
+    cluster = Cluster(plan, 2, "shared", 50)
+    servers = [p for p in cluster.processes if "memcached" in p.args[0]]
+
+    def ask(what, number, count=400):
+        connection, rest, times = socket.create_connection(("127.0.0.1", cluster.ports[number])), b"", []
+        for n in range(count):
+            url = f"http://a.test/{n}?fault=size:{SIZE}&fault=header:Cache-Control%3a%20max-age%3d3600"
+            begun = time.monotonic()
+            body, rest = get(connection, rest, url)
+            times.append((time.monotonic() - begun) * 1000)
+            if body != text_of(url):
+                raise SystemExit("a response was wrong")
+        connection.close()
+        times.sort()
+        print(f"| {what} | {times[count // 2]:.2f} | {times[count * 99 // 100]:.2f} | {times[-1]:.2f} |")
+
+    try:
+        print("| | p50, ms | p99 | most |\n|---|---|---|---|")
+        ask("fetched, and written to the tier", 0)
+        ask("in the tier", 1)
+        servers[0].send_signal(signal.SIGSTOP)
+        ask("a server is stopped", 0)
+        servers[0].send_signal(signal.SIGCONT)
+        time.sleep(1)
+        ask("it goes on", 0)
+        servers[0].kill()
+        ask("it is killed", 0)
+    finally:
+        cluster.end()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--requests", type=int, default=20000)
@@ -164,7 +198,10 @@ def main():
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--build", type=pathlib.Path, default=TOP / "build/release")
     parser.add_argument("--ways", default="plain,peers,shared" if MEMCACHED else "plain,peers")
+    parser.add_argument("--latency", action="store_true")
     plan = parser.parse_args()
+    if plan.latency:
+        return latency(plan)
     ways = plan.ways.split(",")
     names = {"plain": "", "peers": ", `--peers`", "shared": ", `--shared`"}
     heads = [size + names[way] for size in ("large", "small") for way in ways]
