@@ -157,6 +157,8 @@ struct cache_request {
     /* Bytes of a body that the request can have, and that a fill which it begins takes; 0: any
      * number. It joins no fill that takes less. */
     uint64_t most;
+    bool only_new; /* begin a fill only where the cache has nothing of the key, and join none: the
+                      answer is ABSENT otherwise, or an object */
     bool pass; /* neither look up nor join nor store: a bypass. Not with
                   conditions->only_cached */
     /*
@@ -182,7 +184,8 @@ enum cache_answer {
                      end; after request->pass it is not */
     CACHE_VARIES, /* the URL has variants (fill.h, cache_fill_vary()): found->object has the
                      names (object_fields()) by which the caller chooses one, to look that up */
-    CACHE_ABSENT, /* conditions->only_cached, and there is no object for it. Nothing has changed */
+    CACHE_ABSENT, /* conditions->only_cached or only_new, and there is no object for it. Nothing has
+                     changed */
     CACHE_FULL,   /* the URL's busy object has max_waiters */
     CACHE_NO_MEMORY /* nothing has changed; the caller may reclaim memory and look up again */
 };

@@ -147,6 +147,8 @@ answer_miss(const struct lookup *lookup, struct entry *entry)
         lookup->found->object = object_retain(entry->object);
         return CACHE_STALE;
     }
+    if (request->only_new && entry)
+        return CACHE_ABSENT;
     if (entry && entry->kind == ENTRY_PASSED) {
         if (lookup->now_us < entry->object->fetched_us)
             return begin_pass(lookup);

@@ -48,27 +48,33 @@ why_asked(const struct exchange *x, const struct object *found, bool varies)
     return varies ? HTTP_FORWARDED_MISS : HTTP_FORWARDED_URI_MISS;
 }
 
-/* `only_ready`: fetches nothing, and waits for nothing. */
+enum asking {
+    ASK_ANY,   /* joins a fetch, or begins one */
+    ASK_READY, /* fetches nothing, and waits for nothing */
+    ASK_NEW,   /* likewise, but for the leader of what no request waits for */
+};
+
 static enum cache_answer
-ask_for_variant(struct exchange *x, const struct demand *demand, bool only_ready,
+ask_for_variant(struct exchange *x, const struct demand *demand, enum asking asking,
                 struct cache_found *found)
 {
     struct cache_conditions conditions = demand->conditions;
     struct cache_request request = {
         .waiter = &x->waiter.base,
-        .conditions = demand->demands || only_ready ? &conditions : NULL,
+        .conditions = demand->demands || asking == ASK_READY ? &conditions : NULL,
         .stale_notes = staleness_notes(x->request),
         .fill_size = origin_fill_size(),
         .max_waiters = proxy_rules_of(x->proxy, x->request)->max_waiters,
         .most = request_streams(x->request) ? 0 : x->proxy->config.max_body,
-        .pass =
-            !only_ready && (demand->way == REQUEST_PASSES || x->alone || x->retries > MAX_RETRIES),
+        .only_new = asking == ASK_NEW,
+        .pass = asking == ASK_ANY &&
+                (demand->way == REQUEST_PASSES || x->alone || x->retries > MAX_RETRIES),
     };
     struct buf *variant_of = &x->proxy->scratch[x->worker];
     struct span variant = span_of(NULL, 0);
     enum cache_answer answer = CACHE_VARIES;
 
-    conditions.only_cached = only_ready;
+    conditions.only_cached = asking == ASK_READY;
     for (unsigned i = 0; answer == CACHE_VARIES && i <= MAX_RECORDS; i++) {
         answer = ask(x, &request, variant, found);
         if (answer != CACHE_VARIES) {
@@ -83,7 +89,7 @@ ask_for_variant(struct exchange *x, const struct demand *demand, bool only_ready
     }
     /* No variant can be found for it. */
     x->forwarded = HTTP_FORWARDED_VARY_MISS;
-    if (only_ready)
+    if (asking != ASK_ANY)
         return CACHE_ABSENT;
     request.pass = true;
     return ask(x, &request, span_of(NULL, 0), found);
@@ -255,7 +261,7 @@ static bool
 use_ready(struct exchange *x, const struct demand *demand)
 {
     struct cache_found found;
-    enum cache_answer answer = ask_for_variant(x, demand, true, &found);
+    enum cache_answer answer = ask_for_variant(x, demand, ASK_READY, &found);
 
     if (answer == CACHE_HIT && demand_suits_fresh(x, found.object))
         return respond_at_once(x, found.object, OUTCOME_HIT, HTTP_REASON_NONE);
@@ -263,7 +269,7 @@ use_ready(struct exchange *x, const struct demand *demand)
         demand_suits_stale(x, found.object))
         return respond_at_once(x, found.object, OUTCOME_STALE, HTTP_REASON_MAX_STALE);
     object_release(&found.object);
-    return demand->only_cached && refuse(x, FAILURE_NOT_CACHED, span_str(not_cached));
+    return false;
 }
 
 /*
@@ -306,13 +312,13 @@ fetch(struct exchange *x, const struct demand *demand)
 {
     struct object *previous = x->waiter.base.object; /* has the URL, after a retry */
     struct cache_found found;
-    enum cache_answer answer = ask_for_variant(x, demand, false, &found);
+    enum cache_answer answer = ask_for_variant(x, demand, ASK_ANY, &found);
     bool over;
 
     if (answer == CACHE_HIT && !demand_suits_fresh(x, found.object)) {
         object_release(&found.object);
         set_alone(x, NULL);
-        answer = ask_for_variant(x, demand, false, &found);
+        answer = ask_for_variant(x, demand, ASK_ANY, &found);
         x->forwarded = HTTP_FORWARDED_REQUEST;
     } else if (found.object && answer != CACHE_HIT && !demand_suits_stale(x, found.object)) {
         object_release(&found.object);
@@ -359,9 +365,47 @@ fetch(struct exchange *x, const struct demand *demand)
     return refuse(x, FAILURE_INTERNAL, span_str(strerror(ENOMEM)));
 }
 
+/*
+ * Has a source fill what the cache does not have, for a request for which nothing is fetched into
+ * that. True: *over is as of exchange_look_up().
+ */
+static bool
+use_stored(struct exchange *x, const struct demand *demand, bool *over)
+{
+    struct object *previous = x->waiter.base.object; /* has the URL, after a retry */
+    struct demand shares = *demand;
+    struct cache_found found;
+    enum cache_answer answer;
+
+    shares.way = REQUEST_SHARES;
+    if (!stored_may_begin(x))
+        return false;
+    answer = ask_for_variant(x, &shares, ASK_NEW, &found);
+    if (answer != CACHE_MISS) {
+        object_release(&found.object);
+        return false;
+    }
+    x->url = object_url(x->waiter.base.object);
+    object_release(&previous);
+    switch (stored_begin(x, found.fill, &shares)) {
+    case SOURCE_FILLED:
+        *over = take_filled(x);
+        return true;
+    case SOURCE_FILLS:
+        *over = join(x);
+        return true;
+    case SOURCE_HAS_NOT:
+        break;
+    }
+    stored_give_up(x, found.fill);
+    return false;
+}
+
 bool
 exchange_look_up(struct exchange *x)
 {
+    bool over;
+
     struct demand demand;
 
     x->stage = EXCHANGE_WAITS;
@@ -383,6 +427,10 @@ exchange_look_up(struct exchange *x)
     } else if (demand.way == REQUEST_USES || demand.only_cached || demand.max_stale_us) {
         if (use_ready(x, &demand))
             return true;
+        if ((demand.way == REQUEST_USES || demand.only_cached) && use_stored(x, &demand, &over))
+            return over;
+        if (demand.only_cached)
+            return refuse(x, FAILURE_NOT_CACHED, span_str(not_cached));
         if (demand.way == REQUEST_USES)
             demand.way = REQUEST_PASSES;
     }

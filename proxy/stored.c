@@ -18,6 +18,43 @@ await_notice(void *waiter)
     ((struct object_waiter *)waiter)->notify = exchange_notify;
 }
 
+static bool
+asks(const struct exchange *x)
+{
+    return x->proxy->config.sources[0] && !x->alone && !x->led && x->retries < MOST_TRIES;
+}
+
+bool
+stored_may_begin(const struct exchange *x)
+{
+    struct source *const *sources = x->proxy->config.sources;
+    bool may_have = false;
+
+    for (unsigned i = 0; asks(x) && sources[i] && !may_have; i++)
+        may_have = sources[i]->ops->may_have(sources[i], x->url, span_of(NULL, 0));
+    return may_have;
+}
+
+static bool
+all(const struct object_waiter *waiter, void *context)
+{
+    (void)waiter;
+    (void)context;
+    return true;
+}
+
+void
+stored_give_up(struct exchange *x, struct cache_fill *fill)
+{
+    struct object_waiter *waiter = &x->waiter.base;
+
+    waiter->notify = object_waiter_ignore;
+    cache_fill_fail(fill, 0, "", all, NULL);
+    cache_fill_free(fill);
+    (void)object_waiter_take(waiter);
+    waiter->notify = exchange_notify;
+}
+
 enum source_filling
 stored_begin(struct exchange *x, struct cache_fill *fill, const struct demand *demand)
 {
@@ -26,8 +63,7 @@ stored_begin(struct exchange *x, struct cache_fill *fill, const struct demand *d
     enum source_filling filling = SOURCE_HAS_NOT;
     struct source_request request;
 
-    if (!sources[0] || demand->way != REQUEST_SHARES || demand->demands || x->alone || x->led ||
-        x->retries >= MOST_TRIES)
+    if (demand->way != REQUEST_SHARES || demand->conditions.no_cache || !asks(x))
         return SOURCE_HAS_NOT;
     request = (struct source_request){demand_fields(x), proxy_largest_page(x->proxy, x->request),
                                       await_notice, waiter, x->worker};
@@ -170,6 +206,24 @@ stored_notes(const struct origin_fill *fill)
             if (source->ops->admits && !source->ops->admits(source, fill->base.key))
                 return HTTP_KNOWN_UNSAVED;
     return 0;
+}
+
+/* A lookup of the URL has put the names of what a source has into the cache. */
+void
+stored_vary(const struct origin_fill *fill, struct span names)
+{
+    struct source *const *sources = fill->proxy->config.sources;
+    const struct span url = object_url(fill->base.object);
+    const struct cache_key key = cache_key_of(url);
+    struct cache_peeked base;
+
+    if (!sources[0] || !names.len)
+        return;
+    cache_peek(fill->proxy->config.cache, &key, proxy_now_us(fill->proxy), &base);
+    if (base.object && base.varies && !span_equal(object_fields(base.object), names))
+        for (unsigned i = 0; sources[i]; i++)
+            sources[i]->ops->outdate(sources[i], url, span_of(NULL, 0), true);
+    object_release(&base.object);
 }
 
 struct stored_offer

@@ -17,6 +17,13 @@
 enum source_filling stored_begin(struct exchange *x, struct cache_fill *fill,
                                 const struct demand *demand);
 
+/* Is it worth while to look up for that, where nothing else is filled for the request? */
+bool stored_may_begin(const struct exchange *x);
+
+/* No source has it, and nothing else fills it: the exchange waits no longer for the fill, which is
+ * freed, and requests that have joined look up again. */
+void stored_give_up(struct exchange *x, struct cache_fill *fill);
+
 /* Was the object that the exchange waits for read from a source, with these events? */
 bool stored_is_source(const struct exchange *x, unsigned events);
 
@@ -41,6 +48,10 @@ void stored_seen(struct proxy *proxy, struct object *object);
 
 /* The notes of an object that is being fetched, whether it is to be offered now or later. */
 unsigned stored_notes(const struct origin_fill *fill);
+
+/* The URL varies by these names from now on: what it varied by others is used no more. Before the
+ * cache has the names. [the fetcher's thread] */
+void stored_vary(const struct origin_fill *fill, struct span names);
 
 /* An offer to all sources: their positions. */
 struct stored_offer {

@@ -438,9 +438,10 @@ static void
 outdate_others(struct store *store, const struct object *object, uint64_t position)
 {
     const struct disk_key key = store_key(store, object_url(object), object_variant(object));
-    bool turns;
+    /* What has not been loaded is not known. */
+    bool turns = store_stage(store) == STORE_LOADING;
 
-    if (disk_index_replaces(&store->index, &key, &turns) && turns)
+    if (turns || (disk_index_replaces(&store->index, &key, &turns) && turns))
         disk_outdate(store, object_url(object), position - 1, true);
 }
 

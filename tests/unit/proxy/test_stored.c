@@ -255,6 +255,84 @@ START_TEST(requests_that_demand_more_go_to_the_origin)
 }
 END_TEST
 
+static void
+visit_as(struct visit *v, const char *method, const char *fields)
+{
+    *v = (struct visit){
+        .url = URL, .http = true, .streams = true, .method = method, .fields = fields};
+    (void)visit(v);
+}
+
+/* What is answered from memory alone, or passes, is answered from disk as well. */
+START_TEST(requests_for_which_nothing_is_fetched_ask_the_store)
+{
+    static const struct {
+        const char *method, *fields;
+    } rows[] = {{"HEAD", ""},
+                {"GET", "Cache-Control: only-if-cached\r\n"},
+                {"HEAD", "Cache-Control: only-if-cached\r\n"},
+                {"GET", "Cache-Control: only-if-cached, max-age=50\r\n"},
+                {"GET", "Cache-Control: max-age=50\r\n"}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct visit v;
+
+        begin(_i);
+        store_twice(URL, FRESH, 300);
+        visit_as(&v, rows[i].method, rows[i].fields);
+        await(&v);
+        ck_assert_uint_eq(scene_fetches(), 0);
+        expect_body(&v, OUTCOME_HIT, 300);
+        ck_assert_uint_eq(count(STORE_HITS), 1);
+        /* It is in memory since. */
+        visit_as(&v, rows[i].method, rows[i].fields);
+        ck_assert(v.ended);
+        expect_body(&v, OUTCOME_HIT, 300);
+        end();
+    }
+}
+END_TEST
+
+START_TEST(what_the_store_does_not_have_is_not_found_or_is_passed_on)
+{
+    struct visit v, get;
+
+    begin(_i);
+    visit_as(&v, "GET", "Cache-Control: only-if-cached\r\n");
+    ck_assert(v.ended);
+    ck_assert_uint_eq(v.why, FAILURE_NOT_CACHED);
+    /* What has expired will not do. */
+    store_twice(URL, FRESH, 300);
+    scene.now_us += 101 * SECOND;
+    visit_as(&v, "GET", "Cache-Control: only-if-cached\r\n");
+    await(&v);
+    ck_assert_uint_eq(v.why, FAILURE_NOT_CACHED);
+    cache_purge_all(scene.cache);
+    visit_as(&v, "HEAD", "");
+    while (!scene_find(URL)) {
+        scene_run();
+        sched_yield();
+    }
+    ck_assert_str_eq(scene_fetch(URL)->method, "HEAD");
+    scene_answer(URL, 200, FRESH, 0);
+    expect_body(&v, OUTCOME_BYPASS, 0);
+    /* What was purged is not there, though the index leads to it. */
+    cache_purge_all(scene.cache);
+    (void)store_mark(store, CACHE_BY_PREFIX, false, span_str(URL), span_of(NULL, 0), NULL);
+    visit_as(&v, "GET", "Cache-Control: only-if-cached\r\n");
+    await(&v);
+    ck_assert_uint_eq(v.why, FAILURE_NOT_CACHED);
+    /* Nor is another request's fetch waited for. */
+    ck_assert(!visit_http(&get, URL, ""));
+    visit_as(&v, "GET", "Cache-Control: only-if-cached\r\n");
+    ck_assert(v.ended);
+    ck_assert_uint_eq(v.why, FAILURE_NOT_CACHED);
+    scene_respond(URL, FRESH, 400);
+    expect_body(&get, OUTCOME_MISS, 400);
+    end();
+}
+END_TEST
+
 START_TEST(a_later_response_that_is_not_stored_removes_it)
 {
     struct visit v;
@@ -298,6 +376,32 @@ START_TEST(a_later_response_of_another_kind_replaces_it)
             expect_stored(&v, url, "Accept-Language: de\r\n", 400);
         }
     }
+    end();
+}
+END_TEST
+
+/* Of the variants under the earlier fields none is used. */
+START_TEST(a_later_response_that_varies_by_other_fields_replaces_it)
+{
+    static const char both[] = "Accept-Language: de\r\nAccept-Encoding: gzip\r\n";
+    static const char by_language[] = FRESH "Vary: Accept-Language\r\n",
+                      by_encoding[] = FRESH "Vary: Accept-Encoding\r\n";
+    struct visit v;
+
+    begin(_i);
+    store_close(store);
+    open_store(true);
+    expect_http_miss(URL, both, by_language, 300);
+    forget();
+    expect_fetched(&v, URL, "Accept-Language: fr\r\nAccept-Encoding: gzip\r\n");
+    scene_respond(URL, by_encoding, 400);
+    expect_body(&v, OUTCOME_MISS, 400);
+    forget();
+    expect_fetched(&v, URL, "Accept-Language: de\r\n");
+    scene_respond(URL, by_encoding, 500);
+    expect_body(&v, OUTCOME_MISS, 500);
+    forget();
+    expect_stored(&v, URL, both, 400);
     end();
 }
 END_TEST
@@ -497,8 +601,11 @@ unit_suite(void)
     tcase_add_loop_test(tc, requests_join, 0, 2);
     tcase_add_loop_test(tc, what_has_expired_is_validated, 0, 2);
     tcase_add_loop_test(tc, requests_that_demand_more_go_to_the_origin, 0, 2);
+    tcase_add_loop_test(tc, requests_for_which_nothing_is_fetched_ask_the_store, 0, 2);
+    tcase_add_loop_test(tc, what_the_store_does_not_have_is_not_found_or_is_passed_on, 0, 2);
     tcase_add_loop_test(tc, a_later_response_that_is_not_stored_removes_it, 0, 2);
     tcase_add_loop_test(tc, a_later_response_of_another_kind_replaces_it, 0, 2);
+    tcase_add_loop_test(tc, a_later_response_that_varies_by_other_fields_replaces_it, 0, 2);
     tcase_add_loop_test(tc, a_later_response_that_is_refused_removes_it, 0, 2);
     tcase_add_loop_test(tc, the_age_goes_on, 0, 2);
     tcase_add_loop_test(tc, variants, 0, 2);

@@ -96,11 +96,9 @@ disk_model_hangs(void)
     return hangs;
 }
 
-/* A file was made. */
 static void
-note_create(int folder, const char *name)
+note_open(const char *name)
 {
-    lost_writes_note_create(folder, name);
     pthread_mutex_lock(&lock);
     if (hangs_from[0] && strncmp(name, hangs_from, strlen(hangs_from)) == 0) {
         hanging = true;
@@ -197,7 +195,9 @@ __wrap_openat(int fd, const char *path, int flags, ...)
     }
     result = fails("openat") ? -1 : __real_openat(fd, path, flags, mode);
     if (result >= 0 && flags & O_CREAT)
-        note_create(fd, path);
+        lost_writes_note_create(fd, path);
+    if (result >= 0)
+        note_open(path);
     return result;
 }
 

@@ -18,7 +18,7 @@ const char *disk_model_failed(void);
 void disk_model_hang(bool hangs);
 bool disk_model_hangs(void);
 
-/* The same from the moment on at which a file is made whose name begins so. */
+/* The same from the moment on at which a file is opened whose name begins so. */
 void disk_model_hang_from(const char *kind);
 
 /* While this folder has more segments, writes fail with ENOSPC. NULL: no more. */

@@ -291,6 +291,36 @@ START_TEST(a_journal_that_begins_anew_on_a_disk_that_hangs_delays_no_request)
 }
 END_TEST
 
+/* Records that are not in the index yet are outdated as well. */
+START_TEST(a_page_that_begins_to_vary_while_the_index_is_loaded)
+{
+    struct shelf_found got;
+    struct object *object;
+
+    shelf_begin();
+    ck_assert(shelf_open());
+    put(URL "1", 3000);
+    put(URL "2", 3000);
+    shelf_close();
+    shelf.waits_us = 600 * SHELF_SECOND;
+    disk_model_hang_from("segment-");
+    ck_assert(shelf_open());
+    while (!disk_model_hangs())
+        sched_yield();
+    object = shelf_object(URL "1", "x-a\n1:1", "", 100, INT64_MAX);
+    ck_assert(store_offer(shelf.store, object, span_str("x-a"), store_begin_offer(shelf.store)));
+    object_release(&object);
+    disk_model_hang(false);
+    store_settle(shelf.store);
+    ck_assert(shelf_has(URL "2", 3000));
+    got = shelf_get(URL "1", "", "X-A: 2\r\n");
+    ck_assert_ptr_null(got.object);
+    got = shelf_get(URL "1", "x-a\n1:1", "");
+    ck_assert(got.begun);
+    object_release(&got.object);
+}
+END_TEST
+
 START_TEST(terms_are_waited_for)
 {
     shelf_begin();
@@ -459,6 +489,7 @@ unit_suite(void)
     tcase_add_test(tc, a_successor_whose_store_cannot_be_opened_serves_without_it);
     tcase_add_test(tc, a_disk_that_hangs_is_left_until_it_answers);
     tcase_add_test(tc, a_journal_that_begins_anew_on_a_disk_that_hangs_delays_no_request);
+    tcase_add_test(tc, a_page_that_begins_to_vary_while_the_index_is_loaded);
     tcase_add_test(tc, terms_are_waited_for);
     tcase_add_test(tc, reads_that_fail_have_it_left);
     tcase_add_test(tc, what_was_synced_survives_a_power_failure);
