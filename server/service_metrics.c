@@ -221,6 +221,7 @@ read_store(void *context, void *snapshot)
 #define AT(field) offsetof(struct store_stats, field)
 #define COUNT(which) AT(counts) + (which) * sizeof(uint64_t)
 #define HELP_READS "Reads from the store, by result; damaged files count, too."
+#define HELP_WAYS "Records read from the store: from the kernel's memory, by io_uring, by threads."
 #define HELP_WRITES "Pages for the store, by result; those that were reinserted were written before."
 
 static const struct metric_row store_rows[] = {
@@ -241,6 +242,9 @@ static const struct metric_row store_rows[] = {
     {"store_reads", "result=\"error\"", COUNTER, "", HELP_READS, COUNT(STORE_READ_ERRORS)},
     {"store_reads", "result=\"refused\"", COUNTER, "", HELP_READS, COUNT(STORE_READ_REFUSED)},
     {"store_reads", "result=\"late\"", COUNTER, "", HELP_READS, COUNT(STORE_READ_LATE)},
+    {"store_records_read", "way=\"memory\"", COUNTER, "", HELP_WAYS, COUNT(STORE_READ_AT_ONCE)},
+    {"store_records_read", "way=\"ring\"", COUNTER, "", HELP_WAYS, COUNT(STORE_READ_BY_RING)},
+    {"store_records_read", "way=\"thread\"", COUNTER, "", HELP_WAYS, COUNT(STORE_READ_BY_THREAD)},
     {"store_writes", "result=\"written\"", COUNTER, "", HELP_WRITES, COUNT(STORE_WRITTEN)},
     {"store_writes", "result=\"error\"", COUNTER, "", HELP_WRITES, COUNT(STORE_WRITE_ERRORS)},
     {"store_writes", "result=\"refused\"", COUNTER, "", HELP_WRITES, COUNT(STORE_WRITE_REFUSED)},
@@ -253,7 +257,7 @@ static const struct metric_row store_rows[] = {
 
 #undef AT
 
-_Static_assert(STORE_COUNTS == 12, "each count has a row");
+_Static_assert(STORE_COUNTS == 15, "each count has a row");
 
 /* ---- the shared tier --------------------------------------------------------------------------
  */

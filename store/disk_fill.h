@@ -8,7 +8,8 @@
 #include "cache/fill.h"
 #include "store/disk_store.h"
 
-#define DISK_FILL_FIRST (((size_t)1 << 20) + ((size_t)128 << 10)) /* bytes at most */
+/* Bytes that are read first at most: a body of 1 MiB, as long as the index takes its record for. */
+#define DISK_FILL_FIRST ((size_t)11 << 17)
 
 struct store_fill {
     struct cache_fill base; /* first */

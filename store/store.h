@@ -63,6 +63,9 @@ struct store_config {
 /* What is counted since the start. */
 enum store_count {
     STORE_HITS,          /* objects that were read */
+    STORE_READ_AT_ONCE,  /* records that the kernel had in memory */
+    STORE_READ_BY_RING,  /* others, by io_uring */
+    STORE_READ_BY_THREAD,
     STORE_MISSES,        /* that were not there, though the index led to them: purged or collided */
     STORE_DAMAGED,       /* records and other parts that did not verify, and were dropped */
     STORE_READ_ERRORS,

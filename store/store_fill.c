@@ -287,8 +287,7 @@ run(struct store_fill *fill)
     char *bytes = NULL;
     const ssize_t n = read_record(fill, &bytes);
 
-    if (n < 0)
-        store_add(fill->store, STORE_READ_ERRORS, 1);
+    store_add(fill->store, n < 0 ? STORE_READ_ERRORS : STORE_READ_BY_THREAD, 1);
     if (!end_read(fill, n < 0))
         disk_fill_free(fill);
     else if (n < 0)

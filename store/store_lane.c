@@ -16,6 +16,7 @@
 #define SHORT ((size_t)72 << 10)   /* buffers are of this size, or of the longest read */
 #define LONG (DISK_FILL_FIRST + 2 * ALIGNMENT)
 #define MOST_KEPT 16u
+#define CACHED_IN_SUCCESSION 16u /* after which the next one is taken for cached, too */
 #define MOST_BYTES ((size_t)16 << 20) /* of the buffers under way */
 
 /* Memory for reads, kept for later ones. */
@@ -31,6 +32,7 @@ struct store_lane {
     size_t bytes;                      /* of their buffers */
     struct buffers shorts, longs;
     char *at_once;                     /* for what is read at once */
+    unsigned cached; /* reads in succession that the kernel had in memory, up to the last one */
 };
 
 struct store_lane *
@@ -88,13 +90,14 @@ struct cached_pages {
     uint64_t there, dirty, writeback, evicted, recently_evicted;
 };
 
-enum { CACHED, NOT_CACHED, NOT_KNOWN };
+enum cached { CACHED, NOT_CACHED, NOT_KNOWN };
 
 /*
  * Has the kernel this in memory? An attempt to read it at once would tell, but begins to read it if
- * not, as Linux does since 5.9: it would then be read twice.
+ * not, as Linux does since 5.9: it would then be read twice. The last record of a file counts as not
+ * there where the index takes it for longer than the file.
  */
-static int
+static enum cached
 is_cached(int fd, uint64_t offset, size_t len)
 {
     struct cached_range range = {offset / ALIGNMENT * ALIGNMENT, 0};
@@ -111,21 +114,28 @@ disk_lane_read_at_once(struct store_lane *lane, struct store_fill *fill)
 {
     const uint64_t offset = (uint64_t)fill->place.offset * DISK_UNIT;
     struct iovec piece = {lane->at_once, fill->place.length};
-    int cached = NOT_KNOWN;
+    enum cached cached = NOT_KNOWN;
     ssize_t n;
 
     fill->direct = fill->segment->direct >= 0 && lane->ring;
     if (fill->place.length > DISK_FILL_FIRST || fill->store->config.reads_later)
         return false;
-    if (fill->direct)
+    if (fill->direct &&
+        (lane->cached < CACHED_IN_SUCCESSION || fill->place.length > SHORT))
         cached = is_cached(fill->segment->fd, offset, fill->place.length);
-    if (cached == NOT_CACHED || (cached == NOT_KNOWN && fill->place.length > SHORT))
-        return false;
-    n = preadv2(fill->segment->fd, &piece, 1, (off_t)offset, RWF_NOWAIT);
-    if (n < 0 || !disk_fill_is_whole(lane->at_once, (size_t)n)) {
-        fill->direct = false;
+    if (cached == NOT_CACHED || (cached == NOT_KNOWN && fill->place.length > SHORT)) {
+        lane->cached = 0;
         return false;
     }
+    n = preadv2(fill->segment->fd, &piece, 1, (off_t)offset, RWF_NOWAIT);
+    if (n < 0 || !disk_fill_is_whole(lane->at_once, (size_t)n)) {
+        /* It is being read into that memory. */
+        fill->direct = false;
+        lane->cached = 0;
+        return false;
+    }
+    lane->cached++;
+    store_add(fill->store, STORE_READ_AT_ONCE, 1);
     memory_set_relief(false);
     disk_fill_use(fill, lane->at_once, (size_t)n);
     memory_set_relief(true);
@@ -183,6 +193,7 @@ end_read(struct store_fill *fill, const char *bytes, ssize_t n)
         disk_fill_note_read(store, true);
         disk_fill_send_back(fill);
     } else if (n >= 0 && disk_fill_is_whole(bytes, (size_t)n)) {
+        store_add(store, STORE_READ_BY_RING, 1);
         disk_fill_note_read(store, false);
         disk_fill_use(fill, bytes, (size_t)n);
     } else if (!disk_fill_enqueue(fill)) {

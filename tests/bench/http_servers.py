@@ -73,7 +73,7 @@ def start_nginx_sendfile(folder, origin_port, build):
     return start_nginx(folder, origin_port, build, sendfile=True)
 
 
-def start_trafficserver(folder, origin_port, _build, capacity=CAPACITY):
+def start_trafficserver(folder, origin_port, _build, capacity=CAPACITY, memory=None):
     """Its files are below one folder, a copy of the packaged ones that is changed."""
     port = free_port()
     root = folder / "trafficserver"
@@ -92,7 +92,7 @@ def start_trafficserver(folder, origin_port, _build, capacity=CAPACITY):
         "http.server_ports STRING": f"{port}:ip-in=127.0.0.1",
         "exec_thread.autoconfig INT": 0,
         "exec_thread.limit INT": THREADS,
-        "cache.ram_cache.size INT": capacity // 2,
+        "cache.ram_cache.size INT": memory or capacity // 2,
         "cache.ram_cache_cutoff INT": 200 << 20,
         "http.cache.required_headers INT": 0,
         "log.logging_enabled INT": 0,

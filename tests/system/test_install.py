@@ -369,6 +369,8 @@ class ServiceFilesTest(InstalledTest):
         # Before the daemon's own filter is there, or with arguments that it looks at.
         calls |= {"landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp",
                   "prctl", "socket", "clone", "clone3", "prlimit64", "chmod"}
+        # With a store.
+        calls |= {"io_uring_setup", "io_uring_register", "io_uring_enter", "cachestat"}
         self.assertEqual(calls - allowed, set())
         for call in ("ptrace", "mount", "setuid", "reboot", "bpf"):
             self.assertNotIn(call, allowed)

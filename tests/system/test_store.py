@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import re
 import signal
 import threading
@@ -406,6 +407,60 @@ class StoreTest(StoreCase):
         result = self.run_daemon("--store", str(file), "--socket", "none", "--no-rpcbind")
         self.assertEqual(result.returncode, 73)
         self.assertIn(f"--store: {file}: Not a directory".encode(), result.stderr)
+
+
+class ReadsTest(StoreCase):
+    """How pages are read that the kernel does not have in memory, in the sandbox."""
+
+    seconds = 30
+
+    def ways(self):
+        stat = self.stat(self.d)
+        return [stat[f"store_records_read_{way}"] for way in ("memory", "ring", "thread")]
+
+    def read_cold(self, *options):
+        """Of ten pages of an earlier daemon."""
+        paths = [f"/page-{i}" for i in range(10)]
+        self.begin(*options)
+        self.store(*paths)
+        self.assertEqual(self.d.stop(), 0)
+        self.begin(*options)
+        for path in self.folder.glob("segment-*"):
+            fd = os.open(path, os.O_RDONLY)
+            os.fsync(fd)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
+        asked = self.asked()
+        for path in paths:
+            self.assertEqual(self.get(path)[2], True)
+        self.assertEqual(self.asked(), asked)
+
+    def rings(self):
+        return sum("io_uring" in os.readlink(fd) for fd in pathlib.Path(f"/proc/{self.d.pid}/fd").iterdir())
+
+    def test_by_threads(self):
+        self.read_cold("--store-reads", "threads")
+        self.assertEqual(self.rings(), 0)
+        memory, ring, thread = self.ways()
+        self.assertEqual((memory + thread, ring), (10, 0))
+
+    def test_by_io_uring(self):
+        done = self.run_daemon("--store-reads", "ring", "--store", self.dir / "other", "--socket", "none",
+                               "--no-rpcbind", "--listen", "none", "--http", "nowhere.invalid:1")
+        if b"io_uring cannot be used" in done.stderr:
+            self.skipTest("the kernel has no io_uring, or refuses it")
+        self.read_cold("--workers", "2")
+        self.assertEqual(self.rings(), 2)
+        memory, ring, thread = self.ways()
+        self.assertEqual((memory + ring, thread), (10, 0))
+        # On a file system in memory there is nothing to be read past that.
+        if not self.folder_is_in_memory():
+            self.assertGreater(ring, 0)
+
+    def folder_is_in_memory(self):
+        mounts = [line.split()[1:3] for line in open("/proc/self/mounts")]
+        inside = [kind for point, kind in mounts if str(self.folder).startswith(point.rstrip("/") + "/")]
+        return "tmpfs" in inside[-1:]
 
 
 if __name__ == "__main__":

@@ -366,33 +366,63 @@ static void
 later(void *context)
 {
     (void)context;
+    if (shelf.later)
+        shelf.later();
+}
+
+static bool
+begin(struct requester *r, const char *url, const char *variant, const char *fields)
+{
+    const struct source_request request = {
+        .fields = span_str(fields), .most = UINT64_MAX, .later = later};
+
+    request_lookup_variant(r, shelf.cache, url, variant, shelf.now_us,
+                           (struct cache_request){.fill_size = store_fill_size()});
+    ck_assert_int_eq(r->answer, CACHE_MISS);
+    if (store_fill_start(shelf.store, r->found.fill, &request) != SOURCE_HAS_NOT)
+        return true;
+    fill_fail(r->found.fill);
+    request_take(r);
+    request_end(r);
+    return false;
+}
+
+static unsigned
+wait_for_end(struct requester *r)
+{
+    while (!(r->taken & WAITER_LAST)) {
+        if (shelf.store)
+            (void)store_lane_turn(shelf.store, 0);
+        request_take(r);
+        sched_yield();
+    }
+    return r->taken & WAITER_LAST;
+}
+
+bool
+shelf_begin_get(struct requester *r, const char *url)
+{
+    return begin(r, url, "", "");
+}
+
+unsigned
+shelf_end_get(struct requester *r)
+{
+    const unsigned events = wait_for_end(r);
+
+    request_end(r);
+    return events;
 }
 
 struct shelf_found
 shelf_get(const char *url, const char *variant, const char *fields)
 {
     struct requester r = {.answer = CACHE_HIT};
-    struct shelf_found result = {.begun = false};
+    struct shelf_found result = {.begun = begin(&r, url, variant, fields)};
 
-    request_lookup_variant(&r, shelf.cache, url, variant, shelf.now_us,
-                           (struct cache_request){.fill_size = store_fill_size()});
-    ck_assert_int_eq(r.answer, CACHE_MISS);
-    result.begun = store_fill_start(shelf.store, r.found.fill,
-                                    &(struct source_request){.fields = span_str(fields),
-                                                             .most = UINT64_MAX,
-                                                             .later = later}) != SOURCE_HAS_NOT;
-    if (!result.begun) {
-        fill_fail(r.found.fill);
-        request_take(&r);
-        request_end(&r);
+    if (!result.begun)
         return result;
-    }
-    while (!(r.taken & WAITER_LAST)) {
-        (void)store_lane_turn(shelf.store, 0);
-        request_take(&r);
-        sched_yield();
-    }
-    result.events = r.taken & WAITER_LAST;
+    result.events = wait_for_end(&r);
     if (result.events == WAITER_END)
         result.object = object_retain(r.waiter.object);
     if (result.events == WAITER_FAILED)

@@ -20,6 +20,7 @@ struct shelf {
     uint64_t boot; /* 0: that of the machine */
     int64_t waits_us;
     bool write_all, reads_later;
+    void (*later)(void);    /* called before a read that is not done at once; NULL: nothing is */
     struct disk_ring *ring; /* by which lane 0 reads; owned; NULL: none */
     char said[4096]; /* what the store has told */
 };
@@ -65,6 +66,11 @@ struct shelf_found {
 };
 
 struct shelf_found shelf_get(const char *url, const char *variant, const char *fields);
+
+/* Begins one, and leaves it: false if the store has not taken it. Then its last event; the store is
+ * there still, or was closed. */
+bool shelf_begin_get(struct requester *r, const char *url);
+unsigned shelf_end_get(struct requester *r);
 
 /* It is there, and has its bytes; or it is not. */
 bool shelf_has(const char *url, size_t len);
