@@ -298,6 +298,7 @@ take_filled(struct exchange *x)
         return refuse(x, waiter->failure->status, object_failure(waiter->failure));
     if (!(events & WAITER_END) || !stored_suits(x) || !demand_suits_fresh(x, waiter->object)) {
         x->retries++;
+        cache_victims_free(&waiter->victims);
         return exchange_look_up(x);
     }
     object = object_retain(waiter->object);

@@ -153,6 +153,7 @@ look_up_again(struct exchange *x)
 {
     exchange_uncount(x);
     x->retries++;
+    cache_victims_free(&x->waiter.base.victims);
     x->as_of_us = proxy_now_us(x->proxy);
     (void)exchange_look_up(x);
 }

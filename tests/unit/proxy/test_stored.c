@@ -129,6 +129,23 @@ store_twice(const char *url, const char *lines, size_t len)
     forget();
 }
 
+/* It is not what the request gets: the sanitizer finds what is left of it. */
+START_TEST(an_expired_page_evicts_another_one)
+{
+    struct visit v;
+
+    begin_with(&(struct scene_options){.capacity_pages = 1}, _i);
+    store_twice(URL, TAGGED, 300);
+    expect_http_miss(URL "2", "", FRESH, 300);
+    scene.now_us += 11 * SECOND;
+    expect_fetched(&v, URL, "");
+    scene_answer(URL, 200, FRESH, 300);
+    await(&v);
+    expect_body(&v, OUTCOME_MISS, 300);
+    end();
+}
+END_TEST
+
 START_TEST(the_second_request_has_a_page_written)
 {
     struct visit v;
@@ -594,6 +611,7 @@ unit_suite(void)
     TCase *tc = tcase_create("stored");
 
     tcase_set_timeout(tc, 60);
+    tcase_add_loop_test(tc, an_expired_page_evicts_another_one, 0, 2);
     tcase_add_loop_test(tc, the_second_request_has_a_page_written, 0, 2);
     tcase_add_loop_test(tc, so_does_a_second_fetch, 0, 2);
     tcase_add_loop_test(tc, all_are_written_on_demand, 0, 2);
