@@ -1,8 +1,5 @@
 #include "tier/tier.h"
 
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -11,64 +8,11 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "origins/origin_balance.h"
 #include "store/disk_file.h"
 #include "tier/tier_state.h"
 
 #define EVENTS 64
 #define RESOLUTION_US ((int64_t)1000000) /* of the servers' clocks */
-
-int64_t
-tier_wall_us(const struct tier *tier)
-{
-    (void)tier;
-    return clock_wall_us();
-}
-
-void
-tier_say(const struct tier *tier, bool is_warning, const char *format, ...)
-{
-    char sentence[512], whole[640];
-    va_list args;
-
-    if (!tier->config.log)
-        return;
-    va_start(args, format);
-    vsnprintf(sentence, sizeof(sentence), format, args);
-    va_end(args);
-    snprintf(whole, sizeof(whole), "shared: %s", sentence);
-    tier->config.log(tier->config.context, is_warning, whole);
-}
-
-struct tier_server *
-tier_server_of(struct tier *tier, const struct tier_key *key)
-{
-    struct tier_server *best = NULL;
-    double highest = -1;
-
-    for (unsigned i = 0; i < tier->server_count; i++) {
-        struct tier_server *server = &tier->servers[i];
-        double score;
-
-        if (!atomic_load(&server->up))
-            continue;
-        score = origin_balance_score(key->words[0], span_str(server->address.name), 1);
-        if (score > highest) {
-            highest = score;
-            best = server;
-        }
-    }
-    return best;
-}
-
-void
-tier_wake(struct tier *tier)
-{
-    const uint64_t one = 1;
-
-    /* It fails only if a wake-up is due already. */
-    (void)!write(tier->wake, &one, sizeof(one));
-}
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 

@@ -174,6 +174,8 @@ tier_add(struct tier *tier, enum tier_count which)
     atomic_fetch_add_explicit(&tier->counts[which], 1, memory_order_relaxed);
 }
 
+/* ---- tier_state.c ---------------------------------------------------------------------------- */
+
 int64_t tier_wall_us(const struct tier *tier);
 
 void tier_say(const struct tier *tier, bool is_warning, const char *format, ...)
