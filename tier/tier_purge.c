@@ -214,29 +214,31 @@ tier_settle(struct tier *tier, bool all)
 /* ---- what others have purged ----------------------------------------------------------------- */
 
 static void
-purge(struct tier *tier, const struct tier_entry *entry)
+purge(const struct tier *tier, const struct tier_entry *entry)
 {
     const struct source_purge purge = {entry->by, entry->soft, entry->name, entry->scope};
 
-    add_mark(tier, entry);
     if (tier->config.purged)
         tier->config.purged(tier->config.context, &tier->source, &purge);
 }
 
-/* It is not known what was purged up to the journal's floor: values are outdated, and what is in
- * memory is validated. */
+/*
+ * It is not known what was purged up to the journal's floor, and some of that may not be used stale
+ * either: everything is removed. When the daemon starts, what is on disk is validated instead.
+ */
 static void
 lose(struct tier *tier, const struct tier_server *server, const struct tier_journal *journal)
 {
+    const struct tier_entry all = {
+        .by = CACHE_BY_PREFIX, .epoch = journal->floor, .soft = !server->knows};
+
     add_mark(tier, &(struct tier_entry){.by = CACHE_BY_PREFIX, .epoch = journal->floor});
     if (server->knows) {
         tier_add(tier, TIER_LOST);
         tier_say(tier, true, "%s: it is not known what was purged there: all that is stored is "
-                 "validated", server->address.name);
+                 "removed", server->address.name);
     }
-    if (tier->config.purged)
-        tier->config.purged(tier->config.context, &tier->source,
-                            &(struct source_purge){.by = CACHE_BY_PREFIX, .soft = true});
+    purge(tier, &all);
 }
 
 /* Is it new? */
@@ -262,15 +264,14 @@ take_entries(struct tier *tier, struct tier_server *server, const struct tier_jo
     if (misses)
         lose(tier, server, journal);
     while (tier_entry_next(&entries, &entry)) {
-        const bool is_new = ++number > server->number || misses;
-
-        if (!is_new || !see(tier, entry.id))
+        if (++number <= server->number && !misses)
             continue;
-        tier_add(tier, TIER_PURGES_TAKEN);
-        if (misses)
-            add_mark(tier, &entry);
-        else
+        /* Also if it was seen: at this server it may have a later epoch. */
+        add_mark(tier, &entry);
+        if (see(tier, entry.id)) {
+            tier_add(tier, TIER_PURGES_TAKEN);
             purge(tier, &entry);
+        }
     }
     server->knows = true;
     server->incarnation = journal->incarnation;

@@ -9,6 +9,8 @@
 #include "tests/unit/cache/pages.h"
 #include "tests/unit/tier/model.h"
 #include "tier/tier.h"
+#include "tier/tier_journal.h"
+#include "tier/tier_value.h"
 
 #define URL "http://origin.test/page"
 #define SECOND ((int64_t)1000000)
@@ -37,8 +39,8 @@ take_purged(void *context, const struct source *from, const struct source_purge 
     struct peer *p = context;
 
     ck_assert_ptr_eq(from, p->source);
-    if (purge->by == CACHE_BY_PREFIX && purge->name.len == 0 && purge->soft) {
-        p->purged_all++;
+    if (purge->by == CACHE_BY_PREFIX && purge->name.len == 0) {
+        p->purged_all += !purge->soft;
         return;
     }
     pthread_mutex_lock(&p->lock);
@@ -400,6 +402,116 @@ START_TEST(what_was_asked_for_before_a_purge_is_not_used)
 }
 END_TEST
 
+/* ---- journals that another daemon has written ------------------------------------------------ */
+
+static struct model_item *
+find_item(struct model *m, const struct tier_key *key)
+{
+    for (unsigned i = 0; i < m->count; i++)
+        if (strcmp(m->items[i].key, key->text) == 0)
+            return &m->items[i];
+    ck_abort_msg("there is no journal");
+}
+
+/* Opens the journal of a model. Under its lock. */
+static struct model_item *
+open_journal(struct model *m, struct tier_journal *journal, struct span *entries)
+{
+    const struct tier_key key = tier_key_of_journal();
+    struct model_item *item = find_item(m, &key);
+    struct span content;
+    enum tier_kind kind;
+
+    ck_assert(tier_value_open(span_of(item->value, item->len), &keys, &key, &kind, &content));
+    ck_assert(tier_journal_read(content, journal, entries));
+    return item;
+}
+
+/* Appends an entry this many times, with an id and an epoch that are each by one greater than the
+ * one before. */
+static void
+forge(struct model *m, struct tier_entry entry, unsigned count)
+{
+    const struct tier_key key = tier_key_of_journal();
+    struct tier_journal journal;
+    struct model_item *item;
+    struct buf entries, value;
+    struct span before;
+
+    buf_init(&entries, 10000000);
+    buf_init(&value, 1000000);
+    pthread_mutex_lock(&m->lock);
+    item = open_journal(m, &journal, &before);
+    buf_append(&entries, before.ptr, before.len);
+    for (unsigned i = 0; i < count; i++, entry.id++, entry.epoch++, journal.number++)
+        tier_entry_write(&entries, &entry);
+    tier_value_begin(&value, TIER_JOURNAL);
+    tier_journal_write(&value, &journal, buf_span(&entries));
+    ck_assert(tier_value_end(&value, &keys, &key));
+    free(item->value);
+    item->value = malloc(value.len);
+    memcpy(item->value, value.data, value.len);
+    item->len = (uint32_t)value.len;
+    item->cas = ++m->cas;
+    pthread_mutex_unlock(&m->lock);
+    buf_free(&value);
+    buf_free(&entries);
+}
+
+static uint64_t
+latest_of(struct model *m)
+{
+    struct tier_journal journal;
+    struct span entries;
+
+    pthread_mutex_lock(&m->lock);
+    (void)open_journal(m, &journal, &entries);
+    pthread_mutex_unlock(&m->lock);
+    return journal.latest;
+}
+
+static struct tier_entry
+entry_of(uint64_t id, uint64_t epoch, const char *url)
+{
+    return (struct tier_entry){
+        .id = id, .epoch = epoch, .by = CACHE_BY_URL, .name = span_str(url)};
+}
+
+START_TEST(the_same_purge_with_a_later_epoch_counts)
+{
+    uint64_t latest;
+
+    begin(2, 20000);
+    latest = latest_of(&models[0]) > latest_of(&models[1]) ? latest_of(&models[0])
+                                                           : latest_of(&models[1]);
+    put(&peers[0], 'x');
+    forge(&models[0], entry_of(4711, 5, URL), 1);
+    while (!peers[0].purged)
+        nap();
+    ck_assert_int_eq(get(&peers[0]), 'x');
+    forge(&models[1], entry_of(4711, latest + 1000, URL), 1);
+    while (get(&peers[0]))
+        nap();
+    ck_assert_uint_eq(peers[0].purged, 1);
+    end();
+}
+END_TEST
+
+START_TEST(purges_that_were_missed_are_hard)
+{
+    begin(1, 20000);
+    ck_assert_uint_eq(peers[0].purged_all, 0);
+    forge(&models[0], entry_of(1, latest_of(&models[0]) + 1, URL), 100000 / 32);
+    while (!peers[0].purged_all)
+        nap();
+    /* And what is known is purged as it says. */
+    while (!peers[0].purged)
+        nap();
+    ck_assert_str_eq(peers[0].last, "00" URL);
+    end();
+}
+END_TEST
+
 START_TEST(a_lost_journal_outdates_everything)
 {
     begin(2, 20000);
@@ -570,6 +682,8 @@ unit_suite(void)
     tcase_add_test(tests, a_variant_is_found_by_its_names);
     tcase_add_test(tests, purges_reach_the_other_daemon);
     tcase_add_test(tests, what_was_asked_for_before_a_purge_is_not_used);
+    tcase_add_test(tests, the_same_purge_with_a_later_epoch_counts);
+    tcase_add_test(tests, purges_that_were_missed_are_hard);
     tcase_add_test(tests, a_lost_journal_outdates_everything);
     tcase_add_test(tests, a_journal_that_is_put_back_outdates_everything);
     tcase_add_test(tests, values_that_do_not_verify_are_not_used);
