@@ -1,5 +1,6 @@
 /* Connections to the servers: commands are sent one behind the other, and replies come in order. */
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -151,10 +152,13 @@ static void
 connect_server(struct tier *tier, struct tier_server *server, int64_t now_us)
 {
     const struct tier_address *address = &server->address;
+    const int one = 1;
 
     server->fd = socket(address->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     server->state = TIER_CONNECTS;
     server->again_us = now_us + tier->config.late_us;
+    /* A short command is not to wait for the acknowledgement of the one before. */
+    (void)setsockopt(server->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     if (server->fd < 0 ||
         (connect(server->fd, (const struct sockaddr *)&address->address, address->len) < 0 &&
          errno != EINPROGRESS)) {

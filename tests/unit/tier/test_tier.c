@@ -1,8 +1,11 @@
 /* A tier over models of memcached servers. */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -668,6 +671,29 @@ START_TEST(lists_of_servers)
 }
 END_TEST
 
+/* Nagle's algorithm would hold a command back until the one before is acknowledged. */
+START_TEST(short_commands_are_sent_at_once)
+{
+    unsigned found = 0;
+
+    begin(1, 20000);
+    for (int fd = 3; fd < 100; fd++) {
+        struct sockaddr_in address = {.sin_port = 0};
+        socklen_t len = sizeof(address), size = sizeof(int);
+        int is_on = 0;
+
+        if (getpeername(fd, (struct sockaddr *)&address, &len) < 0 ||
+            ntohs(address.sin_port) != models[0].port)
+            continue;
+        ck_assert_int_eq(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &is_on, &size), 0);
+        ck_assert(is_on);
+        found++;
+    }
+    ck_assert_uint_eq(found, PEERS);
+    end();
+}
+END_TEST
+
 static Suite *
 unit_suite(void)
 {
@@ -691,6 +717,7 @@ unit_suite(void)
     tcase_add_test(tests, a_server_that_is_full_is_passed_by);
     tcase_add_test(tests, a_daemon_whose_clock_differs_leaves);
     tcase_add_test(tests, an_expired_page_is_validated_by_one);
+    tcase_add_test(tests, short_commands_are_sent_at_once);
     tcase_add_test(tests, lists_of_servers);
     suite_add_tcase(suite, tests);
     return suite;
