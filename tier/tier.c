@@ -82,6 +82,8 @@ look(struct tier *tier)
 {
     int64_t now_us = clock_monotonic_us(), next_us = tier_fill_look(tier, now_us);
 
+    /* A new mark waits for no server that is down. */
+    tier_settle(tier, false);
     for (unsigned i = 0; i < tier->server_count; i++)
         next_us = earlier(next_us, tier_server_look(tier, &tier->servers[i], now_us));
     compare_clocks(tier);

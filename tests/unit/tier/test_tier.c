@@ -671,6 +671,20 @@ START_TEST(lists_of_servers)
 }
 END_TEST
 
+/* While no server is up purges are answered without one, at once: not when the next trial fails. */
+START_TEST(a_purge_waits_for_no_server_that_is_down)
+{
+    begin(1, 20000);
+    models[0].fault = MODEL_CLOSES;
+    (void)get(&peers[0]);
+    await_up(&peers[0], 0);
+    /* With a trial for each, which comes every half second, the time limit would end this. */
+    for (int i = 0; i < 200; i++)
+        purge(&peers[0], CACHE_BY_URL, false, URL);
+    end();
+}
+END_TEST
+
 /* Nagle's algorithm would hold a command back until the one before is acknowledged. */
 START_TEST(short_commands_are_sent_at_once)
 {
@@ -717,6 +731,7 @@ unit_suite(void)
     tcase_add_test(tests, a_server_that_is_full_is_passed_by);
     tcase_add_test(tests, a_daemon_whose_clock_differs_leaves);
     tcase_add_test(tests, an_expired_page_is_validated_by_one);
+    tcase_add_test(tests, a_purge_waits_for_no_server_that_is_down);
     tcase_add_test(tests, short_commands_are_sent_at_once);
     tcase_add_test(tests, lists_of_servers);
     suite_add_tcase(suite, tests);
