@@ -17,8 +17,7 @@ mark(struct proxy *proxy, const struct purging *p, bool soft, const struct marks
 
     for (unsigned i = 0; sources[i]; i++)
         if (sources[i] != p->told_by)
-            marks.of[i] =
-                sources[i]->ops->mark(sources[i], &purge, before ? &before->of[i] : NULL);
+            marks.of[i] = sources[i]->ops->mark(sources[i], &purge, before ? &before->of[i] : NULL);
     return marks;
 }
 

@@ -1,6 +1,6 @@
 /*
- * Purging, in the cache and in the sources behind it (store/source.h): what is on disk goes with what
- * is in memory. Every function is safe on any thread, and waits for nothing.
+ * Purging, in the cache and in the sources behind it (store/source.h): what is on disk goes with
+ * what is in memory. Every function is safe on any thread, and waits for nothing.
  */
 #ifndef SUNPROXY_PROXY_PURGING_H
 #define SUNPROXY_PROXY_PURGING_H

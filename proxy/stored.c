@@ -81,8 +81,7 @@ stored_is_source(const struct exchange *x, unsigned events)
     const struct object_waiter *waiter = &x->waiter.base;
 
     return waiter->object->notes & HTTP_KNOWN_SAVED && !x->led &&
-           !(events & WAITER_END &&
-             (waiter->outcome == CACHE_FELL_BACK || waiter->refreshed));
+           !(events & WAITER_END && (waiter->outcome == CACHE_FELL_BACK || waiter->refreshed));
 }
 
 bool
@@ -175,9 +174,8 @@ offer(struct proxy *proxy, struct source *source, struct object *object, uint64_
     if (!current)
         source->ops->drop_offer(source);
     else
-        takes = source->ops->offer(source, object,
-                                   base.object ? object_fields(base.object) : span_of(NULL, 0),
-                                   position);
+        takes = source->ops->offer(
+            source, object, base.object ? object_fields(base.object) : span_of(NULL, 0), position);
     if (takes && source->ops->admits)
         atomic_fetch_and(&object->notes, ~(uint32_t)HTTP_KNOWN_UNSAVED);
     object_release(&peeked.object);

@@ -1,6 +1,6 @@
 /*
- * The sources behind the cache (store/source.h): what an exchange asks them for, and what is offered
- * to them.
+ * The sources behind the cache (store/source.h): what an exchange asks them for, and what is
+ * offered to them.
  */
 #ifndef SUNPROXY_PROXY_STORED_H
 #define SUNPROXY_PROXY_STORED_H
@@ -15,7 +15,7 @@
  * as stored_suits() says. [the exchange's thread]
  */
 enum source_filling stored_begin(struct exchange *x, struct cache_fill *fill,
-                                const struct demand *demand);
+                                 const struct demand *demand);
 
 /* Is it worth while to look up for that, where nothing else is filled for the request? */
 bool stored_may_begin(const struct exchange *x);

@@ -301,7 +301,7 @@ static const struct metric_row tier_rows[] = {
     {"shared_purges_taken", "", COUNTER, "", "Purges of other daemons that were taken.",
      COUNT(TIER_PURGES_TAKEN)},
     {"shared_lost", "", COUNTER, "",
-     "Times that all had to be validated, since a server had lost what was purged.",
+     "Times that all had to be removed, since a server had lost what was purged.",
      COUNT(TIER_LOST)},
 };
 

@@ -13,8 +13,8 @@
 bool record_fill_is_wanted(const struct cache_fill *fill, const struct disk_record *record);
 
 /*
- * Moves the fill of a URL that varies by the record's names to the variant that a request with these
- * field lines selects, and appends that. False if it cannot.
+ * Moves the fill of a URL that varies by the record's names to the variant that a request with
+ * these field lines selects, and appends that. False if it cannot.
  */
 bool record_fill_vary(struct cache_fill *fill, const struct disk_record *record, struct span fields,
                       struct buf *variant);

@@ -22,9 +22,9 @@ enum source_filling {
 };
 
 struct source_request {
-    struct span fields;             /* of the request, which are copied */
-    uint64_t most;                  /* the largest body that is put into the cache */
-    void (*later)(void *context);   /* called before SOURCE_FILLS */
+    struct span fields;           /* of the request, which are copied */
+    uint64_t most;                /* the largest body that is put into the cache */
+    void (*later)(void *context); /* called before SOURCE_FILLS */
     void *context;
     unsigned lane; /* the number of the caller's thread among those that fill, from 0 */
 };
@@ -37,9 +37,10 @@ struct source_marked {
 /* What is purged. */
 struct source_purge {
     enum cache_by by;
-    bool soft;         /* what is concerned expires */
-    struct span name;  /* an empty prefix: everything */
-    struct span scope; /* of a tag: concerned are the URLs of the origin that begin so; empty: all */
+    bool soft;        /* what is concerned expires */
+    struct span name; /* an empty prefix: everything */
+    struct span
+        scope; /* of a tag: concerned are the URLs of the origin that begin so; empty: all */
 };
 
 /* A request or an answer that waits until all marks up to now are noted. */

@@ -4,9 +4,9 @@
  * it, by memcached's leases; the others wait for it, for a bounded time. What one of them purges is
  * purged by all. docs/SCALE.md has the design.
  *
- * A thread talks to the servers. A server that does not answer in time is down: it is not used until
- * it does, and is asked now and then. Values that do not verify (tier_value.h) are as if they were
- * not there.
+ * A thread talks to the servers. A server that does not answer in time is down: it is not used
+ * until it does, and is asked now and then. Values that do not verify (tier_value.h) are as if they
+ * were not there.
  *
  * Purges have epochs, which are times: that of a purge is later than all that were seen before, and
  * than this daemon's clock by the skew of clocks. A record has the latest epoch that was known when
@@ -24,7 +24,8 @@
 #include "store/source.h"
 
 #define TIER_SERVERS 32u
-#define TIER_MOST_BYTES ((uint64_t)1000000) /* of a value, which memcached holds as it is set up */
+#define TIER_MOST_BYTES ((uint64_t)1000000) /* of a value, which memcached holds as it is set up \
+                                             */
 
 struct tier;
 
@@ -48,17 +49,18 @@ bool tier_servers_resolve(struct tier_servers *servers, struct buf *why);
 struct tier_config {
     const struct tier_servers *servers; /* copied */
     const struct peer_keys *keys;       /* copied */
-    uint64_t terms;    /* a hash of what decides about keys, tags and storing: daemons with others
-                          have other pages */
-    uint64_t most;     /* bytes of the largest body that is written */
-    int64_t poll_us;   /* between two looks at each server's journal */
-    int64_t skew_us;   /* how far the daemons' clocks may differ */
-    int64_t wait_us;   /* how long a request waits for what another daemon fetches */
-    int64_t late_us;   /* a server that has not answered then is down */
-    bool unsaved;      /* what is read is to be offered to the source before this one */
+    uint64_t terms;  /* a hash of what decides about keys, tags and storing: daemons with others
+                        have other pages */
+    uint64_t most;   /* bytes of the largest body that is written */
+    int64_t poll_us; /* between two looks at each server's journal */
+    int64_t skew_us; /* how far the daemons' clocks may differ */
+    int64_t wait_us; /* how long a request waits for what another daemon fetches */
+    int64_t late_us; /* a server that has not answered then is down */
+    bool unsaved;    /* what is read is to be offered to the source before this one */
     struct cache *cache;
     struct memory_account *account; /* of the objects that are filled */
-    unsigned failure; /* the number of a failure for waiters that have begun to read (cache/fill.h) */
+    unsigned
+        failure; /* the number of a failure for waiters that have begun to read (cache/fill.h) */
     /* Purges what another daemon has purged, as `from` has noted already. [the tier's thread] */
     void (*purged)(void *context, const struct source *from, const struct source_purge *purge);
     /* What an operator is told. [any thread] */
@@ -69,18 +71,18 @@ struct tier_config {
 /* What is counted since the start. */
 enum tier_count {
     TIER_HITS,
-    TIER_MISSES,    /* this daemon is to fetch */
-    TIER_SHARED,    /* of the hits, those that another daemon has fetched meanwhile */
-    TIER_GIVEN_UP,  /* another daemon has not fetched in time */
-    TIER_OUTDATED,  /* values that were purged */
-    TIER_INVALID,   /* that did not verify */
-    TIER_LATE,      /* requests whose server has not answered */
-    TIER_REFUSED,   /* that were not begun: too many wait */
+    TIER_MISSES,   /* this daemon is to fetch */
+    TIER_SHARED,   /* of the hits, those that another daemon has fetched meanwhile */
+    TIER_GIVEN_UP, /* another daemon has not fetched in time */
+    TIER_OUTDATED, /* values that were purged */
+    TIER_INVALID,  /* that did not verify */
+    TIER_LATE,     /* requests whose server has not answered */
+    TIER_REFUSED,  /* that were not begun: too many wait */
     TIER_STORED,
-    TIER_NOT_STORED, /* by the server, or since too many waited */
+    TIER_NOT_STORED,   /* by the server, or since too many waited */
     TIER_PURGES,       /* entries written to journals */
     TIER_PURGES_TAKEN, /* of other daemons */
-    TIER_LOST,         /* times that all was purged since a journal was lost, or too much was in it */
+    TIER_LOST, /* times that all was purged since a journal was lost, or too much was in it */
     TIER_COUNTS
 };
 

@@ -9,7 +9,7 @@
 
 #define FIRST_PAUSE_US ((int64_t)4000) /* before another daemon's fetch is looked for again, */
 #define MOST_PAUSE_US ((int64_t)64000) /* twice as long each time up to this */
-#define PASS_US ((int64_t)1000000) /* after it was said that the response is not for the tier */
+#define PASS_US ((int64_t)1000000)     /* after it was said that the response is not for the tier */
 #define NO_LEASE_US ((int64_t)1000000)
 
 size_t
@@ -137,8 +137,8 @@ publish(struct tier_fill *fill, struct disk_record *record, struct span body, in
     struct tier *tier = fill->tier;
     const unsigned notes =
         HTTP_KNOWN_SAVED | (tier->config.unsaved ? (unsigned)HTTP_KNOWN_UNSAVED : 0);
-    int error = record_fill_head(&fill->base, record, notes, born_us, lifetime_us,
-                                 tier->config.account);
+    int error =
+        record_fill_head(&fill->base, record, notes, born_us, lifetime_us, tier->config.account);
 
     if (error) {
         send_back(fill, 0, NO_LEASE_US);
@@ -193,9 +193,9 @@ use_names(struct tier_fill *fill, const struct disk_record *record)
     bool moved;
 
     buf_init(&variant, OBJECT_MAX_VARIANT);
-    moved = object_variant(name).len == 0 &&
-            record_fill_vary(&fill->base, record, span_of(fill->fields, fill->fields_len),
-                             &variant);
+    moved =
+        object_variant(name).len == 0 &&
+        record_fill_vary(&fill->base, record, span_of(fill->fields, fill->fields_len), &variant);
     if (moved)
         fill->key = tier_key_of(atomic_load(&tier->terms), record->url, buf_span(&variant));
     buf_free(&variant);
@@ -210,8 +210,7 @@ static bool
 read_record(struct tier_fill *fill, struct span content, struct disk_record *record,
             struct span *body)
 {
-    return tier_record_read(content, record, body) &&
-           record_fill_is_wanted(&fill->base, record);
+    return tier_record_read(content, record, body) && record_fill_is_wanted(&fill->base, record);
 }
 
 static void

@@ -41,7 +41,8 @@ void
 tier_entry_write(struct buf *entries, const struct tier_entry *entry)
 {
     const bool cut = entry->name.len > TIER_JOURNAL_NAME;
-    const struct span scope = entry->scope.len > TIER_JOURNAL_NAME ? span_of(NULL, 0) : entry->scope;
+    const struct span scope =
+        entry->scope.len > TIER_JOURNAL_NAME ? span_of(NULL, 0) : entry->scope;
     const struct span name = cut ? span_of(entry->name.ptr, TIER_JOURNAL_NAME) : entry->name;
     const struct entry_head head = {
         .id = entry->id,

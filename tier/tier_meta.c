@@ -73,9 +73,14 @@ static const struct {
     char word[16];
     enum tier_meta_code code;
 } codes[] = {
-    {"HD", TIER_META_DONE},       {"EN", TIER_META_MISS},    {"NS", TIER_META_NOT_STORED},
-    {"EX", TIER_META_EXISTS},     {"NF", TIER_META_NOT_FOUND}, {"MN", TIER_META_NOTHING},
-    {"SERVER_ERROR", TIER_META_ERROR}, {"END", TIER_META_END},
+    {"HD", TIER_META_DONE},
+    {"EN", TIER_META_MISS},
+    {"NS", TIER_META_NOT_STORED},
+    {"EX", TIER_META_EXISTS},
+    {"NF", TIER_META_NOT_FOUND},
+    {"MN", TIER_META_NOTHING},
+    {"SERVER_ERROR", TIER_META_ERROR},
+    {"END", TIER_META_END},
 };
 
 /* A line other than VA. */

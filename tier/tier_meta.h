@@ -1,6 +1,6 @@
 /*
- * Replies of memcached to meta commands (doc/protocol.txt of memcached 1.6), as they arrive. Nothing
- * in them is trusted: what a value means is for tier_value.h. Safe on any thread.
+ * Replies of memcached to meta commands (doc/protocol.txt of memcached 1.6), as they arrive.
+ * Nothing in them is trusted: what a value means is for tier_value.h. Safe on any thread.
  */
 #ifndef SUNPROXY_TIER_TIER_META_H
 #define SUNPROXY_TIER_TIER_META_H
@@ -10,8 +10,8 @@
 
 #include "base/span.h"
 
-#define TIER_META_LINE 2048u                /* bytes of a line at most, */
-#define TIER_META_VALUE ((size_t)1 << 20)   /* and of a value */
+#define TIER_META_LINE 2048u              /* bytes of a line at most, */
+#define TIER_META_VALUE ((size_t)1 << 20) /* and of a value */
 
 enum tier_meta_code {
     TIER_META_VALUE_HERE, /* VA */
@@ -28,12 +28,12 @@ enum tier_meta_code {
 
 struct tier_meta {
     enum tier_meta_code code;
-    struct span value;  /* VALUE_HERE; it points into the input */
-    uint64_t cas;       /* 0: not stated */
-    uint64_t time_s;    /* STAT of "time"; 0: of others */
-    bool wins;          /* W: the asker is to fetch, */
-    bool waits;         /* or Z: another one does */
-    bool is_stale;      /* X: it was marked stale */
+    struct span value; /* VALUE_HERE; it points into the input */
+    uint64_t cas;      /* 0: not stated */
+    uint64_t time_s;   /* STAT of "time"; 0: of others */
+    bool wins;         /* W: the asker is to fetch, */
+    bool waits;        /* or Z: another one does */
+    bool is_stale;     /* X: it was marked stale */
 };
 
 enum tier_meta_state { TIER_META_MORE, TIER_META_READ, TIER_META_BROKEN };

@@ -6,8 +6,8 @@
 #include "http/known_fields.h"
 #include "tier/tier_state.h"
 
-#define PASS_S 2                      /* for which a value of TIER_PASS stays */
-#define LONGEST_S ((int64_t)2591999)  /* memcached takes more for a date */
+#define PASS_S 2                     /* for which a value of TIER_PASS stays */
+#define LONGEST_S ((int64_t)2591999) /* memcached takes more for a date */
 
 /* ---- leases ---------------------------------------------------------------------------------- */
 
@@ -20,16 +20,15 @@ lease_of(struct tier *tier, const struct tier_key *key)
 static bool
 has_key(const struct tier_lease *lease, const struct tier_key *key)
 {
-    return lease->words[0] == key->words[0] && lease->words[1] == key->words[1] &&
-           lease->until_us;
+    return lease->words[0] == key->words[0] && lease->words[1] == key->words[1] && lease->until_us;
 }
 
 void
 tier_lease_add(struct tier *tier, const struct tier_key *key, uint64_t cas, int64_t us)
 {
     pthread_mutex_lock(&tier->lock);
-    *lease_of(tier, key) = (struct tier_lease){
-        {key->words[0], key->words[1]}, cas, clock_monotonic_us() + us};
+    *lease_of(tier, key) =
+        (struct tier_lease){{key->words[0], key->words[1]}, cas, clock_monotonic_us() + us};
     pthread_mutex_unlock(&tier->lock);
 }
 
@@ -182,8 +181,7 @@ store(struct tier *tier, const struct tier_key *key, uint64_t cas, int64_t secon
         tier_add(tier, TIER_NOT_STORED);
 }
 
-static void
-delete(struct tier *tier, const struct tier_task *task)
+static void delete (struct tier *tier, const struct tier_task *task)
 {
     struct tier_server *server = tier_server_of(tier, &task->key);
     char command[96], condition[32] = "";
@@ -225,13 +223,12 @@ run_offer(struct tier *tier, struct tier_task *task)
         .boot = tier->boot,
         .lifetime = atomic_load(&object->lifetime),
         .fetch_us = object->fetch_us,
-        .notes = atomic_load(&object->notes) &
-                 ~(uint32_t)(HTTP_KNOWN_SAVED | HTTP_KNOWN_UNSAVED),
+        .notes = atomic_load(&object->notes) & ~(uint32_t)(HTTP_KNOWN_SAVED | HTTP_KNOWN_UNSAVED),
         .status = object->status,
     };
 
     if (!seconds) {
-        delete(tier, task);
+        delete (tier, task);
         return;
     }
     if (names.len) {
@@ -248,7 +245,7 @@ static void
 run_pass(struct tier *tier, const struct tier_task *task)
 {
     if (!task->cas) {
-        delete(tier, task);
+        delete (tier, task);
         return;
     }
     tier_value_begin(&tier->value, TIER_PASS);
@@ -275,7 +272,7 @@ tier_task_run(struct tier *tier, struct tier_task *task, bool drops)
         break;
     case TIER_TASK_RELEASE:
         if (!drops)
-            delete(tier, task);
+            delete (tier, task);
         break;
     }
     object_release(&task->object);

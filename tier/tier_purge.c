@@ -235,8 +235,10 @@ lose(struct tier *tier, const struct tier_server *server, const struct tier_jour
     add_mark(tier, &(struct tier_entry){.by = CACHE_BY_PREFIX, .epoch = journal->floor});
     if (server->knows) {
         tier_add(tier, TIER_LOST);
-        tier_say(tier, true, "%s: it is not known what was purged there: all that is stored is "
-                 "removed", server->address.name);
+        tier_say(tier, true,
+                 "%s: it is not known what was purged there: all that is stored is "
+                 "removed",
+                 server->address.name);
     }
     purge(tier, &all);
 }
@@ -387,8 +389,8 @@ write_journal(struct tier *tier, struct tier_server *server, struct tier_journal
     if (cas)
         snprintf(condition, sizeof(condition), " C%" PRIu64, cas);
     snprintf(command, sizeof(command), "ms %s %zu T0%s", key.text, tier->value.len, condition);
-    if (!is_written || !tier_server_send(tier, server, op, span_str(command),
-                                         buf_span(&tier->value)))
+    if (!is_written ||
+        !tier_server_send(tier, server, op, span_str(command), buf_span(&tier->value)))
         tier_server_fail(tier, server, "its journal cannot be written");
 }
 
@@ -437,16 +439,21 @@ take_journal(struct tier *tier, struct tier_server *server, const struct tier_me
     struct tier_journal journal;
     struct span content, entries;
     enum tier_kind kind;
-    bool is_valid = false;
+    bool is_valid = false, is_foreign = false;
 
     if (reply->code == TIER_META_VALUE_HERE) {
         pthread_mutex_lock(&tier->keys_lock);
         is_valid = tier_value_open(reply->value, &tier->keys, &key, &kind, &content);
+        is_foreign = tier_value_is_foreign(reply->value, &tier->keys);
         pthread_mutex_unlock(&tier->keys_lock);
-        is_valid = is_valid && kind == TIER_JOURNAL &&
-                   tier_journal_read(content, &journal, &entries);
+        is_valid =
+            is_valid && kind == TIER_JOURNAL && tier_journal_read(content, &journal, &entries);
         if (!is_valid)
             tier_add(tier, TIER_INVALID);
+    }
+    if (is_foreign) {
+        tier_server_fail(tier, server, "daemons with another key use it");
+        return;
     }
     /* An older one has been put back. */
     if (!is_valid || (server->knows && server->incarnation == journal.incarnation &&

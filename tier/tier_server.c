@@ -79,8 +79,7 @@ tier_server_send(struct tier *tier, struct tier_server *server, struct tier_op *
 
     if (!op)
         return false;
-    if (server->state < TIER_CHECKED ||
-        !buf_reserve(&server->out, command.len + value.len + 4)) {
+    if (server->state < TIER_CHECKED || !buf_reserve(&server->out, command.len + value.len + 4)) {
         server->out.failed = false;
         free(op);
         return false;

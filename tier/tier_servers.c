@@ -104,8 +104,8 @@ tier_servers_resolve(struct tier_servers *servers, struct buf *why)
         const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
         struct addrinfo *found = NULL;
         char host[256], port[8];
-        int error = split(server->name, host, port) ? getaddrinfo(host, port, &hints, &found)
-                                                    : EAI_NONAME;
+        int error =
+            split(server->name, host, port) ? getaddrinfo(host, port, &hints, &found) : EAI_NONAME;
 
         if (error) {
             buf_printf(why, "%s: %s", server->name, gai_strerror(error));

@@ -17,15 +17,15 @@
 #include "tier/tier_meta.h"
 #include "tier/tier_value.h"
 
-#define TIER_LEASE_S 30                        /* seconds of a lease */
-#define TIER_GRACE_S 30                        /* for which a value stays once it has expired */
-#define TIER_LEASES 4096u                      /* that are remembered */
-#define TIER_TASKS 4096u                       /* that wait */
-#define TIER_TASK_BYTES ((uint64_t)64 << 20)   /* of bodies in them */
-#define TIER_OUT ((size_t)4 << 20)             /* bytes that wait for a server */
-#define TIER_MARKS 1024u                       /* that wait for a server that is down */
-#define TIER_EPOCHS 64u                        /* that are remembered with their moments */
-#define TIER_SEEN 4096u                        /* entries that are remembered */
+#define TIER_LEASE_S 30                      /* seconds of a lease */
+#define TIER_GRACE_S 30                      /* for which a value stays once it has expired */
+#define TIER_LEASES 4096u                    /* that are remembered */
+#define TIER_TASKS 4096u                     /* that wait */
+#define TIER_TASK_BYTES ((uint64_t)64 << 20) /* of bodies in them */
+#define TIER_OUT ((size_t)4 << 20)           /* bytes that wait for a server */
+#define TIER_MARKS 1024u                     /* that wait for a server that is down */
+#define TIER_EPOCHS 64u                      /* that are remembered with their moments */
+#define TIER_SEEN 4096u                      /* entries that are remembered */
 
 struct tier_fill;
 struct tier_server;
@@ -106,13 +106,13 @@ struct tier_server {
     uint32_t events;
     int64_t again_us; /* DOWN: when it is tried; CONNECTS: when it is late */
     struct buf in, out;
-    size_t out_at; /* what of it was sent */
+    size_t out_at;              /* what of it was sent */
     STAILQ_HEAD(, tier_op) ops; /* sent, or to be; in the order of their replies */
 
     /* Its journal. */
     bool knows; /* it has been read; the last one had: */
     uint64_t incarnation, number, cas;
-    uint64_t noted; /* number of the last mark that is in it */
+    uint64_t noted;              /* number of the last mark that is in it */
     struct tier_journal written; /* WRITE: what it has then */
     bool lacks;                  /* marks that were forgotten: all is to be purged */
     bool at_journal;             /* an op of POLL, READ or WRITE is under way */
@@ -164,7 +164,7 @@ struct tier {
     struct tier_server servers[TIER_SERVERS];
     unsigned server_count;
     TAILQ_HEAD(, tier_fill) waiting; /* for other daemons */
-    uint64_t seen[TIER_SEEN];      /* ids of entries, by hash */
+    uint64_t seen[TIER_SEEN];        /* ids of entries, by hash */
     struct buf value;
 };
 
@@ -251,8 +251,7 @@ int64_t tier_fill_look(struct tier *tier, int64_t now_us);
 
 /* Functions of struct source_ops. */
 uint64_t tier_begin_offer(struct source *source, int64_t begun_us);
-bool tier_offer(struct source *source, struct object *object, struct span names,
-                uint64_t position);
+bool tier_offer(struct source *source, struct object *object, struct span names, uint64_t position);
 void tier_outdate(struct source *source, struct span url, struct span variant, bool all);
 void tier_release(struct source *source, struct span url, struct span variant);
 

@@ -13,10 +13,11 @@
 #include <xxhash.h>
 
 #define MAGIC 0x31545053u /* "SPT1" */
-#define SEED 0 /* of the record's checksums: the code is over all of it */
+#define SEED 0            /* of the record's checksums: the code is over all of it */
 
 struct value_head {
     uint32_t magic, kind;
+    uint64_t key; /* which one the code is under: id_of() */
     uint8_t code[PEER_CODE];
 };
 
@@ -79,6 +80,21 @@ compute(struct span secret, const struct tier_key *key, uint32_t kind, struct sp
            len == PEER_CODE;
 }
 
+/* Names a key without telling it. */
+static uint64_t
+id_of(struct span secret)
+{
+    static const char text[] = "sunproxy: the key of a shared tier";
+    uint8_t code[EVP_MAX_MD_SIZE] = {0};
+    unsigned len = 0;
+    uint64_t id;
+
+    (void)HMAC(EVP_sha256(), secret.ptr, (int)secret.len, (const unsigned char *)text,
+               sizeof(text), code, &len);
+    memcpy(&id, code, sizeof(id));
+    return id;
+}
+
 void
 tier_value_begin(struct buf *value, enum tier_kind kind)
 {
@@ -96,6 +112,7 @@ tier_value_end(struct buf *value, const struct peer_keys *keys, const struct tie
     if (buf_failed(value) || !keys->count)
         return false;
     memcpy(&head, value->data, sizeof(head));
+    head.key = id_of(keys->keys[0]);
     if (!compute(keys->keys[0], key, head.kind,
                  span_of(value->data + sizeof(head), value->len - sizeof(head)), head.code))
         return false;
@@ -118,10 +135,25 @@ tier_value_open(struct span value, const struct peer_keys *keys, const struct ti
     *kind = (enum tier_kind)head.kind;
     *content = span_of(value.ptr + sizeof(head), value.len - sizeof(head));
     for (unsigned i = 0; i < keys->count; i++)
-        if (compute(keys->keys[i], key, head.kind, *content, code) &&
+        if (head.key == id_of(keys->keys[i]) &&
+            compute(keys->keys[i], key, head.kind, *content, code) &&
             CRYPTO_memcmp(code, head.code, sizeof(code)) == 0)
             return true;
     return false;
+}
+
+bool
+tier_value_is_foreign(struct span value, const struct peer_keys *keys)
+{
+    struct value_head head;
+
+    if (value.len < sizeof(head))
+        return false;
+    memcpy(&head, value.ptr, sizeof(head));
+    for (unsigned i = 0; i < keys->count; i++)
+        if (head.key == id_of(keys->keys[i]))
+            return false;
+    return head.magic == MAGIC;
 }
 
 /* ---- records --------------------------------------------------------------------------------- */

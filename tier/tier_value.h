@@ -35,7 +35,7 @@ enum tier_kind {
     TIER_JOURNAL, /* tier_journal.h */
 };
 
-#define TIER_VALUE_HEAD 40u /* bytes before what the kind has */
+#define TIER_VALUE_HEAD 48u /* bytes before what the kind has */
 
 /* Begins a value in an empty buffer, behind which what the kind has is appended; and ends it. False
  * if it has not fit, or no code can be computed. */
@@ -45,6 +45,9 @@ bool tier_value_end(struct buf *value, const struct peer_keys *keys, const struc
 /* Verifies a value. False: it is none under this key. */
 bool tier_value_open(struct span value, const struct peer_keys *keys, const struct tier_key *key,
                      enum tier_kind *kind, struct span *content);
+
+/* Is it a value under none of the keys, as far as it says? */
+bool tier_value_is_foreign(struct span value, const struct peer_keys *keys);
 
 /*
  * Appends a record of a ready object, or with TIER_NAMES of its URL and names. `head` has times,

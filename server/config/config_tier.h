@@ -9,7 +9,7 @@
 
 struct config_tier {
     struct tier_servers servers; /* none without --shared */
-    struct peer_keys keys;       /* of the key file, which is among the files of the configuration */
+    struct peer_keys keys; /* of the key file, which is among the files of the configuration */
 };
 
 /* False with a line in `why` for each value that is refused. */

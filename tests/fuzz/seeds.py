@@ -411,7 +411,7 @@ TIER = {
                + struct.pack("=QQqBBHI", 3, 9, 1, 2, 0, 3, 14) + b"redhttp://a.test/",
     "bad-journal": b"\1" + struct.pack("=5Q", 1, 1, 1, 5, 9),
     "bad-record": b"\2" + b"1UPR" * 30,
-    "bad-value": b"\3SPT1" + b"\1\0\0\0" + b"x" * 60,
+    "bad-value": b"\3SPT1" + b"\1\0\0\0" + b"x" * 68,
 }
 
 RULES = {

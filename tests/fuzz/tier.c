@@ -27,8 +27,7 @@ check_replies(struct span input)
         FUZZ_CHECK(is_within(reply.value, input) && reply.value.len <= TIER_META_VALUE);
         FUZZ_CHECK(tier_meta_read(span_of(input.ptr, used), &again, &least) == TIER_META_READ);
         FUZZ_CHECK(least == used && again.code == reply.code && again.cas == reply.cas);
-        FUZZ_CHECK(tier_meta_read(span_of(input.ptr, used - 1), &again, &least) ==
-                   TIER_META_MORE);
+        FUZZ_CHECK(tier_meta_read(span_of(input.ptr, used - 1), &again, &least) == TIER_META_MORE);
         input = span_of(input.ptr + used, input.len - used);
     }
 }

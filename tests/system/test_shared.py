@@ -425,10 +425,15 @@ class FailureTest(SharedTest):
         url = self.url("secret")
         self.check(self.get(self.d[0], url), url)
         stranger = self.start(9, key=other, name="stranger")
-        self.await_servers(daemons=[stranger])
+        harness.wait_until(lambda: "daemons with another key use it" in stranger.err, what="the refusal")
         self.check(self.get(stranger, url), url)
-        self.assertEqual(self.stats(stranger)["shared_reads_hit"], 0)
+        stat = self.stats(stranger)
+        self.assertEqual((stat["shared_reads_hit"], stat["shared_servers_up"]), (0, 0))
+        # The others go on.
+        fetched = len(self.fetched("/secret"))
         self.check(self.get(self.d[1], url), url)
+        self.assertEqual(len(self.fetched("/secret")), fetched)
+        self.assertEqual(self.stats(self.d[1])["shared_lost"], 0)
 
 
 class VersionedHandler(http.server.BaseHTTPRequestHandler):
@@ -626,6 +631,34 @@ class StoreTest(SharedTest):
         self.await_servers()
         self.check(self.get(self.d[1], url), url)
         self.assertEqual(len(self.fetched("/purged")), 2)
+
+
+class ReloadTest(SharedTest):
+    daemons = 1
+    servers = 1
+
+    def test_keys_are_replaced_and_servers_are_not(self):
+        config, key = self.dir / "sunproxyd.conf", self.dir / "own.key"
+        key.write_text(f"{KEY}\n")
+        key.chmod(0o600)
+        config.write_text(f"shared = {self.s[0].url}\nshared-key-file = {key}\nshared-poll = 50ms\n")
+        other = self.daemon("--http", "127.0.0.1:0", "--config", config, origin=self.o, name="other")
+        self.await_servers(daemons=[other])
+        for number, keys, hits in ((1, "another key of sixteen bytes\n", False),
+                                   (2, f"{KEY}\na third key of sixteen bytes\n", True)):
+            key.write_text(keys)
+            other.signal(signal.SIGHUP)
+            harness.wait_until(lambda: other.err.count("changed: shared-key-file") == number, what="the key")
+            if hits:
+                self.await_servers(daemons=[other])
+            url = self.url(f"keys/{number}")
+            self.check(self.get(self.d[0], url), url)
+            response = self.get(other, url)
+            self.check(response, url)
+            self.assertEqual(http_front.is_hit(response), hits)
+        config.write_text(config.read_text() + "shared-wait = 5s\n")
+        other.signal(signal.SIGHUP)
+        harness.wait_until(lambda: "changed by a restart only: shared-wait" in other.err, what="the reload")
 
 
 @unittest.skipUnless(MEMCACHED, "memcached is not installed")

@@ -131,13 +131,26 @@ static void
 begin(void)
 {
     static const struct source_ops disk = {
-        .fill = fill, .begin_offer = begin_offer, .drop_offer = drop_offer, .offer = offer,
-        .admits = admits, .replaces = replaces, .outdate = outdate, .mark = mark,
-        .is_synced = is_synced, .forget_waiter = forget_waiter,
+        .fill = fill,
+        .begin_offer = begin_offer,
+        .drop_offer = drop_offer,
+        .offer = offer,
+        .admits = admits,
+        .replaces = replaces,
+        .outdate = outdate,
+        .mark = mark,
+        .is_synced = is_synced,
+        .forget_waiter = forget_waiter,
     };
     static const struct source_ops tier = {
-        .fill = fill, .begin_offer = begin_offer, .drop_offer = drop_offer, .offer = offer,
-        .outdate = outdate, .release = release, .mark = mark, .is_synced = is_synced,
+        .fill = fill,
+        .begin_offer = begin_offer,
+        .drop_offer = drop_offer,
+        .offer = offer,
+        .outdate = outdate,
+        .release = release,
+        .mark = mark,
+        .is_synced = is_synced,
         .forget_waiter = forget_waiter,
     };
 

@@ -12,11 +12,8 @@ static void
 open_and_start(void *context)
 {
     static const struct tier_servers servers = {.count = 1, .of = {{.name = "127.0.0.1:1"}}};
-    struct tier *tier = tier_open(&(struct tier_config){.servers = &servers,
-                                                        .keys = &keys,
-                                                        .poll_us = 1000,
-                                                        .skew_us = 1000,
-                                                        .late_us = 1000});
+    struct tier *tier = tier_open(&(struct tier_config){
+        .servers = &servers, .keys = &keys, .poll_us = 1000, .skew_us = 1000, .late_us = 1000});
 
     (void)context;
     if (!tier)

@@ -152,8 +152,7 @@ set(struct model *m, int fd, const char *key, const char *line, const char *valu
     }
 }
 
-static void
-delete(struct model *m, int fd, const char *key, const char *line)
+static void delete (struct model *m, int fd, const char *key, const char *line)
 {
     struct model_item *item = find(m, key, false);
     const uint64_t cas = cas_of(line);
@@ -291,8 +290,7 @@ run(void *context)
 void
 model_start(struct model *model)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(address);
 
     *model = (struct model){.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};

@@ -1,6 +1,6 @@
 /*
- * A model of a memcached server, as far as the tier uses one, on a thread and a port of its own; and
- * what it can do wrong.
+ * A model of a memcached server, as far as the tier uses one, on a thread and a port of its own;
+ * and what it can do wrong.
  */
 #ifndef SUNPROXY_TESTS_TIER_MODEL_H
 #define SUNPROXY_TESTS_TIER_MODEL_H
@@ -12,15 +12,15 @@
 
 enum model_fault {
     MODEL_WORKS,
-    MODEL_SILENT,    /* takes commands, and does not answer */
-    MODEL_CLOSES,    /* closes the connection instead of an answer, */
-    MODEL_CUTS,      /* or within it */
-    MODEL_GARBAGE,   /* sends what is no reply, */
-    MODEL_STRANGE,   /* or one of another request */
-    MODEL_IS_FULL,   /* stores nothing */
-    MODEL_CORRUPTS,  /* changes a bit of each value */
+    MODEL_SILENT,     /* takes commands, and does not answer */
+    MODEL_CLOSES,     /* closes the connection instead of an answer, */
+    MODEL_CUTS,       /* or within it */
+    MODEL_GARBAGE,    /* sends what is no reply, */
+    MODEL_STRANGE,    /* or one of another request */
+    MODEL_IS_FULL,    /* stores nothing */
+    MODEL_CORRUPTS,   /* changes a bit of each value */
     MODEL_ROLLS_BACK, /* gives the values that were stored first */
-    MODEL_IS_APART,  /* its clock is a minute ahead */
+    MODEL_IS_APART,   /* its clock is a minute ahead */
 };
 
 struct model_item {
@@ -34,7 +34,7 @@ struct model_item {
 #define MODEL_CONNECTIONS 8u
 
 struct model_connection {
-    int fd; /* -1: none */
+    int fd;     /* -1: none */
     char *text; /* owned: what has come */
     size_t len;
 };

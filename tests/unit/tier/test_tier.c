@@ -103,8 +103,8 @@ open_peer(struct peer *p, int64_t wait_us)
     ck_assert(tier_servers_resolve(&servers, &why));
     pthread_mutex_init(&p->lock, NULL);
     ck_assert(policy_parse("lru", &policy, sentence, sizeof(sentence)));
-    p->cache = cache_create(&(struct cache_config){.policy = policy, .capacity_pages = 100, .shards = 1},
-                            &error);
+    p->cache = cache_create(
+        &(struct cache_config){.policy = policy, .capacity_pages = 100, .shards = 1}, &error);
     ck_assert_ptr_nonnull(p->cache);
     p->tier = tier_open(&(struct tier_config){
         .servers = &servers,
@@ -207,10 +207,8 @@ get_more(struct peer *p, const char *fields)
 {
     struct requester r = {.answer = CACHE_HIT};
     bool waits = false;
-    const struct source_request request = {.fields = span_str(fields),
-                                           .most = UINT64_MAX,
-                                           .later = later,
-                                           .context = &waits};
+    const struct source_request request = {
+        .fields = span_str(fields), .most = UINT64_MAX, .later = later, .context = &waits};
     char letter = 0;
 
     cache_purge_all(p->cache);
@@ -566,8 +564,8 @@ END_TEST
 /* Each of them takes the server out of use, for a time in which requests are not delayed. */
 START_TEST(a_server_that_fails_is_not_used)
 {
-    static const enum model_fault faults[] = {MODEL_SILENT, MODEL_CLOSES, MODEL_CUTS,
-                                              MODEL_GARBAGE, MODEL_STRANGE};
+    static const enum model_fault faults[] = {MODEL_SILENT, MODEL_CLOSES, MODEL_CUTS, MODEL_GARBAGE,
+                                              MODEL_STRANGE};
 
     begin(1, 20000);
     put(&peers[0], 'x');

@@ -31,8 +31,7 @@ START_TEST(replies_are_read)
         {"VA 0 c5 W\r\n\r\n", TIER_META_VALUE_HERE, "", 5, 0, true, false, false},
         {"VA 0 c5 Z\r\n\r\n", TIER_META_VALUE_HERE, "", 5, 0, false, true, false},
         {"VA 3 c9 X W\r\nabc\r\n", TIER_META_VALUE_HERE, "abc", 9, 0, true, false, true},
-        {"VA 4 s4 c1\r\n\r\n\r\n\r\n", TIER_META_VALUE_HERE, "\r\n\r\n", 1, 0, false, false,
-         false},
+        {"VA 4 s4 c1\r\n\r\n\r\n\r\n", TIER_META_VALUE_HERE, "\r\n\r\n", 1, 0, false, false, false},
         {"SERVER_ERROR out of memory storing object\r\n", TIER_META_ERROR, "", 0, 0, false, false,
          false},
         {"STAT time 1700000000\r\n", TIER_META_STAT, "", 0, 1700000000, false, false, false},
@@ -64,10 +63,21 @@ END_TEST
 START_TEST(what_is_no_reply_is_refused)
 {
     static const char *const texts[] = {
-        "\r\n",          "VALUE a 0 1\r\nx\r\n", "HD c\r\n",    "HD cx\r\n",
-        "VA\r\n\r\n",    "VA x\r\n\r\n",         "VA -1\r\n",   "VA 1048577 c1\r\n",
-        "HD\n",          "hd\r\n",               "ERROR\r\n",   "VA 1 c1\r\nabc",
-        "STAT time x\r\n", "VA 18446744073709551616\r\n", "CLIENT_ERROR bad data chunk\r\n",
+        "\r\n",
+        "VALUE a 0 1\r\nx\r\n",
+        "HD c\r\n",
+        "HD cx\r\n",
+        "VA\r\n\r\n",
+        "VA x\r\n\r\n",
+        "VA -1\r\n",
+        "VA 1048577 c1\r\n",
+        "HD\n",
+        "hd\r\n",
+        "ERROR\r\n",
+        "VA 1 c1\r\nabc",
+        "STAT time x\r\n",
+        "VA 18446744073709551616\r\n",
+        "CLIENT_ERROR bad data chunk\r\n",
         "HD c99999999999999999999\r\n",
     };
     char *line = malloc(TIER_META_LINE + 1);

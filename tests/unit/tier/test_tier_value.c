@@ -86,10 +86,13 @@ START_TEST(what_does_not_verify_is_refused)
 
     make_value(&value, TIER_RECORD, &key, 100);
     ck_assert(!tier_value_open(buf_span(&value), &others, &key, &kind, &content));
+    ck_assert(tier_value_is_foreign(buf_span(&value), &others));
+    ck_assert(!tier_value_is_foreign(buf_span(&value), &keys));
+    ck_assert(!tier_value_is_foreign(buf_span(&value), &both));
+    ck_assert(!tier_value_is_foreign(span_str("garbage"), &others));
     ck_assert(!tier_value_open(buf_span(&value), &keys, &other, &kind, &content));
     for (size_t len = 0; len < value.len; len++)
-        ck_assert(
-            !tier_value_open(span_of(value.data, len), &keys, &key, &kind, &content));
+        ck_assert(!tier_value_open(span_of(value.data, len), &keys, &key, &kind, &content));
     for (size_t i = 0; i < value.len; i++) {
         value.data[i] = (char)(value.data[i] ^ 1 << i % 8);
         ck_assert(!tier_value_open(buf_span(&value), &keys, &key, &kind, &content));
