@@ -365,12 +365,19 @@ wanted_tunnels(const struct options *options)
                : 0;
 }
 
+/* What the store has open is set aside. */
 static struct descriptor_plan
 plan_descriptors(const struct options *options, unsigned workers, uint64_t limit)
 {
-    return descriptor_plan_make(
+    const uint64_t files = options->store ? store_descriptors(options->store_size) : 0;
+    struct descriptor_plan plan = descriptor_plan_make(
         (uint32_t)options->max_connections, (uint32_t)options->max_connections_per_client,
-        (uint32_t)options->max_fetches, wanted_tunnels(options), workers, limit);
+        (uint32_t)options->max_fetches, wanted_tunnels(options), workers,
+        limit > files ? limit - files : 0);
+
+    plan.need += files;
+    plan.limit = limit;
+    return plan;
 }
 
 static int

@@ -4,9 +4,10 @@
 
 #include "store/disk_store.h"
 
-/* The records of a segment that was not ended, by their heads; it gets a footer. */
+/* The records of a segment that was not ended, by their heads. *sealed: it has got a footer, and is
+ * not damaged. */
 static struct disk_listed *
-scan(struct store *store, struct disk_segment *segment, size_t *count)
+scan(struct store *store, struct disk_segment *segment, size_t *count, bool *sealed)
 {
     bool damaged = false;
     uint64_t end;
@@ -19,8 +20,7 @@ scan(struct store *store, struct disk_segment *segment, size_t *count)
                   "segment %016llx: bytes that are no record were dropped, behind %zu records",
                   (unsigned long long)segment->number, *count);
     }
-    if (end && all)
-        (void)disk_log_seal(&store->log, segment, all, *count, end);
+    *sealed = end && all && disk_log_seal(&store->log, segment, all, *count, end) == 0 && !damaged;
     return all;
 }
 
@@ -42,12 +42,21 @@ index_all(struct store *store, const struct disk_segment *segment,
     }
 }
 
+/* The newest segment, if it has a footer and no damage: appending goes on there. */
+struct newest {
+    struct disk_segment *segment;
+    struct disk_listed *listed; /* allocated */
+    size_t count;
+};
+
+/* `newest` is NULL for another one. */
 static void
-load_segment(struct store *store, uint64_t number)
+load_segment(struct store *store, uint64_t number, struct newest *newest)
 {
     struct disk_segment *segment = disk_log_adopt(&store->log, number);
     struct disk_listed *listed;
     size_t count = 0;
+    bool ended;
 
     if (!segment) {
         store_add(store, STORE_DAMAGED, 1);
@@ -59,10 +68,15 @@ load_segment(struct store *store, uint64_t number)
         return;
     }
     listed = disk_segment_footer(segment, &count);
+    ended = listed != NULL;
     if (!listed)
-        listed = scan(store, segment, &count);
+        listed = scan(store, segment, &count, &ended);
     if (listed)
         index_all(store, segment, listed, count);
+    if (ended && count && newest) {
+        *newest = (struct newest){segment, listed, count};
+        return;
+    }
     free(listed);
     if (count == 0 && !disk_writer_is_to_stop(store))
         disk_log_remove(&store->log, segment);
@@ -71,16 +85,25 @@ load_segment(struct store *store, uint64_t number)
 bool
 disk_load(struct store *store)
 {
+    struct newest newest = {.listed = NULL};
+    const size_t all = store->number_count;
+    bool stops = false;
     size_t count = 0;
 
-    for (size_t i = 0; i < store->number_count; i++)
+    for (size_t i = 0; i < all; i++)
         count += disk_segment_count(&store->log, store->numbers[i]);
     disk_index_reserve(&store->index, count);
-    while (store->number_count) {
-        if (disk_writer_is_to_stop(store))
-            return false;
-        load_segment(store, store->numbers[--store->number_count]);
+    while (store->number_count && !stops) {
+        const bool first = store->number_count == all;
+
+        load_segment(store, store->numbers[--store->number_count], first ? &newest : NULL);
+        stops = disk_writer_is_to_stop(store);
     }
+    if (stops || !newest.listed ||
+        !disk_log_resume(&store->log, newest.segment, newest.listed, newest.count))
+        free(newest.listed);
+    if (stops)
+        return false;
     free(store->numbers);
     store->numbers = NULL;
     return true;

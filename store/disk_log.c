@@ -43,6 +43,16 @@ seed_of(const struct disk_identity *identity, uint64_t number)
     return hash64_uint(identity->id[0] ^ hash64_uint(identity->id[1] ^ number));
 }
 
+uint64_t
+disk_log_segment_bytes(uint64_t max_bytes)
+{
+    const uint64_t bytes = max_bytes / 64 / DISK_UNIT * DISK_UNIT;
+
+    if (bytes < DISK_SEGMENT_LEAST)
+        return DISK_SEGMENT_LEAST;
+    return bytes < DISK_SEGMENT_MOST ? bytes : DISK_SEGMENT_MOST;
+}
+
 bool
 disk_log_init(struct disk_log *log, int folder, const struct disk_identity *identity,
               uint64_t max_bytes)
@@ -51,13 +61,9 @@ disk_log_init(struct disk_log *log, int folder, const struct disk_identity *iden
         .folder = folder,
         .identity = *identity,
         .max_bytes = max_bytes,
-        .segment_bytes = max_bytes / 64 / DISK_UNIT * DISK_UNIT,
+        .segment_bytes = disk_log_segment_bytes(max_bytes),
     };
     TAILQ_INIT(&log->segments);
-    if (log->segment_bytes < DISK_SEGMENT_LEAST)
-        log->segment_bytes = DISK_SEGMENT_LEAST;
-    if (log->segment_bytes > DISK_SEGMENT_MOST)
-        log->segment_bytes = DISK_SEGMENT_MOST;
     log->by_id = calloc(DISK_SEGMENTS + 1, sizeof(*log->by_id));
     log->buffer = malloc(DISK_LOG_BUFFER);
     if (log->by_id && log->buffer)
@@ -533,6 +539,24 @@ disk_log_list(struct disk_log *log, const struct disk_key *key, uint64_t positio
         .offset = place->offset,
         .length = units < UINT32_MAX ? (uint32_t)units : UINT32_MAX,
     };
+}
+
+bool
+disk_log_resume(struct disk_log *log, struct disk_segment *segment, struct disk_listed *listed,
+                size_t count)
+{
+    const uint64_t footer = footer_bytes(count);
+
+    if (log->head || segment->size > log->segment_bytes / 4 * 3 || segment->size < footer ||
+        ftruncate(segment->fd, (off_t)(segment->size - footer)) != 0)
+        return false;
+    segment->size -= footer;
+    atomic_fetch_sub(&log->bytes, footer);
+    log->head = segment;
+    free(log->listed);
+    log->listed = listed;
+    log->listed_count = log->listed_size = count;
+    return true;
 }
 
 int

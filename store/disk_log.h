@@ -63,6 +63,9 @@ struct disk_log {
     uint64_t unsynced; /* bytes written to it since it was synced */
 };
 
+/* Bytes of a segment in a log of this size. */
+uint64_t disk_log_segment_bytes(uint64_t max_bytes);
+
 /* An empty log. False without memory. */
 bool disk_log_init(struct disk_log *log, int folder, const struct disk_identity *identity,
                    uint64_t max_bytes);
@@ -110,6 +113,13 @@ size_t disk_segment_count(const struct disk_log *log, uint64_t number);
 /* Gives a segment whose writer has not ended it a footer with these records. 0 or an errno. */
 int disk_log_seal(struct disk_log *log, struct disk_segment *segment,
                   const struct disk_listed *listed, size_t count, uint64_t records_end);
+
+/*
+ * Goes on with the newest segment, which was ended with these records: its footer is cut off, and
+ * the list, which is allocated, is the log's. False if it is nearly full, or that fails.
+ */
+bool disk_log_resume(struct disk_log *log, struct disk_segment *segment,
+                     struct disk_listed *listed, size_t count);
 
 /* Removes the file, and the segment from the log. Nothing in the index leads there. */
 void disk_log_remove(struct disk_log *log, struct disk_segment *segment);

@@ -56,6 +56,15 @@ store_key(const struct store *store, struct span url, struct span variant)
     return disk_key_of(store->identity.secret, url, variant);
 }
 
+/* Each segment is open twice; and folder, lock, journals. */
+uint32_t
+store_descriptors(uint64_t max_bytes)
+{
+    const uint64_t segments = max_bytes / disk_log_segment_bytes(max_bytes);
+
+    return (uint32_t)(2 * (segments + segments / 4) + 8);
+}
+
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static bool

@@ -34,6 +34,10 @@ struct store_clock {
 
 #define STORE_LEAST ((uint64_t)16 << 20) /* bytes that a store has at least */
 
+/* Descriptors of a store of this size, whose records are larger than a quarter of a segment at most
+ * now and then. */
+uint32_t store_descriptors(uint64_t max_bytes);
+
 struct store_config {
     const char *folder;
     uint64_t max_bytes; /* of all files, at least STORE_LEAST */

@@ -667,11 +667,44 @@ START_TEST(a_walk_over_a_damaged_segment_is_bounded)
 }
 END_TEST
 
+START_TEST(starts_in_succession_leave_no_short_segments)
+{
+    char url[64];
+
+    for (unsigned i = 0; i < 20; i++) {
+        snprintf(url, sizeof(url), URL "%u", i);
+        shelf_put(url, 1000);
+        if (i == 7)
+            purge(CACHE_BY_URL, false, URL "3", "");
+        if (i % 3)
+            shelf_kill();
+        else
+            shelf_close();
+        ck_assert(shelf_open());
+    }
+    ck_assert_uint_eq(shelf_files("segment"), 1);
+    for (unsigned i = 0; i < 20; i++) {
+        snprintf(url, sizeof(url), URL "%u", i);
+        ck_assert_int_eq(shelf_has(url, 1000), i != 3);
+    }
+    reopen();
+    ck_assert_uint_eq(shelf_files("segment"), 1);
+    ck_assert_uint_eq(shelf_count(STORE_DAMAGED), 0);
+    /* Nor does it grow without an end. */
+    for (unsigned i = 0; i < 20; i++) {
+        snprintf(url, sizeof(url), URL "%u", i);
+        shelf_put(url, 100000);
+        reopen();
+    }
+    ck_assert_uint_le(shelf_files("segment"), 11);
+}
+END_TEST
+
 START_TEST(segments_that_are_exchanged_are_dropped)
 {
     char first[200], second[200], aside[200];
 
-    shelf_put(URL, 3000);
+    shelf_put(URL, 210000); /* most of a segment */
     reopen();
     snprintf(first, sizeof(first), "%s", shelf_file("segment"));
     shelf_put(URL "2", 3000);
@@ -685,7 +718,7 @@ START_TEST(segments_that_are_exchanged_are_dropped)
     ck_assert(shelf_open());
     ck_assert_uint_eq(shelf_objects(), 0);
     ck_assert_uint_eq(shelf_count(STORE_DAMAGED), 2);
-    ck_assert(!shelf_has(URL, 3000));
+    ck_assert(!shelf_has(URL, 210000));
 }
 END_TEST
 
@@ -866,6 +899,7 @@ add_tests(Suite *suite, const char *name, void (*begin)(void))
     tcase_add_test(tc, a_file_that_is_cut_short);
     tcase_add_test(tc, a_walk_over_a_damaged_segment_is_bounded);
     tcase_add_test(tc, segments_that_are_exchanged_are_dropped);
+    tcase_add_test(tc, starts_in_succession_leave_no_short_segments);
     tcase_add_test(tc, a_journal_that_is_damaged_or_gone_purges_all);
     tcase_add_test(tc, a_journal_that_is_cut_short_purges_all);
     tcase_add_test(tc, other_terms_remove_all);
