@@ -231,14 +231,15 @@ run_offer(struct tier *tier, struct tier_task *task)
         delete (tier, task);
         return;
     }
+    tier_value_begin(&tier->value, TIER_RECORD);
+    tier_record_write(&tier->value, TIER_RECORD, &head, object, names);
+    store(tier, &task->key, task->cas, seconds);
+    /* Behind it, since the names lead to it. */
     if (names.len) {
         tier_value_begin(&tier->value, TIER_NAMES);
         tier_record_write(&tier->value, TIER_NAMES, &head, object, names);
         store(tier, &task->url, task->url_cas, seconds);
     }
-    tier_value_begin(&tier->value, TIER_RECORD);
-    tier_record_write(&tier->value, TIER_RECORD, &head, object, names);
-    store(tier, &task->key, task->cas, seconds);
 }
 
 static void

@@ -195,9 +195,12 @@ class PagesTest(SharedTest):
 
     def test_variants_are_told_apart(self):
         url = self.url("vary", "header:Vary%3a%20Accept-Language")
-        for language in ("de", "en"):
+        for number, language in enumerate(("de", "en")):
             for d in self.d:
                 self.check(self.get(d, url, f"Accept-Language: {language}"), url)
+                # The variant and the names may be on two servers.
+                harness.wait_until(lambda: self.stats(self.d[0])["shared_writes_written"] == 2 * number + 2,
+                                   what="both values")
         self.assertEqual(len(self.fetched("/vary")), 2)
 
     def test_what_is_not_for_all_is_not_shared(self):
