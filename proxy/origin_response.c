@@ -422,7 +422,8 @@ select_variant(struct origin_fill *fill, const struct fetch_head *head)
  * Unless requests that wait may have the response, they look up again, and no later one joins. It
  * is stored nevertheless if it may be, to be validated later. `marks`: meanwhile requests pass,
  * since they would wait for each other in turn, and an object that the response replaces is
- * removed.
+ * removed. But not of a peer's response that may be stored: the few requests until that is done
+ * here (ORIGIN_FILL_HOT) ask the peer, and not the origin.
  */
 static void
 keep_apart(struct origin_fill *fill, bool marks)
@@ -430,6 +431,7 @@ keep_apart(struct origin_fill *fill, bool marks)
     const struct sharing *sharing = &fill->sharing;
     int64_t marked_us = sharing->refusal ? ORIGIN_FILL_PASS_US : ORIGIN_FILL_BRIEF_US;
 
+    marks = marks && (sharing->refusal || !fill->peer);
     if (sharing->unshared)
         origin_response_isolate(fill);
     else if (!sharing->joinable && !origin_fill_bypasses(fill))

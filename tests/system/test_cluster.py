@@ -257,6 +257,17 @@ class ReverseTest(ClusterTest):
         self.assertEqual(sum(m["requests"] for m in self.members(0)),
                          list(stated.values()).count("unknown"))
 
+    def test_what_is_validated_each_time_is_sent_once(self):
+        """Those that follow at once ask the owner as well, and are answered by what it has."""
+        self.member.fields = [("Cache-Control", "no-cache"), ("ETag", '"a"')]
+        self.member.confirming = self.member.fields
+        for i in range(8):
+            url = f"http://site.test/validated/{i}"
+            for n in (0, 0, 1, 0, 1, 1, 0, 1):
+                self.assertEqual(self.get(n, url).status, 200)
+        sent = [head[1] for head in self.member.heads if "If-None-Match" not in head[2]]
+        self.assertEqual(sorted(sent), sorted(set(sent)))
+
 
 class PermissionTest(ClusterTest):
     daemons = 2
