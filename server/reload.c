@@ -235,13 +235,32 @@ change_cache(struct service *service, const struct options *from, const struct o
     return false;
 }
 
-/* What is stored under other terms is not used. The answer is given when that is on disk. */
+/* What has been stored up to now is not used. */
 static void
-change_terms(struct store *store, bool others)
+outdate_store(struct store *store)
+{
+    (void)store_mark(store, CACHE_BY_PREFIX, false, span_of(NULL, 0), span_of(NULL, 0),
+                     &(struct source_marked){.marked = true});
+}
+
+/*
+ * Nothing that is stored under other terms is used under these: the mark is on disk before they are,
+ * and a second one concerns what requests with the last terms have stored meanwhile. The answer is
+ * given when that is on disk.
+ */
+static void
+begin_terms(struct store *store, uint64_t terms, bool others)
 {
     if (others)
-        (void)store_mark(store, CACHE_BY_PREFIX, false, span_of(NULL, 0), span_of(NULL, 0),
-                         &(struct source_marked){.marked = true});
+        outdate_store(store);
+    store_set_terms(store, terms);
+}
+
+static void
+end_terms(struct store *store, bool others)
+{
+    if (others)
+        outdate_store(store);
     if (!store_await_sync(store, STORE_SYNC_US))
         log_warning("the disk of the store is slow: it does not have the rules in force yet");
 }
@@ -250,15 +269,17 @@ static void
 replace(struct service *service, struct config *next)
 {
     struct config *last = service_config(service);
+    const uint64_t terms = components_terms(next);
+    const bool others = components_terms(last) != terms;
 
     http_origins_inherit(&next->origins, &last->origins);
     http_origins_inherit(&next->peers.rows, &last->peers.rows);
     next->peers.group.auth = service->peer_auth;
     next->rules.generation = last->rules.generation + 1;
     if (service->store)
-        store_set_terms(service->store, components_terms(next));
+        begin_terms(service->store, terms, others);
     if (service->tier)
-        tier_configure(service->tier, &next->tier.keys, components_terms(next));
+        tier_configure(service->tier, &next->tier.keys, terms);
     atomic_store_explicit(&service->config, next, memory_order_release);
     /* What requests with the last one still fetch is not stored. */
     atomic_store(&service->proxy.generation, next->rules.generation);
@@ -271,7 +292,7 @@ replace(struct service *service, struct config *next)
     remove_changed(&service->proxy, &last->origins, &next->origins);
     outdate(&service->proxy, last, next);
     if (service->store)
-        change_terms(service->store, components_terms(last) != components_terms(next));
+        end_terms(service->store, others);
     config_release(last);
 }
 

@@ -814,6 +814,21 @@ START_TEST(terms_that_change_meanwhile)
 }
 END_TEST
 
+/* As if the process had been killed in the middle of a reload. */
+START_TEST(a_purge_before_other_terms_holds_with_them)
+{
+    shelf_put(URL, 3000);
+    (void)store_mark(shelf.store, CACHE_BY_PREFIX, false, span_of(NULL, 0), span_of(NULL, 0),
+                     &(struct source_marked){.marked = true});
+    store_set_terms(shelf.store, 7);
+    await_sync();
+    shelf_kill();
+    shelf.terms = 7;
+    ck_assert(shelf_open());
+    ck_assert(!shelf_has(URL, 3000));
+}
+END_TEST
+
 /* As if the process had been killed before it had removed the segment. */
 START_TEST(other_terms_hold_after_a_kill)
 {
@@ -904,6 +919,7 @@ add_tests(Suite *suite, const char *name, void (*begin)(void))
     tcase_add_test(tc, a_journal_that_is_cut_short_purges_all);
     tcase_add_test(tc, other_terms_remove_all);
     tcase_add_test(tc, terms_that_change_meanwhile);
+    tcase_add_test(tc, a_purge_before_other_terms_holds_with_them);
     tcase_add_test(tc, other_terms_hold_after_a_kill);
     tcase_add_test(tc, one_copy_of_a_mark_is_enough_and_a_torn_one_is_none);
     suite_add_tcase(suite, tc);
