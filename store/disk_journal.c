@@ -34,7 +34,7 @@ struct journal_mark {
     int64_t wall_us; /* the wall clock at that time */
     uint64_t synced;  /* bytes of the file that were on disk when it was written */
     uint64_t text_len;
-    uint64_t sum; /* of what is before, and of the text */
+    uint64_t sum; /* of what is before, of the text, of its offset, and of which copy it is */
 };
 
 #define MARK_SOFT 16u
@@ -53,10 +53,14 @@ struct journal_end {
 
 /* ---- appending ------------------------------------------------------------------------------- */
 
+/* `begin`: the offset of the first copy, a multiple of 8. A copy elsewhere does not verify. */
 static uint64_t
-sum_of(const struct journal_mark *mark, const char *text, size_t padded)
+sum_of(const struct journal_mark *mark, const char *text, size_t padded, uint64_t begin,
+       bool second)
 {
-    return disk_sum(disk_sum(0, mark, offsetof(struct journal_mark, sum)), text, padded);
+    const uint64_t place = begin + second;
+
+    return disk_sum(disk_sum(place, mark, offsetof(struct journal_mark, sum)), text, padded);
 }
 
 static size_t
@@ -106,18 +110,19 @@ mark_len(struct span text)
     return 2 * (sizeof(struct journal_mark) + padded_len(text.len));
 }
 
-/* To `out`, which has that many bytes, all 0. */
+/* To `out`, which has that many bytes, all 0, and is written at this offset. */
 static void
-put(char *out, struct journal_mark mark, struct span text)
+put(char *out, struct journal_mark mark, struct span text, uint64_t offset)
 {
-    const size_t padded = padded_len(text.len), one = sizeof(mark) + padded;
+    const size_t padded = padded_len(text.len);
 
     mark.magic = MARK_MAGIC;
     mark.text_len = text.len;
-    span_put(out + sizeof(mark), text);
-    mark.sum = sum_of(&mark, out + sizeof(mark), padded);
-    memcpy(out, &mark, sizeof(mark));
-    memcpy(out + one, out, one);
+    for (unsigned i = 0; i < 2; i++, out += sizeof(mark) + padded) {
+        span_put(out + sizeof(mark), text);
+        mark.sum = sum_of(&mark, out + sizeof(mark), padded, offset, i == 1);
+        memcpy(out, &mark, sizeof(mark));
+    }
 }
 
 static struct span
@@ -148,7 +153,7 @@ append(struct disk_journal *journal, struct journal_mark mark, struct span text)
     if (!bytes)
         return ENOMEM;
     mark.synced = journal->synced;
-    put(bytes, mark, text);
+    put(bytes, mark, text, journal->size);
     error = disk_write(journal->fd, bytes, len, journal->size);
     if (!error)
         journal->size += len;
@@ -223,7 +228,8 @@ write_marks(struct disk_journal *journal, const struct disk_mark *marks, size_t 
     if (!bytes)
         return ENOMEM;
     for (size_t i = 0; i < count; i++) {
-        put(at, parts_of(journal, &marks[i]), text_of(&marks[i]));
+        put(at, parts_of(journal, &marks[i]), text_of(&marks[i]),
+            journal->size + (uint64_t)(at - bytes));
         at += mark_len(text_of(&marks[i]));
     }
     error = has_space(journal, len) ? 0 : lengthen(journal, len);
@@ -331,40 +337,51 @@ disk_journal_close(struct disk_journal *journal)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The mark at an offset; false if it is damaged or not all there. Its length is in *len. */
+/* A copy of a mark at an offset; false if it is damaged, not all there, or from another place. The
+ * mark begins at *begin, and a copy has *len bytes. */
 static bool
-read_mark(const char *bytes, size_t size, size_t at, struct journal_mark *mark, size_t *len)
+read_mark(const char *bytes, size_t size, size_t at, struct journal_mark *mark, size_t *begin,
+          size_t *len)
 {
+    const char *text;
+    size_t padded;
+
     if (size - at < sizeof(*mark))
         return false;
+    text = bytes + at + sizeof(*mark);
     memcpy(mark, bytes + at, sizeof(*mark));
     if (mark->magic != MARK_MAGIC || mark->text_len > OBJECT_MAX_META)
         return false;
-    *len = sizeof(*mark) + padded_len(mark->text_len);
-    return *len <= size - at &&
-           mark->sum == sum_of(mark, bytes + at + sizeof(*mark), *len - sizeof(*mark));
+    padded = padded_len(mark->text_len);
+    *len = sizeof(*mark) + padded;
+    if (*len > size - at)
+        return false;
+    *begin = at;
+    if (mark->sum == sum_of(mark, text, padded, at, false))
+        return true;
+    if (at < *len)
+        return false;
+    *begin = at - *len;
+    return mark->sum == sum_of(mark, text, padded, *begin, true);
 }
 
-/* One of the two copies; false if there is none. *at is then behind both. */
+/* One of the two copies of the mark at *at; false if there is none. *at is then behind both. */
 static bool
 read_either(const char *bytes, size_t size, size_t *at, struct journal_mark *mark,
             const char **text)
 {
-    size_t len, first = *at;
+    const size_t first = *at;
+    size_t begin, len;
 
-    if (!read_mark(bytes, size, first, mark, &len)) {
-        /* The other copy is as long as this one, whose length may be damaged. */
-        for (first += sizeof(*mark); first < size; first += 8)
-            if (read_mark(bytes, size, first, mark, &len) && first - *at == len)
-                break;
-        if (first >= size)
-            return false;
-        *at = first + len;
-    } else {
+    /* The other copy is as long as this one, whose length may be damaged. */
+    for (size_t copy = first; copy < size; copy += copy == first ? sizeof(*mark) : 8) {
+        if (!read_mark(bytes, size, copy, mark, &begin, &len) || begin != first)
+            continue;
+        *text = bytes + copy + sizeof(*mark);
         *at = first + 2 * len;
+        return true;
     }
-    *text = bytes + first + sizeof(*mark);
-    return true;
+    return false;
 }
 
 /* Up to where was the file synced, as far as any mark says? */
@@ -373,10 +390,10 @@ synced_of(const char *bytes, size_t size)
 {
     struct journal_mark mark;
     uint64_t synced = 0;
-    size_t len;
+    size_t begin, len;
 
     for (size_t at = sizeof(struct journal_header); at < size; at += len) {
-        if (!read_mark(bytes, size, at, &mark, &len))
+        if (!read_mark(bytes, size, at, &mark, &begin, &len))
             len = 8;
         else if (mark.synced > synced)
             synced = mark.synced;
@@ -472,10 +489,10 @@ static bool
 was_begun(const char *bytes, size_t size)
 {
     struct journal_mark mark;
-    size_t len;
+    size_t begin, len;
 
     for (size_t at = sizeof(struct journal_header); at < size; at += 8)
-        if (read_mark(bytes, size, at, &mark, &len) && mark.kind == 0)
+        if (read_mark(bytes, size, at, &mark, &begin, &len) && mark.kind == 0)
             return true;
     return false;
 }

@@ -17,7 +17,7 @@
 #include "base/span.h"
 #include "cache/object.h"
 
-#define DISK_VERSION 2u
+#define DISK_VERSION 3u
 #define DISK_UNIT 16u                  /* records begin at multiples of this many bytes */
 #define DISK_PART ((size_t)256 << 10)  /* bytes of a body under one checksum */
 #define DISK_RECORD_MAGIC 0x52505531u  /* "1UPR" */
