@@ -433,6 +433,7 @@ note_pending(struct store *store)
 
     STAILQ_CONCAT(&marks, &store->pending);
     store->lost = false;
+    store->notes = true;
     pthread_mutex_unlock(&store->purges_lock);
     note(store, STAILQ_FIRST(&marks), lost, terms);
     pthread_mutex_lock(&store->purges_lock);
@@ -444,12 +445,13 @@ note_pending(struct store *store)
         free_all(&marks);
         answer(store, marked);
     }
+    if (store->journal.size >= store->journal.renew_size) {
+        pthread_mutex_unlock(&store->purges_lock);
+        shorten(store);
+        pthread_mutex_lock(&store->purges_lock);
+    }
+    store->notes = false;
     pthread_cond_broadcast(&store->synced_wake);
-    if (store->journal.size < store->journal.renew_size)
-        return;
-    pthread_mutex_unlock(&store->purges_lock);
-    shorten(store);
-    pthread_mutex_lock(&store->purges_lock);
 }
 
 /* Under the lock. */
@@ -486,7 +488,7 @@ void
 disk_noter_pass(struct store *store, int fd)
 {
     pthread_mutex_lock(&store->purges_lock);
-    while (has_to_note(store))
+    while (has_to_note(store) || store->notes)
         pthread_cond_wait(&store->synced_wake, &store->purges_lock);
     disk_journal_close(&store->journal);
     store->pass.fd = fd;

@@ -118,6 +118,7 @@ struct store {
     STAILQ_HEAD(pending_marks, pending_mark) pending;
     uint64_t terms;          /* those that are to be in the journal */
     uint64_t marked, noted, synced; /* numbers of marks: left, in the journal, and answered */
+    bool notes;        /* the noter uses the journal, without the lock */
     bool passes;       /* what is noted is kept in `passed`, and answered later */
     bool lost_passed;  /* a mark of those for which there was no memory */
     struct pending_marks passed;
@@ -212,7 +213,7 @@ void disk_outdate(struct store *store, struct span url, uint64_t position, bool 
  */
 void disk_noter_begin(struct store *store);
 
-/* All marks are noted, and the journal is closed: STORE_PASSES begins. */
+/* All marks are noted, the noter is done with the journal, and it is closed: STORE_PASSES begins. */
 void disk_noter_pass(struct store *store, int fd);
 
 /* The store cannot be opened: STORE_LEFT begins, and no mark is waited for. */

@@ -1,8 +1,11 @@
 /* Two stores of one folder, in place of two processes of which one is replaced by the other. */
+#include <pthread.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "store/disk_store.h"
 #include "tests/unit/store/shelf.h"
 
 #define URL "http://origin.test/page"
@@ -12,6 +15,18 @@ static struct store *first, *second;
 static struct cache *first_cache;
 static int ends[2];
 static char seen[4096];
+static _Atomic bool syncs_wait, sync_waits; /* while there are two journals */
+
+/* In place of the C library's. */
+int
+fdatasync(int fd)
+{
+    while (atomic_load(&syncs_wait) && shelf_files("journal") == 2) {
+        atomic_store(&sync_waits, true);
+        sched_yield();
+    }
+    return (int)syscall(SYS_fdatasync, fd);
+}
 
 /* [the second store's thread] */
 static void
@@ -145,6 +160,53 @@ START_TEST(the_end_of_either_process_ends_the_waiting)
 }
 END_TEST
 
+/* As many marks as make the journal worth being begun anew, behind the last one's answer. */
+static void
+mark_until_renewal(void)
+{
+    const struct disk_journal *journal = &first->journal;
+    const uint64_t count =
+        (journal->renew_size - journal->size + JOURNAL_MARK_BYTES - 1) / JOURNAL_MARK_BYTES;
+
+    for (uint64_t i = 1; i < count; i++)
+        (void)store_mark(first, CACHE_BY_TAG, false, span_str("some"), span_of("", 0), &some);
+    ck_assert(await(first));
+    atomic_store(&syncs_wait, true);
+    mark(first, CACHE_BY_TAG, false, "last", "");
+    ck_assert(await(first));
+    while (!atomic_load(&sync_waits))
+        sched_yield();
+}
+
+static void *
+hand_over(void *context)
+{
+    store_hand_over(first, ends[0]);
+    return context;
+}
+
+START_TEST(a_journal_that_is_being_renewed_is_passed_afterwards)
+{
+    pthread_t thread;
+
+    shelf_put(URL, 100);
+    store_settle(first);
+    mark_until_renewal();
+    store_prepare_hand_over(first);
+    ck_assert_int_eq(pthread_create(&thread, NULL, hand_over, NULL), 0);
+    usleep(20000);
+    ck_assert_int_eq(store_stage(first), STORE_OPEN);
+    atomic_store(&syncs_wait, false);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_int_eq(store_stage(first), STORE_PASSES);
+    ck_assert_int_lt(first->journal.fd, 0);
+    ck_assert_uint_eq(shelf_files("journal"), 1);
+    open_second();
+    store_settle(second);
+    ck_assert(shelf_has(URL, 100));
+}
+END_TEST
+
 START_TEST(one_that_does_not_answer_delays_no_end)
 {
     store_prepare_hand_over(first);
@@ -185,6 +247,7 @@ unit_suite(void)
     tcase_add_test(tc, what_is_purged_is_passed_to_the_process_that_has_the_store);
     tcase_add_test(tc, many_at_once);
     tcase_add_test(tc, the_end_of_either_process_ends_the_waiting);
+    tcase_add_test(tc, a_journal_that_is_being_renewed_is_passed_afterwards);
     tcase_add_test(tc, one_that_does_not_answer_delays_no_end);
     tcase_add_test(tc, what_is_no_purge_ends_the_connection);
     suite_add_tcase(suite, tc);
