@@ -31,12 +31,13 @@ Outcome = collections.namedtuple("Outcome", "seconds read hit size")
 
 
 def parse_head(head):
-    """(status, {name in lower case: value})"""
+    """(status, {name in lower case: value, of several lines as a list})"""
     lines = head.decode("latin-1").split("\r\n")
     fields = {}
     for line in lines[1:]:
         name, _, value = line.partition(":")
-        fields[name.lower()] = value.strip()
+        before = fields.get(name.lower())
+        fields[name.lower()] = f"{before}, {value.strip()}" if before else value.strip()
     return int(lines[0].split(" ", 2)[1]), fields
 
 
