@@ -318,13 +318,13 @@ disk_journal_renew(struct disk_journal *journal, struct disk_marks *marks,
     return 0;
 }
 
-void
+bool
 disk_journal_spoil(struct disk_journal *journal)
 {
     static const struct journal_header none;
 
-    if (disk_write(journal->fd, &none, sizeof(none), 0) == 0)
-        (void)disk_journal_sync(journal);
+    return disk_write(journal->fd, &none, sizeof(none), 0) == 0 &&
+           disk_journal_sync(journal) == 0;
 }
 
 void

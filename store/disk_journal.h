@@ -85,8 +85,8 @@ int disk_journal_sync(struct disk_journal *journal);
 int disk_journal_renew(struct disk_journal *journal, struct disk_marks *marks,
                        const struct disk_identity *identity);
 
-/* Makes the next start find that marks are lost, after an error: as far as the disk lets it. */
-void disk_journal_spoil(struct disk_journal *journal);
+/* Makes the next start find that marks are lost, after an error. False if the disk does not let it. */
+bool disk_journal_spoil(struct disk_journal *journal);
 
 void disk_journal_close(struct disk_journal *journal);
 

@@ -322,7 +322,7 @@ give_up(struct store *store, int error)
               "a purge cannot be written to the journal (%s): all that is stored is dropped",
               strerror(error));
     (void)disk_marks_add(&store->marks, &mark, &all);
-    disk_journal_spoil(&store->journal);
+    store->spoils = !disk_journal_spoil(&store->journal);
 }
 
 /* Bytes of the journal's files at most, from its next beginning to the one behind that. */
@@ -342,6 +342,7 @@ renew(struct store *store)
     if (most > atomic_load(&store->journal_most))
         disk_writer_reserve(store, most);
     error = disk_journal_renew(&store->journal, &store->marks, &store->identity);
+    store->spoils = store->spoils && error; /* the new one has what could not be noted */
     if (disk_journal_most(&store->journal) > most)
         disk_writer_reserve(store, disk_journal_most(&store->journal));
     else
@@ -560,6 +561,8 @@ disk_noter_run(void *context)
         else
             pthread_cond_wait(&store->purges_wake, &store->purges_lock);
     }
+    if (store->spoils)
+        (void)disk_journal_spoil(&store->journal);
     drop_pending(store);
     pthread_mutex_unlock(&store->purges_lock);
     return NULL;

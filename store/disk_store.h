@@ -126,6 +126,7 @@ struct store {
     struct source_waiters waiters;
     bool lost; /* a mark for which there was no memory */
     bool noter_stops;
+    bool spoils; /* the journal is to be spoiled, which the disk did not let; the noter's */
 
     /* what another process passes */
     pthread_t taker;

@@ -16,7 +16,7 @@
 
 static _Atomic unsigned countdown;
 static _Atomic int error_wanted;
-static _Atomic bool fails_all;
+static _Atomic bool fails_all, read_only;
 static const char *_Atomic failed;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
@@ -47,6 +47,20 @@ disk_model_hang(bool hangs)
     hanging = hangs;
     pthread_cond_broadcast(&released);
     pthread_mutex_unlock(&lock);
+}
+
+void
+disk_model_read_only(bool now)
+{
+    atomic_store(&read_only, now);
+}
+
+/* Sets errno then. */
+static bool
+is_read_only(void)
+{
+    errno = EROFS;
+    return atomic_load(&read_only);
 }
 
 void
@@ -143,7 +157,7 @@ int __wrap_unlinkat(int fd, const char *path, int flags);
 int
 __wrap_unlinkat(int fd, const char *path, int flags)
 {
-    int result = fails("unlinkat") ? -1 : __real_unlinkat(fd, path, flags);
+    int result = is_read_only() || fails("unlinkat") ? -1 : __real_unlinkat(fd, path, flags);
 
     if (result == 0)
         lost_writes_note_unlink(fd, path);
@@ -158,7 +172,7 @@ __wrap_pwrite(int fd, const void *from, size_t n, off_t at)
 {
     ssize_t result;
 
-    if (faults_now("pwrite") || fails("pwrite") || is_full())
+    if (faults_now("pwrite") || is_read_only() || fails("pwrite") || is_full())
         return -1;
     result = __real_pwrite(fd, from, n, at);
     if (result > 0)
@@ -193,7 +207,7 @@ __wrap_openat(int fd, const char *path, int flags, ...)
         mode = va_arg(args, mode_t);
         va_end(args);
     }
-    result = fails("openat") ? -1 : __real_openat(fd, path, flags, mode);
+    result = (flags & (O_WRONLY | O_RDWR | O_CREAT) && is_read_only()) || fails("openat") ? -1 : __real_openat(fd, path, flags, mode);
     if (result >= 0 && flags & O_CREAT)
         lost_writes_note_create(fd, path);
     if (result >= 0)
@@ -201,26 +215,26 @@ __wrap_openat(int fd, const char *path, int flags, ...)
     return result;
 }
 
-int __real_fdatasync(int fd);
+/* The real disk is not waited for: its loss of power is none that a test finds. */
+static int
+sync_file(const char *name, int fd)
+{
+    if (fails(name))
+        return -1;
+    lost_writes_note_sync(fd);
+    return 0;
+}
+
 int __wrap_fdatasync(int fd);
 int
 __wrap_fdatasync(int fd)
 {
-    int result = fails("fdatasync") ? -1 : __real_fdatasync(fd);
-
-    if (result == 0)
-        lost_writes_note_sync(fd);
-    return result;
+    return sync_file("fdatasync", fd);
 }
 
-int __real_fsync(int fd);
 int __wrap_fsync(int fd);
 int
 __wrap_fsync(int fd)
 {
-    int result = fails("fsync") ? -1 : __real_fsync(fd);
-
-    if (result == 0)
-        lost_writes_note_sync(fd);
-    return result;
+    return sync_file("fsync", fd);
 }

@@ -21,6 +21,9 @@ bool disk_model_hangs(void);
 /* The same from the moment on at which a file is opened whose name begins so. */
 void disk_model_hang_from(const char *kind);
 
+/* Reads succeed, and all else fails with EROFS. */
+void disk_model_read_only(bool read_only);
+
 /* While this folder has more segments, writes fail with ENOSPC. NULL: no more. */
 void disk_model_full(const char *folder, unsigned segments);
 

@@ -44,6 +44,7 @@ tear_down(void)
 {
     disk_model_fail(0, 0, false);
     disk_model_hang(false);
+    disk_model_read_only(false);
     shelf_end();
 }
 
@@ -69,6 +70,7 @@ work(unsigned n, int error, bool all)
     put(URL "2", 400000);
     shelf_close();
     disk_model_fail(n, error, all);
+    shelf.fails = all;
     if (shelf_open()) {
         put(URL "3", 3000);
         (void)shelf_has(URL "1", 3000);
@@ -120,6 +122,7 @@ START_TEST(all_calls_fail_from_one_on)
     for (unsigned n = 1; n < 60; n += 3) {
         work(n, n % 2 ? EIO : ENOSPC, true);
         disk_model_fail(0, 0, false);
+        shelf.fails = false;
         ck_assert(shelf_open());
         (void)shelf_has(URL "2", 400000);
         (void)shelf_has(URL "3", 3000);
@@ -143,6 +146,55 @@ START_TEST(a_full_disk_loses_the_oldest_pages_at_the_start)
     disk_model_full(NULL, 0);
     ck_assert(!shelf_has(URL "1", 210000));
     ck_assert(shelf_has(URL "2", 3000));
+}
+END_TEST
+
+/* Until the next start it has as many segments as there is space for. */
+START_TEST(a_full_disk_makes_the_store_smaller)
+{
+    char url[64];
+
+    shelf_begin();
+    ck_assert(shelf_open());
+    for (unsigned i = 0; i < 10; i++) {
+        snprintf(url, sizeof(url), URL "%u", i);
+        put(url, 200000);
+    }
+    disk_model_full(shelf.folder, 6);
+    do /* an attempt each second */
+        put(URL "new", 200000);
+    while (!shelf_has(URL "new", 200000));
+    ck_assert_uint_le(shelf_files("segment"), 7);
+    ck_assert(!shelf_has(URL "0", 200000));
+    ck_assert(shelf_has(URL "9", 200000));
+    disk_model_full(NULL, 0);
+}
+END_TEST
+
+START_TEST(a_file_system_that_becomes_read_only)
+{
+    shelf_begin();
+    ck_assert(shelf_open());
+    put(URL "1", 3000);
+    put(URL "2", 3000);
+    disk_model_read_only(true);
+    ck_assert(shelf_has(URL "1", 3000));
+    put(URL "3", 3000);
+    ck_assert(!shelf_has(URL "3", 3000));
+    ck_assert(shelf_has(URL "1", 3000));
+    /* A purge that cannot be noted concerns all, also later if anything can be written then. */
+    purge(URL "1");
+    ck_assert(!shelf_has(URL "1", 3000));
+    ck_assert(!shelf_has(URL "2", 3000));
+    disk_model_read_only(false);
+    shelf_close();
+    disk_model_read_only(true);
+    ck_assert(!shelf_open());
+    ck_assert_str_eq(shelf.said, strerror(EROFS));
+    disk_model_read_only(false);
+    ck_assert(shelf_open());
+    ck_assert(!shelf_has(URL "1", 3000));
+    ck_assert(!shelf_has(URL "2", 3000));
 }
 END_TEST
 
@@ -482,6 +534,8 @@ unit_suite(void)
     tcase_set_timeout(tc, 300);
     tcase_add_checked_fixture(tc, NULL, tear_down);
     tcase_add_test(tc, a_full_disk_loses_the_oldest_pages_at_the_start);
+    tcase_add_test(tc, a_full_disk_makes_the_store_smaller);
+    tcase_add_test(tc, a_file_system_that_becomes_read_only);
     tcase_add_test(tc, a_store_that_another_process_keeps_is_not_used);
     tcase_add_test(tc, a_successor_whose_store_cannot_be_opened_serves_without_it);
     tcase_add_test(tc, a_disk_that_hangs_is_left_until_it_answers);

@@ -451,7 +451,7 @@ shelf_has(const char *url, size_t len)
     uint64_t at = 0;
 
     /* On a busy machine a read may take longer than a request waits for it. */
-    while (!got.object && is_late(&got) && late++ < 100) {
+    while (!got.object && is_late(&got) && !shelf.fails && late++ < 100) {
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
         got = shelf_get(url, "", "");
     }

@@ -20,6 +20,7 @@ struct shelf {
     uint64_t boot; /* 0: that of the machine */
     int64_t waits_us;
     bool write_all, reads_later;
+    bool fails; /* reads may fail for good, so that none is tried again */
     void (*later)(void);    /* called before a read that is not done at once; NULL: nothing is */
     struct disk_ring *ring; /* by which lane 0 reads; owned; NULL: none */
     char said[4096]; /* what the store has told */
