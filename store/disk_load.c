@@ -1,6 +1,7 @@
 /* What is there at the start: the index is made from the footers of the segments. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "store/disk_store.h"
 
@@ -60,11 +61,10 @@ load_segment(struct store *store, uint64_t number, struct newest *newest)
 
     if (!segment) {
         store_add(store, STORE_DAMAGED, 1);
-        store_say(store, STORE_WARNING, "segment %016llx cannot be used%s",
+        store_say(store, STORE_WARNING, "segment %016llx cannot be used, and is removed: %s",
                   (unsigned long long)number,
-                  errno == EINVAL ? ", and is removed: it is damaged, or another store's" : "");
-        if (errno == EINVAL)
-            disk_log_unlink(&store->log, number);
+                  errno == EINVAL ? "it is damaged, or another store's" : strerror(errno));
+        disk_log_unlink(&store->log, number);
         return;
     }
     listed = disk_segment_footer(segment, &count);

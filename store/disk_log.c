@@ -425,10 +425,21 @@ disk_segment_count(const struct disk_log *log, uint64_t number)
     return footer.count;
 }
 
-void
-disk_log_unlink(const struct disk_log *log, uint64_t number)
+/* False: the file is there still. */
+static bool
+unlink_file(struct disk_log *log, uint64_t number)
 {
-    (void)disk_unlink(log->folder, KIND, number);
+    const bool removed = disk_unlink(log->folder, KIND, number) || errno == ENOENT;
+
+    log->left = log->left || !removed;
+    return removed;
+}
+
+void
+disk_log_unlink(struct disk_log *log, uint64_t number)
+{
+    if (!unlink_file(log, number))
+        atomic_fetch_add(&log->bytes, disk_size(log->folder, KIND, number));
 }
 
 void
@@ -436,7 +447,7 @@ disk_log_remove(struct disk_log *log, struct disk_segment *segment)
 {
     if (segment == log->head)
         disk_log_abandon(log);
-    disk_log_unlink(log, segment->number);
+    (void)unlink_file(log, segment->number);
     forget(log, segment);
 }
 
@@ -444,7 +455,7 @@ uint64_t
 disk_log_least(const struct disk_log *log)
 {
     const struct disk_segment *segment;
-    uint64_t least = UINT64_MAX;
+    uint64_t least = log->left ? 0 : UINT64_MAX;
 
     TAILQ_FOREACH(segment, &log->segments, link)
     {

@@ -50,6 +50,7 @@ struct disk_log {
     uint64_t segment_bytes; /* of one */
     _Atomic uint64_t bytes; /* of all, buffered ones included */
     _Atomic uint64_t written; /* since the start */
+    bool left;              /* a file that could not be removed, and is no segment of the log */
     struct disk_segments segments; /* the oldest first; the last one is appended to if `listed` is
                                       open */
     _Atomic(struct disk_segment *) *by_id; /* DISK_SEGMENTS + 1 */
@@ -124,8 +125,9 @@ bool disk_log_resume(struct disk_log *log, struct disk_segment *segment,
 /* Removes the file, and the segment from the log. Nothing in the index leads there. */
 void disk_log_remove(struct disk_log *log, struct disk_segment *segment);
 
-/* Removes a file of this number, which is no segment of the log. */
-void disk_log_unlink(const struct disk_log *log, uint64_t number);
+/* Removes a file of this number, which is no segment of the log. One that cannot be removed counts
+ * for the size and for disk_log_least(), since a later start may find it. */
+void disk_log_unlink(struct disk_log *log, uint64_t number);
 
 /* ---- appending ------------------------------------------------------------------------------- */
 
@@ -143,7 +145,7 @@ int disk_log_begin(struct disk_log *log, uint64_t number);
 void disk_log_list(struct disk_log *log, const struct disk_key *key, uint64_t position,
                    uint64_t length, struct disk_place *place);
 
-/* The earliest position of all records. */
+/* The earliest position of all records; 0: not known. */
 uint64_t disk_log_least(const struct disk_log *log);
 
 /* Appends bytes, as much as was listed. 0 or an errno, after which the segment is abandoned. */
