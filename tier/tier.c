@@ -200,6 +200,7 @@ tier_open(const struct tier_config *config)
     STAILQ_INIT(&tier->tasks);
     STAILQ_INIT(&tier->pending);
     STAILQ_INIT(&tier->waiters);
+    TAILQ_INIT(&tier->asked);
     TAILQ_INIT(&tier->waiting);
     buf_init(&tier->value, 2 * TIER_META_VALUE);
     (void)!getrandom(&tier->random, sizeof(tier->random), 0);

@@ -11,6 +11,8 @@
 #define MOST_PAUSE_US ((int64_t)64000) /* twice as long each time up to this */
 #define PASS_US ((int64_t)1000000)     /* after it was said that the response is not for the tier */
 #define NO_LEASE_US ((int64_t)1000000)
+#define MOST_UNKEPT 3u                  /* leases that were waited for in vain; then */
+#define NO_LEASES_US ((int64_t)10000000) /* for this long none is */
 
 size_t
 tier_fill_size(void)
@@ -20,11 +22,23 @@ tier_fill_size(void)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
+/* NULL: out of the lists. */
+static void
+move(struct tier_fill *fill, struct tier_fills *to)
+{
+    if (fill->in == to)
+        return;
+    if (fill->in)
+        TAILQ_REMOVE(fill->in, fill, link);
+    if (to)
+        TAILQ_INSERT_TAIL(to, fill, link);
+    fill->in = to;
+}
+
 static void
 free_fill(struct tier_fill *fill)
 {
-    if (fill->is_listed)
-        TAILQ_REMOVE(&fill->tier->waiting, fill, link);
+    move(fill, NULL);
     if (fill->op)
         fill->op->fill = NULL;
     free(fill->fields);
@@ -71,10 +85,27 @@ tier_fill_ask(struct tier *tier, struct tier_fill *fill)
              TIER_GRACE_S - 1);
     if (op)
         op->fill = fill;
-    if (server && tier_server_send(tier, server, op, span_str(command), span_of(NULL, 0)))
+    if (server && tier_server_send(tier, server, op, span_str(command), span_of(NULL, 0))) {
         fill->op = op;
-    else
+        fill->server = server;
+        move(fill, &tier->asked);
+    } else {
         send_back(fill, 0, NO_LEASE_US);
+    }
+}
+
+/* One that was waited for before the last one was given up says no more than that. */
+static void
+give_up_lease(struct tier_fill *fill, int64_t now_us)
+{
+    struct tier_server *server = fill->server;
+
+    tier_add(fill->tier, TIER_GIVEN_UP);
+    if (fill->begun_us < server->unkept_us)
+        return;
+    server->unkept_us = now_us;
+    if (++server->unkept >= MOST_UNKEPT)
+        server->no_leases_us = now_us + NO_LEASES_US;
 }
 
 /* Another daemon fetches. Its lease stays its own when it is waited for no longer. */
@@ -84,14 +115,15 @@ wait_for_other(struct tier_fill *fill)
     const int64_t now_us = clock_monotonic_us();
     int64_t pause_us = FIRST_PAUSE_US << (fill->waits < 8 ? fill->waits : 8);
 
-    if (now_us - fill->begun_us >= fill->tier->config.wait_us) {
-        tier_add(fill->tier, TIER_GIVEN_UP);
+    if (now_us - fill->begun_us >= fill->tier->config.wait_us)
+        give_up_lease(fill, now_us);
+    if (now_us - fill->begun_us >= fill->tier->config.wait_us ||
+        now_us < fill->server->no_leases_us) {
         fetch(fill, 0);
         return;
     }
     fill->waits++;
-    fill->is_listed = true;
-    TAILQ_INSERT_TAIL(&fill->tier->waiting, fill, link);
+    move(fill, &fill->tier->waiting);
     fill->again_us = now_us + (pause_us < MOST_PAUSE_US ? pause_us : MOST_PAUSE_US);
 }
 
@@ -252,6 +284,8 @@ void
 tier_fill_take(struct tier *tier, struct tier_fill *fill, const struct tier_meta *reply)
 {
     fill->op = NULL;
+    if (fill->waits && !reply->waits)
+        fill->server->unkept = 0;
     if (reply->code == TIER_META_ERROR || atomic_load(&tier->left))
         send_back(fill, 0, NO_LEASE_US);
     else if (reply->code == TIER_META_VALUE_HERE && reply->value.len)
@@ -262,17 +296,42 @@ tier_fill_take(struct tier *tier, struct tier_fill *fill, const struct tier_meta
         fetch(fill, reply->cas);
 }
 
+/* Its server answers too late for it, though not for each of what it is asked. */
+static void
+end_late(struct tier *tier, struct tier_fill *fill)
+{
+    struct tier_server *server = fill->server;
+    const int64_t sent_us = fill->op->sent_us;
+
+    tier_add(tier, TIER_LATE);
+    send_back(fill, 0, NO_LEASE_US);
+    tier_server_note_slow(tier, server, sent_us);
+}
+
+/* The moment at which the next one is late. */
+static int64_t
+end_late_ones(struct tier *tier, int64_t now_us)
+{
+    struct tier_fill *fill = TAILQ_FIRST(&tier->asked);
+
+    if (fill && now_us >= fill->until_us)
+        for (unsigned i = 0; i < tier->server_count; i++)
+            tier_server_hurry(tier, &tier->servers[i]);
+    while ((fill = TAILQ_FIRST(&tier->asked)) && now_us >= fill->until_us)
+        end_late(tier, fill);
+    return fill ? fill->until_us : INT64_MAX;
+}
+
 int64_t
 tier_fill_look(struct tier *tier, int64_t now_us)
 {
-    struct tier_fill *fill = TAILQ_FIRST(&tier->waiting), *next;
-    int64_t next_us = INT64_MAX;
+    int64_t next_us = end_late_ones(tier, now_us);
+    struct tier_fill *fill, *next;
 
-    for (; fill; fill = next) {
+    for (fill = TAILQ_FIRST(&tier->waiting); fill; fill = next) {
         next = TAILQ_NEXT(fill, link);
         if (now_us >= fill->again_us) {
-            fill->is_listed = false;
-            TAILQ_REMOVE(&tier->waiting, fill, link);
+            fill->until_us = now_us + tier->config.late_us;
             tier_fill_ask(tier, fill);
         } else if (fill->again_us < next_us) {
             next_us = fill->again_us;
@@ -331,6 +390,7 @@ tier_fill_start(struct source *source, struct cache_fill *base,
     if (!tier_server_of(tier, &fill->key) || tier_lease_is_held(tier, &fill->key))
         return give_back(fill);
     fill->begun_us = clock_monotonic_us();
+    fill->until_us = fill->begun_us + tier->config.late_us;
     fill->most = request->most;
     fill->fields_len = request->fields.len;
     fill->fields = malloc(request->fields.len + 1);

@@ -11,6 +11,7 @@
 
 #define RETRY_US ((int64_t)500000)  /* between two trials of a server that is down */
 #define TIME_US ((int64_t)10000000) /* between two looks at its clock */
+#define SLOW_REPLIES 8u              /* more than quick ones: then it is not used */
 #define READ_SIZE ((size_t)64 << 10)
 
 struct tier_op *
@@ -59,6 +60,47 @@ tier_server_fail(struct tier *tier, struct tier_server *server, const char *why)
     tier_settle(tier, false);
 }
 
+/* ---- its pace -------------------------------------------------------------------------------- */
+
+static bool
+is_slow(const struct tier *tier, int64_t sent_us, int64_t now_us)
+{
+    return now_us - sent_us >= tier->config.late_us / 4;
+}
+
+void
+tier_server_note_slow(struct tier *tier, struct tier_server *server, int64_t sent_us)
+{
+    const int64_t now_us = clock_monotonic_us();
+
+    if (server->fd < 0 || !is_slow(tier, sent_us, now_us) || sent_us < server->slow_us)
+        return;
+    server->slow_us = now_us;
+    if (++server->slow < SLOW_REPLIES)
+        return;
+    server->was_slow = true;
+    server->slow -= 2;
+    tier_server_fail(tier, server, "it answers slowly");
+}
+
+static void
+note_pace(struct tier *tier, struct tier_server *server, const struct tier_op *op)
+{
+    if (is_slow(tier, op->sent_us, clock_monotonic_us()))
+        tier_server_note_slow(tier, server, op->sent_us);
+    else if (server->slow)
+        server->slow--;
+}
+
+static void
+take_probe(struct tier *tier, struct tier_server *server, const struct tier_op *op)
+{
+    if (server->was_slow && is_slow(tier, op->sent_us, clock_monotonic_us()))
+        tier_server_fail(tier, server, "it answers slowly");
+    else
+        server->was_slow = false;
+}
+
 /* ---- sending --------------------------------------------------------------------------------- */
 
 static void
@@ -90,7 +132,8 @@ tier_server_send(struct tier *tier, struct tier_server *server, struct tier_op *
         buf_append(&server->out, value.ptr, value.len);
         buf_append(&server->out, "\r\n", 2);
     }
-    op->until_us = clock_monotonic_us() + tier->config.late_us;
+    op->sent_us = clock_monotonic_us();
+    op->until_us = op->sent_us + tier->config.late_us;
     STAILQ_INSERT_TAIL(&server->ops, op, link);
     return true;
 }
@@ -190,6 +233,7 @@ take(struct tier *tier, struct tier_server *server, const struct tier_op *op,
     case TIER_OP_GET:
         if (op->fill)
             tier_fill_take(tier, op->fill, reply);
+        note_pace(tier, server, op);
         break;
     case TIER_OP_SET:
         take_set(tier, reply);
@@ -204,7 +248,9 @@ take(struct tier *tier, struct tier_server *server, const struct tier_op *op,
         break;
     case TIER_OP_STALE:
     case TIER_OP_DROP:
+        break;
     case TIER_OP_PROBE:
+        take_probe(tier, server, op);
         break;
     }
 }
@@ -279,6 +325,13 @@ receive(struct tier *tier, struct tier_server *server)
         if ((size_t)n < READ_SIZE)
             return;
     }
+}
+
+void
+tier_server_hurry(struct tier *tier, struct tier_server *server)
+{
+    if (server->state >= TIER_CHECKED)
+        receive(tier, server);
 }
 
 void

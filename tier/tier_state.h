@@ -30,6 +30,8 @@
 struct tier_fill;
 struct tier_server;
 
+TAILQ_HEAD(tier_fills, tier_fill);
+
 /* ---- requests to a server -------------------------------------------------------------------- */
 
 enum tier_op_kind {
@@ -47,7 +49,7 @@ enum tier_op_kind {
 struct tier_op {
     STAILQ_ENTRY(tier_op) link;
     enum tier_op_kind kind;
-    int64_t until_us;
+    int64_t sent_us, until_us;
     struct tier_fill *fill; /* GET; NULL: it was given up */
     uint64_t number;        /* WRITE: of the last mark in it */
 };
@@ -102,6 +104,12 @@ struct tier_server {
     _Atomic bool up;             /* what other threads see of the state */
     enum tier_server_state state;
     bool told_down; /* in the log */
+    bool was_slow;  /* it is to answer quickly before it is used again */
+    unsigned slow;  /* replies more than quick ones, */
+    int64_t slow_us; /* up to then: what was sent before was counted with the last one */
+    unsigned unkept; /* leases of other daemons in a row for whose values requests waited in vain, */
+    int64_t unkept_us;   /* likewise */
+    int64_t no_leases_us; /* until then none waits for them */
     int fd;         /* -1 */
     uint32_t events;
     int64_t again_us; /* DOWN: when it is tried; CONNECTS: when it is late */
@@ -163,8 +171,9 @@ struct tier {
     int poll, wake; /* epoll and eventfd */
     struct tier_server servers[TIER_SERVERS];
     unsigned server_count;
-    TAILQ_HEAD(, tier_fill) waiting; /* for other daemons */
-    uint64_t seen[TIER_SEEN];        /* ids of entries, by hash */
+    struct tier_fills asked;   /* for their servers, in the order of their ends, */
+    struct tier_fills waiting; /* and for other daemons */
+    uint64_t seen[TIER_SEEN];    /* ids of entries, by hash */
     struct buf value;
 };
 
@@ -211,6 +220,12 @@ struct tier_op *tier_op_create(enum tier_op_kind kind);
 /* Gives it up: its ops fail, and it is tried again later. */
 void tier_server_fail(struct tier *tier, struct tier_server *server, const char *why);
 
+/* Takes the replies that have come: this thread may have waited, too. */
+void tier_server_hurry(struct tier *tier, struct tier_server *server);
+
+/* A request that was sent at that moment is slow. It is given up if requests often are. */
+void tier_server_note_slow(struct tier *tier, struct tier_server *server, int64_t sent_us);
+
 void tier_server_ready(struct tier *tier, struct tier_server *server, uint32_t events);
 
 /* Sends what waits, and does what is due. The moment of the next look. */
@@ -223,9 +238,11 @@ struct tier_fill {
     TAILQ_ENTRY(tier_fill) link;
     struct tier *tier;
     struct tier_key key;
-    struct tier_op *op; /* under way, or NULL */
-    bool is_listed;     /* it waits for another daemon, until it is asked again */
+    struct tier_server *server; /* that was asked last */
+    struct tier_op *op;         /* under way, or NULL */
+    struct tier_fills *in;      /* of the tier's, or NULL */
     int64_t begun_us;
+    int64_t until_us; /* when all that is asked of servers has to be answered */
     int64_t again_us;
     unsigned waits;
     bool has_marked; /* a value stale */

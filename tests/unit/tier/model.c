@@ -85,9 +85,13 @@ get(struct model *m, int fd, const char *key, const char *line)
     char head[128], *value;
     size_t len, n;
 
+    m->gets++;
+    if (fault == MODEL_PROMISES && has_flag(line, "N")) {
+        say_text(fd, "VA 0 c7 Z\r\n\r\n");
+        return;
+    }
     if (is_new)
         item = find(m, key, true);
-    m->gets++;
     if (!item) {
         say_text(fd, "EN\r\n");
         return;
@@ -209,7 +213,10 @@ handle(struct model *m, int fd, char *text, size_t len)
         say_text(fd, "VA 2 c1\r\nhi\r\n");
         break;
     default:
+        if (m->fault == MODEL_IS_SLOW && (strncmp(text, "mn", 2) == 0 || has_flag(text, "N30")))
+            nanosleep(&(struct timespec){.tv_nsec = m->pause_ms * 1000000L}, NULL);
         if (strncmp(text, "mn", 2) == 0) {
+            m->probes++;
             say_text(fd, "MN\r\n");
         } else if (strncmp(text, "stats", 5) == 0) {
             tell_time(m, fd);

@@ -21,6 +21,8 @@ enum model_fault {
     MODEL_CORRUPTS,   /* changes a bit of each value */
     MODEL_ROLLS_BACK, /* gives the values that were stored first */
     MODEL_IS_APART,   /* its clock is a minute ahead */
+    MODEL_IS_SLOW,    /* pauses before it gives pages, and before it answers the probe */
+    MODEL_PROMISES,   /* says of each page that another daemon fetches it */
 };
 
 struct model_item {
@@ -46,7 +48,8 @@ struct model {
     pthread_t thread;
     _Atomic bool stops;
     _Atomic enum model_fault fault;
-    _Atomic unsigned sets, gets;
+    _Atomic unsigned sets, gets, probes;
+    _Atomic unsigned pause_ms; /* of MODEL_IS_SLOW */
     pthread_mutex_t lock;
     struct model_item items[64]; /* protected by lock */
     unsigned count;

@@ -683,6 +683,64 @@ START_TEST(a_purge_waits_for_no_server_that_is_down)
 }
 END_TEST
 
+/* All that is asked of servers for a request has one bound. */
+START_TEST(a_request_waits_for_the_answers_of_a_server_together)
+{
+    begin(1, 20000);
+    put(&peers[0], 'x');
+    purge(&peers[1], CACHE_BY_URL, false, URL);
+    while (!peers[0].purged)
+        nap();
+    models[0].pause_ms = 200;
+    models[0].fault = MODEL_IS_SLOW;
+    /* The value, which is of no use, and it is asked for once more. */
+    ck_assert_int_eq(get(&peers[0]), 0);
+    ck_assert_uint_ge(stats_of(&peers[0]).counts[TIER_LATE], 1);
+    ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_MISSES], 0);
+    end();
+}
+END_TEST
+
+START_TEST(a_server_that_is_always_slow_is_not_used)
+{
+    unsigned probes;
+
+    begin(1, 20000);
+    models[0].pause_ms = 100;
+    models[0].fault = MODEL_IS_SLOW;
+    while (stats_of(&peers[0]).up) {
+        (void)get(&peers[0]);
+        release(&peers[0]);
+    }
+    ck_assert_str_eq(strstr(peers[0].said, "it answers slowly"),
+                     "it answers slowly; it is not used until it answers");
+    /* It is probed, and not used while the probe is slow. */
+    probes = models[0].probes;
+    while (models[0].probes < probes + 2)
+        ck_assert_uint_eq(stats_of(&peers[0]).up, 0);
+    models[0].fault = MODEL_WORKS;
+    await_up(&peers[0], 1);
+    put(&peers[0], 'x');
+    ck_assert_int_eq(get(&peers[0]), 'x');
+    end();
+}
+END_TEST
+
+START_TEST(a_server_whose_promises_are_not_kept_is_not_waited_for)
+{
+    begin(1, 20000);
+    models[0].fault = MODEL_PROMISES;
+    for (int i = 0; i < 20; i++) {
+        ck_assert_int_eq(get(&peers[0]), 0);
+        release(&peers[0]);
+    }
+    ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_GIVEN_UP], 3);
+    ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_MISSES], 20);
+    ck_assert_uint_eq(stats_of(&peers[0]).up, 1);
+    end();
+}
+END_TEST
+
 /* Nagle's algorithm would hold a command back until the one before is acknowledged. */
 START_TEST(short_commands_are_sent_at_once)
 {
@@ -730,6 +788,9 @@ unit_suite(void)
     tcase_add_test(tests, a_daemon_whose_clock_differs_leaves);
     tcase_add_test(tests, an_expired_page_is_validated_by_one);
     tcase_add_test(tests, a_purge_waits_for_no_server_that_is_down);
+    tcase_add_test(tests, a_request_waits_for_the_answers_of_a_server_together);
+    tcase_add_test(tests, a_server_that_is_always_slow_is_not_used);
+    tcase_add_test(tests, a_server_whose_promises_are_not_kept_is_not_waited_for);
     tcase_add_test(tests, short_commands_are_sent_at_once);
     tcase_add_test(tests, lists_of_servers);
     suite_add_tcase(suite, tests);
