@@ -134,6 +134,7 @@ open_window(struct origin_fill *fill, enum failure why)
     origin_response_explain(fill,
                         why == FAILURE_OVERLOADED ? HTTP_REASON_MEMORY : HTTP_REASON_TOO_LARGE);
     end_pass(fill);
+    stored_begins(fill, -1);
     return cache_fill_unstore(&fill->base, &window);
 }
 
@@ -527,6 +528,8 @@ begin_object(struct origin_fill *fill, const struct fetch_head *head,
         error = open_window_for(fill, (uint64_t)head->content_length);
     if (!error)
         error = check_wanted(fill);
+    if (!error)
+        stored_begins(fill, head->content_length);
     fill->body.give_up = give_up;
     if (!error)
         shedding_add(&proxy->shedding, &fill->body, fill->request->client,

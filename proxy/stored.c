@@ -280,6 +280,20 @@ stored_filled(struct origin_fill *fill, bool storable, const struct stored_offer
 }
 
 void
+stored_begins(const struct origin_fill *fill, int64_t length)
+{
+    const struct object *object = fill->base.object;
+    const bool is_kept = !fill->reason && cache_fill_may_store(&fill->base) &&
+                         atomic_load(&fill->keeping) == KEEPING_STORED;
+    const uint64_t bytes = !is_kept ? UINT64_MAX : length > 0 ? (uint64_t)length : 0;
+    struct source *source;
+
+    for (unsigned i = 0; (source = fill->proxy->config.sources[i]); i++)
+        if (source->ops->begins)
+            source->ops->begins(source, object_url(object), object_variant(object), bytes);
+}
+
+void
 stored_ended(const struct origin_fill *fill)
 {
     const struct object *object = fill->base.object;

@@ -68,6 +68,10 @@ void stored_drop_offer(const struct origin_fill *fill);
  */
 void stored_filled(struct origin_fill *fill, bool storable, const struct stored_offer *offer);
 
+/* The fill has its head, with a body of `length` bytes as far as that is known: requests elsewhere
+ * that cannot have it wait for it no longer. [the fetcher's thread] */
+void stored_begins(const struct origin_fill *fill, int64_t length);
+
 /* The fetch has ended: requests elsewhere wait for it no longer. [the fetcher's thread] */
 void stored_ended(const struct origin_fill *fill);
 

@@ -95,6 +95,12 @@ struct source_ops {
     /* The fetch of this URL and variant has failed, for which requests elsewhere may wait. NULL:
      * there are none. */
     void (*release)(struct source *source, struct span url, struct span variant);
+    /*
+     * The head of what is fetched for this URL and variant has come, with a body of `length` bytes;
+     * UINT64_MAX: it will not be offered. If requests elsewhere cannot have it they wait for it no
+     * longer. NULL: there are none.
+     */
+    void (*begins)(struct source *source, struct span url, struct span variant, uint64_t length);
     /* May it have this URL and variant, or for the empty one another variant? */
     bool (*may_have)(struct source *source, struct span url, struct span variant);
 

@@ -316,6 +316,7 @@ tier_source(struct tier *tier)
         .drop_offer = drop_offer,
         .offer = tier_offer,
         .outdate = tier_outdate,
+        .begins = tier_begins,
         .release = tier_release,
         .may_have = may_have,
         .mark = tier_mark,

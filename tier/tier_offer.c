@@ -153,6 +153,16 @@ tier_outdate(struct source *source, struct span url, struct span variant, bool a
 }
 
 void
+tier_begins(struct source *source, struct span url, struct span variant, uint64_t length)
+{
+    struct tier *tier = (struct tier *)source;
+    const struct tier_key key = tier_key_of(atomic_load(&tier->terms), url, variant);
+
+    if (length > tier->config.most && tier_lease_is_held(tier, &key))
+        drop(tier, TIER_TASK_PASS, url, variant);
+}
+
+void
 tier_release(struct source *source, struct span url, struct span variant)
 {
     drop((struct tier *)source, TIER_TASK_RELEASE, url, variant);

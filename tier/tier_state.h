@@ -270,6 +270,7 @@ int64_t tier_fill_look(struct tier *tier, int64_t now_us);
 uint64_t tier_begin_offer(struct source *source, int64_t begun_us);
 bool tier_offer(struct source *source, struct object *object, struct span names, uint64_t position);
 void tier_outdate(struct source *source, struct span url, struct span variant, bool all);
+void tier_begins(struct source *source, struct span url, struct span variant, uint64_t length);
 void tier_release(struct source *source, struct span url, struct span variant);
 
 /* The thread's: does and frees what was left for it; `drops`: frees it alone. */

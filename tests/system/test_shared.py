@@ -228,6 +228,30 @@ class PagesTest(SharedTest):
         self.assertLess(time.monotonic() - begun, 15)  # a lease lasts 20 s here
 
 
+class HeadTest(SharedTest):
+    """The head of a response says that no other daemon can have it."""
+
+    daemons = 2
+    servers = 1
+    options = ("--shared-timeout", "2s", "--shared-wait", "1h")
+
+    def begin(self, daemon, url):
+        """Sends a request, and waits for the first bytes of the response."""
+        s = http_front.socket.create_connection(http_front.http_address(daemon), 20)
+        self.addCleanup(s.close)
+        s.sendall(f"GET {url} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n".encode())
+        self.assertTrue(s.recv(12).startswith(b"HTTP/1.1 200"))
+
+    def test_others_do_not_wait_for_its_body(self):
+        for name, line in (("big", "Cache-Control%3a%20max-age%3d600"),
+                           ("mine", "Cache-Control%3a%20private")):
+            url = (f"http://a.test/{name}?fault=size:3000000&fault=hang-body:500000"
+                   f"&fault=header:{line}")
+            for d in self.d:
+                self.begin(d, url)
+            self.assertEqual(len(self.fetched(f"/{name}")), 2)
+
+
 class PurgeTest(SharedTest):
     def purged(self, url, *lines, method="PURGE", at=None):
         """Purges at the last daemon, and waits until the others have taken that."""

@@ -354,6 +354,22 @@ START_TEST(a_fetch_that_fails_or_is_not_for_all_ends_the_waiting)
 }
 END_TEST
 
+START_TEST(the_head_of_a_response_that_others_cannot_have_ends_the_waiting)
+{
+    const struct source_ops *ops;
+
+    begin(1, 60 * SECOND);
+    ops = peers[0].source->ops;
+    ck_assert_int_eq(get(&peers[0]), 0);
+    ops->begins(peers[0].source, span_str(URL), span_of(NULL, 0), 100000);
+    ck_assert_uint_eq(models[0].sets, 1); /* of the journal */
+    ops->begins(peers[0].source, span_str(URL), span_of(NULL, 0), _i ? 100001 : UINT64_MAX);
+    ck_assert_int_eq(get(&peers[1]), 0);
+    ck_assert_uint_eq(stats_of(&peers[1]).counts[TIER_GIVEN_UP], 0);
+    end();
+}
+END_TEST
+
 START_TEST(a_variant_is_found_by_its_names)
 {
     begin(1, 20000);
@@ -792,6 +808,8 @@ unit_suite(void)
     tcase_add_test(tests, one_daemon_waits_for_the_other);
     tcase_add_test(tests, waiting_has_a_bound);
     tcase_add_test(tests, a_fetch_that_fails_or_is_not_for_all_ends_the_waiting);
+    tcase_add_loop_test(tests, the_head_of_a_response_that_others_cannot_have_ends_the_waiting, 0,
+                        2);
     tcase_add_test(tests, a_variant_is_found_by_its_names);
     tcase_add_test(tests, purges_reach_the_other_daemon);
     tcase_add_test(tests, what_was_asked_for_before_a_purge_is_not_used);
