@@ -508,6 +508,7 @@ bench: setup
 	$(Q)tests/bench/http.py
 	$(Q)tests/bench/misses.py
 	$(Q)tests/bench/cold.py
+	$(Q)tests/bench/disk.py
 	$(Q)tests/bench/outage.py
 	$(Q)tests/bench/table.py
 	$(Q)tests/bench/scale.py

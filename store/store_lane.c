@@ -13,7 +13,9 @@
 #include "store/store_fill.h"
 
 #define ALIGNMENT ((uint64_t)4096) /* of reads past the kernel's memory */
-#define SHORT ((size_t)72 << 10)   /* buffers are of this size, or of the longest read */
+/* Buffers are of this size, or of the longest read. Longer records are always read past the kernel's
+ * memory: copying 1 MiB out of that takes more CPU than reading it. */
+#define SHORT ((size_t)72 << 10)
 #define LONG (DISK_FILL_FIRST + 2 * ALIGNMENT)
 #define MOST_KEPT 16u
 #define CACHED_IN_SUCCESSION 16u /* after which the next one is taken for cached, too */
@@ -118,12 +120,11 @@ disk_lane_read_at_once(struct store_lane *lane, struct store_fill *fill)
     ssize_t n;
 
     fill->direct = fill->segment->direct >= 0 && lane->ring;
-    if (fill->place.length > DISK_FILL_FIRST || fill->store->config.reads_later)
+    if (fill->place.length > SHORT || fill->store->config.reads_later)
         return false;
-    if (fill->direct &&
-        (lane->cached < CACHED_IN_SUCCESSION || fill->place.length > SHORT))
+    if (fill->direct && lane->cached < CACHED_IN_SUCCESSION)
         cached = is_cached(fill->segment->fd, offset, fill->place.length);
-    if (cached == NOT_CACHED || (cached == NOT_KNOWN && fill->place.length > SHORT)) {
+    if (cached == NOT_CACHED) {
         lane->cached = 0;
         return false;
     }
@@ -280,7 +281,7 @@ disk_lanes_make(struct store *store)
         lane->ring = store->config.rings ? store->config.rings[i] : NULL;
         lane->shorts.size = SHORT;
         lane->longs.size = LONG;
-        lane->at_once = malloc(DISK_FILL_FIRST);
+        lane->at_once = malloc(SHORT);
         if (!lane->at_once)
             return false;
     }

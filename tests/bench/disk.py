@@ -4,9 +4,9 @@
 All are reverse proxies before one origin on loopback, with their pages in a folder each on the same
 disk; those that are not installed are left out. Each has one worker and little memory of its own:
 sunproxyd for 100 pages, Traffic Server and Squid the least that they take. sunproxyd is measured
-twice, as it reads by io_uring and by threads. nginx is measured twice, too: with sendfile, and with
-threads for reading (aio threads), so that a read does not delay other requests. Squid has the rock
-store.
+twice, as it reads by io_uring and by threads. nginx is measured with "sendfile off", its default,
+with "sendfile on; tcp_nopush on", and with "aio threads", with which a read does not delay other
+requests. Squid has the rock store.
 
 Server and load share one CPU. The load has 8 connections and asks for each page once, in a mixed
 order. Servers take turns in rounds:
@@ -41,7 +41,7 @@ from http_servers import Failure, Server, free_port
 from server import family_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CASES = ((1024, 8000), (20480, 4000), (1 << 20, 200))  # bytes of a body, pages
+CASES = ((1024, 5000), (20480, 3000), (1 << 20, 100))  # bytes of a body, pages
 STATES = ("cold", "warm")
 CONNECTIONS = 8
 MEMORY = 4 << 20  # bytes, of a server's own
@@ -66,7 +66,7 @@ def start_by_threads(*args):
     return start_sunproxyd(*args, reads="threads")
 
 
-def start_nginx(folder, origin, _args, _size, _memory, reading="sendfile on; tcp_nopush on;"):
+def start_nginx(folder, origin, _args, _size, _memory, reading="sendfile off;"):
     port = free_port()
     (folder / "store").mkdir(exist_ok=True)
     (folder / "nginx.conf").write_text(f"""
@@ -90,7 +90,11 @@ http {{
     return Server(folder.name, [shutil.which("nginx"), "-p", folder, "-c", folder / "nginx.conf"], port, folder)
 
 
-def start_nginx_threads(*args):
+def start_nginx_sendfile(*args):
+    return start_nginx(*args, reading="sendfile on; tcp_nopush on;")
+
+
+def start_nginx_aio(*args):
     return start_nginx(*args, reading="aio threads;")
 
 
@@ -130,9 +134,10 @@ max_filedescriptors 16384
 
 
 STARTERS = {"sunproxyd": start_sunproxyd, "threads": start_by_threads, "nginx": start_nginx,
-            "nginx-aio": start_nginx_threads, "trafficserver": start_trafficserver, "squid": start_squid}
-PROGRAMS = {"sunproxyd": "true", "threads": "true", "nginx": "nginx", "nginx-aio": "nginx",
-            "trafficserver": "/usr/bin/traffic_server", "squid": "/usr/sbin/squid"}
+            "nginx-sendfile": start_nginx_sendfile, "nginx-aio": start_nginx_aio,
+            "trafficserver": start_trafficserver, "squid": start_squid}
+PROGRAMS = {"sunproxyd": "true", "threads": "true", "nginx": "nginx", "nginx-sendfile": "nginx",
+            "nginx-aio": "nginx", "trafficserver": "/usr/bin/traffic_server", "squid": "/usr/sbin/squid"}
 
 
 def cpu_seconds(server):
@@ -238,9 +243,9 @@ class Bench:
                 return
 
 
-def print_case(size, state, results):
+def print_case(title, results):
     ours = results.get("sunproxyd")
-    print(f"\n{size} bytes, {state}: CPU per hit, median of its time, hits/s, and the ratio of sunproxyd's CPU")
+    print(f"\n{title}: CPU per hit, median of its time, hits/s; sunproxyd's as ratios of it")
     for name, runs in results.items():
         cpu, median, rate = (statistics.median(run[key] for run in runs)
                              for key in ("cpu_us", "median_us", "requests_per_second"))
@@ -268,12 +273,12 @@ def measure_case(bench, origin, size, pages):
                     folder = servers[name].log.parent
                     (forget if state == "cold" else remember)(folder)
                     results[state][name].append(bench.measure(servers[name], size, pages, "--once"))
+        for state in STATES:
+            print_case(f"{size} bytes, {state}", results[state])
     finally:
         for server in servers.values():
             server.stop()
             shutil.rmtree(server.log.parent, ignore_errors=True)
-    for state in STATES:
-        print_case(size, state, results[state])
     return results
 
 
@@ -296,7 +301,7 @@ def measure_limit(bench, origin, limit, size=20480):
                 server.stop()
                 shutil.rmtree(server.log.parent, ignore_errors=True)
             group.remove()
-    print_case(size, f"{pages} pages, of which a tenth are in memory", results)
+    print_case(f"{pages} pages of {size} bytes, ten times the memory", results)
     return results
 
 
