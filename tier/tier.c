@@ -108,6 +108,7 @@ static void
 end(struct tier *tier)
 {
     run_tasks(tier, true);
+    tier_lease_release_all(tier);
     for (unsigned i = 0; i < tier->server_count; i++)
         tier_server_fail(tier, &tier->servers[i], "the daemon ends");
     while (!TAILQ_EMPTY(&tier->waiting))

@@ -55,11 +55,24 @@ send_back(struct tier_fill *fill, uint64_t cas, int64_t us)
     free_fill(fill);
 }
 
+/* False: the requests that have asked have left, so that another daemon may have the lease. */
+static bool
+is_to_fetch(struct tier_fill *fill, uint64_t cas)
+{
+    if (!cache_fill_is_unwanted(&fill->base))
+        return true;
+    tier_lease_release(fill->tier, &fill->key, cas);
+    return false;
+}
+
 static void
 fetch(struct tier_fill *fill, uint64_t cas)
 {
     tier_add(fill->tier, TIER_MISSES);
-    send_back(fill, cas, (int64_t)TIER_LEASE_S * 1000000);
+    if (is_to_fetch(fill, cas))
+        send_back(fill, cas, (int64_t)TIER_LEASE_S * 1000000);
+    else
+        send_back(fill, 0, 0);
 }
 
 void
@@ -206,7 +219,8 @@ use_record(struct tier_fill *fill, const struct tier_meta *reply, struct disk_re
             replace(fill, reply);
             return;
         }
-        tier_lease_add(tier, &fill->key, reply->cas, (int64_t)TIER_LEASE_S * 1000000);
+        if (is_to_fetch(fill, reply->cas))
+            tier_lease_add(tier, &fill->key, reply->cas, (int64_t)TIER_LEASE_S * 1000000);
     } else {
         tier_add(tier, TIER_HITS);
         if (fill->waits)

@@ -138,9 +138,8 @@ tier_server_send(struct tier *tier, struct tier_server *server, struct tier_op *
     return true;
 }
 
-/* False: it has failed. */
-static bool
-flush(struct tier *tier, struct tier_server *server)
+bool
+tier_server_flush(struct tier *tier, struct tier_server *server)
 {
     while (server->out_at < server->out.len) {
         ssize_t n = send(server->fd, server->out.data + server->out_at,
@@ -187,7 +186,7 @@ check(struct tier *tier, struct tier_server *server)
     server->cas = 0;
     (void)tier_server_send(tier, server, tier_op_create(TIER_OP_PROBE), span_str("mn"),
                            span_of(NULL, 0));
-    (void)flush(tier, server);
+    (void)tier_server_flush(tier, server);
 }
 
 static void
@@ -343,7 +342,7 @@ tier_server_ready(struct tier *tier, struct tier_server *server, uint32_t events
         check(tier, server);
         return;
     }
-    if (events & EPOLLOUT && !flush(tier, server))
+    if (events & EPOLLOUT && !tier_server_flush(tier, server))
         return;
     if (events & (EPOLLIN | EPOLLERR | EPOLLHUP))
         receive(tier, server);
@@ -391,7 +390,7 @@ tier_server_look(struct tier *tier, struct tier_server *server, int64_t now_us)
     }
     ask_time(tier, server, now_us);
     next_us = tier_journal_look(tier, server, now_us);
-    if (server->state < TIER_CHECKED || !flush(tier, server))
+    if (server->state < TIER_CHECKED || !tier_server_flush(tier, server))
         return server->again_us;
     return STAILQ_EMPTY(&server->ops) ? next_us
                                       : earlier(next_us, STAILQ_FIRST(&server->ops)->until_us);

@@ -19,7 +19,8 @@
 
 #define TIER_LEASE_S 30                      /* seconds of a lease */
 #define TIER_GRACE_S 30                      /* for which a value stays once it has expired */
-#define TIER_LEASES 4096u                    /* that are remembered */
+#define TIER_LEASES 4096u                    /* that are remembered, */
+#define TIER_LEASE_WAYS 4u                    /* in groups of that size, by hash */
 #define TIER_TASKS 4096u                     /* that wait */
 #define TIER_TASK_BYTES ((uint64_t)64 << 20) /* of bodies in them */
 #define TIER_OUT ((size_t)4 << 20)           /* bytes that wait for a server */
@@ -86,7 +87,7 @@ struct tier_mark {
 
 /* A key for which this daemon is to fetch, or has just found nothing. */
 struct tier_lease {
-    uint64_t words[2];
+    struct tier_key key;
     uint64_t cas;
     int64_t until_us;
 };
@@ -198,8 +199,14 @@ void tier_wake(struct tier *tier);
 /* ---- leases: of any thread ------------------------------------------------------------------- */
 
 /* Remembers that this daemon is to fetch, or without a lease (cas 0), that nothing is to be asked
- * for soon. */
+ * for soon. A lease that is there stays then. */
 void tier_lease_add(struct tier *tier, const struct tier_key *key, uint64_t cas, int64_t us);
+
+/* Lets other daemons fetch, by the cas value of a lease. The thread's; so is the next. */
+void tier_lease_release(struct tier *tier, const struct tier_key *key, uint64_t cas);
+
+/* All that there are. */
+void tier_lease_release_all(struct tier *tier);
 
 /* Is there one, or is nothing to be asked for? */
 bool tier_lease_is_held(struct tier *tier, const struct tier_key *key);
@@ -219,6 +226,9 @@ struct tier_op *tier_op_create(enum tier_op_kind kind);
 
 /* Gives it up: its ops fail, and it is tried again later. */
 void tier_server_fail(struct tier *tier, struct tier_server *server, const char *why);
+
+/* Sends what waits, as far as that is possible at once. False: it has failed. */
+bool tier_server_flush(struct tier *tier, struct tier_server *server);
 
 /* Takes the replies that have come: this thread may have waited, too. */
 void tier_server_hurry(struct tier *tier, struct tier_server *server);

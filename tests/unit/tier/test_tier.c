@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "tests/unit/cache/pages.h"
 #include "tests/unit/tier/model.h"
-#include "tier/tier.h"
+#include "tier/tier_state.h"
 #include "tier/tier_journal.h"
 #include "tier/tier_value.h"
 
@@ -774,6 +774,61 @@ START_TEST(a_server_whose_promises_are_not_kept_is_not_waited_for)
 }
 END_TEST
 
+/* A client leaves while a server is asked: another daemon may fetch at once. */
+START_TEST(a_request_that_has_left_leaves_no_lease)
+{
+    struct requester r = {.answer = CACHE_HIT};
+    bool waits = false;
+    const struct source_request request = {.later = later, .context = &waits};
+
+    begin(1, 600 * SECOND);
+    models[0].pause_ms = 100;
+    models[0].fault = MODEL_IS_SLOW;
+    request_lookup_variant(&r, peers[0].cache, URL, "", clock_monotonic_us(),
+                           (struct cache_request){.fill_size = tier_fill_size()});
+    ck_assert_int_eq(peers[0].source->ops->fill(peers[0].source, r.found.fill, &request),
+                     SOURCE_FILLS);
+    ck_assert(cache_leave(&r.waiter));
+    request_end(&r);
+    while (stats_of(&peers[0]).counts[TIER_MISSES] == 0)
+        nap();
+    models[0].fault = MODEL_WORKS;
+    ck_assert_int_eq(get(&peers[1]), 0);
+    end();
+}
+END_TEST
+
+START_TEST(a_daemon_that_ends_leaves_no_lease)
+{
+    begin(1, 600 * SECOND);
+    ck_assert_int_eq(get(&peers[0]), 0);
+    close_peer(&peers[0]);
+    ck_assert_int_eq(get(&peers[1]), 0);
+    open_peer(&peers[0], 20000);
+    end();
+}
+END_TEST
+
+START_TEST(leases_of_keys_with_the_same_hash_are_kept)
+{
+    struct tier_key key = {.words = {0, 9}, .text = "sp"};
+    struct tier *tier;
+
+    begin(1, 20000);
+    tier = peers[0].tier;
+    for (key.words[0] = 1; key.words[0] <= TIER_LEASE_WAYS; key.words[0]++)
+        tier_lease_add(tier, &key, key.words[0], SECOND * 60);
+    for (key.words[0] = 1; key.words[0] <= TIER_LEASE_WAYS; key.words[0]++) {
+        /* To ask for nothing for a while does not end one. */
+        tier_lease_add(tier, &key, 0, SECOND);
+        ck_assert(tier_lease_is_held(tier, &key));
+        ck_assert_uint_eq(tier_lease_take(tier, &key), key.words[0]);
+        ck_assert(!tier_lease_is_held(tier, &key));
+    }
+    end();
+}
+END_TEST
+
 /* Nagle's algorithm would hold a command back until the one before is acknowledged. */
 START_TEST(short_commands_are_sent_at_once)
 {
@@ -826,6 +881,9 @@ unit_suite(void)
     tcase_add_test(tests, a_request_waits_for_the_answers_of_a_server_together);
     tcase_add_test(tests, a_server_that_is_always_slow_is_not_used);
     tcase_add_test(tests, a_server_whose_promises_are_not_kept_is_not_waited_for);
+    tcase_add_test(tests, a_request_that_has_left_leaves_no_lease);
+    tcase_add_test(tests, a_daemon_that_ends_leaves_no_lease);
+    tcase_add_test(tests, leases_of_keys_with_the_same_hash_are_kept);
     tcase_add_test(tests, short_commands_are_sent_at_once);
     tcase_add_test(tests, lists_of_servers);
     suite_add_tcase(suite, tests);
