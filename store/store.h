@@ -38,6 +38,8 @@ struct store_clock {
  * now and then. */
 uint32_t store_descriptors(uint64_t max_bytes);
 
+#define STORE_LATE_US ((int64_t)40000)
+
 struct store_config {
     const char *folder;
     uint64_t max_bytes; /* of all files, at least STORE_LEAST */
@@ -48,6 +50,8 @@ struct store_config {
                            none has it */
     bool reads_later;   /* no read is tried at once, as if the kernel had nothing in memory: for tests */
     unsigned readers;   /* threads that read */
+    int64_t late_us;    /* a read that takes longer is given up, and with it the use of the store
+                           for a while; 0: STORE_LATE_US */
     unsigned lanes;     /* threads that fill, at least one (store_lane.h) */
     struct disk_ring *const *rings; /* one for each lane, NULL for a lane that has none; not owned,
                                        they outlive the store. NULL: none has */

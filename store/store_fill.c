@@ -330,7 +330,7 @@ probe(struct store *store)
     pthread_mutex_lock(&store->reads_lock);
     store->probe = PROBE_NONE;
     store->probed_us = clock_monotonic_us();
-    if (us >= STORE_LATE_US)
+    if (us >= store->config.late_us)
         return;
     atomic_store(&store->failures, 0);
     if (atomic_exchange(&store->sick, false))
@@ -376,7 +376,7 @@ give_up_late(struct store *store, int64_t now_us)
 {
     struct store_fill *fill;
 
-    while ((fill = TAILQ_FIRST(&store->active)) && now_us - fill->started_us >= STORE_LATE_US) {
+    while ((fill = TAILQ_FIRST(&store->active)) && now_us - fill->started_us >= store->config.late_us) {
         TAILQ_REMOVE(&store->active, fill, active);
         note_late(store);
         if (fill->stage == FILL_WAITS) {

@@ -17,9 +17,6 @@ struct request;
 /* cache_request.fill_size for fills that store_fill_start() is to get, at least. */
 size_t store_fill_size(void);
 
-/* A read that takes longer than this is given up, and with it the use of the store for a while. */
-#define STORE_LATE_US ((int64_t)40000)
-
 /*
  * Fills the version. What the kernel has in memory is read at once, on the caller's thread, without
  * waiting. Otherwise the lane's ring (store_lane.h) or a thread of the store reads. [the thread of

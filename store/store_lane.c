@@ -236,7 +236,8 @@ give_up_late(struct store_lane *lane)
     const int64_t now_us = clock_monotonic_us();
     struct store_fill *fill;
 
-    while ((fill = TAILQ_FIRST(&lane->active)) && now_us - fill->started_us >= STORE_LATE_US) {
+    while ((fill = TAILQ_FIRST(&lane->active)) &&
+           now_us - fill->started_us >= fill->store->config.late_us) {
         TAILQ_REMOVE(&lane->active, fill, active);
         fill->stage = FILL_IS_LATE;
         disk_fill_note_late(fill->store);

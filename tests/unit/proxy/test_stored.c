@@ -29,6 +29,7 @@ open_store(bool write_all)
             .write_all = write_all,
             .reads_later = reads_later,
             .readers = 2,
+            .late_us = 600 * SECOND, /* on a busy machine none is given up, and fetched */
             .sync_us = 1000,
             .cache = scene.cache,
             .account = &scene.account,
