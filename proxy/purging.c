@@ -16,7 +16,7 @@ mark(struct proxy *proxy, const struct purging *p, bool soft, const struct marks
     struct marks marks = {0};
 
     for (unsigned i = 0; sources[i]; i++)
-        if (sources[i] != p->told_by)
+        if (sources[i] != p->told_by && !(p->local && sources[i]->ops->is_shared))
             marks.of[i] = sources[i]->ops->mark(sources[i], &purge, before ? &before->of[i] : NULL);
     return marks;
 }

@@ -18,6 +18,8 @@ struct purging {
     struct buf *tags;   /* of what is in memory */
     struct cache_change *change;
     const struct source *told_by; /* the source that has it already; NULL: none */
+    bool local; /* terms of this process have changed: a shared source has what is stored under
+                   others elsewhere */
 };
 
 /* Removes; returns the number of objects that were removed from memory, or of a URL from a source

@@ -205,7 +205,8 @@ outdate(struct proxy *proxy, const struct config *from, const struct config *to)
         proxy, &(struct purging){.by = CACHE_BY_PREFIX,
                                  .scope = &(struct cache_scope){.decide = decide,
                                                                 .context = &change,
-                                                                .now_us = proxy_now_us(proxy)}});
+                                                                .now_us = proxy_now_us(proxy)},
+                                 .local = true});
 }
 
 /* ---- taking effect --------------------------------------------------------------------------- */

@@ -117,6 +117,10 @@ struct source_ops {
     bool (*is_synced)(struct source *source, struct source_waiter *waiter);
     /* It waits no longer. False: it has been notified, or is being. */
     bool (*forget_waiter)(struct source *source, struct source_waiter *waiter);
+
+    /* Other daemons have it as well. What is stored there under the terms of one of them is not
+     * found under those of another, so a change of terms purges nothing. */
+    bool is_shared;
 };
 
 /* First in the struct that the source keeps. */

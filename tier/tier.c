@@ -323,6 +323,7 @@ tier_source(struct tier *tier)
         .mark = tier_mark,
         .is_synced = tier_is_synced,
         .forget_waiter = tier_forget_waiter,
+        .is_shared = true,
     };
 
     if (!tier)

@@ -37,26 +37,39 @@ tier_entry_next(struct span *entries, struct tier_entry *entry)
     return true;
 }
 
-void
-tier_entry_write(struct buf *entries, const struct tier_entry *entry)
+/* As it is written: texts have a bound. */
+static struct entry_head
+head_of(const struct tier_entry *entry)
 {
     const bool cut = entry->name.len > TIER_JOURNAL_NAME;
-    const struct span scope =
-        entry->scope.len > TIER_JOURNAL_NAME ? span_of(NULL, 0) : entry->scope;
-    const struct span name = cut ? span_of(entry->name.ptr, TIER_JOURNAL_NAME) : entry->name;
-    const struct entry_head head = {
+
+    return (struct entry_head){
         .id = entry->id,
         .epoch = entry->epoch,
         .wall_us = entry->wall_us,
         .by = (uint8_t)(cut ? CACHE_BY_PREFIX : entry->by),
         .soft = entry->soft,
-        .name_len = (uint16_t)name.len,
-        .scope_len = (uint32_t)scope.len,
+        .name_len = (uint16_t)(cut ? TIER_JOURNAL_NAME : entry->name.len),
+        .scope_len = (uint32_t)(entry->scope.len > TIER_JOURNAL_NAME ? 0 : entry->scope.len),
     };
+}
+
+size_t
+tier_entry_size(const struct tier_entry *entry)
+{
+    const struct entry_head head = head_of(entry);
+
+    return sizeof(head) + head.name_len + head.scope_len;
+}
+
+void
+tier_entry_write(struct buf *entries, const struct tier_entry *entry)
+{
+    const struct entry_head head = head_of(entry);
 
     buf_append(entries, &head, sizeof(head));
-    buf_append(entries, name.ptr, name.len);
-    buf_append(entries, scope.ptr, scope.len);
+    buf_append(entries, entry->name.ptr, head.name_len);
+    buf_append(entries, entry->scope.ptr, head.scope_len);
 }
 
 bool

@@ -15,7 +15,7 @@
 #include "base/buf.h"
 #include "cache/cache.h"
 
-#define TIER_JOURNAL_BYTES ((size_t)48 << 10) /* of its entries */
+#define TIER_JOURNAL_BYTES ((size_t)256 << 10) /* of its entries */
 #define TIER_JOURNAL_NAME 8192u /* a longer URL or prefix is cut to a prefix, which purges more */
 
 struct tier_journal {
@@ -44,7 +44,8 @@ bool tier_journal_read(struct span content, struct tier_journal *journal, struct
 /* Takes the first entry off; false at the end. */
 bool tier_entry_next(struct span *entries, struct tier_entry *entry);
 
-/* Appends an entry as bytes. */
+/* Appends an entry as bytes, and how many these are. */
+size_t tier_entry_size(const struct tier_entry *entry);
 void tier_entry_write(struct buf *entries, const struct tier_entry *entry);
 
 /*

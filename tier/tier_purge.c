@@ -122,6 +122,7 @@ tier_mark(struct source *source, const struct source_purge *purge,
         mark->number = tier->marked;
         STAILQ_INSERT_TAIL(&tier->pending, mark, link);
         tier->pending_count++;
+        tier->pending_bytes += entry.name.len + entry.scope.len;
     } else if (before) {
         tier->forgot = true;
     }
@@ -165,6 +166,16 @@ tier_forget_waiter(struct source *source, struct source_waiter *waiter)
     return listed;
 }
 
+/* Under the lock: is the mark to be written to this server, and may so many wait for that? */
+static bool
+is_wanted(const struct tier *tier, const struct tier_server *server, const struct tier_mark *mark)
+{
+    const size_t times = server->state == TIER_UP ? TIER_UP_TIMES : 1;
+
+    return server->noted < mark->number && tier->pending_count <= times * TIER_MARKS &&
+           tier->pending_bytes <= times * TIER_MARK_BYTES;
+}
+
 /* Under the lock: forgets what all servers have, and what too many wait for. */
 static void
 trim(struct tier *tier)
@@ -172,12 +183,9 @@ trim(struct tier *tier)
     struct tier_mark *mark;
 
     while ((mark = STAILQ_FIRST(&tier->pending))) {
-        bool is_wanted = false;
-
         for (unsigned i = 0; i < tier->server_count; i++)
-            is_wanted = is_wanted || tier->servers[i].noted < mark->number;
-        if (is_wanted && tier->pending_count <= TIER_MARKS)
-            return;
+            if (is_wanted(tier, &tier->servers[i], mark))
+                return;
         for (unsigned i = 0; i < tier->server_count; i++)
             if (tier->servers[i].noted < mark->number) {
                 tier->servers[i].noted = mark->number;
@@ -185,6 +193,7 @@ trim(struct tier *tier)
             }
         STAILQ_REMOVE_HEAD(&tier->pending, link);
         tier->pending_count--;
+        tier->pending_bytes -= mark->entry.name.len + mark->entry.scope.len;
         free(mark);
     }
 }
@@ -313,13 +322,47 @@ take_forgotten(struct tier *tier)
     tier->forgot = false;
 }
 
-/* Appends the marks that the server lacks; the number of the last one. */
+/*
+ * Has the journal space for more bytes, without the entries that all daemons have had the time to
+ * read? So no daemon misses one because others, whose clients may write as they like, are faster.
+ */
+static bool
+has_space(const struct tier *tier, struct span *before, size_t len)
+{
+    const int64_t read_us =
+        tier_wall_us(tier) - 2 * tier->config.poll_us - tier->config.skew_us;
+
+    while (before->len + len > TIER_JOURNAL_BYTES) {
+        struct span rest = *before;
+        struct tier_entry entry;
+
+        if (!tier_entry_next(&rest, &entry) || entry.wall_us > read_us)
+            return false;
+        *before = rest;
+    }
+    return true;
+}
+
+/* Another daemon may have purged meanwhile, with an epoch that was not seen. Under the lock. */
+static void
+move_behind(struct tier *tier, struct tier_mark *mark, uint64_t latest)
+{
+    if (mark->entry.epoch > latest)
+        return;
+    mark->entry.epoch = latest + 1;
+    add_mark(tier, &mark->entry);
+    if (mark->entry.epoch > tier->last_epoch)
+        tier->last_epoch = mark->entry.epoch;
+}
+
+/* Appends the marks that the server lacks, as far as there is space; the number of the last one. */
 static uint64_t
-append_marks(struct tier *tier, const struct tier_server *server, struct tier_journal *journal,
-             struct buf *entries)
+append_marks(struct tier *tier, struct tier_server *server, struct tier_journal *journal,
+             struct buf *entries, struct span before)
 {
     struct tier_mark *mark;
     uint64_t number;
+    size_t len = 0;
 
     pthread_mutex_lock(&tier->lock);
     take_forgotten(tier);
@@ -328,14 +371,17 @@ append_marks(struct tier *tier, const struct tier_server *server, struct tier_jo
     {
         if (mark->number <= server->noted)
             continue;
-        if (mark->entry.epoch <= journal->latest) {
-            /* Another daemon has purged meanwhile, with an epoch that was not seen. */
-            mark->entry.epoch = journal->latest + 1;
-            add_mark(tier, &mark->entry);
-            if (mark->entry.epoch > tier->last_epoch)
-                tier->last_epoch = mark->entry.epoch;
+        len += tier_entry_size(&mark->entry);
+        if (!has_space(tier, &before, len)) {
+            number = mark->number - 1;
+            server->write_us = clock_monotonic_us() + tier->config.poll_us / 2;
+            break;
         }
+        move_behind(tier, mark, journal->latest);
         (void)see(tier, mark->entry.id);
+        /* For has_space(); a soft purge's is when pages have expired. */
+        if (!mark->entry.soft)
+            mark->entry.wall_us = tier_wall_us(tier);
         tier_entry_write(entries, &mark->entry);
         journal->latest = mark->entry.epoch;
         journal->number++;
@@ -360,6 +406,18 @@ append_all(struct tier *tier, struct tier_journal *journal, struct buf *entries)
     journal->number++;
 }
 
+static void
+set_up(struct tier *tier, struct tier_server *server)
+{
+    if (server->state == TIER_UP)
+        return;
+    server->state = TIER_UP;
+    atomic_store(&server->up, true);
+    if (server->told_down)
+        tier_say(tier, false, "%s: it answers again", server->address.name);
+    server->told_down = false;
+}
+
 /* Writes a journal with these entries and the marks that it lacks, instead of the one with this cas
  * value; 0: there is none. */
 static void
@@ -375,7 +433,14 @@ write_journal(struct tier *tier, struct tier_server *server, struct tier_journal
     buf_init(&entries, 2 * TIER_META_VALUE);
     buf_append(&entries, before.ptr, before.len);
     if (op)
-        op->number = append_marks(tier, server, journal, &entries);
+        op->number = append_marks(tier, server, journal, &entries, before);
+    if (op && before.len && op->number == server->noted && !server->lacks) {
+        /* It is full, of what others have yet to read. */
+        free(op);
+        buf_free(&entries);
+        set_up(tier, server);
+        return;
+    }
     if (server->lacks)
         append_all(tier, journal, &entries);
     tier_value_begin(&tier->value, TIER_JOURNAL);
@@ -415,21 +480,10 @@ has_to_write(struct tier *tier, const struct tier_server *server)
     bool has;
 
     pthread_mutex_lock(&tier->lock);
-    has = server->noted < tier->marked || server->lacks;
+    has = (server->noted < tier->marked || server->lacks) &&
+          clock_monotonic_us() >= server->write_us;
     pthread_mutex_unlock(&tier->lock);
     return has;
-}
-
-static void
-set_up(struct tier *tier, struct tier_server *server)
-{
-    if (server->state == TIER_UP)
-        return;
-    server->state = TIER_UP;
-    atomic_store(&server->up, true);
-    if (server->told_down)
-        tier_say(tier, false, "%s: it answers again", server->address.name);
-    server->told_down = false;
 }
 
 static void
@@ -522,5 +576,7 @@ tier_journal_look(struct tier *tier, struct tier_server *server, int64_t now_us)
         server->polled_us = now_us;
         ask_journal(tier, server, TIER_OP_POLL);
     }
-    return server->polled_us + tier->config.poll_us;
+    return server->write_us > now_us && server->write_us < server->polled_us + tier->config.poll_us
+               ? server->write_us
+               : server->polled_us + tier->config.poll_us;
 }

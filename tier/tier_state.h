@@ -24,7 +24,9 @@
 #define TIER_TASKS 4096u                     /* that wait */
 #define TIER_TASK_BYTES ((uint64_t)64 << 20) /* of bodies in them */
 #define TIER_OUT ((size_t)4 << 20)           /* bytes that wait for a server */
-#define TIER_MARKS 1024u                     /* that wait for a server that is down */
+#define TIER_MARKS 1024u                     /* that wait for a server that is down, */
+#define TIER_MARK_BYTES TIER_JOURNAL_BYTES   /* and bytes of their texts; */
+#define TIER_UP_TIMES 16u                    /* as many times more for one that is up */
 #define TIER_EPOCHS 64u                      /* that are remembered with their moments */
 #define TIER_SEEN 4096u                      /* entries that are remembered */
 
@@ -125,6 +127,8 @@ struct tier_server {
     struct tier_journal written; /* WRITE: what it has then */
     bool lacks;                  /* marks that were forgotten: all is to be purged */
     bool at_journal;             /* an op of POLL, READ or WRITE is under way */
+    int64_t write_us; /* it takes no more marks before: entries that others may not have read would
+                         be dropped */
     int64_t polled_us;
     int64_t timed_us;
     int64_t apart_us; /* by how much this daemon's clock is ahead of it; INT64_MIN: not known */
@@ -153,7 +157,7 @@ struct tier {
     size_t task_count;
     uint64_t task_bytes;
     STAILQ_HEAD(, tier_mark) pending;
-    size_t pending_count;
+    size_t pending_count, pending_bytes;
     uint64_t marked, synced; /* numbers of marks */
     bool forgot;             /* a mark for which there was no memory */
     struct source_waiters waiters;

@@ -318,6 +318,24 @@ class PurgeTest(SharedTest):
             self.check(self.get(d, url), url)
         self.assertEqual(len(self.fetched("/written")), fetched + 1)
 
+    def test_other_rules_of_one_daemon_purge_nothing_elsewhere(self):
+        config = self.dir / "rules.conf"
+        config.write_text("")
+        changed = self.start(8, "--config", config, name="changed")
+        self.await_servers(daemons=[changed])
+        url = self.url("kept")
+        self.everywhere(url, 1)
+        config.write_text("[rule]\nhost = other.test\nlifetime = 5m\n")
+        changed.popen.send_signal(signal.SIGHUP)
+        harness.wait_until(lambda: "was read again" in changed.err,
+                           what="the reload")
+        # A purge behind it has been taken by all: there was none before it.
+        self.get(changed, self.url("else"), method="PURGE")
+        for d in self.d:
+            harness.wait_until(lambda: self.stats(d)["shared_purges_taken"], what="the purge")
+            self.assertEqual(self.stats(d)["shared_purges_taken"], 1)
+        self.everywhere(url, 1)
+
     def test_purges_hold_for_daemons_that_start_later(self):
         url = self.url("restart")
         self.everywhere(url, 1)

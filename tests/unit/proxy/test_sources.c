@@ -212,6 +212,8 @@ END_TEST
 
 START_TEST(purges_mark_all_but_the_one_that_has_told)
 {
+    struct source_ops shared;
+
     begin();
     (void)control_purge(&scene.proxy, CONTROL_PURGE_URL, span_str(URL));
     (void)control_expire(&scene.proxy, CONTROL_PURGE_TAG, span_str("red"));
@@ -223,6 +225,13 @@ START_TEST(purges_mark_all_but_the_one_that_has_told)
                                                          .name = span_str(URL),
                                                          .told_by = &scripts[1].source});
     ck_assert_uint_eq(scripts[0].marks, 6);
+    ck_assert_uint_eq(scripts[1].marks, 4);
+    /* A change of terms is no purge to others. */
+    shared = *scripts[1].source.ops;
+    shared.is_shared = true;
+    scripts[1].source.ops = &shared;
+    (void)purging_remove(&scene.proxy, &(struct purging){.by = CACHE_BY_PREFIX, .local = true});
+    ck_assert_uint_eq(scripts[0].marks, 8);
     ck_assert_uint_eq(scripts[1].marks, 4);
     scene_end();
 }

@@ -23,6 +23,7 @@ static const struct peer_keys keys = {1, {{"a key of sixteen bytes", 22}}};
 
 static struct model models[2];
 static unsigned model_count;
+static int64_t poll_us = 10000;
 
 /* A daemon. */
 struct peer {
@@ -128,7 +129,7 @@ open_peer(struct peer *p, int64_t wait_us)
         .keys = &keys,
         .terms = 7,
         .most = 100000,
-        .poll_us = 10000,
+        .poll_us = poll_us,
         .skew_us = 1000,
         .wait_us = wait_us,
         .late_us = 300000,
@@ -535,13 +536,67 @@ START_TEST(purges_that_were_missed_are_hard)
 {
     begin(1, 20000);
     ck_assert_uint_eq(peers[0].purged_all, 0);
-    forge(&models[0], entry_of(1, latest_of(&models[0]) + 1, URL), 100000 / 32);
+    forge(&models[0], entry_of(1, latest_of(&models[0]) + 1, URL), 20000);
     while (!peers[0].purged_all)
         nap();
     /* And what is known is purged as it says. */
     while (!peers[0].purged)
         nap();
     expect_last(&peers[0], "00" URL);
+    end();
+}
+END_TEST
+
+/* Marks this many URLs of a length, without waiting. */
+static void
+purge_urls(struct peer *p, unsigned count, unsigned len)
+{
+    char *url = malloc(len + 1);
+
+    for (unsigned i = 0; i < count; i++) {
+        const struct source_purge what = {CACHE_BY_URL, false, span_of(url, len), span_of(NULL, 0)};
+        struct source_marked before;
+
+        memset(url, 'x', len);
+        url[snprintf(url, len, "http://origin.test/%u/", i)] = 'x';
+        before = p->source->ops->mark(p->source, &what, NULL);
+        (void)p->source->ops->mark(p->source, &what, &before);
+    }
+    free(url);
+}
+
+START_TEST(many_purges_do_not_outdate_everything)
+{
+    poll_us = SECOND; /* in twice that the other daemon has to have read them */
+    begin(1, 20000);
+    put(&peers[0], 'x');
+    purge_urls(&peers[0], 2000, 200);
+    purge(&peers[0], CACHE_BY_TAG, false, "blue");
+    ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_LOST], 0);
+    while (peers[1].purged < 2001)
+        nap();
+    ck_assert_uint_eq(peers[1].purged_all, 0);
+    ck_assert_uint_eq(stats_of(&peers[1]).counts[TIER_LOST], 0);
+    ck_assert_int_eq(get(&peers[1]), 'x');
+    end();
+    poll_us = 10000;
+}
+END_TEST
+
+START_TEST(a_server_that_has_missed_many_purges_is_used_again)
+{
+    begin(1, 20000);
+    put(&peers[0], 'x');
+    models[0].fault = MODEL_SILENT;
+    (void)get(&peers[0]);
+    await_up(&peers[0], 0);
+    purge_urls(&peers[0], 400, 7900);
+    models[0].fault = MODEL_WORKS;
+    await_up(&peers[0], 1);
+    purge(&peers[0], CACHE_BY_TAG, false, "blue");
+    /* Each, or everything if they were too many. */
+    while (peers[1].purged < 401 && !peers[1].purged_all)
+        nap();
     end();
 }
 END_TEST
@@ -870,6 +925,8 @@ unit_suite(void)
     tcase_add_test(tests, what_was_asked_for_before_a_purge_is_not_used);
     tcase_add_test(tests, the_same_purge_with_a_later_epoch_counts);
     tcase_add_test(tests, purges_that_were_missed_are_hard);
+    tcase_add_test(tests, many_purges_do_not_outdate_everything);
+    tcase_add_test(tests, a_server_that_has_missed_many_purges_is_used_again);
     tcase_add_test(tests, a_lost_journal_outdates_everything);
     tcase_add_test(tests, a_journal_that_is_put_back_outdates_everything);
     tcase_add_test(tests, values_that_do_not_verify_are_not_used);
