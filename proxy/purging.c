@@ -69,6 +69,8 @@ note(struct source_waiter *waiter)
 {
     struct purging_wait *wait = ((struct purging_noted *)waiter)->wait;
 
+    if (waiter->lost)
+        atomic_store(&wait->lost, true);
     if (atomic_fetch_sub(&wait->pending, 1) == 1)
         wait->notify(wait);
 }
@@ -79,11 +81,15 @@ purging_is_noted(const struct proxy *proxy, struct purging_wait *wait)
     struct source *const *sources = proxy->config.sources;
 
     atomic_store(&wait->pending, 1);
+    atomic_store(&wait->lost, false);
     for (unsigned i = 0; sources[i]; i++) {
         wait->noted[i] = (struct purging_noted){.base.notify = note, .wait = wait};
         atomic_fetch_add(&wait->pending, 1);
-        if (sources[i]->ops->is_synced(sources[i], &wait->noted[i].base))
-            atomic_fetch_sub(&wait->pending, 1);
+        if (!sources[i]->ops->is_synced(sources[i], &wait->noted[i].base))
+            continue;
+        if (wait->noted[i].base.lost)
+            atomic_store(&wait->lost, true);
+        atomic_fetch_sub(&wait->pending, 1);
     }
     return atomic_fetch_sub(&wait->pending, 1) == 1;
 }

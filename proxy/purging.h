@@ -38,9 +38,10 @@ struct purging_wait {
         struct purging_wait *wait;
     } noted[PROXY_SOURCES];
     _Atomic unsigned pending; /* sources, and 1 while they are being asked */
+    _Atomic bool lost;        /* one cannot note it, since the process ends: no answer may say so */
 };
 
-/* Have they noted all up to now? If not, the waiter is notified once when they have. */
+/* Have they noted all up to now, or lost it? If not, the waiter is notified once when they have. */
 bool purging_is_noted(const struct proxy *proxy, struct purging_wait *wait);
 
 /* It waits no longer. False: it has been notified, or is being. */

@@ -112,6 +112,15 @@ take_url(struct store *store, struct span url, bool soft)
                 : disk_index_remove_url(&store->index, hash);
 }
 
+/* It is never noted. */
+static void
+lose_mark(struct store *store)
+{
+    pthread_mutex_lock(&store->purges_lock);
+    store->marked++;
+    pthread_mutex_unlock(&store->purges_lock);
+}
+
 struct source_marked
 store_mark(struct store *store, enum cache_by kind, bool soft, struct span name,
            struct span scope, const struct source_marked *before)
@@ -126,8 +135,12 @@ store_mark(struct store *store, enum cache_by kind, bool soft, struct span name,
     const struct source_purge purge = {kind, soft, name, scope};
     struct source_marked now = {.count = 0};
 
-    if (store_stage(store) == STORE_LEFT)
+    if (store_stage(store) == STORE_LEFT) {
+        now.marked = true;
+        if (before)
+            lose_mark(store);
         return now;
+    }
     /* Before the look into the index: what is written meanwhile is in one of the two. What the
      * first call has marked may be on disk since, though not in the index. */
     now.marked = kind != CACHE_BY_URL || is_unsure(store) || (before && before->marked);
@@ -242,26 +255,30 @@ disk_noter_begin(struct store *store)
 /* ---- those that wait ------------------------------------------------------------------------- */
 
 /* Under the lock. */
-static bool
-is_synced(struct store *store, uint64_t number)
+static enum store_synced
+find_synced(struct store *store, uint64_t number)
 {
-    return store->synced >= number || store->noter_stops || store_stage(store) == STORE_LEFT;
+    if (store->synced >= number || store->gone)
+        return STORE_SYNCED;
+    return store->noter_ended || store_stage(store) == STORE_LEFT ? STORE_SYNC_LOST
+                                                                  : STORE_SYNCS;
 }
 
 bool
 store_is_synced(struct store *store, struct source_waiter *waiter)
 {
-    bool synced;
+    enum store_synced synced;
 
     pthread_mutex_lock(&store->purges_lock);
-    synced = is_synced(store, store->marked);
-    if (!synced) {
+    synced = find_synced(store, store->marked);
+    waiter->lost = synced == STORE_SYNC_LOST;
+    if (synced == STORE_SYNCS) {
         waiter->number = store->marked;
         waiter->listed = true;
         STAILQ_INSERT_TAIL(&store->waiters, waiter, link);
     }
     pthread_mutex_unlock(&store->purges_lock);
-    return synced;
+    return synced != STORE_SYNCS;
 }
 
 bool
@@ -278,17 +295,17 @@ store_forget_waiter(struct store *store, struct source_waiter *waiter)
     return listed;
 }
 
-bool
+enum store_synced
 store_await_sync(struct store *store, int64_t us)
 {
     const struct timespec until = clock_timespec(clock_monotonic_us() + us);
     uint64_t number;
+    enum store_synced synced;
     int error = 0;
-    bool synced;
 
     pthread_mutex_lock(&store->purges_lock);
     number = store->marked;
-    while (!(synced = is_synced(store, number)) && !error)
+    while (!(synced = find_synced(store, number)) && !error)
         error = pthread_cond_timedwait(&store->synced_wake, &store->purges_lock, &until);
     pthread_mutex_unlock(&store->purges_lock);
     return synced;
@@ -303,6 +320,7 @@ notify_waiters(struct store *store, bool all)
     while ((waiter = STAILQ_FIRST(&store->waiters)) && (all || waiter->number <= store->synced)) {
         STAILQ_REMOVE_HEAD(&store->waiters, link);
         waiter->listed = false;
+        waiter->lost = waiter->number > store->synced && !store->gone;
         waiter->notify(waiter);
     }
 }
@@ -469,6 +487,7 @@ void
 disk_noter_leave(struct store *store)
 {
     pthread_mutex_lock(&store->purges_lock);
+    store->gone = true;
     atomic_store_explicit(&store->stage, STORE_LEFT, memory_order_release);
     drop_pending(store);
     pthread_mutex_unlock(&store->purges_lock);
@@ -534,6 +553,7 @@ pass_pending(struct store *store)
     if (!store->noter_stops)
         store_say(store, STORE_WARNING,
                   "the process that has it is gone: what is purged here is not passed on");
+    store->gone = !store->noter_stops;
     atomic_store_explicit(&store->stage, STORE_LEFT, memory_order_release);
     drop_pending(store);
 }
@@ -563,6 +583,7 @@ disk_noter_run(void *context)
     }
     if (store->spoils)
         (void)disk_journal_spoil(&store->journal);
+    store->noter_ended = true;
     drop_pending(store);
     pthread_mutex_unlock(&store->purges_lock);
     return NULL;

@@ -125,7 +125,9 @@ struct store {
     struct pass pass;
     struct source_waiters waiters;
     bool lost; /* a mark for which there was no memory */
-    bool noter_stops;
+    bool noter_stops, noter_ended;
+    bool gone; /* no mark is waited for: the store could not be opened, or the process is gone that
+                  marks are passed to */
     bool spoils; /* the journal is to be spoiled, which the disk did not let; the noter's */
 
     /* what another process passes */

@@ -49,6 +49,7 @@ struct source_waiter {
     void (*notify)(struct source_waiter *waiter); /* [any thread; must not block] */
     uint64_t number;
     bool listed;
+    bool lost; /* set, when it is answered: they cannot be noted, since the process ends */
 };
 
 STAILQ_HEAD(source_waiters, source_waiter);
@@ -112,8 +113,8 @@ struct source_ops {
      */
     struct source_marked (*mark)(struct source *source, const struct source_purge *purge,
                                  const struct source_marked *before);
-    /* Are all marks up to now noted, as far as they can be? If not, `waiter` is notified once when
-     * they are, with its notify set. */
+    /* Are all marks up to now noted, as far as they can be, or lost? If not, `waiter` is notified
+     * once when they are, with its notify set. */
     bool (*is_synced)(struct source *source, struct source_waiter *waiter);
     /* It waits no longer. False: it has been notified, or is being. */
     bool (*forget_waiter)(struct source *source, struct source_waiter *waiter);

@@ -196,15 +196,21 @@ struct source_marked store_mark(struct store *store, enum cache_by kind, bool so
                                 const struct source_marked *before);
 
 /*
- * Are all marks up to now on disk, as far as they can be? If not, `waiter` is notified once when
- * they are, with its notify set.
+ * Are all marks up to now on disk, as far as they can be, or lost? If not, `waiter` is notified once
+ * when they are, with its notify set. One that was left behind store_leave() is lost.
  */
 bool store_is_synced(struct store *store, struct source_waiter *waiter);
 
 /* It waits no longer. False: it has been notified, or is being. */
 bool store_forget_waiter(struct store *store, struct source_waiter *waiter);
 
-/* Waits itself, for this time at most. False: they are not all on disk. */
-bool store_await_sync(struct store *store, int64_t us);
+/* Waits itself, for this time at most. */
+enum store_synced {
+    STORE_SYNCS,    /* not all marks up to now are on disk */
+    STORE_SYNCED,   /* they are, as far as they can be */
+    STORE_SYNC_LOST /* they never will be: the store was left meanwhile, since the process ends */
+};
+
+enum store_synced store_await_sync(struct store *store, int64_t us);
 
 #endif

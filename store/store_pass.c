@@ -168,11 +168,15 @@ pass_take_run(void *context)
     struct pass_head head;
 
     while (take_one(store, &head)) {
+        enum store_synced synced;
+
         if (has_more(store->taker_fd))
             continue;
-        while (!store_await_sync(store, SYNC_US))
-            ;
-        if (send(store->taker_fd, &head.number, sizeof(head.number), MSG_NOSIGNAL) !=
+        do
+            synced = store_await_sync(store, SYNC_US);
+        while (synced == STORE_SYNCS);
+        if (synced == STORE_SYNC_LOST ||
+            send(store->taker_fd, &head.number, sizeof(head.number), MSG_NOSIGNAL) !=
             (ssize_t)sizeof(head.number))
             break;
     }

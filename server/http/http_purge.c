@@ -178,6 +178,14 @@ http_purge(struct http_exchange *x, const struct http_route *route)
     respond(x, &p);
 }
 
+/* In place of the answer that was made. */
+static void
+answer_loss(struct http_exchange *x)
+{
+    if (atomic_load(&x->noted.lost))
+        refuse(x, 503, "the proxy is stopping: what was purged may not last");
+}
+
 /* ---- sources --------------------------------------------------------------------------------- */
 
 static void
@@ -185,8 +193,10 @@ run(struct net_task *task)
 {
     struct http_exchange *x = container_of(task, struct http_exchange, task);
 
-    if (http_exchange_end_wait(x))
-        http_exchange_send_made(x);
+    if (!http_exchange_end_wait(x))
+        return;
+    answer_loss(x);
+    http_exchange_send_made(x);
 }
 
 static void
@@ -208,8 +218,10 @@ http_purge_is_noted(struct http_exchange *x)
 {
     x->task.run = run;
     x->noted.notify = note;
-    if (purging_is_noted(&http_service_of(x)->service->proxy, &x->noted))
+    if (purging_is_noted(&http_service_of(x)->service->proxy, &x->noted)) {
+        answer_loss(x);
         return true;
+    }
     http_exchange_await(x, forget);
     return false;
 }

@@ -337,6 +337,24 @@ START_TEST(what_the_first_call_has_marked_is_noted_by_the_second)
 }
 END_TEST
 
+START_TEST(a_purge_behind_the_end_is_not_said_to_be_noted)
+{
+    struct source_waiter waiter = {.notify = NULL};
+
+    shelf_put(URL, 3000);
+    purge(CACHE_BY_TAG, false, "some", "");
+    store_leave(shelf.store);
+    ck_assert(store_is_synced(shelf.store, &waiter));
+    ck_assert(!waiter.lost);
+    ck_assert_int_eq(store_await_sync(shelf.store, 0), STORE_SYNCED);
+    (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL), span_of("", 0), NULL);
+    (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL), span_of("", 0), &some);
+    ck_assert(store_is_synced(shelf.store, &waiter));
+    ck_assert(waiter.lost);
+    ck_assert_int_eq(store_await_sync(shelf.store, 0), STORE_SYNC_LOST);
+}
+END_TEST
+
 START_TEST(a_purge_of_what_is_not_there_is_not_noted)
 {
     shelf_put(URL, 100);
@@ -970,6 +988,7 @@ add_tests(Suite *suite, const char *name, void (*begin)(void))
     tcase_add_test(tc, a_soft_purge_expires_whatever_the_wall_clock_does);
     tcase_add_test(tc, what_was_offered_before_a_purge_is_not_written_after_it);
     tcase_add_test(tc, what_the_first_call_has_marked_is_noted_by_the_second);
+    tcase_add_test(tc, a_purge_behind_the_end_is_not_said_to_be_noted);
     tcase_add_test(tc, a_purge_of_what_is_not_there_is_not_noted);
     tcase_add_test(tc, many_prefixes_purge_more_than_they_name);
     tcase_add_test(tc, many_tags_are_remembered);
