@@ -12,6 +12,8 @@
 #include "tier/tier_state.h"
 
 #define EVENTS 64
+#define LAST_PURGES_US ((int64_t)1500000) /* for purges that no server has, when the daemon ends */
+#define LAST_TURN_MS 50
 #define RESOLUTION_US ((int64_t)1000000) /* of the servers' clocks */
 
 /* ---- the thread ------------------------------------------------------------------------------ */
@@ -104,15 +106,49 @@ handle(struct tier *tier, const struct epoll_event *event)
         (void)!read(tier->wake, &count, sizeof(count));
 }
 
+/* Waits for what is due, at most that long, and does it. */
+static void
+turn(struct tier *tier, int64_t most_ms)
+{
+    struct epoll_event events[EVENTS];
+    const int n = epoll_wait(tier->poll, events, EVENTS, (int)earlier(look(tier), most_ms));
+
+    for (int i = 0; i < n; i++)
+        handle(tier, &events[i]);
+}
+
+static void
+end_fills(struct tier *tier)
+{
+    run_tasks(tier, true);
+    while (!TAILQ_EMPTY(&tier->waiting))
+        tier_fill_fail(tier, TAILQ_FIRST(&tier->waiting));
+}
+
+/* Purges that no server has yet are written, if one answers soon. */
+static void
+end_purges(struct tier *tier)
+{
+    const int64_t until_us = clock_monotonic_us() + LAST_PURGES_US;
+    bool is_told;
+
+    while (!(is_told = tier_is_told(tier)) && clock_monotonic_us() < until_us) {
+        end_fills(tier);
+        turn(tier, LAST_TURN_MS);
+    }
+    if (!is_told)
+        tier_say(tier, true, "no server has what was purged last: other daemons do not learn of it");
+}
+
 static void
 end(struct tier *tier)
 {
-    run_tasks(tier, true);
+    end_fills(tier);
     tier_lease_release_all(tier);
+    end_purges(tier);
     for (unsigned i = 0; i < tier->server_count; i++)
         tier_server_fail(tier, &tier->servers[i], "the daemon ends");
-    while (!TAILQ_EMPTY(&tier->waiting))
-        tier_fill_fail(tier, TAILQ_FIRST(&tier->waiting));
+    end_fills(tier);
     tier_settle(tier, true);
 }
 
@@ -120,16 +156,11 @@ static void *
 run(void *context)
 {
     struct tier *tier = context;
-    struct epoll_event events[EVENTS];
 
     memory_set_relief(false);
     while (!atomic_load(&tier->leaves)) {
-        int n;
-
         run_tasks(tier, false);
-        n = epoll_wait(tier->poll, events, EVENTS, look(tier));
-        for (int i = 0; i < n; i++)
-            handle(tier, &events[i]);
+        turn(tier, INT64_MAX);
     }
     end(tier);
     return NULL;

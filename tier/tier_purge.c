@@ -198,6 +198,24 @@ trim(struct tier *tier)
     }
 }
 
+bool
+tier_is_told(struct tier *tier)
+{
+    bool one, all = true;
+
+    pthread_mutex_lock(&tier->lock);
+    one = !tier->marked;
+    for (unsigned i = 0; i < tier->server_count; i++) {
+        const struct tier_server *server = &tier->servers[i];
+        const bool has = server->noted == tier->marked && !server->lacks && !tier->forgot;
+
+        one = one || has;
+        all = all && (has || server->state != TIER_UP);
+    }
+    pthread_mutex_unlock(&tier->lock);
+    return one && all;
+}
+
 void
 tier_settle(struct tier *tier, bool all)
 {

@@ -307,6 +307,9 @@ int64_t tier_journal_look(struct tier *tier, struct tier_server *server, int64_t
 void tier_journal_take(struct tier *tier, struct tier_server *server, const struct tier_op *op,
                        const struct tier_meta *reply);
 
+/* Has a server all marks, and each one that is up? The thread's. */
+bool tier_is_told(struct tier *tier);
+
 /* Notifies those whose marks are noted by all servers that are up. The thread's. */
 void tier_settle(struct tier *tier, bool all);
 

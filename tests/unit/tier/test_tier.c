@@ -583,6 +583,37 @@ START_TEST(many_purges_do_not_outdate_everything)
 }
 END_TEST
 
+START_TEST(a_purge_is_told_when_the_daemon_ends)
+{
+    begin(1, 20000);
+    models[0].fault = MODEL_SILENT;
+    (void)get(&peers[0]);
+    await_up(&peers[0], 0);
+    purge(&peers[0], CACHE_BY_URL, false, URL);
+    models[0].fault = MODEL_WORKS;
+    close_peer(&peers[0]);
+    while (!peers[1].purged)
+        nap();
+    open_peer(&peers[0], 20000);
+    end();
+}
+END_TEST
+
+START_TEST(a_purge_that_cannot_be_told_is_said)
+{
+    struct peer *p = &peers[0];
+
+    begin(1, 20000);
+    models[0].fault = MODEL_SILENT;
+    (void)get(p);
+    await_up(p, 0);
+    purge(p, CACHE_BY_URL, false, URL);
+    tier_leave(p->tier);
+    ck_assert_ptr_nonnull(strstr(p->said, "no server has what was purged last"));
+    end();
+}
+END_TEST
+
 START_TEST(a_server_that_has_missed_many_purges_is_used_again)
 {
     begin(1, 20000);
@@ -926,6 +957,8 @@ unit_suite(void)
     tcase_add_test(tests, the_same_purge_with_a_later_epoch_counts);
     tcase_add_test(tests, purges_that_were_missed_are_hard);
     tcase_add_test(tests, many_purges_do_not_outdate_everything);
+    tcase_add_test(tests, a_purge_is_told_when_the_daemon_ends);
+    tcase_add_test(tests, a_purge_that_cannot_be_told_is_said);
     tcase_add_test(tests, a_server_that_has_missed_many_purges_is_used_again);
     tcase_add_test(tests, a_lost_journal_outdates_everything);
     tcase_add_test(tests, a_journal_that_is_put_back_outdates_everything);
