@@ -424,13 +424,43 @@ append_all(struct tier *tier, struct tier_journal *journal, struct buf *entries)
     journal->number++;
 }
 
+/*
+ * A daemon that has started uses no server before it has read, or tried to read, what was purged at
+ * each. One that does not answer may alone have what others have missed, so what was stored before
+ * is not used then.
+ */
+void
+tier_begin(struct tier *tier, struct tier_server *server)
+{
+    struct tier_entry all = {.by = CACHE_BY_PREFIX, .epoch = 0};
+    unsigned up = 0;
+
+    server->is_tried = true;
+    for (unsigned i = 0; i < tier->server_count; i++) {
+        if (tier->begun || !tier->servers[i].is_tried)
+            return;
+        up += tier->servers[i].state == TIER_UP;
+    }
+    if (up < tier->server_count) {
+        pthread_mutex_lock(&tier->lock);
+        all.epoch = tier_next_epoch(tier, 2 * tier->config.skew_us);
+        pthread_mutex_unlock(&tier->lock);
+        add_mark(tier, &all);
+        know_epoch(tier, all.epoch);
+    }
+    tier->begun = true;
+    for (unsigned i = 0; i < tier->server_count; i++)
+        atomic_store(&tier->servers[i].up, tier->servers[i].state == TIER_UP);
+}
+
 static void
 set_up(struct tier *tier, struct tier_server *server)
 {
     if (server->state == TIER_UP)
         return;
     server->state = TIER_UP;
-    atomic_store(&server->up, true);
+    tier_begin(tier, server);
+    atomic_store(&server->up, tier->begun);
     if (server->told_down)
         tier_say(tier, false, "%s: it answers again", server->address.name);
     server->told_down = false;

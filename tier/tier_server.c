@@ -56,6 +56,7 @@ tier_server_fail(struct tier *tier, struct tier_server *server, const char *why)
     if (!server->told_down && !atomic_load(&tier->leaves))
         tier_say(tier, true, "%s: %s; it is not used until it answers", server->address.name, why);
     server->told_down = true;
+    tier_begin(tier, server);
     fail_ops(tier, server);
     tier_settle(tier, false);
 }

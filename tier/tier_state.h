@@ -107,6 +107,7 @@ struct tier_server {
     _Atomic bool up;             /* what other threads see of the state */
     enum tier_server_state state;
     bool told_down; /* in the log */
+    bool is_tried;  /* it has been up, or has failed */
     bool was_slow;  /* it is to answer quickly before it is used again */
     unsigned slow;  /* replies more than quick ones, */
     int64_t slow_us; /* up to then: what was sent before was counted with the last one */
@@ -178,6 +179,7 @@ struct tier {
     unsigned server_count;
     struct tier_fills asked;   /* for their servers, in the order of their ends, */
     struct tier_fills waiting; /* and for other daemons */
+    bool begun;                    /* all servers have been tried */
     uint64_t seen[TIER_SEEN];    /* ids of entries, by hash */
     struct buf value;
 };
@@ -306,6 +308,9 @@ bool tier_forget_waiter(struct source *source, struct source_waiter *waiter);
 int64_t tier_journal_look(struct tier *tier, struct tier_server *server, int64_t now_us);
 void tier_journal_take(struct tier *tier, struct tier_server *server, const struct tier_op *op,
                        const struct tier_meta *reply);
+
+/* A server has been tried. The thread's. */
+void tier_begin(struct tier *tier, struct tier_server *server);
 
 /* Has a server all marks, and each one that is up? The thread's. */
 bool tier_is_told(struct tier *tier);

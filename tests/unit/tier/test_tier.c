@@ -614,6 +614,28 @@ START_TEST(a_purge_that_cannot_be_told_is_said)
 }
 END_TEST
 
+/* The server that is away may alone have what was purged. */
+START_TEST(a_daemon_that_cannot_read_all_journals_uses_nothing_older)
+{
+    unsigned other = 0;
+
+    begin(2, 20000);
+    put(&peers[0], 'x');
+    ck_assert_int_eq(get(&peers[1]), 'x');
+    close_peer(&peers[1]);
+    pthread_mutex_lock(&models[0].lock);
+    other = models[0].count > 1 ? 1 : 0;
+    pthread_mutex_unlock(&models[0].lock);
+    models[other].fault = MODEL_SILENT;
+    open_peer(&peers[1], 20000);
+    await_up(&peers[1], 1);
+    ck_assert_int_eq(get(&peers[1]), 0);
+    put(&peers[1], 'y');
+    ck_assert_int_eq(get(&peers[1]), 'y');
+    end();
+}
+END_TEST
+
 START_TEST(a_server_that_has_missed_many_purges_is_used_again)
 {
     begin(1, 20000);
@@ -959,6 +981,7 @@ unit_suite(void)
     tcase_add_test(tests, many_purges_do_not_outdate_everything);
     tcase_add_test(tests, a_purge_is_told_when_the_daemon_ends);
     tcase_add_test(tests, a_purge_that_cannot_be_told_is_said);
+    tcase_add_test(tests, a_daemon_that_cannot_read_all_journals_uses_nothing_older);
     tcase_add_test(tests, a_server_that_has_missed_many_purges_is_used_again);
     tcase_add_test(tests, a_lost_journal_outdates_everything);
     tcase_add_test(tests, a_journal_that_is_put_back_outdates_everything);
