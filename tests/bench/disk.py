@@ -45,6 +45,7 @@ CASES = ((1024, 5000), (20480, 3000), (1 << 20, 100))  # bytes of a body, pages
 STATES = ("cold", "warm")
 CONNECTIONS = 8
 MEMORY = 4 << 20  # bytes, of a server's own
+LONGEST = 60  # seconds, of a turn
 MISS_US = 1  # of the origin's CPU, per hit: beyond that it was asked for more than a twentieth of the pages
 
 
@@ -76,7 +77,7 @@ worker_rlimit_nofile 65536;
 events {{ worker_connections 4096; }}
 http {{
   access_log off; keepalive_requests 1000000000; {reading}
-  open_file_cache max=100000; open_file_cache_valid 1h;
+  open_file_cache max=10000; open_file_cache_valid 1h;
   proxy_cache_path {folder}/store levels=1:2 keys_zone=pages:64m max_size=8g inactive=1h use_temp_path=off;
   proxy_temp_path {folder}/proxy; client_body_temp_path {folder}/body;
   fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
@@ -209,14 +210,15 @@ class Bench:
         argv = [self.args.build / "tests/bench/load", "--protocol", "http", "--port", str(server.port),
                 "--bytes", str(size), "--prefix", f"/fault/size:{size}?page=", "--keys", str(pages),
                 "--connections", str(CONNECTIONS), *how]
-        done = subprocess.run(argv, stdout=subprocess.PIPE, text=True,
-                              preexec_fn=lambda: os.sched_setaffinity(0, {self.cpu}))
         try:
+            done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, timeout=LONGEST,
+                                  preexec_fn=lambda: os.sched_setaffinity(0, {self.cpu}))
             result = json.loads(done.stdout)
-        except ValueError:
-            raise Failure(f"the load on {server.name} failed") from None
+        except (ValueError, subprocess.TimeoutExpired):
+            raise Failure(f"the load on {server.name} failed, or took more than {LONGEST} s") from None
         if result["errors"]:
-            raise Failure(f"{server.name}: {result['errors']} errors: {result.get('first_error')}")
+            raise Failure(f"{server.name}: {result['errors']} errors: {result.get('first_error')}: "
+                          + server.log.read_text(errors="replace")[-300:])
         return result
 
     def measure(self, server, size, pages, *how):
@@ -260,14 +262,18 @@ def print_case(title, results):
 
 
 def measure_case(bench, origin, size, pages):
-    servers = {}
-    results = {state: {name: [] for name in bench.names} for state in STATES}
+    servers, names = {}, []
     try:
         for name in bench.names:
-            servers[name] = bench.start(name, origin, size)
-            bench.fill(servers[name], size, pages)
+            try:
+                servers[name] = bench.start(name, origin, size)
+                bench.fill(servers[name], size, pages)
+                names.append(name)
+            except Failure as failure:
+                print(f"{name} is left out: {failure}", flush=True)
+        results = {state: {name: [] for name in names} for state in STATES}
         for turn in range(bench.args.rounds):
-            order = bench.names[turn % len(bench.names):] + bench.names[:turn % len(bench.names)]
+            order = names[turn % len(names):] + names[:turn % len(names)]
             for state in STATES:
                 for name in order:
                     folder = servers[name].log.parent
