@@ -14,30 +14,36 @@
 #define EVENTS 64
 #define LAST_PURGES_US ((int64_t)1500000) /* for purges that no server has, when the daemon ends */
 #define LAST_TURN_MS 50
+#define TURN_WRITES 4u /* between two looks at what has come */
 #define RESOLUTION_US ((int64_t)1000000) /* of the servers' clocks */
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* What other threads have left. */
-static void
-run_tasks(struct tier *tier, bool drops)
+/* What other threads have left: look-ups, and then a few writes. Is a write left that can be run at
+ * once? */
+static bool
+run_tasks(struct tier *tier)
 {
-    for (;;) {
-        struct tier_task *task;
+    struct tier_task *task;
+    unsigned count = 0;
 
-        pthread_mutex_lock(&tier->lock);
-        task = STAILQ_FIRST(&tier->tasks);
-        if (task) {
-            STAILQ_REMOVE_HEAD(&tier->tasks, link);
-            tier->task_count--;
-            if (task->object)
-                tier->task_bytes -= object_length(task->object);
-        }
-        pthread_mutex_unlock(&tier->lock);
-        if (!task)
-            return;
-        tier_task_run(tier, task, drops);
+    while ((task = tier_task_take(tier, &tier->lookups)))
+        tier_task_run(tier, task, false);
+    while (count < TURN_WRITES && (task = tier_task_take(tier, &tier->writes))) {
+        tier_task_run(tier, task, false);
+        count++;
     }
+    return count == TURN_WRITES;
+}
+
+static void
+drop_tasks(struct tier *tier)
+{
+    struct tier_task *task;
+
+    while ((task = tier_task_take(tier, &tier->lookups)) ||
+           (task = tier_task_take(tier, &tier->writes)))
+        tier_task_run(tier, task, true);
 }
 
 /* Differs this daemon's clock from those of most servers? */
@@ -120,7 +126,7 @@ turn(struct tier *tier, int64_t most_ms)
 static void
 end_fills(struct tier *tier)
 {
-    run_tasks(tier, true);
+    drop_tasks(tier);
     while (!TAILQ_EMPTY(&tier->waiting))
         tier_fill_fail(tier, TAILQ_FIRST(&tier->waiting));
 }
@@ -159,8 +165,7 @@ run(void *context)
 
     memory_set_relief(false);
     while (!atomic_load(&tier->leaves)) {
-        run_tasks(tier, false);
-        turn(tier, INT64_MAX);
+        turn(tier, run_tasks(tier) ? 0 : INT64_MAX);
     }
     end(tier);
     return NULL;
@@ -229,7 +234,8 @@ tier_open(const struct tier_config *config)
     pthread_mutex_init(&tier->lock, NULL);
     pthread_mutex_init(&tier->keys_lock, NULL);
     disk_marks_init(&tier->marks);
-    STAILQ_INIT(&tier->tasks);
+    STAILQ_INIT(&tier->lookups);
+    STAILQ_INIT(&tier->writes);
     STAILQ_INIT(&tier->pending);
     STAILQ_INIT(&tier->waiters);
     TAILQ_INIT(&tier->asked);
@@ -262,7 +268,7 @@ tier_leave(struct tier *tier)
     }
     tier->has_thread = false;
     /* What was left behind the thread's last look. */
-    run_tasks(tier, true);
+    drop_tasks(tier);
     tier_settle(tier, true);
 }
 

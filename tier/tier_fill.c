@@ -379,7 +379,7 @@ enqueue(struct tier *tier, struct tier_fill *fill)
     takes = tier->task_count < TIER_TASKS && !atomic_load(&tier->leaves);
     if (takes) {
         tier->task_count++;
-        STAILQ_INSERT_TAIL(&tier->tasks, task, link);
+        STAILQ_INSERT_TAIL(&tier->lookups, task, link);
     }
     pthread_mutex_unlock(&tier->lock);
     if (takes)

@@ -7,6 +7,7 @@
 #include "tier/tier_state.h"
 
 #define PASS_S 2                     /* for which a value of TIER_PASS stays */
+#define MOST_UNANSWERED ((size_t)256 << 10) /* bytes of writes, for which look-ups wait */
 #define LONGEST_S ((int64_t)2591999) /* memcached takes more for a date */
 
 /* ---- leases ---------------------------------------------------------------------------------- */
@@ -87,12 +88,13 @@ leave_task(struct tier *tier, struct tier_task *task)
     bool takes;
 
     pthread_mutex_lock(&tier->lock);
-    takes = tier->task_count < TIER_TASKS && tier->task_bytes + bytes <= TIER_TASK_BYTES &&
+    /* Look-ups have the other half. */
+    takes = tier->task_count < TIER_TASKS / 2 && tier->task_bytes + bytes <= TIER_TASK_BYTES &&
             !atomic_load(&tier->leaves);
     if (takes) {
         tier->task_count++;
         tier->task_bytes += bytes;
-        STAILQ_INSERT_TAIL(&tier->tasks, task, link);
+        STAILQ_INSERT_TAIL(&tier->writes, task, link);
     }
     pthread_mutex_unlock(&tier->lock);
     if (takes) {
@@ -186,6 +188,34 @@ tier_release(struct source *source, struct span url, struct span variant)
     drop((struct tier *)source, TIER_TASK_RELEASE, url, variant);
 }
 
+/* Is too much on its way to its server for another write? */
+static bool
+is_held_up(struct tier *tier, const struct tier_task *task)
+{
+    const struct tier_server *server = tier_server_of(tier, &task->key);
+
+    return server && server->unanswered > MOST_UNANSWERED && !atomic_load(&tier->leaves);
+}
+
+struct tier_task *
+tier_task_take(struct tier *tier, struct tier_tasks *from)
+{
+    struct tier_task *task;
+
+    pthread_mutex_lock(&tier->lock);
+    task = STAILQ_FIRST(from);
+    if (task && task->kind != TIER_TASK_FILL && is_held_up(tier, task))
+        task = NULL;
+    if (task) {
+        STAILQ_REMOVE_HEAD(from, link);
+        tier->task_count--;
+        if (task->object)
+            tier->task_bytes -= object_length(task->object);
+    }
+    pthread_mutex_unlock(&tier->lock);
+    return task;
+}
+
 /* ---- the thread's ---------------------------------------------------------------------------- */
 
 /* Stores tier->value for some seconds, instead of what has this cas value if there is one. */
@@ -207,6 +237,8 @@ store(struct tier *tier, const struct tier_key *key, uint64_t cas, int64_t secon
         !tier_server_send(tier, server, tier_op_create(TIER_OP_SET), span_str(command),
                           buf_span(&tier->value)))
         tier_add(tier, TIER_NOT_STORED);
+    else
+        (void)tier_server_flush(tier, server);
 }
 
 /* What has this cas value; 0: whatever there is. */

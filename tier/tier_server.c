@@ -53,6 +53,7 @@ tier_server_fail(struct tier *tier, struct tier_server *server, const char *why)
     buf_reset(&server->in);
     buf_reset(&server->out);
     server->out_at = 0;
+    server->unanswered = 0;
     if (!server->told_down && !atomic_load(&tier->leaves))
         tier_say(tier, true, "%s: %s; it is not used until it answers", server->address.name, why);
     server->told_down = true;
@@ -135,6 +136,8 @@ tier_server_send(struct tier *tier, struct tier_server *server, struct tier_op *
     }
     op->sent_us = clock_monotonic_us();
     op->until_us = op->sent_us + tier->config.late_us;
+    op->bytes = value.len;
+    server->unanswered += value.len;
     STAILQ_INSERT_TAIL(&server->ops, op, link);
     return true;
 }
@@ -289,8 +292,10 @@ take_replies(struct tier *tier, struct tier_server *server)
             return false;
         }
         at += used;
-        if (reply.code != TIER_META_STAT)
+        if (reply.code != TIER_META_STAT) {
             STAILQ_REMOVE_HEAD(&server->ops, link);
+            server->unanswered -= op->bytes;
+        }
         take(tier, server, op, &reply);
         if (reply.code != TIER_META_STAT)
             free(op);

@@ -53,6 +53,7 @@ struct tier_op {
     STAILQ_ENTRY(tier_op) link;
     enum tier_op_kind kind;
     int64_t sent_us, until_us;
+    size_t bytes; /* of its value */
     struct tier_fill *fill; /* GET; NULL: it was given up */
     uint64_t number;        /* WRITE: of the last mark in it */
 };
@@ -78,6 +79,8 @@ struct tier_task {
     size_t names_len;
     char names[];
 };
+
+STAILQ_HEAD(tier_tasks, tier_task);
 
 /* A purge that is to be in the journals. */
 struct tier_mark {
@@ -119,6 +122,7 @@ struct tier_server {
     int64_t again_us; /* DOWN: when it is tried; CONNECTS: when it is late */
     struct buf in, out;
     size_t out_at;              /* what of it was sent */
+    size_t unanswered; /* bytes of values that wait for their replies */
     STAILQ_HEAD(, tier_op) ops; /* sent, or to be; in the order of their replies */
 
     /* Its journal. */
@@ -154,7 +158,8 @@ struct tier {
 
     pthread_mutex_t lock;
     /* protected by it */
-    STAILQ_HEAD(, tier_task) tasks;
+    struct tier_tasks lookups; /* FILL, */
+    struct tier_tasks writes;  /* and the others */
     size_t task_count;
     uint64_t task_bytes;
     STAILQ_HEAD(, tier_mark) pending;
@@ -288,6 +293,9 @@ bool tier_offer(struct source *source, struct object *object, struct span names,
 void tier_outdate(struct source *source, struct span url, struct span variant, bool all);
 void tier_begins(struct source *source, struct span url, struct span variant, uint64_t length);
 void tier_release(struct source *source, struct span url, struct span variant);
+
+/* The thread's: the next one that is to be run, which is of these; NULL: none is. */
+struct tier_task *tier_task_take(struct tier *tier, struct tier_tasks *from);
 
 /* The thread's: does and frees what was left for it; `drops`: frees it alone. */
 void tier_task_run(struct tier *tier, struct tier_task *task, bool drops);

@@ -36,6 +36,7 @@ struct peer {
 };
 
 static struct peer peers[PEERS];
+static int64_t late_us = 300000;
 
 static void
 take_purged(void *context, const struct source *from, const struct source_purge *purge)
@@ -132,7 +133,7 @@ open_peer(struct peer *p, int64_t wait_us)
         .poll_us = poll_us,
         .skew_us = 1000,
         .wait_us = wait_us,
-        .late_us = 300000,
+        .late_us = late_us,
         .cache = p->cache,
         .failure = 77,
         .purged = take_purged,
@@ -937,6 +938,33 @@ START_TEST(leases_of_keys_with_the_same_hash_are_kept)
 }
 END_TEST
 
+/* Much is written while the server reads nothing: it waits, and the server is not given up. */
+START_TEST(writes_wait_for_a_server_that_reads_slowly)
+{
+    struct object *object =
+        object_make(&(struct object_parts){.url = span_str(URL), .inline_size = 100000});
+    static char body[100000];
+    uint64_t position;
+
+    late_us = 600 * SECOND;
+    begin(1, 20000);
+    ck_assert_int_eq(object_append(object, body, sizeof(body), UINT64_MAX), 0);
+    object_complete(object, 7, clock_monotonic_us(), object_lifetime_of(100 * SECOND));
+    position = peers[0].source->ops->begin_offer(peers[0].source, clock_monotonic_us());
+    pthread_mutex_lock(&models[0].lock);
+    for (int i = 0; i < 300; i++)
+        ck_assert(peers[0].source->ops->offer(peers[0].source, object, span_of(NULL, 0), position));
+    for (int i = 0; i < 50; i++)
+        nap();
+    pthread_mutex_unlock(&models[0].lock);
+    while (stats_of(&peers[0]).counts[TIER_STORED] < 300)
+        ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_NOT_STORED], 0);
+    ck_assert_uint_eq(stats_of(&peers[0]).up, 1);
+    object_release(&object);
+    end();
+}
+END_TEST
+
 /* Nagle's algorithm would hold a command back until the one before is acknowledged. */
 START_TEST(short_commands_are_sent_at_once)
 {
@@ -997,6 +1025,7 @@ unit_suite(void)
     tcase_add_test(tests, a_request_that_has_left_leaves_no_lease);
     tcase_add_test(tests, a_daemon_that_ends_leaves_no_lease);
     tcase_add_test(tests, leases_of_keys_with_the_same_hash_are_kept);
+    tcase_add_test(tests, writes_wait_for_a_server_that_reads_slowly);
     tcase_add_test(tests, short_commands_are_sent_at_once);
     tcase_add_test(tests, lists_of_servers);
     suite_add_tcase(suite, tests);
