@@ -336,6 +336,17 @@ class PurgeTest(SharedTest):
             self.assertEqual(self.stats(d)["shared_purges_taken"], 1)
         self.everywhere(url, 1)
 
+    def test_writes_to_long_urls_outdate_nothing_else(self):
+        url = self.url("kept")
+        self.everywhere(url, 1)
+        for i in range(40):
+            self.get(self.d[0], f"http://a.test/{'x' * 8000}{i}?fault=size:10", "Content-Length: 0",
+                     method="POST")
+        harness.wait_until(lambda: all(self.stats(d)["shared_purges_taken"] >= 40 for d in self.d[1:]),
+                           what="the purges")
+        self.assertEqual([self.stats(d)["shared_lost"] for d in self.d], [0] * self.daemons)
+        self.everywhere(url, 1)
+
     def test_purges_hold_for_daemons_that_start_later(self):
         url = self.url("restart")
         self.everywhere(url, 1)
@@ -418,6 +429,26 @@ class FailureTest(SharedTest):
         for d in self.d[:2]:
             self.check(self.get(d, url), url)
         self.assertGreater(len(self.fetched("/away")), before)
+
+    def test_a_purge_is_obeyed_though_its_server_and_daemons_are_away(self):
+        urls = [self.url(f"gone/{i}") for i in range(12)]
+        for url in urls:
+            self.check(self.get(self.d[0], url), url)
+        for s in self.s[1:]:
+            s.signal(signal.SIGSTOP)
+        self.await_servers(1, self.d[:1])
+        for url in urls:
+            self.get(self.d[0], url, method="PURGE")
+        for d in self.d:
+            d.stop()
+        self.s[0].kill()
+        for s in self.s[1:]:
+            s.signal(signal.SIGCONT)
+        self.d = [self.start(0, name="again")]
+        self.await_servers(self.servers - 1)
+        for url in urls:
+            self.check(self.get(self.d[0], url), url)
+        self.assertEqual(len(self.fetched("/gone/")), 2 * len(urls))
 
     def test_a_server_that_has_lost_all(self):
         url = self.url("flushed")
