@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -15,6 +16,7 @@
 #include "store/disk_file.h"
 #include "store/disk_fill.h"
 
+#define LOCK_TRIES 10u /* of 10 ms */
 #define MEAN_OBJECT ((uint64_t)16 << 10) /* for the number of ghosts */
 #define FEWEST_GHOSTS ((uint64_t)1 << 12)
 #define MOST_GHOSTS ((uint64_t)1 << 22)
@@ -67,6 +69,20 @@ store_descriptors(uint64_t max_bytes)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+/* A program that looks whether the store is in use has the lock for a moment (store_visit.h). */
+static bool
+take_lock(int lock)
+{
+    static const struct timespec pause = {.tv_nsec = 10000000};
+
+    for (unsigned i = 0; flock(lock, LOCK_EX | LOCK_NB) != 0; i++) {
+        if (errno != EWOULDBLOCK || i == LOCK_TRIES)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
 static bool
 open_folder(struct store *store, struct buf *why)
 {
@@ -77,7 +93,7 @@ open_folder(struct store *store, struct buf *why)
         buf_append_str(why, strerror(errno));
         return false;
     }
-    if (store->config.waits_us || flock(store->lock, LOCK_EX | LOCK_NB) == 0)
+    if (store->config.waits_us || take_lock(store->lock))
         return true;
     buf_append_str(why, errno == EWOULDBLOCK ? "another process uses it" : strerror(errno));
     return false;

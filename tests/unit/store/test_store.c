@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -163,6 +164,29 @@ START_TEST(files_are_for_their_user_alone)
     ck_assert_uint_eq(st.st_mode & 0777, 0600);
     ck_assert_int_eq(stat(shelf_file("journal"), &st), 0);
     ck_assert_uint_eq(st.st_mode & 0777, 0600);
+}
+END_TEST
+
+static unsigned lock_refusals;
+
+/* In place of the C library's. */
+int
+flock(int fd, int operation)
+{
+    if (lock_refusals) {
+        lock_refusals--;
+        errno = EWOULDBLOCK;
+        return -1;
+    }
+    return (int)syscall(SYS_flock, fd, operation);
+}
+
+START_TEST(one_that_only_looks_has_the_lock_for_a_moment)
+{
+    shelf_close();
+    lock_refusals = 3;
+    ck_assert(shelf_open());
+    ck_assert_uint_eq(lock_refusals, 0);
 }
 END_TEST
 
@@ -983,6 +1007,7 @@ add_tests(Suite *suite, const char *name, void (*begin)(void))
     tcase_add_test(tc, a_later_object_replaces);
     tcase_add_test(tc, files_are_for_their_user_alone);
     tcase_add_test(tc, one_process_at_a_time);
+    tcase_add_test(tc, one_that_only_looks_has_the_lock_for_a_moment);
     tcase_add_test(tc, purges_hold_at_once_and_after_a_kill);
     tcase_add_test(tc, a_soft_purge_expires);
     tcase_add_test(tc, a_soft_purge_expires_whatever_the_wall_clock_does);
