@@ -179,6 +179,20 @@ disk_ring_begin(struct disk_ring *ring)
     return 0;
 }
 
+bool
+disk_ring_take_back(struct disk_ring *ring, void **context)
+{
+    const unsigned tail = atomic_load_explicit(ring->ask_tail, memory_order_relaxed) - 1;
+
+    if (!ring->to_begin)
+        return false;
+    *context = (void *)(uintptr_t)ring->asked[tail & ring->ask_mask].user_data;
+    atomic_store_explicit(ring->ask_tail, tail, memory_order_release);
+    ring->under_way--;
+    ring->to_begin--;
+    return true;
+}
+
 int
 disk_ring_wait(struct disk_ring *ring)
 {

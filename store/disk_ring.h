@@ -39,6 +39,9 @@ bool disk_ring_read(struct disk_ring *ring, int fd, void *bytes, size_t len, uin
 /* Begins the reads that were asked for. An error is that of the ring: 0 or an errno. */
 int disk_ring_begin(struct disk_ring *ring);
 
+/* Takes back the last read that was asked for, if it was not begun. False: all were. */
+bool disk_ring_take_back(struct disk_ring *ring, void **context);
+
 /* Waits until one has ended. 0 or an errno. */
 int disk_ring_wait(struct disk_ring *ring);
 

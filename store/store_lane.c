@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -19,7 +20,8 @@
 #define LONG (DISK_FILL_FIRST + 2 * ALIGNMENT)
 #define MOST_KEPT 16u
 #define CACHED_IN_SUCCESSION 16u /* after which the next one is taken for cached, too */
-#define MOST_BYTES ((size_t)16 << 20) /* of the buffers under way */
+#define MOST_BYTES ((size_t)16 << 20)  /* of a lane's buffers */
+#define MOST_OF_ALL ((size_t)64 << 20) /* of those of all lanes, or two long ones for each */
 
 /* Memory for reads, kept for later ones. */
 struct buffers {
@@ -30,10 +32,12 @@ struct buffers {
 
 struct store_lane {
     struct disk_ring *ring;            /* not owned; NULL: none */
-    TAILQ_HEAD(, store_fill) active;   /* that the ring reads, the oldest first */
-    size_t bytes;                      /* of their buffers */
+    TAILQ_HEAD(fills_active, store_fill) active; /* that the ring reads, the oldest first */
+    size_t bytes, most_bytes;          /* of all buffers */
     struct buffers shorts, longs;
     char *at_once;                     /* for what is read at once */
+    int64_t turned_us;                 /* the last turn's end */
+    bool was_away;                     /* before that */
     unsigned cached; /* reads in succession that the kernel had in memory, up to the last one */
 };
 
@@ -51,23 +55,41 @@ buffers_for(struct store_lane *lane, size_t size)
     return size <= SHORT ? &lane->shorts : &lane->longs;
 }
 
+/* NULL: without memory, or beyond the bound. */
 static char *
-take_buffer(struct buffers *buffers)
+take_buffer(struct store_lane *lane, struct buffers *buffers)
 {
     void *bytes;
 
     if (buffers->count)
         return buffers->kept[--buffers->count];
-    return posix_memalign(&bytes, ALIGNMENT, buffers->size) == 0 ? bytes : NULL;
+    if (lane->bytes + buffers->size > lane->most_bytes ||
+        posix_memalign(&bytes, ALIGNMENT, buffers->size) != 0)
+        return NULL;
+    lane->bytes += buffers->size;
+    return bytes;
 }
 
 static void
-return_buffer(struct buffers *buffers, char *bytes)
+return_buffer(struct store_lane *lane, struct buffers *buffers, char *bytes)
 {
-    if (buffers->count < MOST_KEPT && (buffers->size == SHORT || buffers->count < 2))
+    if (buffers->count < MOST_KEPT && (buffers->size == SHORT || buffers->count < 2)) {
         buffers->kept[buffers->count++] = bytes;
-    else
-        free(bytes);
+        return;
+    }
+    lane->bytes -= buffers->size;
+    free(bytes);
+}
+
+/* Of all buffers of one of so many lanes. */
+static size_t
+most_bytes(unsigned lanes)
+{
+    const size_t share = MOST_OF_ALL / lanes;
+
+    if (share > MOST_BYTES)
+        return MOST_BYTES;
+    return share > 2 * LONG ? share : 2 * LONG;
 }
 
 static void
@@ -161,18 +183,15 @@ disk_lane_read(struct store_lane *lane, struct store_fill *fill)
     }
     fill->size = (size_t)(end - begin);
     buffers = buffers_for(lane, fill->size);
-    if (lane->bytes + buffers->size > MOST_BYTES)
-        return false;
-    fill->bytes = take_buffer(buffers);
+    fill->bytes = take_buffer(lane, buffers);
     if (!fill->bytes)
         return false;
     if (!disk_ring_read(lane->ring, fill->direct ? segment->direct : segment->fd, fill->bytes,
                         fill->size, begin, fill)) {
-        return_buffer(buffers, fill->bytes);
+        return_buffer(lane, buffers, fill->bytes);
         return false;
     }
-    lane->bytes += buffers->size;
-    fill->started_us = clock_monotonic_us();
+    fill->started_us = 0; /* not yet */
     fill->stage = FILL_READS;
     TAILQ_INSERT_TAIL(&lane->active, fill, active);
     return true;
@@ -202,6 +221,24 @@ end_read(struct store_fill *fill, const char *bytes, ssize_t n)
     }
 }
 
+/* What the ring has read of it, or minus an errno. */
+static void
+take_read(struct store_lane *lane, struct store_fill *fill, ssize_t n)
+{
+    struct buffers *buffers = buffers_for(lane, fill->size);
+    const size_t before =
+        fill->direct ? (size_t)((uint64_t)fill->place.offset * DISK_UNIT % ALIGNMENT) : 0;
+    char *bytes = fill->bytes;
+
+    if (fill->stage == FILL_IS_LATE) {
+        disk_fill_free(fill);
+    } else {
+        TAILQ_REMOVE(&lane->active, fill, active);
+        end_read(fill, bytes + before, n < 0 ? n : (size_t)n > before ? n - (ssize_t)before : 0);
+    }
+    return_buffer(lane, buffers, bytes);
+}
+
 static void
 end_reads(struct store_lane *lane)
 {
@@ -209,35 +246,49 @@ end_reads(struct store_lane *lane)
     ssize_t n;
 
     memory_set_relief(false);
-    while (disk_ring_take(lane->ring, &context, &n)) {
-        struct store_fill *fill = context;
-        struct buffers *buffers = buffers_for(lane, fill->size);
-        const size_t before =
-            fill->direct ? (size_t)((uint64_t)fill->place.offset * DISK_UNIT % ALIGNMENT) : 0;
-        char *bytes = fill->bytes;
-
-        lane->bytes -= buffers->size;
-        if (fill->stage == FILL_IS_LATE) {
-            disk_fill_free(fill);
-        } else {
-            TAILQ_REMOVE(&lane->active, fill, active);
-            end_read(fill, bytes + before,
-                     n < 0 ? n : (size_t)n > before ? n - (ssize_t)before : 0);
-        }
-        return_buffer(buffers, bytes);
-    }
+    while (disk_ring_take(lane->ring, &context, &n))
+        take_read(lane, context, n);
     memory_set_relief(true);
 }
 
-/* Their memory is the ring's until they end. */
+/* Begins what was asked for, and what it takes counts from now on. What cannot be begun is for a
+ * thread to read. */
 static void
-give_up_late(struct store_lane *lane)
+begin_reads(struct store_lane *lane)
+{
+    struct store_fill *fill;
+    void *context;
+    int64_t now_us;
+
+    if (disk_ring_begin(lane->ring) != 0) {
+        memory_set_relief(false);
+        while (disk_ring_take_back(lane->ring, &context))
+            take_read(lane, context, 0);
+        memory_set_relief(true);
+    }
+    now_us = clock_monotonic_us();
+    TAILQ_FOREACH_REVERSE(fill, &lane->active, fills_active, active)
+    {
+        if (fill->started_us)
+            break;
+        fill->started_us = now_us;
+    }
+}
+
+/*
+ * Their memory is the ring's until they end. A thread that was away for so long may not have been
+ * told yet of what has ended, so it gives up nothing in that turn.
+ */
+static void
+give_up_late(struct store_lane *lane, int64_t late_us)
 {
     const int64_t now_us = clock_monotonic_us();
     struct store_fill *fill;
 
-    while ((fill = TAILQ_FIRST(&lane->active)) &&
-           now_us - fill->started_us >= fill->store->config.late_us) {
+    lane->was_away = !lane->was_away && now_us - lane->turned_us >= late_us / 2;
+    lane->turned_us = now_us;
+    while (!lane->was_away && (fill = TAILQ_FIRST(&lane->active)) &&
+           now_us - fill->started_us >= late_us) {
         TAILQ_REMOVE(&lane->active, fill, active);
         fill->stage = FILL_IS_LATE;
         disk_fill_note_late(fill->store);
@@ -258,9 +309,9 @@ store_lane_turn(struct store *store, unsigned number)
 
     if (!lane->ring || !disk_ring_under_way(lane->ring))
         return false;
-    (void)disk_ring_begin(lane->ring);
+    begin_reads(lane);
     end_reads(lane);
-    give_up_late(lane);
+    give_up_late(lane, store->config.late_us);
     return disk_ring_under_way(lane->ring) > 0;
 }
 
@@ -282,6 +333,7 @@ disk_lanes_make(struct store *store)
         lane->ring = store->config.rings ? store->config.rings[i] : NULL;
         lane->shorts.size = SHORT;
         lane->longs.size = LONG;
+        lane->most_bytes = most_bytes(count);
         lane->at_once = malloc(SHORT);
         if (!lane->at_once)
             return false;
@@ -292,9 +344,12 @@ disk_lanes_make(struct store *store)
 static void
 free_lane(struct store_lane *lane)
 {
+    static const struct timespec pause = {.tv_nsec = 1000000};
+
     while (lane->ring && disk_ring_under_way(lane->ring)) {
-        if (disk_ring_begin(lane->ring) == 0)
-            (void)disk_ring_wait(lane->ring);
+        begin_reads(lane);
+        if (disk_ring_under_way(lane->ring) && disk_ring_wait(lane->ring) != 0)
+            nanosleep(&pause, NULL);
         end_reads(lane);
     }
     free_buffers(&lane->shorts);

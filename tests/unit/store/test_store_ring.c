@@ -237,6 +237,38 @@ START_TEST(more_reads_than_the_ring_takes_are_the_threads)
 }
 END_TEST
 
+/* A ring that begins nothing: it has a descriptor that is no ring. */
+START_TEST(what_the_ring_does_not_begin_a_thread_reads)
+{
+    static struct requester requesters[3];
+    const int ring = disk_ring_fd(shelf.ring), copy = dup(ring);
+    const int other = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    char url[64];
+
+    for (unsigned i = 0; i < 3; i++) {
+        snprintf(url, sizeof(url), URL "%u", i);
+        shelf_put(url, 3000);
+    }
+    ck_assert_int_ge(dup2(other, ring), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        snprintf(url, sizeof(url), URL "%u", i);
+        ck_assert(shelf_begin_get(&requesters[i], url));
+    }
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_uint_eq(shelf_end_get(&requesters[i]), WAITER_END);
+    ck_assert_uint_eq(disk_ring_under_way(shelf.ring), 0);
+    ck_assert_uint_eq(shelf_count(STORE_READ_BY_THREAD), 3);
+    /* What is asked for at the end is not waited for. */
+    shelf_close();
+    ck_assert_int_ge(dup2(copy, ring), 0);
+    close(copy);
+    close(other);
+    ck_assert(shelf_open());
+    ck_assert(shelf_has(URL "1", 3000));
+    ck_assert_uint_eq(shelf_count(STORE_READ_BY_RING), 1);
+}
+END_TEST
+
 START_TEST(an_end_waits_for_what_is_under_way)
 {
     static struct requester requesters[READS];
@@ -272,6 +304,7 @@ unit_suite(void)
     tcase_add_test(tc, a_record_that_is_cut_short_is_dropped);
     tcase_add_test(tc, a_segment_that_is_removed_meanwhile_is_read);
     tcase_add_test(tc, more_reads_than_the_ring_takes_are_the_threads);
+    tcase_add_test(tc, what_the_ring_does_not_begin_a_thread_reads);
     tcase_add_test(tc, an_end_waits_for_what_is_under_way);
     suite_add_tcase(suite, tc);
     return suite;
