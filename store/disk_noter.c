@@ -112,13 +112,17 @@ take_url(struct store *store, struct span url, bool soft)
                 : disk_index_remove_url(&store->index, hash);
 }
 
-/* It is never noted. */
-static void
-lose_mark(struct store *store)
+/* The store was left: no mark is noted. False: none is waited for either. */
+static bool
+lose_mark(struct store *store, bool counts)
 {
+    bool lost;
+
     pthread_mutex_lock(&store->purges_lock);
-    store->marked++;
+    lost = !store->gone;
+    store->marked += lost && counts;
     pthread_mutex_unlock(&store->purges_lock);
+    return lost;
 }
 
 struct source_marked
@@ -136,9 +140,7 @@ store_mark(struct store *store, enum cache_by kind, bool soft, struct span name,
     struct source_marked now = {.count = 0};
 
     if (store_stage(store) == STORE_LEFT) {
-        now.marked = true;
-        if (before)
-            lose_mark(store);
+        now.marked = lose_mark(store, before != NULL);
         return now;
     }
     /* Before the look into the index: what is written meanwhile is in one of the two. What the
