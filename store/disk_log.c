@@ -86,12 +86,38 @@ disk_log_hold(struct disk_log *log, uint16_t id)
 void
 disk_segment_release(struct disk_segment *segment)
 {
+    _Atomic(struct disk_segment *) *released = &segment->log->released;
+
     if (atomic_fetch_sub_explicit(&segment->holds, 1, memory_order_acq_rel) != 1)
         return;
-    close(segment->fd);
-    if (segment->direct >= 0)
-        close(segment->direct);
-    free(segment);
+    segment->next_released = atomic_load_explicit(released, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(released, &segment->next_released, segment,
+                                                  memory_order_release, memory_order_relaxed))
+        ;
+}
+
+void
+disk_log_close_released(struct disk_log *log)
+{
+    struct disk_segment *segment, *next;
+
+    if (!atomic_load_explicit(&log->released, memory_order_relaxed))
+        return;
+    next = atomic_exchange_explicit(&log->released, NULL, memory_order_acquire);
+    while ((segment = next)) {
+        next = segment->next_released;
+        log->unclosed -= segment->removed;
+        close(segment->fd);
+        if (segment->direct >= 0)
+            close(segment->direct);
+        free(segment);
+    }
+}
+
+bool
+disk_log_has_unclosed(const struct disk_log *log)
+{
+    return log->unclosed != 0;
 }
 
 static void
@@ -100,7 +126,10 @@ forget(struct disk_log *log, struct disk_segment *segment)
     TAILQ_REMOVE(&log->segments, segment, link);
     atomic_store_explicit(&log->by_id[segment->id], NULL, memory_order_relaxed);
     atomic_fetch_sub(&log->bytes, segment->size);
+    segment->removed = true;
+    log->unclosed++;
     disk_segment_release(segment);
+    disk_log_close_released(log);
 }
 
 void
@@ -110,6 +139,7 @@ disk_log_free(struct disk_log *log)
 
     while (log->by_id && (segment = TAILQ_FIRST(&log->segments)))
         forget(log, segment);
+    disk_log_close_released(log);
     free(log->by_id);
     free(log->listed);
     free(log->buffer);
@@ -155,6 +185,7 @@ open_segment(struct disk_log *log, uint64_t number, int flags)
     }
     segment->direct =
         log->direct ? open_untimed(log, name, O_RDONLY | O_DIRECT) : -1;
+    segment->log = log;
     atomic_init(&segment->holds, 1);
     segment->number = number;
     segment->seed = seed_of(&log->identity, number);
@@ -203,6 +234,7 @@ disk_log_adopt(struct disk_log *log, uint64_t number)
         disk_read(segment->fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
         memcmp(&header, &expected, sizeof(header)) != 0) {
         disk_segment_release(segment);
+        disk_log_close_released(log);
         errno = EINVAL;
         return NULL;
     }

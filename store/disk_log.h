@@ -33,6 +33,9 @@ struct disk_segment {
     uint16_t id;
     int fd;
     int direct; /* the same file, to be read past the kernel's memory; -1: it cannot be */
+    struct disk_log *log;
+    struct disk_segment *next_released;
+    bool removed;           /* from the log */
     _Atomic unsigned holds; /* the log's, and those of readers */
     uint64_t number;        /* of the file: ascending */
     uint64_t seed;          /* of its checksums */
@@ -55,6 +58,8 @@ struct disk_log {
                                       open */
     _Atomic(struct disk_segment *) *by_id; /* DISK_SEGMENTS + 1 */
     uint16_t last_id;
+    _Atomic(struct disk_segment *) released; /* held by no one, to be closed */
+    unsigned unclosed; /* removed segments that are held, or to be closed */
 
     struct disk_segment *head; /* NULL: none is open */
     struct disk_listed *listed; /* its footer, growing */
@@ -76,9 +81,16 @@ void disk_log_free(struct disk_log *log);
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
-/* Holds a segment that the index leads to, under the lock of that. [any thread] */
+/* Holds a segment that the index leads to, under the lock of that. Releasing it closes nothing, since
+ * the close of a removed file takes as long as its disk does. [any thread] */
 struct disk_segment *disk_log_hold(struct disk_log *log, uint16_t id);
 void disk_segment_release(struct disk_segment *segment);
+
+/* Closes the removed segments that have been released. */
+void disk_log_close_released(struct disk_log *log);
+
+/* Is a removed segment open still? */
+bool disk_log_has_unclosed(const struct disk_log *log);
 
 /*
  * Opens the segment of this number that a process before has written, and adds it before those that

@@ -13,6 +13,7 @@
 #define MOST_PLACED 8192u
 #define LOCK_US ((int64_t)50000)   /* between two attempts */
 #define RETRY_US ((int64_t)1000000) /* after an error of writing */
+#define CLOSE_US ((int64_t)1000000) /* between two looks for removed segments to be closed */
 #define RESERVE_US ((int64_t)1000000)
 #define SLACK_SHARE 256             /* of the store, for marks before the journal begins anew */
 #define MOST_SLACK ((uint64_t)16 << 20)
@@ -678,7 +679,9 @@ time_to_wait(const struct store *store)
 {
     if (store->placed_count)
         return 0;
-    return store->written_us ? store->config.sync_us : (int64_t)60 * 1000000;
+    if (store->written_us)
+        return store->config.sync_us;
+    return disk_log_has_unclosed(&store->log) ? CLOSE_US : (int64_t)60 * 1000000;
 }
 
 static void
@@ -691,6 +694,7 @@ write_offers(struct store *store)
             write_offer(store, offer);
         else
             look(store);
+        disk_log_close_released(&store->log);
         if (store->written_us &&
             clock_monotonic_us() - store->written_us >= store->config.sync_us)
             sync_log(store);
