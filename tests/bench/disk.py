@@ -44,7 +44,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CASES = ((1024, 5000), (20480, 3000), (1 << 20, 100))  # bytes of a body, pages
 STATES = ("cold", "warm")
 CONNECTIONS = 8
-MEMORY = 4 << 20  # bytes, of a server's own
+PAGES = 100  # in the memory of a server's own
 LONGEST = 60  # seconds, of a turn
 MISS_US = 1  # of the origin's CPU, per hit: beyond that it was asked for more than a twentieth of the pages
 
@@ -57,7 +57,7 @@ def start_sunproxyd(folder, origin, args, size, memory, reads="ring"):
                   [args.build / "sunproxyd", "--listen", "none", "--socket", "none", "--no-rpcbind",
                    "--http", f"127.0.0.1:{port}", "--origin", f"/=http://127.0.0.1:{origin.port}",
                    "--allow-net", "127.0.0.0/8", "--allow-port", "any", "--workers", "1",
-                   "--capacity-bytes", str(memory or max(MEMORY, 100 * size)),
+                   "--capacity-bytes", str(memory or PAGES * (size + 1024)),
                    "--max-connections-per-client", "0", "--max-fetches-per-origin", "256",
                    "--store", folder / "store", "--store-size", "8G", "--store-admit", "all",
                    "--store-reads", reads], port, folder)
@@ -99,12 +99,12 @@ def start_nginx_aio(*args):
     return start_nginx(*args, reading="aio threads;")
 
 
-def start_trafficserver(folder, origin, args, _size, memory):
+def start_trafficserver(folder, origin, args, size, memory):
     return http_servers.start_trafficserver(folder, origin.port, args.build, capacity=4 << 30,
-                                            memory=memory or MEMORY)
+                                            memory=memory or PAGES * (size + 1024))
 
 
-def start_squid(folder, origin, _args, _size, memory):
+def start_squid(folder, origin, _args, size, memory):
     """Squid's rock store has one process more, which reads."""
     port = free_port()
     store = folder / "store"
@@ -113,7 +113,7 @@ def start_squid(folder, origin, _args, _size, memory):
 http_port 127.0.0.1:{port} accel defaultsite=127.0.0.1 no-vhost
 cache_peer 127.0.0.1 parent {origin.port} 0 no-query originserver
 http_access allow all
-cache_mem {(memory or MEMORY) >> 20} MB
+cache_mem {(memory or PAGES * (size + 1024)) >> 10} KB
 maximum_object_size_in_memory 512 KB
 maximum_object_size 2 MB
 cache_dir rock {store} 4096 max-size=2097152
