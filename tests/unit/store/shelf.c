@@ -208,6 +208,9 @@ shelf_end(void)
 struct store_config
 shelf_config(void)
 {
+    static struct disk_ring *rings[SHELF_LANES];
+
+    rings[0] = shelf.ring;
     return (struct store_config){
         .folder = shelf.folder,
         .max_bytes = shelf.max_bytes ? shelf.max_bytes : STORE_LEAST,
@@ -216,8 +219,8 @@ shelf_config(void)
         .waits_us = shelf.waits_us,
         .reads_later = shelf.reads_later,
         .readers = 2,
-        .lanes = 1,
-        .rings = shelf.ring ? &shelf.ring : NULL,
+        .lanes = shelf.lanes ? shelf.lanes : 1,
+        .rings = shelf.ring ? rings : NULL,
         .sync_us = 1000,
         .cache = shelf.cache,
         .failure = SHELF_FAILURE,

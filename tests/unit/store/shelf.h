@@ -8,6 +8,7 @@
 #include "tests/unit/cache/pages.h"
 
 #define SHELF_SECOND ((int64_t)1000000)
+#define SHELF_LANES 64u
 #define SHELF_FAILURE 77u
 
 struct shelf {
@@ -22,6 +23,7 @@ struct shelf {
     bool write_all, reads_later;
     bool fails; /* reads may fail for good, so that none is tried again */
     void (*later)(void);    /* called before a read that is not done at once; NULL: nothing is */
+    unsigned lanes;         /* SHELF_LANES at most; 0: one */
     struct disk_ring *ring; /* by which lane 0 reads; owned; NULL: none */
     char said[4096]; /* what the store has told */
 };

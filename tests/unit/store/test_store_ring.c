@@ -237,6 +237,31 @@ START_TEST(more_reads_than_the_ring_takes_are_the_threads)
 }
 END_TEST
 
+/* Beyond the memory for them, of which each of many lanes has for two long ones. */
+START_TEST(long_reads_of_many_lanes_are_bounded)
+{
+    static struct requester requesters[5];
+    char url[64];
+
+    shelf_close();
+    shelf.max_bytes = 256 << 20;
+    shelf.lanes = 40;
+    ck_assert(shelf_open());
+    for (unsigned i = 0; i < 5; i++) {
+        snprintf(url, sizeof(url), URL "%u", i);
+        shelf_put(url, 1 << 20);
+    }
+    for (unsigned i = 0; i < 5; i++) {
+        snprintf(url, sizeof(url), URL "%u", i);
+        ck_assert(shelf_begin_get(&requesters[i], url));
+    }
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_uint_eq(shelf_end_get(&requesters[i]), WAITER_END);
+    ck_assert_uint_eq(shelf_count(STORE_READ_BY_RING), 2);
+    ck_assert_uint_eq(shelf_count(STORE_READ_BY_THREAD), 3);
+}
+END_TEST
+
 /* A ring that begins nothing: it has a descriptor that is no ring. */
 START_TEST(what_the_ring_does_not_begin_a_thread_reads)
 {
@@ -304,6 +329,7 @@ unit_suite(void)
     tcase_add_test(tc, a_record_that_is_cut_short_is_dropped);
     tcase_add_test(tc, a_segment_that_is_removed_meanwhile_is_read);
     tcase_add_test(tc, more_reads_than_the_ring_takes_are_the_threads);
+    tcase_add_test(tc, long_reads_of_many_lanes_are_bounded);
     tcase_add_test(tc, what_the_ring_does_not_begin_a_thread_reads);
     tcase_add_test(tc, an_end_waits_for_what_is_under_way);
     suite_add_tcase(suite, tc);
