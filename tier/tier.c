@@ -234,6 +234,7 @@ tier_open(const struct tier_config *config)
     pthread_mutex_init(&tier->lock, NULL);
     pthread_mutex_init(&tier->keys_lock, NULL);
     disk_marks_init(&tier->marks);
+    tier_teller_init(&tier->teller);
     STAILQ_INIT(&tier->lookups);
     STAILQ_INIT(&tier->writes);
     STAILQ_INIT(&tier->pending);
@@ -252,8 +253,10 @@ tier_open(const struct tier_config *config)
 int
 tier_start(struct tier *tier)
 {
-    const int error = thread_start(&tier->thread, run, tier);
+    int error = tier_teller_start(tier);
 
+    if (!error)
+        error = thread_start(&tier->thread, run, tier);
     tier->has_thread = !error;
     return error;
 }
@@ -267,6 +270,7 @@ tier_leave(struct tier *tier)
         pthread_join(tier->thread, NULL);
     }
     tier->has_thread = false;
+    tier_teller_end(&tier->teller);
     /* What was left behind the thread's last look. */
     drop_tasks(tier);
     tier_settle(tier, true);
@@ -290,6 +294,7 @@ tier_close(struct tier *tier)
     }
     buf_free(&tier->value);
     disk_marks_free(&tier->marks);
+    tier_teller_free(&tier->teller);
     if (tier->poll >= 0)
         close(tier->poll);
     if (tier->wake >= 0)

@@ -61,7 +61,8 @@ struct tier_config {
     struct memory_account *account; /* of the objects that are filled */
     unsigned
         failure; /* the number of a failure for waiters that have begun to read (cache/fill.h) */
-    /* Purges what another daemon has purged, as `from` has noted already. [the tier's thread] */
+    /* Purges what another daemon has purged, as `from` has noted already. [a thread
+     * of the tier's, which does nothing else] */
     void (*purged)(void *context, const struct source *from, const struct source_purge *purge);
     /* What an operator is told. [any thread] */
     void (*log)(void *context, bool is_warning, const char *sentence);

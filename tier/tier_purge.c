@@ -241,12 +241,11 @@ tier_settle(struct tier *tier, bool all)
 /* ---- what others have purged ----------------------------------------------------------------- */
 
 static void
-purge(const struct tier *tier, const struct tier_entry *entry)
+purge(struct tier *tier, const struct tier_entry *entry)
 {
     const struct source_purge purge = {entry->by, entry->soft, entry->name, entry->scope};
 
-    if (tier->config.purged)
-        tier->config.purged(tier->config.context, &tier->source, &purge);
+    tier_tell(tier, &purge);
 }
 
 /*

@@ -139,12 +139,40 @@ struct tier_server {
     int64_t apart_us; /* by how much this daemon's clock is ahead of it; INT64_MIN: not known */
 };
 
+/* ---- telling of purges: tier_tell.c ---------------------------------------------------------- */
+
+struct tier_told;
+
+struct tier_teller {
+    pthread_mutex_t lock;
+    /* protected by it */
+    pthread_cond_t cond;
+    STAILQ_HEAD(, tier_told) told; /* owned: what is to be told */
+    unsigned count;
+    bool all; /* everything is purged, instead of what there was no space for */
+    bool ends;
+
+    pthread_t thread;
+    bool has_thread;
+};
+
+/* Has config.purged called soon, in the order of these calls. Of any thread. */
+void tier_tell(struct tier *tier, const struct source_purge *purge);
+
+void tier_teller_init(struct tier_teller *teller);
+int tier_teller_start(struct tier *tier); /* 0 or an errno */
+
+/* When all is told. Harmless if it was not started. */
+void tier_teller_end(struct tier_teller *teller);
+void tier_teller_free(struct tier_teller *teller);
+
 /* ---- the tier -------------------------------------------------------------------------------- */
 
 struct tier {
     struct source source;      /* first */
     struct tier_config config; /* constant, but for what has a field of its own */
     struct disk_marks marks;
+    struct tier_teller teller;
     uint64_t boot;
     _Atomic uint64_t terms;
     _Atomic uint64_t counts[TIER_COUNTS];

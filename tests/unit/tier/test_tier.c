@@ -31,6 +31,7 @@ struct peer {
     struct source *source;
     struct cache *cache;
     _Atomic unsigned purged, purged_all;
+    _Atomic bool holds; /* what is purged waits */
     pthread_mutex_t lock;
     char last[64], said[256];
 };
@@ -39,11 +40,19 @@ static struct peer peers[PEERS];
 static int64_t late_us = 300000;
 
 static void
+nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+}
+
+static void
 take_purged(void *context, const struct source *from, const struct source_purge *purge)
 {
     struct peer *p = context;
 
     ck_assert_ptr_eq(from, p->source);
+    while (p->holds)
+        nap();
     if (purge->by == CACHE_BY_PREFIX && purge->name.len == 0) {
         p->purged_all += !purge->soft;
         return;
@@ -81,12 +90,6 @@ expect_said(struct peer *p, const char *part)
     pthread_mutex_lock(&p->lock);
     ck_assert_ptr_nonnull(strstr(p->said, part));
     pthread_mutex_unlock(&p->lock);
-}
-
-static void
-nap(void)
-{
-    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
 }
 
 static struct tier_stats
@@ -965,6 +968,28 @@ START_TEST(writes_wait_for_a_server_that_reads_slowly)
 }
 END_TEST
 
+START_TEST(a_purge_that_takes_long_delays_no_request)
+{
+    begin(1, 20000);
+    put(&peers[0], 'x');
+    peers[1].holds = true;
+    purge(&peers[0], CACHE_BY_TAG, false, "green");
+    purge(&peers[0], CACHE_BY_URL, false, URL);
+    while (stats_of(&peers[1]).counts[TIER_PURGES_TAKEN] < 2)
+        nap();
+    /* It holds in the tier already. */
+    ck_assert_int_eq(get(&peers[1]), 0);
+    put(&peers[1], 'y');
+    ck_assert_int_eq(get(&peers[1]), 'y');
+    ck_assert_uint_eq(peers[1].purged, 0);
+    peers[1].holds = false;
+    while (peers[1].purged < 2)
+        nap();
+    ck_assert_str_eq(peers[1].last, "00" URL);
+    end();
+}
+END_TEST
+
 /* Nagle's algorithm would hold a command back until the one before is acknowledged. */
 START_TEST(short_commands_are_sent_at_once)
 {
@@ -1026,6 +1051,7 @@ unit_suite(void)
     tcase_add_test(tests, a_daemon_that_ends_leaves_no_lease);
     tcase_add_test(tests, leases_of_keys_with_the_same_hash_are_kept);
     tcase_add_test(tests, writes_wait_for_a_server_that_reads_slowly);
+    tcase_add_test(tests, a_purge_that_takes_long_delays_no_request);
     tcase_add_test(tests, short_commands_are_sent_at_once);
     tcase_add_test(tests, lists_of_servers);
     suite_add_tcase(suite, tests);
