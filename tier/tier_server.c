@@ -271,6 +271,14 @@ is_due(const struct tier_op *op, const struct tier_meta *reply)
     return (op->kind == TIER_OP_TIME) == is_stat || reply->code == TIER_META_ERROR;
 }
 
+static const char *
+why_broken(struct span input)
+{
+    return span_starts_with(input, span_str("ERROR\r\n"))
+               ? "it does not know meta commands, which memcached has since 1.6"
+               : "it has sent what is no reply of memcached";
+}
+
 /* False: it has failed. */
 static bool
 take_replies(struct tier *tier, struct tier_server *server)
@@ -288,7 +296,7 @@ take_replies(struct tier *tier, struct tier_server *server)
         if (state == TIER_META_MORE)
             break;
         if (state == TIER_META_BROKEN || !op || !is_due(op, &reply)) {
-            tier_server_fail(tier, server, "it has sent what is no reply of memcached");
+            tier_server_fail(tier, server, why_broken(input));
             return false;
         }
         at += used;

@@ -209,6 +209,9 @@ handle(struct model *m, int fd, char *text, size_t len)
     case MODEL_GARBAGE:
         say_text(fd, "HTTP/1.1 400 Bad Request\r\n\r\n");
         break;
+    case MODEL_IS_OLD:
+        say_text(fd, "ERROR\r\n");
+        break;
     case MODEL_STRANGE:
         say_text(fd, "VA 2 c1\r\nhi\r\n");
         break;

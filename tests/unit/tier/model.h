@@ -22,6 +22,7 @@ enum model_fault {
     MODEL_ROLLS_BACK, /* gives the values that were stored first */
     MODEL_IS_APART,   /* its clock is a minute ahead */
     MODEL_IS_SLOW,    /* pauses before it gives pages, and before it answers the probe */
+    MODEL_IS_OLD,     /* knows no meta commands */
     MODEL_PROMISES,   /* says of each page that another daemon fetches it */
 };
 

@@ -990,6 +990,19 @@ START_TEST(a_purge_that_takes_long_delays_no_request)
 }
 END_TEST
 
+START_TEST(an_old_server_is_told_from_others)
+{
+    begin(1, 20000);
+    models[0].fault = MODEL_IS_OLD;
+    for (bool is_said = false; !is_said; nap()) {
+        pthread_mutex_lock(&peers[0].lock);
+        is_said = strstr(peers[0].said, "since 1.6") != NULL;
+        pthread_mutex_unlock(&peers[0].lock);
+    }
+    end();
+}
+END_TEST
+
 /* Nagle's algorithm would hold a command back until the one before is acknowledged. */
 START_TEST(short_commands_are_sent_at_once)
 {
@@ -1052,6 +1065,7 @@ unit_suite(void)
     tcase_add_test(tests, leases_of_keys_with_the_same_hash_are_kept);
     tcase_add_test(tests, writes_wait_for_a_server_that_reads_slowly);
     tcase_add_test(tests, a_purge_that_takes_long_delays_no_request);
+    tcase_add_test(tests, an_old_server_is_told_from_others);
     tcase_add_test(tests, short_commands_are_sent_at_once);
     tcase_add_test(tests, lists_of_servers);
     suite_add_tcase(suite, tests);
