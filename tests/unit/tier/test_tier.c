@@ -109,6 +109,16 @@ await_up(const struct peer *p, unsigned count)
 }
 
 static void
+await_said(struct peer *p, const char *what)
+{
+    for (bool is_said = false; !is_said; nap()) {
+        pthread_mutex_lock(&p->lock);
+        is_said = strstr(p->said, what) != NULL;
+        pthread_mutex_unlock(&p->lock);
+    }
+}
+
+static void
 open_peer(struct peer *p, int64_t wait_us)
 {
     struct policy_spec policy;
@@ -857,8 +867,7 @@ START_TEST(a_server_that_is_always_slow_is_not_used)
         (void)get(&peers[0]);
         release(&peers[0]);
     }
-    ck_assert_str_eq(strstr(peers[0].said, "it answers slowly"),
-                     "it answers slowly; it is not used until it answers");
+    await_said(&peers[0], "it answers slowly");
     /* It is probed, and not used while the probe is slow. */
     probes = models[0].probes;
     while (models[0].probes < probes + 2)
@@ -994,11 +1003,7 @@ START_TEST(an_old_server_is_told_from_others)
 {
     begin(1, 20000);
     models[0].fault = MODEL_IS_OLD;
-    for (bool is_said = false; !is_said; nap()) {
-        pthread_mutex_lock(&peers[0].lock);
-        is_said = strstr(peers[0].said, "since 1.6") != NULL;
-        pthread_mutex_unlock(&peers[0].lock);
-    }
+    await_said(&peers[0], "since 1.6");
     end();
 }
 END_TEST
