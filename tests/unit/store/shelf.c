@@ -218,6 +218,7 @@ shelf_config(void)
         .terms = shelf.terms,
         .waits_us = shelf.waits_us,
         .reads_later = shelf.reads_later,
+        .late_us = shelf.late_us,
         .readers = 2,
         .lanes = shelf.lanes ? shelf.lanes : 1,
         .rings = shelf.ring ? rings : NULL,

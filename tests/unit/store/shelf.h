@@ -23,6 +23,7 @@ struct shelf {
     bool write_all, reads_later;
     bool fails; /* reads may fail for good, so that none is tried again */
     void (*later)(void);    /* called before a read that is not done at once; NULL: nothing is */
+    int64_t late_us;        /* 0: as by default */
     unsigned lanes;         /* SHELF_LANES at most; 0: one */
     struct disk_ring *ring; /* by which lane 0 reads; owned; NULL: none */
     char said[4096]; /* what the store has told */
