@@ -154,9 +154,9 @@ const struct option_row option_rows[] = {
      "how the store is read: by io_uring (ring), by threads, or by threads without io_uring (auto)"},
     {"store-readers", 0, OPTION_FIXED, OPTION_UINT, AT(store_readers), "N", "8", 1, 256,
      "threads that read from the store"},
-    {"shared", 0, OPTION_FIXED, OPTION_STRING, AT(shared), "memcached://HOST:PORT,...", NULL, 0, 0,
-     "keep small pages in these servers, too, which several daemons share: a miss is asked of them "
-     "before the origin"},
+    {"shared", 0, OPTION_FIXED, OPTION_STRING, AT(shared), "URL,URL...", NULL, 0, 0,
+     "keep small pages in these servers, too, memcached://host:port each, which several daemons "
+     "share: a miss is asked of them before the origin"},
     {"shared-key-file", 0, OPTION_LIVE, OPTION_STRING, AT(shared_key_file), "FILE", NULL, 0, 0,
      "file with the key that these daemons share, of 16 to 256 bytes; of several lines the first is "
      "written with, and each is accepted"},
