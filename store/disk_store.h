@@ -167,20 +167,20 @@ void store_say(const struct store *store, enum store_severity severity, const ch
 /* The key of a URL and variant. */
 struct disk_key store_key(const struct store *store, struct span url, struct span variant);
 
+/* Is the writer to stop? [any thread] */
+bool disk_writer_is_to_stop(void *store);
+
+/* Has the writer remove segments if there is no space for this many bytes of the journal, and waits
+ * for that, for a second at most. [the noter] */
+void disk_writer_reserve(struct store *store, uint64_t most);
+
 /* ---- disk_writer.c --------------------------------------------------------------------------- */
 
 /* Its thread's; the lock of the store's folder is taken here if another process has it. */
 void *disk_writer_run(void *store);
 
-/* Is the writer to stop? [any thread] */
-bool disk_writer_is_to_stop(void *store);
-
 /* Reads journal and names of segments: 0 or an errno. The lock is held. */
 int disk_writer_begin(struct store *store);
-
-/* Has the writer remove segments if there is no space for this many bytes of the journal, and waits
- * for that, for a second at most. [the noter] */
-void disk_writer_reserve(struct store *store, uint64_t most);
 
 /* ---- disk_load.c ----------------------------------------------------------------------------- */
 

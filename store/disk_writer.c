@@ -14,7 +14,6 @@
 #define LOCK_US ((int64_t)50000)   /* between two attempts */
 #define RETRY_US ((int64_t)1000000) /* after an error of writing */
 #define CLOSE_US ((int64_t)1000000) /* between two looks for removed segments to be closed */
-#define RESERVE_US ((int64_t)1000000)
 #define SLACK_SHARE 256             /* of the store, for marks before the journal begins anew */
 #define MOST_SLACK ((uint64_t)16 << 20)
 #define REINSERTED_SHARE 2          /* of a segment: one half is written again at most */
@@ -70,18 +69,6 @@ take_offer(struct store *store, int64_t wait_us)
     }
     pthread_mutex_unlock(&store->offers_lock);
     return offer;
-}
-
-bool
-disk_writer_is_to_stop(void *context)
-{
-    struct store *store = context;
-    bool stops;
-
-    pthread_mutex_lock(&store->offers_lock);
-    stops = store->writer_stops;
-    pthread_mutex_unlock(&store->offers_lock);
-    return stops;
 }
 
 static void
@@ -339,22 +326,6 @@ evict_segments(struct store *store, uint64_t more)
 {
     while (is_full(store, more) && !TAILQ_EMPTY(&store->log.segments))
         evict_segment(store, false);
-}
-
-void
-disk_writer_reserve(struct store *store, uint64_t most)
-{
-    const struct timespec until = clock_timespec(clock_monotonic_us() + RESERVE_US);
-    int error = 0;
-
-    atomic_store(&store->journal_most, most);
-    pthread_mutex_lock(&store->offers_lock);
-    store->writer_looks = true;
-    pthread_cond_broadcast(&store->offers_wake);
-    while (store->writer_looks && !store->writer_stops && !error &&
-           store_stage(store) == STORE_OPEN)
-        error = pthread_cond_timedwait(&store->offers_looked, &store->offers_lock, &until);
-    pthread_mutex_unlock(&store->offers_lock);
 }
 
 static void

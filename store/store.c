@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -21,7 +20,7 @@
 #define FEWEST_GHOSTS ((uint64_t)1 << 12)
 #define MOST_GHOSTS ((uint64_t)1 << 22)
 
-/* ---- clocks and words ------------------------------------------------------------------------ */
+/* ---- clocks ---------------------------------------------------------------------------------- */
 
 static int64_t
 monotonic_us(void *context)
@@ -35,27 +34,6 @@ wall_us(void *context)
 {
     (void)context;
     return clock_wall_us();
-}
-
-void
-store_say(const struct store *store, enum store_severity severity, const char *format, ...)
-{
-    char sentence[512], place[1024];
-    va_list args;
-
-    if (!store->config.log)
-        return;
-    va_start(args, format);
-    vsnprintf(sentence, sizeof(sentence), format, args);
-    va_end(args);
-    snprintf(place, sizeof(place), "store %s: %s", store->config.folder, sentence);
-    store->config.log(store->config.context, severity, place);
-}
-
-struct disk_key
-store_key(const struct store *store, struct span url, struct span variant)
-{
-    return disk_key_of(store->identity.secret, url, variant);
 }
 
 /* Each segment is open twice; and folder, lock, journals. */
