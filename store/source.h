@@ -58,8 +58,8 @@ struct source;
 
 struct source_ops {
     /*
-     * Fills the version. What is found is given to the requests that wait, who have to see whether
-     * it is fresh enough for them, and is put into the cache. If there is none after all, they look
+     * Fills the version. What is found is given to the requests that wait, which see whether it is
+     * fresh enough for them, and is put into the cache. If there is none after all, they look
      * up again; so they do for a URL that varies, after the names by which it does have been put
      * into the cache.
      */

@@ -81,7 +81,7 @@ return_buffer(struct store_lane *lane, struct buffers *buffers, char *bytes)
     free(bytes);
 }
 
-/* Of all buffers of one of so many lanes. */
+/* The bound on the buffers of a lane, one of `lanes`. */
 static size_t
 most_bytes(unsigned lanes)
 {

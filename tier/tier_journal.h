@@ -1,8 +1,8 @@
 /*
  * The journal of a tier: what was purged of late, as a value that each server has under one key. It
- * has an entry for each purge, numbered by the journal, with the purge's time, its epoch. Those who
- * read it again take the entries that are new. Entries that were dropped to keep its size are
- * earlier than its floor: who has not read them purges all from before that.
+ * has an entry for each purge, numbered by the journal, with the purge's time, its epoch. Its
+ * readers take the entries that are new. Entries that were dropped to keep its size are earlier than
+ * its floor: a reader that missed them purges all from before that.
  *
  * A server that has lost its journal gets another one, whose floor is later than all that was
  * purged: a missing epoch means now.

@@ -19,7 +19,7 @@ ratio of each, with the 95 % interval of the paired turns. CPU time is the kerne
 processes of a server.
 
 --limit measures a working set of ten times the memory, in its place: each server is in a memory
-cgroup of so many bytes with ten times as many bytes of pages, of which it is asked for any. Needs
+cgroup of that size with ten times as many bytes of pages, of which it is asked for any. Needs
 root.
 
 Exit status: 0 when everything was measured, whatever the figures are; 1 after an error.

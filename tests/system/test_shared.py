@@ -107,7 +107,7 @@ class SharedTest(harness.SystemTest):
         return self.stat(daemon)
 
     def await_servers(self, count=None, daemons=None):
-        """Until the daemons use so many servers."""
+        """Until the daemons use that many servers."""
         count = self.servers if count is None else count
         harness.wait_until(lambda: all(self.stats(d)["shared_servers_up"] == count
                                        for d in daemons or self.d), what="the servers")
