@@ -200,7 +200,7 @@ handle(struct model *m, int fd, char *text, size_t len)
         return 0;
     }
     pthread_mutex_lock(&m->lock);
-    switch (m->fault) {
+    switch (atomic_load(&m->fault)) {
     case MODEL_SILENT:
         break;
     case MODEL_CLOSES:
