@@ -34,7 +34,8 @@ open_store(bool write_all)
             .cache = scene.cache,
             .account = &scene.account,
             .failure = FAILURE_INTERNAL,
-            .clock = {scene.proxy.config.clock.monotonic_us, scene.proxy.config.clock.wall_us, NULL},
+            .clock = {.monotonic_us = scene.proxy.config.clock.monotonic_us,
+                      .wall_us = scene.proxy.config.clock.wall_us},
         },
         &why);
     ck_assert_msg(store != NULL, "%s", buf_str(&why));
