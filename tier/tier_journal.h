@@ -1,5 +1,5 @@
 /*
- * The journal of a tier: what was purged of late, as a value that each server has under one key. It
+ * The journal of a tier: the latest purges, as a value that each server has under one key. It
  * has an entry for each purge, numbered by the journal, with the purge's time, its epoch. Its
  * readers take the entries that are new. Entries that were dropped to keep its size are earlier than
  * its floor: a reader that missed them purges all from before that.
@@ -22,8 +22,8 @@ struct tier_journal {
     uint64_t incarnation; /* random: of its beginning */
     uint64_t number;      /* of its last entry */
     uint64_t count;       /* of entries */
-    uint64_t floor;       /* epoch: everything up to it is outdated, to those who have read nothing
-                             since */
+    uint64_t floor;       /* epoch: everything up to it is outdated, for a reader that has read
+                             nothing since */
     uint64_t latest;      /* the greatest epoch in it, or its floor */
 };
 

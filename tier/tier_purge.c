@@ -166,7 +166,7 @@ tier_forget_waiter(struct source *source, struct source_waiter *waiter)
     return listed;
 }
 
-/* Under the lock: is the mark to be written to this server, and may so many wait for that? */
+/* Under the lock: is the mark to be written to this server, which has place for it? */
 static bool
 is_wanted(const struct tier *tier, const struct tier_server *server, const struct tier_mark *mark)
 {
