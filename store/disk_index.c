@@ -7,9 +7,10 @@
 #include "store/disk_record.h"
 
 #define READ 0x8000u /* of disk_slot.variant */
-#define CLASSES 64u
-#define CLASS_LEAST 256u /* bytes of the first class; each fourth one is twice as long */
-#define CLASS_BITS 6u
+#define CLASS_BITS 8u
+#define CLASSES (1u << CLASS_BITS)
+#define CLASS_LEAST_BITS 8u /* the logarithm of the first class's bytes */
+#define STEP_BITS 4u        /* of that of the classes up to twice as long */
 
 _Static_assert(sizeof(struct disk_slot) == 12, "memory of an object");
 _Static_assert(DISK_OFFSETS << CLASS_BITS == (uint64_t)1 << 32, "bits of disk_slot.where");
@@ -19,19 +20,26 @@ _Static_assert(DISK_OFFSETS << CLASS_BITS == (uint64_t)1 << 32, "bits of disk_sl
 static uint32_t
 class_length(unsigned class)
 {
-    uint64_t length = ((uint64_t)CLASS_LEAST << class / 4) * (4 + class % 4) / 4;
+    const unsigned steps = 1u << STEP_BITS;
 
-    return class == CLASSES - 1 ? UINT32_MAX : (uint32_t)length;
+    if (class == CLASSES - 1)
+        return UINT32_MAX;
+    return (steps + class % steps) << (class / steps + CLASS_LEAST_BITS - STEP_BITS);
 }
 
 static unsigned
 class_of(uint32_t length)
 {
-    unsigned class = 0;
+    const uint32_t last = length - 1;
+    unsigned log, class;
 
-    while (class_length(class) < length)
-        class++;
-    return class;
+    if (length <= 1u << CLASS_LEAST_BITS)
+        return 0;
+    log = 31u - (unsigned)__builtin_clz(last);
+    /* The longest class that is shorter, and the one behind it. */
+    class = ((log - CLASS_LEAST_BITS) << STEP_BITS) +
+            ((last >> (log - STEP_BITS)) & ((1u << STEP_BITS) - 1)) + 1;
+    return class < CLASSES ? class : CLASSES - 1;
 }
 
 /* ---- slots ----------------------------------------------------------------------------------- */

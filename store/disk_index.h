@@ -18,13 +18,13 @@
 
 #define DISK_TABLES 1024u
 #define DISK_SEGMENTS 65535u              /* numbers of segments are from 1 to this */
-#define DISK_OFFSETS ((uint64_t)1 << 26)  /* of records in a segment, in units */
+#define DISK_OFFSETS ((uint64_t)1 << 24)  /* of records in a segment, in units */
 
 /* Where a record is. */
 struct disk_place {
     uint16_t segment;
     uint32_t offset; /* in units (DISK_UNIT) */
-    uint32_t length; /* bytes, at least the record's, and at most 5/4 of them; UINT32_MAX: more */
+    uint32_t length; /* bytes, at least the record's, and at most 17/16 of them; UINT32_MAX: more */
 };
 
 struct disk_slot {

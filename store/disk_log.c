@@ -33,6 +33,7 @@ struct segment_footer {
     uint64_t sum; /* of the list and of what is before */
 };
 
+_Static_assert(DISK_SEGMENT_MOST / DISK_UNIT <= DISK_OFFSETS, "offsets of the index");
 _Static_assert(sizeof(struct segment_header) % DISK_UNIT == 0, "records begin at units");
 _Static_assert(sizeof(struct disk_listed) == 24, "no padding on disk");
 
