@@ -151,6 +151,7 @@ static const struct known {
     {"shared_reads{result=\"hit\"}", "shared_reads_hit", "- found"},
     {"shared_reads{result=\"miss\"}", "shared_reads_miss", "- not there"},
     {"shared_reads{result=\"late\"}", "shared_reads_late", "- too late"},
+    {"shared_reads{result=\"passed\"}", "shared_reads_passed", "- past a slow server"},
     {"shared_reads{result=\"refused\"}", "shared_reads_refused", "- refused"},
     {"shared_waited_hits", "shared_waited_hits", "- waited for"},
     {"shared_waits_given_up", "shared_waits_given_up", "- waits given up"},

@@ -286,6 +286,7 @@ static const struct metric_row tier_rows[] = {
     {"shared_reads", "result=\"hit\"", COUNTER, "", HELP_ASKED, COUNT(TIER_HITS)},
     {"shared_reads", "result=\"miss\"", COUNTER, "", HELP_ASKED, COUNT(TIER_MISSES)},
     {"shared_reads", "result=\"late\"", COUNTER, "", HELP_ASKED, COUNT(TIER_LATE)},
+    {"shared_reads", "result=\"passed\"", COUNTER, "", HELP_ASKED, COUNT(TIER_PASSED)},
     {"shared_reads", "result=\"refused\"", COUNTER, "", HELP_ASKED, COUNT(TIER_REFUSED)},
     {"shared_waited_hits", "", COUNTER, "",
      "Of the hits, those for which another daemon was waited for.", COUNT(TIER_SHARED)},
@@ -308,7 +309,7 @@ static const struct metric_row tier_rows[] = {
 #undef AT
 #undef COUNT
 
-_Static_assert(TIER_COUNTS == 13, "each count has a row");
+_Static_assert(TIER_COUNTS == 14, "each count has a row");
 
 /* ---- peers ------------------------------------------------------------------------------------
  */

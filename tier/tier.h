@@ -78,6 +78,7 @@ enum tier_count {
     TIER_OUTDATED, /* values that were purged */
     TIER_INVALID,  /* that did not verify */
     TIER_LATE,     /* requests whose server has not answered */
+    TIER_PASSED,   /* that have passed a server whose answers are slow */
     TIER_REFUSED,  /* that were not begun: too many wait */
     TIER_STORED,
     TIER_NOT_STORED,   /* by the server, or since too many waited */

@@ -11,7 +11,7 @@
 #define MOST_PAUSE_US ((int64_t)64000) /* twice as long each time up to this */
 #define PASS_US ((int64_t)1000000)     /* after it was said that the response is not for the tier */
 #define NO_LEASE_US ((int64_t)1000000)
-#define MOST_UNKEPT 3u                  /* leases that were waited for in vain; then */
+#define MOST_UNKEPT 3u                   /* leases that were waited for in vain; then */
 #define NO_LEASES_US ((int64_t)10000000) /* for this long none is */
 
 size_t
@@ -83,22 +83,34 @@ tier_fill_fail(struct tier *tier, struct tier_fill *fill)
     send_back(fill, 0, NO_LEASE_US);
 }
 
+/* Requests pass the server by. */
+static bool
+passes(struct tier *tier, const struct tier_server *server)
+{
+    if (!atomic_load(&server->lags))
+        return false;
+    tier_add(tier, TIER_PASSED);
+    return true;
+}
+
 /* ---- asking ---------------------------------------------------------------------------------- */
 
 void
 tier_fill_ask(struct tier *tier, struct tier_fill *fill)
 {
     struct tier_server *server = tier_server_of(tier, &fill->key);
-    struct tier_op *op = server ? tier_op_create(TIER_OP_GET) : NULL;
+    struct tier_op *op = server && !passes(tier, server) ? tier_op_create(TIER_OP_GET) : NULL;
     char command[96];
 
     /* What has less than that to live has expired (TIER_GRACE_S): the first that asks is to
      * validate it. */
     snprintf(command, sizeof(command), "mg %s v c N%d R%d", fill->key.text, TIER_LEASE_S,
              TIER_GRACE_S - 1);
-    if (op)
+    if (op) {
         op->fill = fill;
-    if (server && tier_server_send(tier, server, op, span_str(command), span_of(NULL, 0))) {
+        op->key = fill->key;
+    }
+    if (op && tier_server_send(tier, server, op, span_str(command), span_of(NULL, 0))) {
         fill->op = op;
         fill->server = server;
         move(fill, &tier->asked);
@@ -344,7 +356,9 @@ tier_fill_look(struct tier *tier, int64_t now_us)
 
     for (fill = TAILQ_FIRST(&tier->waiting); fill; fill = next) {
         next = TAILQ_NEXT(fill, link);
-        if (now_us >= fill->again_us) {
+        if (now_us >= fill->again_us && atomic_load(&fill->server->lags)) {
+            wait_for_other(fill);
+        } else if (now_us >= fill->again_us) {
             fill->until_us = now_us + tier->config.late_us;
             tier_fill_ask(tier, fill);
         } else if (fill->again_us < next_us) {
@@ -396,12 +410,14 @@ tier_fill_start(struct source *source, struct cache_fill *base,
     struct tier *tier = (struct tier *)source;
     struct tier_fill *fill = (struct tier_fill *)base;
     const struct object *name = base->object;
+    const struct tier_server *server;
 
     if (atomic_load(&tier->leaves) || atomic_load(&tier->left))
         return SOURCE_HAS_NOT;
     fill->key = tier_key_of(atomic_load(&tier->terms), object_url(name), object_variant(name));
     fill->tier = tier;
-    if (!tier_server_of(tier, &fill->key) || tier_lease_is_held(tier, &fill->key))
+    server = tier_server_of(tier, &fill->key);
+    if (!server || tier_lease_is_held(tier, &fill->key) || passes(tier, server))
         return give_back(fill);
     fill->begun_us = clock_monotonic_us();
     fill->until_us = fill->begun_us + tier->config.late_us;

@@ -11,7 +11,7 @@
 
 #define RETRY_US ((int64_t)500000)  /* between two trials of a server that is down */
 #define TIME_US ((int64_t)10000000) /* between two looks at its clock */
-#define SLOW_REPLIES 8u              /* more than quick ones: then it is not used */
+#define SLOW_REPLIES 4u             /* more than quick ones: then it is not used */
 #define READ_SIZE ((size_t)64 << 10)
 
 struct tier_op *
@@ -47,8 +47,9 @@ tier_server_fail(struct tier *tier, struct tier_server *server, const char *why)
     server->fd = -1;
     server->state = TIER_DOWN;
     atomic_store(&server->up, false);
+    atomic_store(&server->lags, false);
     server->events = 0;
-    server->at_journal = false;
+    server->at_journal = server->is_probed = false;
     server->again_us = clock_monotonic_us() + RETRY_US;
     buf_reset(&server->in);
     buf_reset(&server->out);
@@ -64,10 +65,37 @@ tier_server_fail(struct tier *tier, struct tier_server *server, const char *why)
 
 /* ---- its pace -------------------------------------------------------------------------------- */
 
+static int64_t
+quick_us(const struct tier *tier)
+{
+    return tier->config.late_us / 4;
+}
+
 static bool
 is_slow(const struct tier *tier, int64_t sent_us, int64_t now_us)
 {
-    return now_us - sent_us >= tier->config.late_us / 4;
+    return now_us - sent_us >= quick_us(tier);
+}
+
+/* The one that was sent first goes on, as the probe. */
+static void
+pass_others(struct tier *tier, struct tier_server *server)
+{
+    struct tier_op *op;
+
+    STAILQ_FOREACH(op, &server->ops, link)
+    if (op->fill && op != STAILQ_FIRST(&server->ops)) {
+        tier_add(tier, TIER_PASSED);
+        tier_fill_fail(tier, op->fill);
+        op->fill = NULL;
+    }
+}
+
+static void
+begin_lag(struct tier *tier, struct tier_server *server)
+{
+    atomic_store(&server->lags, true);
+    pass_others(tier, server);
 }
 
 void
@@ -75,28 +103,36 @@ tier_server_note_slow(struct tier *tier, struct tier_server *server, int64_t sen
 {
     const int64_t now_us = clock_monotonic_us();
 
-    if (server->fd < 0 || !is_slow(tier, sent_us, now_us) || sent_us < server->slow_us)
+    if (server->state != TIER_UP || !is_slow(tier, sent_us, now_us))
+        return;
+    begin_lag(tier, server);
+    if (sent_us < server->slow_us)
         return;
     server->slow_us = now_us;
     if (++server->slow < SLOW_REPLIES)
         return;
     server->was_slow = true;
-    server->slow -= 2;
+    server->slow--;
     tier_server_fail(tier, server, "it answers slowly");
 }
 
 static void
 note_pace(struct tier *tier, struct tier_server *server, const struct tier_op *op)
 {
-    if (is_slow(tier, op->sent_us, clock_monotonic_us()))
+    const bool slow = is_slow(tier, op->sent_us, clock_monotonic_us());
+
+    if (slow && (op->kind == TIER_OP_GET || op->kind == TIER_OP_PROBE))
         tier_server_note_slow(tier, server, op->sent_us);
-    else if (server->slow)
+    else if (!slow && op->kind == TIER_OP_PROBE)
+        atomic_store(&server->lags, false);
+    else if (!slow && op->kind == TIER_OP_GET && server->slow)
         server->slow--;
 }
 
 static void
 take_probe(struct tier *tier, struct tier_server *server, const struct tier_op *op)
 {
+    server->is_probed = false;
     if (server->was_slow && is_slow(tier, op->sent_us, clock_monotonic_us()))
         tier_server_fail(tier, server, "it answers slowly");
     else
@@ -170,6 +206,13 @@ tier_server_flush(struct tier *tier, struct tier_server *server)
     return true;
 }
 
+static void
+send_probe(struct tier *tier, struct tier_server *server)
+{
+    server->is_probed = tier_server_send(tier, server, tier_op_create(TIER_OP_PROBE),
+                                         span_str("mn"), span_of(NULL, 0));
+}
+
 /* ---- connecting ------------------------------------------------------------------------------ */
 
 static void
@@ -188,8 +231,7 @@ check(struct tier *tier, struct tier_server *server)
     server->polled_us = 0;
     server->timed_us = 0;
     server->cas = 0;
-    (void)tier_server_send(tier, server, tier_op_create(TIER_OP_PROBE), span_str("mn"),
-                           span_of(NULL, 0));
+    send_probe(tier, server);
     (void)tier_server_flush(tier, server);
 }
 
@@ -236,7 +278,8 @@ take(struct tier *tier, struct tier_server *server, const struct tier_op *op,
     case TIER_OP_GET:
         if (op->fill)
             tier_fill_take(tier, op->fill, reply);
-        note_pace(tier, server, op);
+        else if (reply->wins)
+            tier_lease_release(tier, &op->key, reply->cas);
         break;
     case TIER_OP_SET:
         take_set(tier, reply);
@@ -300,13 +343,18 @@ take_replies(struct tier *tier, struct tier_server *server)
             return false;
         }
         at += used;
-        if (reply.code != TIER_META_STAT) {
-            STAILQ_REMOVE_HEAD(&server->ops, link);
-            server->unanswered -= op->bytes;
+        if (reply.code == TIER_META_STAT) {
+            take(tier, server, op, &reply);
+            continue;
         }
+        STAILQ_REMOVE_HEAD(&server->ops, link);
+        server->unanswered -= op->bytes;
+        /* It is not asked for more before a quick answer. */
+        if (server->state == TIER_UP && is_slow(tier, op->sent_us, clock_monotonic_us()))
+            begin_lag(tier, server);
         take(tier, server, op, &reply);
-        if (reply.code != TIER_META_STAT)
-            free(op);
+        note_pace(tier, server, op);
+        free(op);
         if (server->fd < 0)
             return false;
     }
@@ -370,6 +418,46 @@ earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* What has come meanwhile counts: this thread may have waited, too. NULL: nothing is slow. */
+static const struct tier_op *
+find_slow(struct tier *tier, struct tier_server *server, int64_t now_us)
+{
+    const struct tier_op *op = STAILQ_FIRST(&server->ops);
+
+    if (!op || !is_slow(tier, op->sent_us, now_us))
+        return NULL;
+    receive(tier, server);
+    op = STAILQ_FIRST(&server->ops);
+    return op && is_slow(tier, op->sent_us, now_us) ? op : NULL;
+}
+
+static void
+look_at_pace(struct tier *tier, struct tier_server *server, int64_t now_us)
+{
+    const struct tier_op *op = find_slow(tier, server, now_us);
+
+    if (op && now_us >= op->until_us) {
+        tier_add(tier, TIER_LATE);
+        tier_server_fail(tier, server, "it does not answer in time");
+    } else if (op && server->state == TIER_UP) {
+        begin_lag(tier, server);
+    } else if (!op && atomic_load(&server->lags) && !server->is_probed) {
+        send_probe(tier, server);
+    }
+}
+
+/* The moment at which its oldest request is slow, or late. */
+static int64_t
+next_pace_us(const struct tier *tier, const struct tier_server *server)
+{
+    const struct tier_op *op = STAILQ_FIRST(&server->ops);
+
+    if (!op)
+        return INT64_MAX;
+    return server->state == TIER_UP && !atomic_load(&server->lags) ? op->sent_us + quick_us(tier)
+                                                                   : op->until_us;
+}
+
 static void
 ask_time(struct tier *tier, struct tier_server *server, int64_t now_us)
 {
@@ -391,21 +479,12 @@ tier_server_look(struct tier *tier, struct tier_server *server, int64_t now_us)
         tier_server_fail(tier, server, "it does not accept a connection in time");
     if (server->state < TIER_CHECKED)
         return server->again_us;
-    if (!STAILQ_EMPTY(&server->ops) && now_us >= STAILQ_FIRST(&server->ops)->until_us) {
-        /* What has come meanwhile counts: this thread may have waited, too. */
-        receive(tier, server);
-        if (server->fd >= 0 && !STAILQ_EMPTY(&server->ops) &&
-            now_us >= STAILQ_FIRST(&server->ops)->until_us) {
-            tier_add(tier, TIER_LATE);
-            tier_server_fail(tier, server, "it does not answer in time");
-        }
-        if (server->state < TIER_CHECKED)
-            return server->again_us;
-    }
+    look_at_pace(tier, server, now_us);
+    if (server->state < TIER_CHECKED)
+        return server->again_us;
     ask_time(tier, server, now_us);
     next_us = tier_journal_look(tier, server, now_us);
     if (server->state < TIER_CHECKED || !tier_server_flush(tier, server))
         return server->again_us;
-    return STAILQ_EMPTY(&server->ops) ? next_us
-                                      : earlier(next_us, STAILQ_FIRST(&server->ops)->until_us);
+    return earlier(next_us, next_pace_us(tier, server));
 }

@@ -42,7 +42,7 @@ enum tier_op_kind {
     TIER_OP_STALE, /* marks a value stale, before another GET */
     TIER_OP_SET,
     TIER_OP_DROP,
-    TIER_OP_PROBE, /* of a server that was down */
+    TIER_OP_PROBE, /* of a server that was down, or lags */
     TIER_OP_TIME,  /* of its clock */
     TIER_OP_POLL,  /* has the journal changed? */
     TIER_OP_READ,  /* the journal, */
@@ -55,6 +55,7 @@ struct tier_op {
     int64_t sent_us, until_us;
     size_t bytes; /* of its value */
     struct tier_fill *fill; /* GET; NULL: it was given up */
+    struct tier_key key;    /* GET */
     uint64_t number;        /* WRITE: of the last mark in it */
 };
 
@@ -108,11 +109,13 @@ enum tier_server_state { TIER_DOWN, TIER_CONNECTS, TIER_CHECKED, TIER_UP };
 struct tier_server {
     struct tier_address address; /* constant */
     _Atomic bool up;             /* what other threads see of the state */
+    _Atomic bool lags;           /* requests pass it by: its answers are slow */
     enum tier_server_state state;
     bool told_down; /* in the log */
     bool is_tried;  /* it has been up, or has failed */
     bool was_slow;  /* it is to answer quickly before it is used again */
-    unsigned slow;  /* replies more than quick ones, */
+    bool is_probed; /* an op of PROBE is under way */
+    unsigned slow;  /* slow answers to GET and PROBE more than quick ones to GET, */
     int64_t slow_us; /* up to then: what was sent before was counted with the last one */
     unsigned unkept; /* leases of other daemons in a row for whose values requests waited in vain, */
     int64_t unkept_us;   /* likewise */
@@ -272,7 +275,8 @@ bool tier_server_flush(struct tier *tier, struct tier_server *server);
 /* Takes the replies that have come: this thread may have waited, too. */
 void tier_server_hurry(struct tier *tier, struct tier_server *server);
 
-/* A request that was sent at that moment is slow. It is given up if requests often are. */
+/* A request that was sent at that moment is slow: others pass the server by until a probe is
+ * answered quickly. It is given up if requests and probes often are slow. */
 void tier_server_note_slow(struct tier *tier, struct tier_server *server, int64_t sent_us);
 
 void tier_server_ready(struct tier *tier, struct tier_server *server, uint32_t events);
@@ -307,7 +311,7 @@ enum source_filling tier_fill_start(struct source *source, struct cache_fill *ba
 void tier_fill_ask(struct tier *tier, struct tier_fill *fill);
 void tier_fill_take(struct tier *tier, struct tier_fill *fill, const struct tier_meta *reply);
 
-/* Its server has failed. */
+/* Its server has failed, or is passed by. */
 void tier_fill_fail(struct tier *tier, struct tier_fill *fill);
 
 /* Asks again what is due. The moment of the next look. */

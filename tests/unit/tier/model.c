@@ -199,6 +199,9 @@ handle(struct model *m, int fd, char *text, size_t len)
         end[-1] = '\r';
         return 0;
     }
+    while (m->fault == MODEL_IS_STOPPED && !m->stops)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    m->pages += has_flag(text, "N30");
     pthread_mutex_lock(&m->lock);
     switch (atomic_load(&m->fault)) {
     case MODEL_SILENT:

@@ -13,6 +13,7 @@
 enum model_fault {
     MODEL_WORKS,
     MODEL_SILENT,     /* takes commands, and does not answer */
+    MODEL_IS_STOPPED, /* takes them when it goes on */
     MODEL_CLOSES,     /* closes the connection instead of an answer, */
     MODEL_CUTS,       /* or within it */
     MODEL_GARBAGE,    /* sends what is no reply, */
@@ -50,6 +51,7 @@ struct model {
     _Atomic bool stops;
     _Atomic enum model_fault fault;
     _Atomic unsigned sets, gets, probes;
+    _Atomic unsigned pages; /* commands that ask for a page, whatever comes of them */
     _Atomic unsigned pause_ms; /* of MODEL_IS_SLOW */
     pthread_mutex_t lock;
     struct model_item items[64]; /* protected by lock */

@@ -187,6 +187,8 @@ end(void)
         close_peer(&peers[i]);
     for (unsigned i = 0; i < model_count; i++)
         model_stop(&models[i]);
+    poll_us = 10000;
+    late_us = 300000;
 }
 
 /* ---- pages ----------------------------------------------------------------------------------- */
@@ -235,16 +237,16 @@ later(void *context)
 
 /* The letter of the page that a lookup finds; 0: it has to be fetched. */
 static char
-get_more(struct peer *p, const char *fields)
+get_url(struct peer *p, const char *url)
 {
     struct requester r = {.answer = CACHE_HIT};
     bool waits = false;
     const struct source_request request = {
-        .fields = span_str(fields), .most = UINT64_MAX, .later = later, .context = &waits};
+        .fields = span_str(""), .most = UINT64_MAX, .later = later, .context = &waits};
     char letter = 0;
 
     cache_purge_all(p->cache);
-    request_lookup_variant(&r, p->cache, URL, "", clock_monotonic_us(),
+    request_lookup_variant(&r, p->cache, url, "", clock_monotonic_us(),
                            (struct cache_request){.fill_size = tier_fill_size()});
     ck_assert_int_eq(r.answer, CACHE_MISS);
     if (p->source->ops->fill(p->source, r.found.fill, &request) == SOURCE_HAS_NOT) {
@@ -273,7 +275,7 @@ get_more(struct peer *p, const char *fields)
 static char
 get(struct peer *p)
 {
-    return get_more(p, "");
+    return get_url(p, URL);
 }
 
 /* What it was to fetch has failed. */
@@ -522,8 +524,7 @@ latest_of(struct model *m)
 static struct tier_entry
 entry_of(uint64_t id, uint64_t epoch, const char *url)
 {
-    return (struct tier_entry){
-        .id = id, .epoch = epoch, .by = CACHE_BY_URL, .name = span_str(url)};
+    return (struct tier_entry){.id = id, .epoch = epoch, .by = CACHE_BY_URL, .name = span_str(url)};
 }
 
 START_TEST(the_same_purge_with_a_later_epoch_counts)
@@ -593,7 +594,6 @@ START_TEST(many_purges_do_not_outdate_everything)
     ck_assert_uint_eq(stats_of(&peers[1]).counts[TIER_LOST], 0);
     ck_assert_int_eq(get(&peers[1]), 'x');
     end();
-    poll_us = 10000;
 }
 END_TEST
 
@@ -838,8 +838,8 @@ START_TEST(a_purge_waits_for_no_server_that_is_down)
 }
 END_TEST
 
-/* All that is asked of servers for a request has one bound. */
-START_TEST(a_request_waits_for_the_answers_of_a_server_together)
+/* What would be asked for next is not. */
+START_TEST(a_request_waits_for_one_slow_answer)
 {
     begin(1, 20000);
     put(&peers[0], 'x');
@@ -848,9 +848,9 @@ START_TEST(a_request_waits_for_the_answers_of_a_server_together)
         nap();
     models[0].pause_ms = 200;
     models[0].fault = MODEL_IS_SLOW;
-    /* The value, which is of no use, and it is asked for once more. */
+    /* The value is of no use: it would be marked stale, and asked for once more. */
     ck_assert_int_eq(get(&peers[0]), 0);
-    ck_assert_uint_ge(stats_of(&peers[0]).counts[TIER_LATE], 1);
+    ck_assert_uint_ge(stats_of(&peers[0]).counts[TIER_PASSED], 1);
     ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_MISSES], 0);
     end();
 }
@@ -868,6 +868,8 @@ START_TEST(a_server_that_is_always_slow_is_not_used)
         release(&peers[0]);
     }
     await_said(&peers[0], "it answers slowly");
+    /* The others have passed it by. */
+    ck_assert_uint_eq(models[0].pages, 1);
     /* It is probed, and not used while the probe is slow. */
     probes = models[0].probes;
     while (models[0].probes < probes + 2)
@@ -879,6 +881,130 @@ START_TEST(a_server_that_is_always_slow_is_not_used)
     end();
 }
 END_TEST
+
+/* ---- requests that pass a server by ---------------------------------------------------------- */
+
+/* A request for a page that no other test has. */
+struct pending {
+    struct requester r;
+    char url[64];
+};
+
+static void
+ask(struct peer *p, struct pending *pending, unsigned number)
+{
+    bool waits = false;
+    const struct source_request request = {.most = UINT64_MAX, .later = later, .context = &waits};
+
+    snprintf(pending->url, sizeof(pending->url), URL "/%u", number);
+    pending->r = (struct requester){.answer = CACHE_HIT};
+    request_lookup_variant(&pending->r, p->cache, pending->url, "", clock_monotonic_us(),
+                           (struct cache_request){.fill_size = tier_fill_size()});
+    ck_assert_int_eq(p->source->ops->fill(p->source, pending->r.found.fill, &request),
+                     SOURCE_FILLS);
+}
+
+/* Has the tier sent it back? */
+static bool
+is_back(struct pending *pending)
+{
+    request_take(&pending->r);
+    return pending->r.taken & WAITER_LAST;
+}
+
+static void
+await_back(struct pending *pending)
+{
+    while (!is_back(pending))
+        nap();
+    request_end(&pending->r);
+}
+
+static void
+await_lag(const struct peer *p, bool lags)
+{
+    while (atomic_load(&p->tier->servers[0].lags) != lags)
+        nap();
+}
+
+START_TEST(one_request_waits_for_a_server_that_hangs)
+{
+    struct pending first;
+
+    poll_us = 3600 * SECOND; /* so that the request is the oldest command */
+    late_us = 4 * SECOND;
+    begin(1, 20000);
+    models[0].fault = _i ? MODEL_IS_STOPPED : MODEL_SILENT;
+    ask(&peers[0], &first, 0);
+    await_lag(&peers[0], true);
+    for (unsigned i = 1; i <= 50; i++) {
+        char url[64];
+
+        snprintf(url, sizeof(url), URL "/%u", i);
+        ck_assert_int_eq(get_url(&peers[0], url), 0);
+    }
+    ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_PASSED], 50);
+    ck_assert(!is_back(&first));
+    await_back(&first);
+    await_up(&peers[0], 0);
+    ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_PASSED], 50);
+    models[0].fault = MODEL_WORKS;
+    await_up(&peers[0], 1);
+    ck_assert_uint_eq(models[0].pages, 1);
+    end();
+}
+END_TEST
+
+START_TEST(of_those_that_wait_for_a_server_that_lags_one_goes_on)
+{
+    struct pending asked[5];
+
+    poll_us = 3600 * SECOND;
+    late_us = 8 * SECOND;
+    begin(1, 3600 * SECOND);
+    models[0].fault = MODEL_IS_STOPPED;
+    for (unsigned i = 0; i < 5; i++)
+        ask(&peers[0], &asked[i], i);
+    for (unsigned i = 1; i < 5; i++)
+        await_back(&asked[i]);
+    ck_assert(!is_back(&asked[0]));
+    ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_PASSED], 4);
+    /* It answers in time: its answer counts, and it is used again. */
+    models[0].fault = MODEL_WORKS;
+    await_back(&asked[0]);
+    ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_MISSES], 1);
+    await_lag(&peers[0], false);
+    ck_assert_uint_eq(stats_of(&peers[0]).up, 1);
+    ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_LATE], 0);
+    put(&peers[0], 'x');
+    ck_assert_int_eq(get(&peers[0]), 'x');
+    /* Those that went on have no lease for which another daemon would wait. */
+    for (unsigned i = 1; i < 5; i++)
+        ck_assert_int_eq(get_url(&peers[1], asked[i].url), 0);
+    ck_assert_uint_eq(stats_of(&peers[1]).counts[TIER_GIVEN_UP], 0);
+    end();
+}
+END_TEST
+
+START_TEST(a_server_that_takes_a_little_longer_is_used)
+{
+    late_us = 4 * SECOND;
+    begin(1, 20000);
+    models[0].pause_ms = 50;
+    models[0].fault = MODEL_IS_SLOW;
+    for (unsigned i = 0; i < 10; i++) {
+        char url[64];
+
+        snprintf(url, sizeof(url), URL "/%u", i);
+        ck_assert_int_eq(get_url(&peers[0], url), 0);
+    }
+    ck_assert_uint_eq(models[0].pages, 10);
+    ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_PASSED], 0);
+    end();
+}
+END_TEST
+
+/* ---- promises of servers --------------------------------------------------------------------- */
 
 START_TEST(a_server_whose_promises_are_not_kept_is_not_waited_for)
 {
@@ -1062,8 +1188,11 @@ unit_suite(void)
     tcase_add_test(tests, a_daemon_whose_clock_differs_leaves);
     tcase_add_test(tests, an_expired_page_is_validated_by_one);
     tcase_add_test(tests, a_purge_waits_for_no_server_that_is_down);
-    tcase_add_test(tests, a_request_waits_for_the_answers_of_a_server_together);
+    tcase_add_test(tests, a_request_waits_for_one_slow_answer);
     tcase_add_test(tests, a_server_that_is_always_slow_is_not_used);
+    tcase_add_loop_test(tests, one_request_waits_for_a_server_that_hangs, 0, 2);
+    tcase_add_test(tests, of_those_that_wait_for_a_server_that_lags_one_goes_on);
+    tcase_add_test(tests, a_server_that_takes_a_little_longer_is_used);
     tcase_add_test(tests, a_server_whose_promises_are_not_kept_is_not_waited_for);
     tcase_add_test(tests, a_request_that_has_left_leaves_no_lease);
     tcase_add_test(tests, a_daemon_that_ends_leaves_no_lease);
