@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clients.h"
@@ -102,6 +103,12 @@ unit_open_descriptors(void)
         count++;
     closedir(folder);
     return count;
+}
+
+void
+unit_pause(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 }
 
 static struct unit *units;

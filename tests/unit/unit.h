@@ -67,6 +67,12 @@ struct client *unit_client(unsigned uid);
 bool unit_clients_are_idle(void);
 
 /*
+ * Sleeps for 0.1 ms, in a loop that waits for what another thread does. Where that thread waits for
+ * a disk, sched_yield() returns at once, and the loop takes the time of a processor.
+ */
+void unit_pause(void);
+
+/*
  * A number from 0 to before `below`, drawn from a state that may begin as any number (Knuth's
  * linear congruential generator, The Art of Computer Programming, 3.3.4). The same state draws the
  * same.

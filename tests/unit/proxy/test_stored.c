@@ -1,5 +1,4 @@
 /* A store behind the cache: what is offered to it, and what requests get from it. */
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -94,7 +93,7 @@ await(struct visit *v)
 {
     while (!v->ended) {
         scene_run();
-        sched_yield();
+        unit_pause();
     }
 }
 
@@ -106,7 +105,7 @@ expect_stored(struct visit *v, const char *url, const char *fields, size_t len)
     while (!v->ended) {
         ck_assert_uint_eq(scene_fetches(), 0);
         scene_run();
-        sched_yield();
+        unit_pause();
     }
     expect_body(v, OUTCOME_HIT, len);
 }
@@ -119,7 +118,7 @@ expect_fetched(struct visit *v, const char *url, const char *fields)
     while (!scene_find(url)) {
         ck_assert(!v->ended);
         scene_run();
-        sched_yield();
+        unit_pause();
     }
 }
 
@@ -330,7 +329,7 @@ START_TEST(what_the_store_does_not_have_is_not_found_or_is_passed_on)
     visit_as(&v, "HEAD", "");
     while (!scene_find(URL)) {
         scene_run();
-        sched_yield();
+        unit_pause();
     }
     ck_assert_str_eq(scene_fetch(URL)->method, "HEAD");
     scene_answer(URL, 200, FRESH, 0);
@@ -594,7 +593,7 @@ START_TEST(without_memory_the_origin_is_asked)
     ck_assert(!visit_http(&v, URL, ""));
     while (!v.ended && !scene_find(URL)) {
         scene_run();
-        sched_yield();
+        unit_pause();
     }
     if (!v.ended) {
         scene_done(scene_fetch(URL), FETCH_CONNECT_FAILED, "no");

@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -36,7 +35,7 @@ purge(const char *url)
     (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(url), span_of(NULL, 0), &some);
     synced = store_is_synced(shelf.store, &waiter);
     while (!synced)
-        sched_yield();
+        unit_pause();
 }
 
 static void
@@ -227,7 +226,7 @@ expect_left(int lock)
     struct source_waiter waiter = {.notify = note_sync};
 
     while (!synced)
-        sched_yield();
+        unit_pause();
     store_settle(shelf.store);
     put(URL "2", 3000);
     ck_assert(!store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL "2"),
@@ -297,7 +296,7 @@ START_TEST(a_disk_that_hangs_is_left_until_it_answers)
     ck_assert(!store_may_have(shelf.store, span_str(URL), span_of(NULL, 0)));
     disk_model_hang(false);
     while (is_sick())
-        sched_yield();
+        unit_pause();
     ck_assert(shelf_has(URL, 3000));
 }
 END_TEST
@@ -335,7 +334,7 @@ START_TEST(a_journal_that_begins_anew_on_a_disk_that_hangs_delays_no_request)
     disk_model_hang(false);
     ck_assert(store_await_sync(shelf.store, 600 * SHELF_SECOND));
     while (!synced)
-        sched_yield();
+        unit_pause();
     shelf_kill();
     ck_assert(shelf_open());
     ck_assert(!shelf_has(URL "1", 3000));
@@ -358,7 +357,7 @@ START_TEST(a_page_that_begins_to_vary_while_the_index_is_loaded)
     disk_model_hang_from("segment-");
     ck_assert(shelf_open());
     while (!disk_model_hangs())
-        sched_yield();
+        unit_pause();
     object = shelf_object(URL "1", "x-a\n1:1", "", 100, INT64_MAX);
     ck_assert(store_offer(shelf.store, object, span_str("x-a"), store_begin_offer(shelf.store)));
     object_release(&object);
@@ -405,7 +404,7 @@ START_TEST(reads_that_fail_have_it_left)
     }
     disk_model_fail(0, 0, false);
     while (is_sick())
-        sched_yield();
+        unit_pause();
     ck_assert(shelf_has(URL, 3000));
 }
 END_TEST
@@ -455,7 +454,7 @@ work_on_record(void)
             const size_t count = lost_writes_count();
 
             while (lost_writes_synced("segment-") < count)
-                sched_yield();
+                unit_pause();
             for (unsigned k = i - 9; k < i; k++)
                 put_by[k] = lost_writes_count();
         }

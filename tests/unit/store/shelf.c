@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -412,7 +411,7 @@ wait_for_end(struct requester *r)
         if (shelf.store)
             (void)store_lane_turn(shelf.store, 0);
         request_take(r);
-        sched_yield();
+        unit_pause();
     }
     return r->taken & WAITER_LAST;
 }

@@ -1,7 +1,6 @@
 /* A store from its opening to its end: what it keeps over restarts, and what it drops. */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -235,7 +234,7 @@ await_sync(void)
 
     synced = store_is_synced(shelf.store, &waiter);
     while (!synced)
-        sched_yield();
+        unit_pause();
 }
 
 static void

@@ -1,6 +1,5 @@
 /* Two stores of one folder, in place of two processes of which one is replaced by the other. */
 #include <pthread.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -37,7 +36,7 @@ fdatasync(int fd)
 {
     while (atomic_load(&syncs_wait) && is_next_journal(fd)) {
         atomic_store(&sync_waits, true);
-        sched_yield();
+        unit_pause();
     }
     return (int)syscall(SYS_fdatasync, fd);
 }
@@ -190,7 +189,7 @@ mark_until_renewal(void)
     mark(first, CACHE_BY_TAG, false, "last", "");
     ck_assert(await(first));
     while (!atomic_load(&sync_waits))
-        sched_yield();
+        unit_pause();
 }
 
 static void *
@@ -242,7 +241,7 @@ START_TEST(what_is_no_purge_ends_the_connection)
     ck_assert(store_takes_purges(second));
     ck_assert_int_eq(write(ends[0], bytes, sizeof(bytes)), (ssize_t)sizeof(bytes));
     while (store_takes_purges(second))
-        sched_yield();
+        unit_pause();
     ck_assert_str_eq(seen, "");
     ck_assert_int_eq(read(ends[0], bytes, 1), 0);
     close(ends[0]);

@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -135,7 +134,7 @@ START_TEST(a_disk_that_hangs_is_left_until_it_answers)
     ck_assert(!got.begun);
     restore();
     while (is_sick())
-        sched_yield();
+        unit_pause();
     ck_assert(shelf_has(URL, 3000));
     /* It writes to memory that is there still. */
     ck_assert_int_eq(write(ends[1], bytes, 5000), 5000);
@@ -164,7 +163,7 @@ START_TEST(reads_that_fail_have_it_left)
     ck_assert_uint_eq(shelf_count(STORE_READ_LATE), 0);
     restore();
     while (is_sick())
-        sched_yield();
+        unit_pause();
     ck_assert(shelf_has(URL, 3000));
     close(memory);
 }

@@ -1,7 +1,6 @@
 /* A tier over models of memcached servers. */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -258,7 +257,7 @@ get_url(struct peer *p, const char *url)
     ck_assert(waits);
     while (!(r.taken & WAITER_LAST)) {
         request_take(&r);
-        sched_yield();
+        unit_pause();
     }
     if (r.taken & WAITER_END && object_is_fresh(r.waiter.object, clock_monotonic_us())) {
         const struct span body = object_body(r.waiter.object);
