@@ -104,7 +104,7 @@ tier_fill_ask(struct tier *tier, struct tier_fill *fill)
 
     /* What has less than that to live has expired (TIER_GRACE_S): the first that asks is to
      * validate it. */
-    snprintf(command, sizeof(command), "mg %s v c N%d R%d", fill->key.text, TIER_LEASE_S,
+    snprintf(command, sizeof(command), "mg %s v c t N%d R%d", fill->key.text, TIER_LEASE_S,
              TIER_GRACE_S - 1);
     if (op) {
         op->fill = fill;
@@ -119,37 +119,102 @@ tier_fill_ask(struct tier *tier, struct tier_fill *fill)
     }
 }
 
+static void
+wait_for_none(struct tier_server *server, int64_t now_us)
+{
+    server->no_leases_us = now_us + NO_LEASES_US;
+}
+
 /* One that was waited for before the last one was given up says no more than that. */
 static void
 give_up_lease(struct tier_fill *fill, int64_t now_us)
 {
     struct tier_server *server = fill->server;
 
-    tier_add(fill->tier, TIER_GIVEN_UP);
     if (fill->begun_us < server->unkept_us)
         return;
     server->unkept_us = now_us;
     if (++server->unkept >= MOST_UNKEPT)
-        server->no_leases_us = now_us + NO_LEASES_US;
+        wait_for_none(server, now_us);
 }
 
-/* Another daemon fetches. Its lease stays its own when it is waited for no longer. */
+/* Marks the value stale, or a lease, if that is still there: the first that asks then is to fetch,
+ * with a lease. */
 static void
-wait_for_other(struct tier_fill *fill)
+mark_and_ask(struct tier_fill *fill, const struct tier_meta *reply)
 {
-    const int64_t now_us = clock_monotonic_us();
-    int64_t pause_us = FIRST_PAUSE_US << (fill->waits < 8 ? fill->waits : 8);
+    struct tier *tier = fill->tier;
+    struct tier_server *server = tier_server_of(tier, &fill->key);
+    char command[96];
 
-    if (now_us - fill->begun_us >= fill->tier->config.wait_us)
-        give_up_lease(fill, now_us);
-    if (now_us - fill->begun_us >= fill->tier->config.wait_us ||
-        now_us < fill->server->no_leases_us) {
+    snprintf(command, sizeof(command), "md %s I T%d C%llu", fill->key.text, TIER_LEASE_S,
+             (unsigned long long)reply->cas);
+    if (server)
+        (void)tier_server_send(tier, server, tier_op_create(TIER_OP_STALE), span_str(command),
+                               span_of(NULL, 0));
+    tier_fill_ask(tier, fill);
+}
+
+/* Is it a lease that others may have waited for as long as they do? */
+static bool
+is_overdue(const struct tier_fill *fill, const struct tier_meta *reply)
+{
+    /* The server counts in seconds. */
+    return !reply->value.len && reply->left_s < TIER_LEASE_S &&
+           (int64_t)(TIER_LEASE_S - reply->left_s - 1) * 1000000 >= fill->tier->config.wait_us;
+}
+
+static bool
+has_waited(const struct tier_fill *fill, int64_t now_us)
+{
+    return now_us - fill->begun_us >= fill->tier->config.wait_us;
+}
+
+/* The lease of a daemon that does not fetch in time. One that was taken over once is not taken over
+ * again, so that a slow response can be written at last. */
+static void
+take_over(struct tier_fill *fill, const struct tier_meta *reply, int64_t now_us)
+{
+    if (has_waited(fill, now_us))
+        tier_add(fill->tier, TIER_GIVEN_UP);
+    if (reply->is_stale) {
+        if (has_waited(fill, now_us))
+            give_up_lease(fill, now_us);
         fetch(fill, 0);
         return;
     }
+    fill->takes_over = true;
+    mark_and_ask(fill, reply);
+}
+
+static void
+pause(struct tier_fill *fill, int64_t now_us)
+{
+    int64_t pause_us = FIRST_PAUSE_US << (fill->waits < 8 ? fill->waits : 8);
+
     fill->waits++;
     move(fill, &fill->tier->waiting);
     fill->again_us = now_us + (pause_us < MOST_PAUSE_US ? pause_us : MOST_PAUSE_US);
+}
+
+/* Another daemon fetches. */
+static void
+wait_for_other(struct tier_fill *fill, const struct tier_meta *reply)
+{
+    const int64_t now_us = clock_monotonic_us();
+
+    if (fill->takes_over) {
+        /* Yet another one does; or the server says that of each page. */
+        if (!fill->server->had_other)
+            wait_for_none(fill->server, now_us);
+        fetch(fill, 0);
+    } else if (now_us < fill->server->no_leases_us || fill->tier->config.wait_us == 0) {
+        fetch(fill, 0);
+    } else if (has_waited(fill, now_us) || is_overdue(fill, reply)) {
+        take_over(fill, reply, now_us);
+    } else {
+        pause(fill, now_us);
+    }
 }
 
 /* The same value may be seen again. */
@@ -165,23 +230,15 @@ count_once(struct tier_fill *fill, enum tier_count which)
 static void
 replace(struct tier_fill *fill, const struct tier_meta *reply)
 {
-    struct tier *tier = fill->tier;
-    struct tier_server *server = tier_server_of(tier, &fill->key);
-    char command[96];
-
     if (reply->wins) {
         fetch(fill, reply->cas);
     } else if (reply->waits) {
-        wait_for_other(fill);
-    } else if (fill->has_marked || !server) {
+        wait_for_other(fill, reply);
+    } else if (fill->has_marked) {
         fetch(fill, reply->cas);
     } else {
         fill->has_marked = true;
-        snprintf(command, sizeof(command), "md %s I T%d C%llu", fill->key.text, TIER_LEASE_S,
-                 (unsigned long long)reply->cas);
-        (void)tier_server_send(tier, server, tier_op_create(TIER_OP_STALE), span_str(command),
-                               span_of(NULL, 0));
-        tier_fill_ask(tier, fill);
+        mark_and_ask(fill, reply);
     }
 }
 
@@ -317,7 +374,7 @@ tier_fill_take(struct tier *tier, struct tier_fill *fill, const struct tier_meta
     else if (reply->code == TIER_META_VALUE_HERE && reply->value.len)
         use_value(fill, reply);
     else if (reply->waits)
-        wait_for_other(fill);
+        wait_for_other(fill, reply);
     else
         fetch(fill, reply->cas);
 }
@@ -356,8 +413,9 @@ tier_fill_look(struct tier *tier, int64_t now_us)
 
     for (fill = TAILQ_FIRST(&tier->waiting); fill; fill = next) {
         next = TAILQ_NEXT(fill, link);
-        if (now_us >= fill->again_us && atomic_load(&fill->server->lags)) {
-            wait_for_other(fill);
+        if (now_us >= fill->again_us && atomic_load(&fill->server->lags) &&
+            !has_waited(fill, now_us)) {
+            pause(fill, now_us);
         } else if (now_us >= fill->again_us) {
             fill->until_us = now_us + tier->config.late_us;
             tier_fill_ask(tier, fill);

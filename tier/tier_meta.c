@@ -44,6 +44,10 @@ read_flags(struct span line, struct tier_meta *reply)
             if (!read_number(rest, &reply->cas))
                 return false;
             break;
+        case 't':
+            if (!span_equal(rest, span_str("-1")) && !read_number(rest, &reply->left_s))
+                return false;
+            break;
         case 'W':
             reply->wins = true;
             break;
@@ -112,7 +116,7 @@ tier_meta_read(struct span input, struct tier_meta *reply, size_t *used)
     if (!line.len || line.ptr[line.len - 1] != '\r')
         return TIER_META_BROKEN;
     line.len--;
-    *reply = (struct tier_meta){.code = TIER_META_VALUE_HERE};
+    *reply = (struct tier_meta){.code = TIER_META_VALUE_HERE, .left_s = UINT64_MAX};
     word = take_word(&line);
     *used = (size_t)(end + 1 - input.ptr);
     if (!span_equal(word, span_str("VA")))

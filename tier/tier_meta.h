@@ -31,6 +31,7 @@ struct tier_meta {
     struct span value; /* VALUE_HERE; it points into the input */
     uint64_t cas;      /* 0: not stated */
     uint64_t time_s;   /* STAT of "time"; 0: of others */
+    uint64_t left_s;   /* until it expires; UINT64_MAX: never, or not stated */
     bool wins;         /* W: the asker is to fetch, */
     bool waits;        /* or Z: another one does */
     bool is_stale;     /* X: it was marked stale */

@@ -293,6 +293,8 @@ take(struct tier *tier, struct tier_server *server, const struct tier_op *op,
         take_time(server, tier, reply);
         break;
     case TIER_OP_STALE:
+        server->had_other = reply->code == TIER_META_EXISTS;
+        break;
     case TIER_OP_DROP:
         break;
     case TIER_OP_PROBE:

@@ -120,6 +120,7 @@ struct tier_server {
     unsigned unkept; /* leases of other daemons in a row for whose values requests waited in vain, */
     int64_t unkept_us;   /* likewise */
     int64_t no_leases_us; /* until then none waits for them */
+    bool had_other;       /* the last op of STALE has found another value */
     int fd;         /* -1 */
     uint32_t events;
     int64_t again_us; /* DOWN: when it is tried; CONNECTS: when it is late */
@@ -299,6 +300,7 @@ struct tier_fill {
     int64_t again_us;
     unsigned waits;
     bool has_marked; /* a value stale */
+    bool takes_over; /* the lease of another daemon */
     bool is_counted; /* its value, as one of no use */
     uint64_t most;
     size_t fields_len;

@@ -228,6 +228,73 @@ class PagesTest(SharedTest):
         self.assertLess(time.monotonic() - begun, 15)  # a lease lasts 20 s here
 
 
+class FirstHangs(http.server.BaseHTTPRequestHandler):
+    """The first response for each path does not end; the others do."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        with self.server.lock:
+            self.server.asked.append(self.path)
+            first = self.server.asked.count(self.path) == 1
+        if first:
+            self.server.ends.wait(60)
+            self.close_connection = True
+            return
+        body = self.path.encode() * 100
+        self.send_response(200)
+        self.send_header("Cache-Control", "max-age=60")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class LeaseTest(SharedTest):
+    """A daemon is killed while others may wait for what it fetches."""
+
+    options = ("--shared-timeout", "2s", "--shared-wait", "2s")
+    paths = [f"/{n}" for n in range(12)]
+
+    def setUp(self):
+        super().setUp()
+        self.web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), FirstHangs)
+        self.web.daemon_threads = True
+        self.web.asked, self.web.lock, self.web.ends = [], threading.Lock(), threading.Event()
+        threading.Thread(target=self.web.serve_forever, daemon=True).start()
+        self.addCleanup(self.web.server_close)
+        self.addCleanup(self.web.shutdown)
+        self.addCleanup(self.web.ends.set)
+        self.site = f"http://127.0.0.1:{self.web.server_address[1]}"
+
+    def fetch(self, daemon, path):
+        response = self.get(daemon, self.site + path)
+        self.assertEqual((response.status, response.body), (200, path.encode() * 100))
+
+    def test_its_leases_delay_nothing_later(self):
+        address = http_front.http_address(self.d[0])
+        for path in self.paths:
+            s = http_front.socket.create_connection(address, 20)
+            self.addCleanup(s.close)
+            s.sendall(f"GET {self.site}{path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        harness.wait_until(lambda: len(self.web.asked) == len(self.paths), what="the fetches")
+        self.d[0].kill()
+        # Within the time for which a request waits.
+        self.fetch(self.d[1], self.paths[0])
+        waited = [self.stats(d)["shared_waits_given_up"] for d in self.d[1:]]
+        self.assertLessEqual(waited[0], 1)
+        # Until the leases are older than that by a second, as the servers count.
+        time.sleep(3)
+        for path in self.paths[1:]:
+            for d in self.d[1:]:
+                self.fetch(d, path)
+        self.assertEqual([self.stats(d)["shared_waits_given_up"] for d in self.d[1:]], waited)
+        # The one that had the lease taken over has written.
+        self.assertEqual(len(self.web.asked), 2 * len(self.paths))
+
+
 class HeadTest(SharedTest):
     """The head of a response says that no other daemon can have it."""
 

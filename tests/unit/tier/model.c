@@ -107,8 +107,9 @@ get(struct model *m, int fd, const char *key, const char *line)
         memcpy(value, fault == MODEL_ROLLS_BACK ? item->first : item->value, len);
     if (fault == MODEL_CORRUPTS && len)
         value[len / 2] = (char)(value[len / 2] ^ 1);
-    n = (size_t)snprintf(head, sizeof(head), "VA %zu c%llu%s%s\r\n", len,
-                         (unsigned long long)item->cas, item->is_stale ? " X" : "",
+    n = (size_t)snprintf(head, sizeof(head), "VA %zu c%llu t%d%s%s\r\n", len,
+                         (unsigned long long)item->cas, len ? -1 : 30 - (int)m->age_s,
+                         item->is_stale ? " X" : "",
                          is_new || (item->is_stale && !item->is_leased) ? " W"
                          : !item->len || item->is_leased                ? " Z"
                                                                         : "");
@@ -167,6 +168,7 @@ static void delete (struct model *m, int fd, const char *key, const char *line)
     }
     if (has_flag(line, "I")) {
         item->is_stale = true;
+        item->is_leased = false;
         item->cas = ++m->cas;
     } else {
         drop(m, item);

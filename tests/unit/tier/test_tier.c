@@ -350,10 +350,45 @@ START_TEST(waiting_has_a_bound)
     ck_assert_int_eq(get(&peers[0]), 0);
     ck_assert_int_eq(get(&peers[1]), 0);
     ck_assert_uint_eq(stats_of(&peers[1]).counts[TIER_GIVEN_UP], 1);
-    /* Both may store: the first that does is kept. */
-    put(&peers[1], 'b');
+    /* It has taken the lease over: what was fetched with the other one is not stored. */
     put(&peers[0], 'a');
+    ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_NOT_STORED], 1);
+    put(&peers[1], 'b');
     ck_assert_int_eq(get(&peers[0]), 'b');
+    end();
+}
+END_TEST
+
+/* Otherwise a slow page would never be stored while it is asked for. */
+START_TEST(a_lease_is_taken_over_once)
+{
+    begin(1, 20000);
+    ck_assert_int_eq(get(&peers[0]), 0);
+    ck_assert_int_eq(get(&peers[1]), 0);
+    close_peer(&peers[0]);
+    open_peer(&peers[0], 20000);
+    await_up(&peers[0], 1);
+    ck_assert_int_eq(get(&peers[0]), 0);
+    release(&peers[0]);
+    put(&peers[1], 'b');
+    ck_assert_uint_eq(stats_of(&peers[1]).counts[TIER_STORED], 1);
+    ck_assert_int_eq(get(&peers[0]), 'b');
+    end();
+}
+END_TEST
+
+/* Its daemon has died: no request waits for it. */
+START_TEST(a_lease_that_is_overdue_is_taken_over_at_once)
+{
+    begin(1, 10 * SECOND);
+    ck_assert_int_eq(get(&peers[0]), 0);
+    models[0].age_s = 11;
+    ck_assert_int_eq(get(&peers[1]), 0);
+    ck_assert_uint_eq(stats_of(&peers[1]).counts[TIER_GIVEN_UP], 0);
+    ck_assert_uint_eq(models[0].pages, 3);
+    models[0].age_s = 0;
+    put(&peers[1], 'b');
+    ck_assert_int_eq(get(&peers[1]), 'b');
     end();
 }
 END_TEST
@@ -1013,7 +1048,7 @@ START_TEST(a_server_whose_promises_are_not_kept_is_not_waited_for)
         ck_assert_int_eq(get(&peers[0]), 0);
         release(&peers[0]);
     }
-    ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_GIVEN_UP], 3);
+    ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_GIVEN_UP], 1);
     ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_MISSES], 20);
     ck_assert_uint_eq(stats_of(&peers[0]).up, 1);
     end();
@@ -1166,6 +1201,8 @@ unit_suite(void)
     tcase_add_test(tests, a_page_reaches_the_other_daemon);
     tcase_add_test(tests, one_daemon_waits_for_the_other);
     tcase_add_test(tests, waiting_has_a_bound);
+    tcase_add_test(tests, a_lease_is_taken_over_once);
+    tcase_add_test(tests, a_lease_that_is_overdue_is_taken_over_at_once);
     tcase_add_test(tests, a_fetch_that_fails_or_is_not_for_all_ends_the_waiting);
     tcase_add_loop_test(tests, the_head_of_a_response_that_others_cannot_have_ends_the_waiting, 0,
                         2);

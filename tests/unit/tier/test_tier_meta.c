@@ -60,12 +60,36 @@ START_TEST(replies_are_read)
 }
 END_TEST
 
+START_TEST(the_time_that_is_left_is_read)
+{
+    static const struct {
+        const char *text;
+        uint64_t left_s;
+    } cases[] = {
+        {"VA 0 c5 t30 Z\r\n\r\n", 30},
+        {"VA 0 t0 c5\r\n\r\n", 0},
+        {"VA 0 c5 t-1\r\n\r\n", UINT64_MAX},
+        {"HD c5\r\n", UINT64_MAX},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tier_meta reply;
+        size_t used;
+
+        ck_assert_int_eq(read_text(cases[i].text, &reply, &used), TIER_META_READ);
+        ck_assert_uint_eq(reply.left_s, cases[i].left_s);
+    }
+}
+END_TEST
+
 START_TEST(what_is_no_reply_is_refused)
 {
     static const char *const texts[] = {
         "\r\n",
         "VALUE a 0 1\r\nx\r\n",
         "HD c\r\n",
+        "HD t\r\n",
+        "HD t-2\r\n",
         "HD cx\r\n",
         "VA\r\n\r\n",
         "VA x\r\n\r\n",
@@ -103,6 +127,7 @@ unit_suite(void)
     TCase *tests = tcase_create("replies");
 
     tcase_add_test(tests, replies_are_read);
+    tcase_add_test(tests, the_time_that_is_left_is_read);
     tcase_add_test(tests, what_is_no_reply_is_refused);
     suite_add_tcase(suite, tests);
     return suite;
