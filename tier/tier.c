@@ -12,6 +12,7 @@
 #include "tier/tier_state.h"
 
 #define EVENTS 64
+#define PATIENCE_US ((int64_t)2000000)
 #define LAST_PURGES_US ((int64_t)1500000) /* for purges that no server has, when the daemon ends */
 #define LAST_TURN_MS 50
 #define TURN_WRITES 4u /* between two looks at what has come */
@@ -206,6 +207,8 @@ init_servers(struct tier *tier, const struct tier_servers *servers)
         STAILQ_INIT(&server->ops);
         buf_init(&server->in, 2 * TIER_META_VALUE);
         buf_init(&server->out, TIER_OUT);
+        buf_init(&server->copy, 2 * TIER_META_VALUE);
+        buf_init(&server->writing, 2 * TIER_META_VALUE);
     }
 }
 
@@ -229,6 +232,7 @@ tier_open(const struct tier_config *config)
         return NULL;
     tier->config = *config;
     tier->boot = disk_boot();
+    tier->patience_us = PATIENCE_US;
     tier->poll = tier->wake = -1;
     atomic_init(&tier->terms, config->terms);
     pthread_mutex_init(&tier->lock, NULL);
@@ -291,6 +295,8 @@ tier_close(struct tier *tier)
     for (unsigned i = 0; i < tier->server_count; i++) {
         buf_free(&tier->servers[i].in);
         buf_free(&tier->servers[i].out);
+        buf_free(&tier->servers[i].copy);
+        buf_free(&tier->servers[i].writing);
     }
     buf_free(&tier->value);
     disk_marks_free(&tier->marks);

@@ -1,5 +1,9 @@
 #include "tier/tier_journal.h"
 
+#include <stdlib.h>
+
+#include "base/hash.h"
+
 struct entry_head {
     uint64_t id;
     uint64_t epoch;
@@ -10,7 +14,7 @@ struct entry_head {
 };
 
 _Static_assert(sizeof(struct entry_head) == 32, "no padding");
-_Static_assert(sizeof(struct tier_journal) == 40, "no padding");
+_Static_assert(sizeof(struct tier_journal) == 48, "no padding");
 
 bool
 tier_entry_next(struct span *entries, struct tier_entry *entry)
@@ -111,4 +115,110 @@ tier_journal_write(struct buf *content, struct tier_journal *journal, struct spa
     }
     buf_append(content, journal, sizeof(*journal));
     buf_append(content, entries.ptr, entries.len);
+}
+
+/* ---- what a journal lacks -------------------------------------------------------------------- */
+
+/* Ids by hash. */
+struct ids {
+    struct place {
+        uint64_t id; /* 0: it is free */
+        uint64_t epoch;
+        bool lacks;
+    } * places;
+    size_t size; /* a power of two */
+};
+
+static size_t
+count_entries(struct span entries)
+{
+    struct tier_entry entry;
+    size_t count = 0;
+
+    while (tier_entry_next(&entries, &entry))
+        count++;
+    return count;
+}
+
+/* With twice the space, so that each search ends. */
+static bool
+make_ids(struct ids *ids, size_t count)
+{
+    ids->size = 16;
+    while (ids->size < 2 * count)
+        ids->size *= 2;
+    ids->places = calloc(ids->size, sizeof(*ids->places));
+    return ids->places != NULL;
+}
+
+static struct place *
+find_id(const struct ids *ids, uint64_t id)
+{
+    size_t at = (size_t)hash64_uint(id) & (ids->size - 1);
+
+    while (ids->places[at].id && ids->places[at].id != id)
+        at = (at + 1) & (ids->size - 1);
+    return &ids->places[at];
+}
+
+/* Those later than the floor; `lacks`: they are not in the journal. */
+static void
+add_ids(struct ids *ids, struct span entries, uint64_t floor, bool lacks)
+{
+    struct tier_entry entry;
+
+    while (tier_entry_next(&entries, &entry)) {
+        struct place *place = find_id(ids, entry.id);
+
+        if (entry.epoch > floor && entry.epoch > place->epoch)
+            *place = (struct place){entry.id, entry.epoch, lacks};
+    }
+}
+
+static void
+append_lacking(struct buf *lacking, const struct ids *ids, struct span entries)
+{
+    struct tier_entry entry;
+
+    while (tier_entry_next(&entries, &entry)) {
+        struct place *place = find_id(ids, entry.id);
+
+        if (place->lacks && place->epoch == entry.epoch) {
+            tier_entry_write(lacking, &entry);
+            place->lacks = false;
+        }
+    }
+}
+
+void
+tier_entries_lacking(struct buf *lacking, struct span entries, uint64_t floor,
+                     const struct tier_known *known)
+{
+    size_t count = count_entries(entries);
+    struct ids ids;
+
+    for (unsigned i = 0; i < known->count; i++)
+        count += count_entries(known->entries[i]);
+    if (!make_ids(&ids, count)) {
+        lacking->failed = true;
+        return;
+    }
+    add_ids(&ids, entries, floor, false);
+    for (unsigned i = 0; i < known->count; i++)
+        add_ids(&ids, known->entries[i], floor, true);
+    for (unsigned i = 0; i < known->count; i++)
+        append_lacking(lacking, &ids, known->entries[i]);
+    free(ids.places);
+}
+
+/* ---- what is kept ---------------------------------------------------------------------------- */
+
+enum tier_judgement
+tier_journal_judge(const struct tier_journals *journals)
+{
+    const unsigned majority = journals->servers / 2 + 1;
+
+    if (journals->servers - journals->kept < majority)
+        return TIER_IS_KEPT;
+    return journals->lost < majority ? TIER_MAY_BE_KEPT : TIER_IS_LOST;
 }

@@ -50,6 +50,7 @@ tier_server_fail(struct tier *tier, struct tier_server *server, const char *why)
     atomic_store(&server->lags, false);
     server->events = 0;
     server->at_journal = server->is_probed = false;
+    server->lost_us = 0;
     server->again_us = clock_monotonic_us() + RETRY_US;
     buf_reset(&server->in);
     buf_reset(&server->out);

@@ -130,10 +130,19 @@ struct tier_server {
     STAILQ_HEAD(, tier_op) ops; /* sent, or to be; in the order of their replies */
 
     /* Its journal. */
-    bool knows; /* it has been read; the last one had: */
-    uint64_t incarnation, number, cas;
+    bool knows;              /* it has been read, */
+    struct tier_journal has; /* and had this, when it was last read or written */
+    struct buf copy;         /* its entries then, */
+    bool is_copied;          /* for which there was memory */
+    uint64_t cas;            /* of what was read; 0: it has been written since */
+    int64_t read_us;         /* when it was asked for what was read last */
+    int64_t lost_us;         /* since when it is known that it is lost; 0: it is not */
+    uint64_t lost_cas;       /* of what is there in its place; 0: nothing is */
+    bool compares;           /* what other servers have is to be written to it, too */
     uint64_t noted;              /* number of the last mark that is in it */
-    struct tier_journal written; /* WRITE: what it has then */
+    struct tier_journal written; /* WRITE: what it has then, */
+    struct buf writing;          /* its entries, */
+    unsigned appended;           /* and those of them that are purges of this daemon */
     bool lacks;                  /* marks that were forgotten: all is to be purged */
     bool at_journal;             /* an op of POLL, READ or WRITE is under way */
     int64_t write_us; /* it takes no more marks before: entries that others may not have read would
@@ -217,6 +226,9 @@ struct tier {
     struct tier_fills asked;   /* for their servers, in the order of their ends, */
     struct tier_fills waiting; /* and for other daemons */
     bool begun;                    /* all servers have been tried */
+    uint64_t unlisted; /* epoch: entries up to it, which this daemon knew of, may be in no copy */
+    int64_t patience_us; /* how long a server that has lost its journal waits for others that cannot
+                            be reached, or for a daemon that has read it; constant */
     uint64_t seen[TIER_SEEN];    /* ids of entries, by hash */
     struct buf value;
 };
@@ -345,13 +357,24 @@ struct source_marked tier_mark(struct source *source, const struct source_purge 
 bool tier_is_synced(struct source *source, struct source_waiter *waiter);
 bool tier_forget_waiter(struct source *source, struct source_waiter *waiter);
 
-/* The thread's: does what is due at a server's journal, and takes its replies. The moment of the
- * next look. */
-int64_t tier_journal_look(struct tier *tier, struct tier_server *server, int64_t now_us);
-void tier_journal_take(struct tier *tier, struct tier_server *server, const struct tier_op *op,
-                       const struct tier_meta *reply);
+/* Keeps an entry of a journal, so that it concerns what is in the tier. */
+void tier_add_mark(struct tier *tier, const struct tier_entry *entry);
 
-/* A server has been tried. The thread's. */
+/* Is it seen for the first time? The thread's; so are those that follow. */
+bool tier_see(struct tier *tier, uint64_t id);
+
+/* A server has this epoch. */
+void tier_know_epoch(struct tier *tier, uint64_t epoch);
+
+/* Purges what the journal of a server has for the first time. */
+void tier_take_entries(struct tier *tier, struct tier_server *server,
+                       const struct tier_journal *journal, struct span entries);
+
+/* It is not known what was purged up to the journal's floor. */
+void tier_lose(struct tier *tier, const struct tier_server *server,
+               const struct tier_journal *journal);
+
+/* A server has been tried. */
 void tier_begin(struct tier *tier, struct tier_server *server);
 
 /* Has a server all marks, and each one that is up? The thread's. */
@@ -362,5 +385,13 @@ void tier_settle(struct tier *tier, bool all);
 
 /* Later than all that was seen, and than the clock by that. Under the lock. */
 uint64_t tier_next_epoch(struct tier *tier, int64_t more_us);
+
+/* ---- tier_journals.c ------------------------------------------------------------------------- */
+
+/* The thread's: does what is due at a server's journal, and takes its replies. The moment of the
+ * next look. */
+int64_t tier_journal_look(struct tier *tier, struct tier_server *server, int64_t now_us);
+void tier_journal_take(struct tier *tier, struct tier_server *server, const struct tier_op *op,
+                       const struct tier_meta *reply);
 
 #endif

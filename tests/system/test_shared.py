@@ -528,6 +528,35 @@ class FailureTest(SharedTest):
             self.check(self.get(d, url), url)
         self.assertIn("it is not known what was purged there", self.d[0].err)
 
+    def test_the_restart_of_one_server_removes_nothing(self):
+        urls = [self.url(f"kept/{i}") for i in range(9)]
+        purged = self.url("kept/purged")
+        for url in [*urls, purged]:
+            for d in self.d:
+                self.check(self.get(d, url), url)
+        self.assertEqual(self.get(self.d[0], purged, method="PURGE").status, 200)
+        harness.wait_until(lambda: all(self.stats(d)["shared_purges_taken"] for d in self.d[1:]), what="the purge")
+        # The daemon that has purged is not there to write it again.
+        self.d.pop(0).kill()
+        for s in self.s:
+            s.kill()
+            self.await_servers(2)
+            s.start()
+            self.await_servers()
+        self.assertIn("which was written back", "".join(d.err for d in self.d))
+        for d in self.d:
+            self.assertEqual(self.stats(d)["shared_lost"], 0)
+            for url in urls:
+                response = self.get(d, url)
+                self.check(response, url)
+                self.assertTrue(http_front.is_hit(response))
+        # A daemon that starts knows the purge: nothing of the page is left that it would use.
+        self.d.append(self.start(0, name="again"))
+        self.await_servers()
+        fetched = len(self.fetched("/kept/purged"))
+        self.check(self.get(self.d[-1], purged), purged)
+        self.assertEqual(len(self.fetched("/kept/purged")), fetched + 1)
+
     def test_garbage_is_not_used(self):
         urls = [self.url(f"garbage/{i}") for i in range(12)]
         for url in urls:

@@ -43,6 +43,15 @@ model_flush(struct model *model)
     pthread_mutex_unlock(&model->lock);
 }
 
+void
+model_drop(struct model *model, const char *key)
+{
+    struct model_item *item = find(model, key, false);
+
+    if (item)
+        drop(model, item);
+}
+
 static void
 say(int fd, const void *bytes, size_t len)
 {

@@ -63,7 +63,10 @@ struct model {
 void model_start(struct model *model);
 void model_stop(struct model *model);
 
-/* Forgets all values. */
+/* Forgets all values, */
 void model_flush(struct model *model);
+
+/* or one, if it is there. Under the lock. */
+void model_drop(struct model *model, const char *key);
 
 #endif

@@ -20,7 +20,7 @@
 
 static const struct peer_keys keys = {1, {{"a key of sixteen bytes", 22}}};
 
-static struct model models[2];
+static struct model models[3];
 static unsigned model_count;
 static int64_t poll_us = 10000;
 
@@ -36,7 +36,7 @@ struct peer {
 };
 
 static struct peer peers[PEERS];
-static int64_t late_us = 300000;
+static int64_t late_us = 300000, patience_us = 200000;
 
 static void
 nap(void)
@@ -153,6 +153,7 @@ open_peer(struct peer *p, int64_t wait_us)
         .context = p,
     });
     p->source = tier_source(p->tier);
+    p->tier->patience_us = patience_us;
     ck_assert_int_eq(tier_start(p->tier), 0);
     buf_free(&why);
     buf_free(&text);
@@ -489,13 +490,14 @@ END_TEST
 
 /* ---- journals that another daemon has written ------------------------------------------------ */
 
+/* NULL: there is none. */
 static struct model_item *
 find_item(struct model *m, const struct tier_key *key)
 {
     for (unsigned i = 0; i < m->count; i++)
         if (strcmp(m->items[i].key, key->text) == 0)
             return &m->items[i];
-    ck_abort_msg("there is no journal");
+    return NULL;
 }
 
 /* Opens the journal of a model. Under its lock. */
@@ -507,15 +509,16 @@ open_journal(struct model *m, struct tier_journal *journal, struct span *entries
     struct span content;
     enum tier_kind kind;
 
+    ck_assert_ptr_nonnull(item);
     ck_assert(tier_value_open(span_of(item->value, item->len), &keys, &key, &kind, &content));
     ck_assert(tier_journal_read(content, journal, entries));
     return item;
 }
 
 /* Appends an entry this many times, with an id and an epoch that are each by one greater than the
- * one before. */
+ * one before. Under the lock. */
 static void
-forge(struct model *m, struct tier_entry entry, unsigned count)
+forge_held(struct model *m, struct tier_entry entry, unsigned count)
 {
     const struct tier_key key = tier_key_of_journal();
     struct tier_journal journal;
@@ -525,7 +528,6 @@ forge(struct model *m, struct tier_entry entry, unsigned count)
 
     buf_init(&entries, 10000000);
     buf_init(&value, 1000000);
-    pthread_mutex_lock(&m->lock);
     item = open_journal(m, &journal, &before);
     buf_append(&entries, before.ptr, before.len);
     for (unsigned i = 0; i < count; i++, entry.id++, entry.epoch++, journal.number++)
@@ -538,9 +540,16 @@ forge(struct model *m, struct tier_entry entry, unsigned count)
     memcpy(item->value, value.data, value.len);
     item->len = (uint32_t)value.len;
     item->cas = ++m->cas;
-    pthread_mutex_unlock(&m->lock);
     buf_free(&value);
     buf_free(&entries);
+}
+
+static void
+forge(struct model *m, struct tier_entry entry, unsigned count)
+{
+    pthread_mutex_lock(&m->lock);
+    forge_held(m, entry, count);
+    pthread_mutex_unlock(&m->lock);
 }
 
 static uint64_t
@@ -702,23 +711,163 @@ START_TEST(a_server_that_has_missed_many_purges_is_used_again)
 }
 END_TEST
 
-START_TEST(a_lost_journal_outdates_everything)
+/* Removes the journals of these servers at once. */
+static void
+lose_journals(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        pthread_mutex_lock(&models[i].lock);
+    for (unsigned i = 0; i < count; i++)
+        model_drop(&models[i], tier_key_of_journal().text);
+    for (unsigned i = 0; i < count; i++)
+        pthread_mutex_unlock(&models[i].lock);
+}
+
+START_TEST(journals_that_all_servers_have_lost_outdate_everything)
 {
     begin(2, 20000);
     put(&peers[0], 'x');
     for (unsigned i = 0; i < PEERS; i++)
         peers[i].purged_all = 0;
-    /* Of one server alone. */
-    pthread_mutex_lock(&models[0].lock);
-    for (unsigned i = 0; i < models[0].count; i++)
-        if (strstr(models[0].items[i].key, "sp0000000000000000"))
-            models[0].items[i].key[2] = 'x';
-    pthread_mutex_unlock(&models[0].lock);
+    lose_journals(2);
     for (unsigned i = 0; i < PEERS; i++)
         while (!peers[i].purged_all)
             nap();
     ck_assert_int_eq(get(&peers[1]), 0);
     ck_assert_uint_ge(stats_of(&peers[0]).counts[TIER_LOST], 1);
+    end();
+}
+END_TEST
+
+/* ---- servers that have lost their journals --------------------------------------------------- */
+
+/* What a server has when a daemon looks at it. */
+enum has {
+    HAS_NEWEST, /* the last purge, too, */
+    HAS_OLDER,  /* or all but that, */
+    HAS_NONE,   /* or no journal; */
+    IS_AWAY,    /* or it does not answer */
+    HAS_KINDS
+};
+
+#define NEWEST 4711 /* id of the last purge */
+
+struct journal_seen {
+    uint64_t floor;
+    bool is_there, has_newest;
+};
+
+static struct journal_seen
+see_journal(struct model *m)
+{
+    const struct tier_key key = tier_key_of_journal();
+    struct journal_seen seen = {.floor = 0};
+    struct tier_journal journal;
+    struct tier_entry entry;
+    struct span entries;
+
+    pthread_mutex_lock(&m->lock);
+    seen.is_there = find_item(m, &key) != NULL;
+    if (seen.is_there) {
+        (void)open_journal(m, &journal, &entries);
+        seen.floor = journal.floor;
+        while (tier_entry_next(&entries, &entry))
+            seen.has_newest = seen.has_newest || entry.id == NEWEST;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return seen;
+}
+
+/* At one moment, as far as daemons see: of three servers each is as `combination` has it. */
+static void
+arrange(const enum has is[3], uint64_t epoch)
+{
+    for (unsigned i = 0; i < 3; i++)
+        pthread_mutex_lock(&models[i].lock);
+    for (unsigned i = 0; i < 3; i++) {
+        if (is[i] == HAS_NEWEST)
+            forge_held(&models[i], entry_of(NEWEST, epoch, URL), 1);
+        if (is[i] == HAS_NONE)
+            model_drop(&models[i], tier_key_of_journal().text);
+        if (is[i] == IS_AWAY)
+            models[i].fault = MODEL_CLOSES;
+    }
+    for (unsigned i = 0; i < 3; i++)
+        pthread_mutex_unlock(&models[i].lock);
+}
+
+/* Are records with this position outdated, by a purge of everything? */
+static bool
+is_all_outdated(struct tier *tier, uint64_t position)
+{
+    bool is;
+
+    pthread_mutex_lock(&tier->marks.lock);
+    is = tier->marks.all >= position;
+    pthread_mutex_unlock(&tier->marks.lock);
+    return is;
+}
+
+/*
+ * Each combination of what three servers have when a daemon looks, once for one that has read their
+ * journals before the last purge and once for one that has just started; the daemon that has purged
+ * is gone. Where a majority may have kept the last purge it is known, or all is outdated.
+ */
+START_TEST(a_purge_that_a_majority_has_kept_is_not_lost)
+{
+    const bool knows = _i & 1;
+    const enum has is[3] = {(enum has)(_i >> 1 & 3), (enum has)(_i >> 3 & 3), (enum has)(_i >> 5)};
+    unsigned counts[HAS_KINDS] = {0};
+    struct journal_seen before[3], after;
+    struct peer *p = &peers[1];
+    uint64_t epoch = 0;
+    bool is_now;
+
+    begin(3, 20000);
+    purge(&peers[0], CACHE_BY_TAG, false, "green");
+    while (!p->purged)
+        nap();
+    close_peer(&peers[0]);
+    for (unsigned i = 0; i < 3; i++) {
+        counts[is[i]]++;
+        before[i] = see_journal(&models[i]);
+        epoch = latest_of(&models[i]) + 1000 > epoch ? latest_of(&models[i]) + 1000 : epoch;
+    }
+    p->purged = p->purged_all = 0;
+    if (!knows)
+        close_peer(p);
+    arrange(is, epoch);
+    if (!knows)
+        open_peer(p, 20000);
+    /* A journal was lost, and of the purge alone, or there is no daemon that has read it. */
+    is_now = counts[HAS_NONE] && (!knows || counts[HAS_NONE] + counts[IS_AWAY] > 1);
+    for (unsigned i = 0; i < 3; i++) {
+        do {
+            nap();
+            after = see_journal(&models[i]);
+        } while (is[i] != IS_AWAY && !after.is_there);
+        if (is[i] != IS_AWAY)
+            ck_assert_int_eq(after.floor > before[i].floor, is[i] == HAS_NONE && is_now);
+    }
+    await_up(p, 3 - counts[IS_AWAY]);
+    /* What a server has reaches the others, too. */
+    for (unsigned i = 0; i < 3; i++)
+        while (counts[HAS_NEWEST] && is[i] != IS_AWAY && !(is[i] == HAS_NONE && is_now) &&
+               (!knows || is[i] == HAS_NONE) && !see_journal(&models[i]).has_newest)
+            nap();
+    while (counts[HAS_NEWEST] && !p->purged)
+        nap();
+    if (is_now || (!knows && counts[IS_AWAY])) {
+        while (!is_all_outdated(p->tier, epoch))
+            nap();
+    } else {
+        ck_assert(!is_all_outdated(p->tier, epoch));
+        ck_assert_uint_eq(p->purged_all, 0);
+    }
+    if (knows && is_now)
+        while (!p->purged_all)
+            nap();
+    open_peer(&peers[0], 20000);
     end();
 }
 END_TEST
@@ -1216,7 +1365,8 @@ unit_suite(void)
     tcase_add_test(tests, a_purge_that_cannot_be_told_is_said);
     tcase_add_test(tests, a_daemon_that_cannot_read_all_journals_uses_nothing_older);
     tcase_add_test(tests, a_server_that_has_missed_many_purges_is_used_again);
-    tcase_add_test(tests, a_lost_journal_outdates_everything);
+    tcase_add_test(tests, journals_that_all_servers_have_lost_outdate_everything);
+    tcase_add_loop_test(tests, a_purge_that_a_majority_has_kept_is_not_lost, 0, 128);
     tcase_add_test(tests, a_journal_that_is_put_back_outdates_everything);
     tcase_add_test(tests, values_that_do_not_verify_are_not_used);
     tcase_add_loop_test(tests, a_server_that_fails_is_not_used, 0, 5);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "tests/unit/unit.h"
-#include "tier/tier_journal.h"
 #include "tier/tier_value.h"
 
 #define URL "http://origin.test/page"
@@ -117,98 +116,6 @@ START_TEST(keys_differ)
 }
 END_TEST
 
-/* ---- journals -------------------------------------------------------------------------------- */
-
-static void
-add_entry(struct buf *entries, uint64_t epoch, enum cache_by by, struct span name)
-{
-    tier_entry_write(entries, &(struct tier_entry){.id = epoch * 3,
-                                                   .epoch = epoch,
-                                                   .by = by,
-                                                   .name = name,
-                                                   .scope = span_str("http://a.test/")});
-}
-
-START_TEST(a_journal_comes_back)
-{
-    struct tier_journal journal = {.incarnation = 9, .number = 12, .floor = 5, .latest = 5}, read;
-    struct buf entries, content;
-    struct tier_entry entry;
-    struct span rest;
-
-    buf_init(&entries, 1 << 20);
-    buf_init(&content, 1 << 20);
-    add_entry(&entries, 8, CACHE_BY_TAG, span_str("red"));
-    add_entry(&entries, 9, CACHE_BY_PREFIX, span_str(""));
-    tier_journal_write(&content, &journal, buf_span(&entries));
-    ck_assert(tier_journal_read(buf_span(&content), &read, &rest));
-    ck_assert_uint_eq(read.incarnation, 9);
-    ck_assert_uint_eq(read.number, 12);
-    ck_assert_uint_eq(read.count, 2);
-    ck_assert_uint_eq(read.floor, 5);
-    ck_assert_uint_eq(read.latest, 9);
-    ck_assert(tier_entry_next(&rest, &entry));
-    ck_assert_uint_eq(entry.id, 24);
-    ck_assert_int_eq(entry.by, CACHE_BY_TAG);
-    ck_assert(span_equal(entry.name, span_str("red")));
-    ck_assert(span_equal(entry.scope, span_str("http://a.test/")));
-    ck_assert(tier_entry_next(&rest, &entry));
-    ck_assert(!tier_entry_next(&rest, &entry));
-    for (size_t len = 0; len < content.len; len++)
-        ck_assert(!tier_journal_read(span_of(content.data, len), &read, &rest));
-    buf_free(&entries);
-    buf_free(&content);
-}
-END_TEST
-
-START_TEST(a_journal_drops_its_earliest_entries)
-{
-    struct tier_journal journal = {.number = 10000, .floor = 1, .latest = 1}, read;
-    struct buf entries, content;
-    struct tier_entry entry;
-    struct span rest;
-    uint64_t count = 0;
-
-    buf_init(&entries, 1 << 20);
-    buf_init(&content, 1 << 20);
-    for (uint64_t i = 0; i < 10000; i++)
-        add_entry(&entries, 10 + i, CACHE_BY_URL, span_str(URL));
-    tier_journal_write(&content, &journal, buf_span(&entries));
-    ck_assert_uint_le(content.len, TIER_JOURNAL_BYTES + sizeof(journal));
-    ck_assert(tier_journal_read(buf_span(&content), &read, &rest));
-    ck_assert_uint_lt(read.count, 10000);
-    /* The floor is the epoch of the last that was dropped. */
-    ck_assert_uint_eq(read.floor, 10 + 10000 - read.count - 1);
-    while (tier_entry_next(&rest, &entry))
-        ck_assert_uint_eq(entry.epoch, read.floor + ++count);
-    ck_assert_uint_eq(count, read.count);
-    buf_free(&entries);
-    buf_free(&content);
-}
-END_TEST
-
-START_TEST(a_long_name_becomes_a_prefix)
-{
-    char *name = malloc(TIER_JOURNAL_NAME + 1);
-    struct tier_entry entry;
-    struct buf entries;
-    struct span rest;
-
-    memset(name, 'a', TIER_JOURNAL_NAME + 1);
-    buf_init(&entries, 1 << 20);
-    add_entry(&entries, 1, CACHE_BY_URL, span_of(name, TIER_JOURNAL_NAME));
-    add_entry(&entries, 2, CACHE_BY_URL, span_of(name, TIER_JOURNAL_NAME + 1));
-    rest = buf_span(&entries);
-    ck_assert(tier_entry_next(&rest, &entry));
-    ck_assert_int_eq(entry.by, CACHE_BY_URL);
-    ck_assert(tier_entry_next(&rest, &entry));
-    ck_assert_int_eq(entry.by, CACHE_BY_PREFIX);
-    ck_assert_uint_eq(entry.name.len, TIER_JOURNAL_NAME);
-    buf_free(&entries);
-    free(name);
-}
-END_TEST
-
 static Suite *
 unit_suite(void)
 {
@@ -218,9 +125,6 @@ unit_suite(void)
     tcase_add_test(tests, a_record_comes_back);
     tcase_add_test(tests, what_does_not_verify_is_refused);
     tcase_add_test(tests, keys_differ);
-    tcase_add_test(tests, a_journal_comes_back);
-    tcase_add_test(tests, a_journal_drops_its_earliest_entries);
-    tcase_add_test(tests, a_long_name_becomes_a_prefix);
     suite_add_tcase(suite, tests);
     return suite;
 }
