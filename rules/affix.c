@@ -1,6 +1,5 @@
 #include "rules/affix.h"
 
-#include <endian.h>
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -74,29 +73,6 @@ has(const struct affix_table *table, struct span text, struct span literal)
     return text.len >= literal.len && common(table, text, literal) == literal.len;
 }
 
-/* The first or the last `least` bytes of a text, which has them, as a number. */
-static uint64_t
-edge_of(const struct affix_table *table, struct span text)
-{
-    const unsigned unused = 64 - 8 * (unsigned)table->least; /* bits */
-    uint64_t bytes = 0;
-
-    if (table->least == 0 || text.len < sizeof(bytes)) {
-        memcpy(&bytes, text.ptr + (table->at_end ? text.len - table->least : 0), table->least);
-        return le64toh(bytes);
-    }
-    memcpy(&bytes, text.ptr + (table->at_end ? text.len - sizeof(bytes) : 0), sizeof(bytes));
-    bytes = le64toh(bytes);
-    return table->at_end ? bytes >> unused : bytes << unused >> unused;
-}
-
-/* The bit of such a text: by Fibonacci hashing. */
-static unsigned
-bit_of(const struct affix_table *table, struct span text)
-{
-    return (unsigned)(edge_of(table, text) * UINT64_C(0x9e3779b97f4a7c15) >> 54);
-}
-
 static void
 make_filter(struct affix_table *table)
 {
@@ -105,21 +81,10 @@ make_filter(struct affix_table *table)
         if (table->affixes[i].literal.len < table->least)
             table->least = table->affixes[i].literal.len;
     for (size_t i = 0; i < table->count; i++) {
-        unsigned bit = bit_of(table, table->affixes[i].literal);
+        unsigned bit = affix_bit(table, table->affixes[i].literal);
 
         table->filter[bit / 64] |= UINT64_C(1) << (bit % 64);
     }
-}
-
-static bool
-passes_filter(const struct affix_table *table, struct span text)
-{
-    unsigned bit;
-
-    if (!table->count || text.len < table->least)
-        return false;
-    bit = bit_of(table, text);
-    return table->filter[bit / 64] >> (bit % 64) & 1;
 }
 
 void
@@ -140,12 +105,18 @@ affix_sort(struct affix_table *table)
     }
 }
 
+static void
+mark(uint64_t *users, const struct affix *affix)
+{
+    users[affix->user / 64] |= UINT64_C(1) << (affix->user % 64);
+}
+
 void
 affix_find(const struct affix_table *table, struct span text, uint64_t *users)
 {
     size_t low = 0, high = table->count, at;
 
-    if (!passes_filter(table, text))
+    if (!affix_may_find(table, text))
         return;
     /* What a text contains comes before it: so do all literals that it has. */
     while (low < high) {
@@ -160,7 +131,14 @@ affix_find(const struct affix_table *table, struct span text, uint64_t *users)
         if (has(table, text, table->affixes[at].literal))
             break;
     for (; at != NO_PARENT; at = table->affixes[at].parent)
-        users[table->affixes[at].user / 64] |= UINT64_C(1) << (table->affixes[at].user % 64);
+        mark(users, &table->affixes[at]);
+}
+
+void
+affix_mark_users(const struct affix_table *table, uint64_t *users)
+{
+    for (size_t i = 0; i < table->count; i++)
+        mark(users, &table->affixes[i]);
 }
 
 void

@@ -70,22 +70,6 @@ end_segment(const char *bytes, size_t len)
     return len ? len : 1;
 }
 
-/* Has it neither an escape nor "//" nor "/."? */
-static bool
-is_plain(struct span path)
-{
-    char before = 0;
-
-    for (size_t i = 0; i < path.len; i++) {
-        char c = path.ptr[i];
-
-        if (c == '%' || (before == '/' && (c == '/' || c == '.')))
-            return false;
-        before = c;
-    }
-    return true;
-}
-
 static struct span
 make_plain(struct span path)
 {
@@ -93,7 +77,7 @@ make_plain(struct span path)
     struct span rest = path;
     size_t len = 0;
 
-    if (path.len > PATH_MAX_PLAIN || is_plain(path))
+    if (path.len > PATH_MAX_PLAIN)
         return path;
     while (rest.len) {
         char c = next_plain(&rest);
@@ -129,34 +113,50 @@ rules_plain_host(struct span host)
     return host;
 }
 
+/* Of an authority without user and password. */
+static void
+split_authority(struct span authority, struct rules_url *parts)
+{
+    parts->authority = authority;
+    parts->host = until(authority, ':', ':');
+    if (authority.len && authority.ptr[0] == '[') {
+        parts->host = until(authority, ']', ']');
+        parts->host.len += parts->host.len < authority.len;
+    }
+    parts->port = behind(authority, parts->host.len);
+    (void)span_take_char(&parts->port, ':');
+    if (authority.len && authority.ptr[0] == '[')
+        parts->host = rules_plain_host(parts->host);
+}
+
+/* What is behind the authority. A path is plain with neither an escape nor "//" nor "/.". */
+static void
+split_path(struct span rest, struct rules_url *parts)
+{
+    bool plain = true;
+    char before = 0;
+    size_t n = 0;
+
+    for (; n < rest.len && rest.ptr[n] != '?'; before = rest.ptr[n++])
+        if (rest.ptr[n] == '%' || (before == '/' && (rest.ptr[n] == '/' || rest.ptr[n] == '.')))
+            plain = false;
+    parts->path = span_of(rest.ptr, n);
+    parts->plain = plain ? parts->path : make_plain(parts->path);
+    parts->query = n < rest.len ? behind(rest, n + 1) : span_of(NULL, 0);
+}
+
 void
 rules_url_split(struct span url, struct rules_url *parts)
 {
-    const char *question, *at;
-    struct span authority;
+    size_t end = 0, begin = 0; /* of the authority */
 
-    *parts = (struct rules_url){.scheme = until(url, ':', ':')};
-    if (url.len < parts->scheme.len + 3)
-        return;
-    url = behind(url, parts->scheme.len + 3);
-    authority = parts->authority = until(url, '/', '?');
-    at = memrchr(parts->authority.ptr, '@', parts->authority.len);
-    if (at)
-        parts->authority = behind(parts->authority, (size_t)(at + 1 - parts->authority.ptr));
-    parts->host = until(parts->authority, ':', ':');
-    if (parts->authority.len && parts->authority.ptr[0] == '[') {
-        parts->host = until(parts->authority, ']', ']');
-        parts->host.len += parts->host.len < parts->authority.len;
-    }
-    parts->port = behind(parts->authority, parts->host.len);
-    (void)span_take_char(&parts->port, ':');
-    parts->host = rules_plain_host(parts->host);
-    url = behind(url, authority.len);
-    question = memchr(url.ptr, '?', url.len);
-    parts->path = span_of(url.ptr, question ? (size_t)(question - url.ptr) : url.len);
-    parts->plain = make_plain(parts->path);
-    if (question)
-        parts->query = behind(url, parts->path.len + 1);
+    parts->scheme = until(url, ':', ':');
+    url = behind(url, url.len < parts->scheme.len + 3 ? url.len : parts->scheme.len + 3);
+    for (; end < url.len && url.ptr[end] != '/' && url.ptr[end] != '?'; end++)
+        if (url.ptr[end] == '@')
+            begin = end + 1;
+    split_authority(span_of(url.ptr + begin, end - begin), parts);
+    split_path(behind(url, end), parts);
 }
 
 static bool
@@ -226,20 +226,24 @@ index_path(struct rules *rules, size_t number, struct span path)
     return true;
 }
 
-/* A rule for what some requests lack. */
+/* Puts a rule for requests into the classes of those that have what it needs. */
 static void
-index_needs(struct rules *rules, size_t number)
+index_classes(struct rules *rules, size_t number)
 {
     const struct rule *rule = &rules->rules[number];
     const bool on_cookies =
         rule_has_any(rule, RULE_REMOVE_COOKIE, RULE_KEEP_COOKIE) || rule_has(rule, RULE_KEY_COOKIE);
+    unsigned needs = 0;
 
     if (rule_has(rule, RULE_COOKIE) ||
         (on_cookies && !rule_has_any(rule, RULE_PASS, RULE_SORT_PARAMETERS)))
-        add(rules, RULES_ON_COOKIES, number);
+        needs |= RULES_WITH_COOKIE;
     if (rule_has(rule, RULE_PARAMETER) ||
         (!on_cookies && !rule_has_any(rule, RULE_PASS, RULE_REMOVE_FIELD)))
-        add(rules, RULES_ON_QUERIES, number);
+        needs |= RULES_WITH_QUERY;
+    for (unsigned class = 0; class < RULES_CLASSES; class++)
+        if ((class & needs) == needs)
+            add(rules, RULES_ON_REQUESTS + class, number);
 }
 
 bool
@@ -250,9 +254,8 @@ rules_index(struct rules *rules)
     struct rule_values paths = rule_values(rule, RULE_PATH);
 
     add(rules, RULES_ALL, number);
-    index_needs(rules, number);
     if (rule_has_any(rule, RULE_PASS, RULE_KEEP_COOKIE) || rule_has(rule, RULE_KEY_COOKIE)) {
-        add(rules, RULES_ON_REQUESTS, number);
+        index_classes(rules, number);
         rules->act_on_requests = true;
     }
     rules->ask_for_users = rules->ask_for_users || rule_has(rule, RULE_AUTHENTICATE);
@@ -268,12 +271,42 @@ rules_index(struct rules *rules)
     return index_hosts(rules, number);
 }
 
+static void
+index_reach(struct rules *rules, unsigned class)
+{
+    struct rules_reach *reach = &rules->reach[class];
+    struct rules_set prefixes = {{0}}, suffixes = {{0}};
+
+    affix_mark_users(&rules->prefixes, prefixes.words);
+    affix_mark_users(&rules->suffixes, suffixes.words);
+    for (size_t i = 0; i < (rules->count + 63) / 64; i++) {
+        const uint64_t *groups = rules->groups[i], of = groups[RULES_ON_REQUESTS + class],
+                       any_path = of & groups[RULES_ANY_PATH];
+
+        reach->all = reach->all || any_path & groups[RULES_ANY_HOST];
+        reach->host = reach->host || any_path & ~groups[RULES_ANY_HOST];
+        reach->prefix = reach->prefix || of & ~any_path & prefixes.words[i];
+        reach->suffix = reach->suffix || of & ~any_path & suffixes.words[i];
+    }
+}
+
 void
 rules_index_finish(struct rules *rules)
 {
     affix_sort(&rules->hosts);
     affix_sort(&rules->prefixes);
     affix_sort(&rules->suffixes);
+    for (unsigned class = 0; class < RULES_CLASSES; class++)
+        index_reach(rules, class);
+}
+
+/* May find() find a rule? */
+static bool
+reaches(const struct rules *rules, struct rules_reach reach, const struct rules_url *url)
+{
+    return reach.all || (reach.prefix && affix_may_find(&rules->prefixes, url->plain)) ||
+           (reach.suffix && affix_may_find(&rules->suffixes, url->plain)) ||
+           (reach.host && affix_may_find(&rules->hosts, url->host));
 }
 
 /* The rules of the group whose literals the host and the path have. True if there is one. */
@@ -589,25 +622,16 @@ narrow(const struct rules *rules, struct rules_set *set, const struct rules_url 
     return any;
 }
 
-/* Takes a group of rules out of the set. */
-static void
-leave_out(const struct rules *rules, struct rules_set *set, enum rules_group group)
-{
-    for (size_t i = 0; i < (rules->count + 63) / 64; i++)
-        set->words[i] &= ~rules->groups[i][group];
-}
-
 bool
 rules_match_request(const struct rules *rules, const struct rules_request *request,
                     const struct rules_url *url, struct rules_set *found)
 {
-    if (!find(rules, url, RULES_ON_REQUESTS, found))
-        return false;
-    if (!(request->has & HTTP_HAS_COOKIE))
-        leave_out(rules, found, RULES_ON_COOKIES);
-    if (!url->query.ptr)
-        leave_out(rules, found, RULES_ON_QUERIES);
-    return narrow(rules, found, url, request_holds, request);
+    const unsigned class = (request->has & HTTP_HAS_COOKIE ? RULES_WITH_COOKIE : 0u) |
+                           (url->query.ptr ? RULES_WITH_QUERY : 0u);
+
+    return reaches(rules, rules->reach[class], url) &&
+           find(rules, url, RULES_ON_REQUESTS + class, found) &&
+           narrow(rules, found, url, request_holds, request);
 }
 
 bool

@@ -16,19 +16,32 @@ struct rules_set {
     uint64_t words[RULES_WORDS];
 };
 
+/* What a request has and some rules need: the bits of its class. */
+enum { RULES_WITH_COOKIE = 1, RULES_WITH_QUERY = 2, RULES_CLASSES = 4 };
+
 /* What the index knows of all rules. */
 enum rules_group {
     RULES_ANY_HOST, /* the tables cannot leave these out by the host, */
     RULES_ANY_PATH, /* or by the path */
-    RULES_ON_REQUESTS,
     RULES_ON_RESPONSES, /* they have actions on those */
-    RULES_ON_COOKIES,   /* they have no effect on a request without one, */
-    RULES_ON_QUERIES,   /* or for a URL without a query */
     RULES_ALL,
-    RULES_GROUPS
+    RULES_ON_REQUESTS, /* they have an effect on requests of class 0; then those of the others */
+    RULES_GROUPS = RULES_ON_REQUESTS + RULES_CLASSES
+};
+
+/* Which of the literals find rules of a group: most requests have none, and are done with that. */
+struct rules_reach {
+    bool all; /* a rule is found without one */
+    bool host;
+    bool prefix;
+    bool suffix;
 };
 
 struct rules {
+    bool act_on_requests;
+    bool act_on_responses;
+    bool ask_for_users; /* there is the action authenticate */
+    struct rules_reach reach[RULES_CLASSES]; /* of requests of each class */
     struct rule *rules;
     size_t count;
     size_t capacity;
@@ -37,9 +50,6 @@ struct rules {
     struct affix_table suffixes;
     uint64_t groups[RULES_WORDS][RULES_GROUPS]; /* a bit for each rule; by words for one line of
                                                    the processor's cache */
-    bool act_on_requests;
-    bool act_on_responses;
-    bool ask_for_users; /* there is the action authenticate */
 };
 
 /* A URL taken apart. */

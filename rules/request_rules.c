@@ -329,7 +329,7 @@ apply(const struct rules *rules, const struct rules_request *request, bool takes
     struct writer w = {.bytes = bytes, .size = size};
     struct rules_cursor cursor = {0};
     struct rules_set set UNINITIALIZED;
-    struct rules_url url;
+    struct rules_url url UNINITIALIZED;
     struct rule *rule;
     unsigned edits = 0;
     bool decided = false, allowed = false;
