@@ -50,6 +50,24 @@ span_starts_with(struct span s, struct span prefix)
     return s.len >= prefix.len && (prefix.len == 0 || memcmp(s.ptr, prefix.ptr, prefix.len) == 0);
 }
 
+/* Without the first n bytes, which it has. */
+static inline struct span
+span_from(struct span s, size_t n)
+{
+    return span_of(s.ptr + n, s.len - n);
+}
+
+/* What is before the first such byte, or all. */
+static inline struct span
+span_until(struct span s, char c)
+{
+    size_t n = 0;
+
+    while (n < s.len && s.ptr[n] != c)
+        n++;
+    return span_of(s.ptr, n);
+}
+
 /* Takes this character off the front; false if another one is there, or none. */
 static inline bool
 span_take_char(struct span *s, char c)

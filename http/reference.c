@@ -15,12 +15,6 @@ struct parts {
     struct span query; /* with its "?" */
 };
 
-static struct span
-from(struct span s, size_t at)
-{
-    return span_of(s.ptr + at, s.len - at);
-}
-
 static size_t
 find_any(struct span s, const char *set)
 {
@@ -43,7 +37,7 @@ take_scheme(struct span *text, struct parts *parts)
     parts->https = http_name_is(span_of(text->ptr, end), "https");
     if (!parts->https && !http_name_is(span_of(text->ptr, end), "http"))
         return false;
-    *text = from(*text, end + 1);
+    *text = span_from(*text, end + 1);
     return true;
 }
 
@@ -57,16 +51,16 @@ split(struct span text, struct parts *parts)
         return false;
     text.len = find_any(text, "#");
     if (text.len >= 2 && text.ptr[0] == '/' && text.ptr[1] == '/') {
-        text = from(text, 2);
+        text = span_from(text, 2);
         end = find_any(text, "/?");
         if (!http_authority_read(span_of(text.ptr, end), &parts->authority))
             return false;
         parts->has_authority = true;
-        text = from(text, end);
+        text = span_from(text, end);
     }
     end = find_any(text, "?");
     parts->path = span_of(text.ptr, end);
-    parts->query = from(text, end);
+    parts->query = span_from(text, end);
     return true;
 }
 
@@ -104,10 +98,10 @@ append_path(struct buf *path, struct span text)
     while (text.len) {
         size_t end;
 
-        text = from(text, 1);
+        text = span_from(text, 1);
         end = find_any(text, "/");
         append_segment(path, span_of(text.ptr, end), end == text.len);
-        text = from(text, end);
+        text = span_from(text, end);
     }
 }
 
@@ -144,11 +138,11 @@ has_dot_segment(struct span path)
     while (path.len) {
         struct span segment;
 
-        path = from(path, 1);
+        path = span_from(path, 1);
         segment = span_of(path.ptr, find_any(path, "/"));
         if (span_equal(segment, span_str(".")) || span_equal(segment, span_str("..")))
             return true;
-        path = from(path, segment.len);
+        path = span_from(path, segment.len);
     }
     return false;
 }
@@ -173,7 +167,7 @@ http_reference_is_below(struct span base, struct span reference, struct span *re
         return false;
     if (below.path.len > above.path.len && below.path.ptr[above.path.len] != '/')
         return false;
-    *rest = from(reference, (size_t)(below.path.ptr - reference.ptr) + above.path.len);
+    *rest = span_from(reference, (size_t)(below.path.ptr - reference.ptr) + above.path.len);
     return true;
 }
 

@@ -2,194 +2,12 @@
 
 #include <time.h>
 
-#include "base/ascii.h"
 #include "base/uninitialized.h"
 #include "http/field.h"
 #include "http/request_head.h"
 #include "rules/glob.h"
 
-#define PATH_MAX_PLAIN 8192u /* bytes of a path that is brought into another form */
 #define LITERAL_LEAST 2u /* bytes of a literal that leaves out rules: all paths begin with "/" */
-
-/* ---- parts of requests ----------------------------------------------------------------------- */
-
-/* What is before the first of two characters. */
-static struct span
-until(struct span text, char a, char b)
-{
-    size_t n = 0;
-
-    while (n < text.len && text.ptr[n] != a && text.ptr[n] != b)
-        n++;
-    return span_of(text.ptr, n);
-}
-
-static struct span
-behind(struct span text, size_t n)
-{
-    return span_of(text.ptr + n, text.len - n);
-}
-
-static bool
-is_unreserved(int c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '.' || c == '_' || c == '~';
-}
-
-/* The next character, decoded if it is unreserved. */
-static char
-next_plain(struct span *rest)
-{
-    int high = -1, low = -1;
-    char c = rest->ptr[0];
-    size_t len = 1;
-
-    if (c == '%' && rest->len > 2) {
-        high = ascii_hex_value(rest->ptr[1]);
-        low = ascii_hex_value(rest->ptr[2]);
-    }
-    if (high >= 0 && low >= 0 && is_unreserved(high * 16 + low)) {
-        c = (char)(high * 16 + low);
-        len = 3;
-    }
-    *rest = behind(*rest, len);
-    return c;
-}
-
-/* Takes a last segment that is "." or ".." off, with what that removes. */
-static size_t
-end_segment(const char *bytes, size_t len)
-{
-    if (len >= 2 && bytes[len - 1] == '.' && bytes[len - 2] == '/')
-        return len - 1;
-    if (len < 3 || memcmp(bytes + len - 3, "/..", 3) != 0)
-        return len;
-    for (len -= 3; len > 0 && bytes[len - 1] != '/';)
-        len--;
-    return len ? len : 1;
-}
-
-static struct span
-make_plain(struct span path)
-{
-    static _Thread_local char bytes[PATH_MAX_PLAIN];
-    struct span rest = path;
-    size_t len = 0;
-
-    if (path.len > PATH_MAX_PLAIN)
-        return path;
-    while (rest.len) {
-        char c = next_plain(&rest);
-
-        if (c == '/') {
-            len = end_segment(bytes, len);
-            if (len && bytes[len - 1] == '/')
-                continue;
-        }
-        bytes[len++] = c;
-    }
-    return span_of(bytes, end_segment(bytes, len));
-}
-
-struct span
-rules_plain_parameter(struct span parameter)
-{
-    static _Thread_local char bytes[PATH_MAX_PLAIN];
-    size_t len = 0;
-
-    if (parameter.len > PATH_MAX_PLAIN || !memchr(parameter.ptr, '%', parameter.len))
-        return parameter;
-    while (parameter.len)
-        bytes[len++] = next_plain(&parameter);
-    return span_of(bytes, len);
-}
-
-struct span
-rules_plain_host(struct span host)
-{
-    if (span_starts_with(host, span_str("[::ffff:")) && memchr(host.ptr, '.', host.len))
-        return span_of(host.ptr + 8, host.len - 9);
-    return host;
-}
-
-/* Of an authority without user and password. */
-static void
-split_authority(struct span authority, struct rules_url *parts)
-{
-    parts->authority = authority;
-    parts->host = until(authority, ':', ':');
-    if (authority.len && authority.ptr[0] == '[') {
-        parts->host = until(authority, ']', ']');
-        parts->host.len += parts->host.len < authority.len;
-    }
-    parts->port = behind(authority, parts->host.len);
-    (void)span_take_char(&parts->port, ':');
-    if (authority.len && authority.ptr[0] == '[')
-        parts->host = rules_plain_host(parts->host);
-}
-
-/* What is behind the authority. A path is plain with neither an escape nor "//" nor "/.". */
-static void
-split_path(struct span rest, struct rules_url *parts)
-{
-    bool plain = true;
-    char before = 0;
-    size_t n = 0;
-
-    for (; n < rest.len && rest.ptr[n] != '?'; before = rest.ptr[n++])
-        if (rest.ptr[n] == '%' || (before == '/' && (rest.ptr[n] == '/' || rest.ptr[n] == '.')))
-            plain = false;
-    parts->path = span_of(rest.ptr, n);
-    parts->plain = plain ? parts->path : make_plain(parts->path);
-    parts->query = n < rest.len ? behind(rest, n + 1) : span_of(NULL, 0);
-}
-
-void
-rules_url_split(struct span url, struct rules_url *parts)
-{
-    size_t end = 0, begin = 0; /* of the authority */
-
-    parts->scheme = until(url, ':', ':');
-    url = behind(url, url.len < parts->scheme.len + 3 ? url.len : parts->scheme.len + 3);
-    for (; end < url.len && url.ptr[end] != '/' && url.ptr[end] != '?'; end++)
-        if (url.ptr[end] == '@')
-            begin = end + 1;
-    split_authority(span_of(url.ptr + begin, end - begin), parts);
-    split_path(behind(url, end), parts);
-}
-
-static bool
-next_pair(struct span *rest, char separator, struct span *pair, struct span *name)
-{
-    const char *end;
-
-    if (rest->len == 0)
-        return false;
-    end = memchr(rest->ptr, separator, rest->len);
-    *pair = span_of(rest->ptr, end ? (size_t)(end - rest->ptr) : rest->len);
-    *rest = end ? behind(*rest, pair->len + 1) : span_of(NULL, 0);
-    *name = until(*pair, '=', '=');
-    return true;
-}
-
-bool
-rules_next_parameter(struct span *query, struct span *parameter, struct span *name)
-{
-    return next_pair(query, '&', parameter, name);
-}
-
-bool
-rules_next_cookie(struct span *cookies, struct span *cookie, struct span *name)
-{
-    while (next_pair(cookies, ';', cookie, name)) {
-        *cookie = http_trim(*cookie);
-        *name = http_trim(until(*cookie, '=', '='));
-        if (cookie->len)
-            return true;
-    }
-    return false;
-}
 
 /* ---- the index ------------------------------------------------------------------------------- */
 
@@ -226,9 +44,9 @@ index_path(struct rules *rules, size_t number, struct span path)
     return true;
 }
 
-/* Puts a rule for requests into the classes of those that have what it needs. */
+/* Puts a rule for requests into the kinds of those that have what it needs. */
 static void
-index_classes(struct rules *rules, size_t number)
+index_kinds(struct rules *rules, size_t number)
 {
     const struct rule *rule = &rules->rules[number];
     const bool on_cookies =
@@ -241,9 +59,9 @@ index_classes(struct rules *rules, size_t number)
     if (rule_has(rule, RULE_PARAMETER) ||
         (!on_cookies && !rule_has_any(rule, RULE_PASS, RULE_REMOVE_FIELD)))
         needs |= RULES_WITH_QUERY;
-    for (unsigned class = 0; class < RULES_CLASSES; class++)
-        if ((class & needs) == needs)
-            add(rules, RULES_ON_REQUESTS + class, number);
+    for (unsigned kind = 0; kind < RULES_KINDS; kind++)
+        if ((kind & needs) == needs)
+            add(rules, RULES_ON_REQUESTS + kind, number);
 }
 
 bool
@@ -255,7 +73,7 @@ rules_index(struct rules *rules)
 
     add(rules, RULES_ALL, number);
     if (rule_has_any(rule, RULE_PASS, RULE_KEEP_COOKIE) || rule_has(rule, RULE_KEY_COOKIE)) {
-        index_classes(rules, number);
+        index_kinds(rules, number);
         rules->act_on_requests = true;
     }
     rules->ask_for_users = rules->ask_for_users || rule_has(rule, RULE_AUTHENTICATE);
@@ -272,15 +90,15 @@ rules_index(struct rules *rules)
 }
 
 static void
-index_reach(struct rules *rules, unsigned class)
+index_reach(struct rules *rules, unsigned kind)
 {
-    struct rules_reach *reach = &rules->reach[class];
+    struct rules_reach *reach = &rules->reach[kind];
     struct rules_set prefixes = {{0}}, suffixes = {{0}};
 
     affix_mark_users(&rules->prefixes, prefixes.words);
     affix_mark_users(&rules->suffixes, suffixes.words);
     for (size_t i = 0; i < (rules->count + 63) / 64; i++) {
-        const uint64_t *groups = rules->groups[i], of = groups[RULES_ON_REQUESTS + class],
+        const uint64_t *groups = rules->groups[i], of = groups[RULES_ON_REQUESTS + kind],
                        any_path = of & groups[RULES_ANY_PATH];
 
         reach->all = reach->all || any_path & groups[RULES_ANY_HOST];
@@ -296,8 +114,8 @@ rules_index_finish(struct rules *rules)
     affix_sort(&rules->hosts);
     affix_sort(&rules->prefixes);
     affix_sort(&rules->suffixes);
-    for (unsigned class = 0; class < RULES_CLASSES; class++)
-        index_reach(rules, class);
+    for (unsigned kind = 0; kind < RULES_KINDS; kind++)
+        index_reach(rules, kind);
 }
 
 /* May find() find a rule? */
@@ -399,7 +217,7 @@ host_holds(struct span value, struct span host)
 {
     if (value.ptr[0] != '.')
         return http_same_name(value, host);
-    return host.len > value.len && http_same_name(value, behind(host, host.len - value.len));
+    return host.len > value.len && http_same_name(value, span_from(host, host.len - value.len));
 }
 
 static bool
@@ -448,7 +266,7 @@ url_holds(const struct rule *rule, const struct rules_url *url, enum http_method
 static bool
 pair_holds(const struct rule_value *value, struct span pair, struct span name)
 {
-    struct span text = name.len < pair.len ? behind(pair, name.len + 1) : span_of("", 0);
+    struct span text = name.len < pair.len ? span_from(pair, name.len + 1) : span_of("", 0);
 
     return glob_matches(value->name, name) &&
            (!value->pattern.ptr || glob_matches(value->pattern, text));
@@ -461,7 +279,7 @@ parameter_holds(const struct rule_value *value, struct span query)
 
     while (rules_next_parameter(&query, &parameter, &name)) {
         parameter = rules_plain_parameter(parameter);
-        if (pair_holds(value, parameter, until(parameter, '=', '=')))
+        if (pair_holds(value, parameter, span_until(parameter, '=')))
             return true;
     }
     return false;
@@ -567,8 +385,7 @@ request_holds(const struct rule *rule, const void *message, const struct rules_u
 
     return url_holds(rule, url, request->method) && network_holds(rule, request->client) &&
            user_holds(rule, request->user) && time_holds(rule) &&
-           rule_holds_query(rule, url->query) &&
-           any_holds(rule, RULE_FIELD, lines, field_holds) &&
+           rule_holds_query(rule, url->query) && any_holds(rule, RULE_FIELD, lines, field_holds) &&
            any_holds(rule, RULE_COOKIE, has_cookie ? lines : span_of(NULL, 0), cookie_holds);
 }
 
@@ -586,7 +403,7 @@ status_holds(const struct rule *rule, unsigned status)
 static bool
 type_holds(const struct rule_value *value, struct span type)
 {
-    return glob_matches_any_case(value->name, http_trim(until(type, ';', ';')));
+    return glob_matches_any_case(value->name, http_trim(span_until(type, ';')));
 }
 
 static bool
@@ -626,11 +443,11 @@ bool
 rules_match_request(const struct rules *rules, const struct rules_request *request,
                     const struct rules_url *url, struct rules_set *found)
 {
-    const unsigned class = (request->has & HTTP_HAS_COOKIE ? RULES_WITH_COOKIE : 0u) |
-                           (url->query.ptr ? RULES_WITH_QUERY : 0u);
+    const unsigned kind = (request->has & HTTP_HAS_COOKIE ? RULES_WITH_COOKIE : 0u) |
+                          (url->query.ptr ? RULES_WITH_QUERY : 0u);
 
-    return reaches(rules, rules->reach[class], url) &&
-           find(rules, url, RULES_ON_REQUESTS + class, found) &&
+    return reaches(rules, rules->reach[kind], url) &&
+           find(rules, url, RULES_ON_REQUESTS + kind, found) &&
            narrow(rules, found, url, request_holds, request);
 }
 

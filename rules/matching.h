@@ -6,6 +6,7 @@
 #define SUNPROXY_RULES_MATCHING_H
 
 #include "rules/affix.h"
+#include "rules/url_split.h"
 #include "rules/rule.h"
 #include "rules/rules.h"
 
@@ -16,32 +17,32 @@ struct rules_set {
     uint64_t words[RULES_WORDS];
 };
 
-/* What a request has and some rules need: the bits of its class. */
-enum { RULES_WITH_COOKIE = 1, RULES_WITH_QUERY = 2, RULES_CLASSES = 4 };
+/* What a request has and some rules need: the bits of its kind. */
+enum { RULES_WITH_COOKIE = 1, RULES_WITH_QUERY = 2, RULES_KINDS = 4 };
 
 /* What the index knows of all rules. */
 enum rules_group {
-    RULES_ANY_HOST, /* the tables cannot leave these out by the host, */
-    RULES_ANY_PATH, /* or by the path */
+    RULES_ANY_HOST,     /* the tables cannot leave these out by the host, */
+    RULES_ANY_PATH,     /* or by the path */
     RULES_ON_RESPONSES, /* they have actions on those */
     RULES_ALL,
-    RULES_ON_REQUESTS, /* they have an effect on requests of class 0; then those of the others */
-    RULES_GROUPS = RULES_ON_REQUESTS + RULES_CLASSES
+    RULES_ON_REQUESTS, /* of kind 0, of which they change something; then of kinds 1 to 3 */
+    RULES_GROUPS = RULES_ON_REQUESTS + RULES_KINDS
 };
 
-/* Which of the literals find rules of a group: most requests have none, and are done with that. */
+/* What finds the rules for requests of a kind. Most requests have no such literal: none applies. */
 struct rules_reach {
-    bool all; /* a rule is found without one */
-    bool host;
-    bool prefix;
-    bool suffix;
+    bool all;    /* a rule is found without a literal */
+    bool host;   /* one is found by a literal of a host, */
+    bool prefix; /* by one that paths begin with, */
+    bool suffix; /* or end with */
 };
 
 struct rules {
     bool act_on_requests;
     bool act_on_responses;
-    bool ask_for_users; /* there is the action authenticate */
-    struct rules_reach reach[RULES_CLASSES]; /* of requests of each class */
+    bool ask_for_users;                    /* there is the action authenticate */
+    struct rules_reach reach[RULES_KINDS]; /* of requests of each kind */
     struct rule *rules;
     size_t count;
     size_t capacity;
@@ -51,33 +52,6 @@ struct rules {
     uint64_t groups[RULES_WORDS][RULES_GROUPS]; /* a bit for each rule; by words for one line of
                                                    the processor's cache */
 };
-
-/* A URL taken apart. */
-struct rules_url {
-    struct span scheme;
-    struct span host; /* without the port; of an IPv4-mapped address that of IPv4 */
-    struct span port; /* digits, if one is stated */
-    struct span authority;
-    struct span path;
-    struct span plain; /* the path for conditions: rules_url_split() */
-    struct span query; /* without the "?"; NULL pointer: none */
-};
-
-/*
- * Conditions are about a path as origins may understand it: with unreserved characters decoded,
- * without dot segments (RFC 3986 section 6.2.2) and with one slash where there are several. If the
- * path is another one than that, `plain` is in memory of this thread until the next call.
- */
-void rules_url_split(struct span url, struct rules_url *parts);
-
-/*
- * A parameter, or its name, as an origin understands it: with unreserved characters decoded. If
- * that is another text, it is in memory of this thread until the next call.
- */
-struct span rules_plain_parameter(struct span parameter);
-
-/* The host in an IPv4-mapped IPv6 address is the IPv4 address; another host is itself. */
-struct span rules_plain_host(struct span host);
 
 /* Puts the last rule into the index. False without memory. */
 bool rules_index(struct rules *rules);
@@ -130,9 +104,5 @@ struct rule *rules_next(const struct rules *rules, const struct rules_set *set,
  */
 bool rules_name_stays(const struct rules *rules, const struct rules_set *set, enum rule_key remove,
                       const enum rule_key *keep, size_t keep_count, struct span name);
-
-/* The next "NAME=VALUE" of a query, or of the value of a Cookie; false at the end. */
-bool rules_next_parameter(struct span *query, struct span *parameter, struct span *name);
-bool rules_next_cookie(struct span *cookies, struct span *cookie, struct span *name);
 
 #endif
