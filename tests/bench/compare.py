@@ -3,8 +3,9 @@
 
 Both daemons run at once and take turns, round by round, on one CPU with the load generator and the
 origin, so that other load on the machine falls on both. The table has medians, and the ratio of the
-medians with the 95 % interval of the paired turns, if there are five. A miss is a URL that has not
-been requested before, fetched from an origin on loopback.
+medians with the 95 % interval of the paired turns, if there are five. With --starts it is the
+interval of the starts, since two processes of one program differ by the layout of their memory. A
+miss is a URL that has not been requested before, fetched from an origin on loopback.
 
 Memory is measured twice: divided by all pages, with what a daemon allocates once as their number
 grows, and by the pages of the second half, which is what a further page takes.
@@ -167,9 +168,11 @@ class Comparison(bench.Bench):
         return answers
 
 
-def interval(values):
-    """Of the ratio, in 95 %: of the geometric mean of the turns' ratios, as they are paired."""
+def interval(values, turns=1):
+    """Of the ratio, in 95 %: of the geometric mean of the turns' ratios, as they are paired. The
+    turns of one start of the servers count as one."""
     logs = [math.log(new / old) for old, new in zip(values["old"], values["new"])]
+    logs = [statistics.mean(logs[i:i + turns]) for i in range(0, len(logs), turns)]
     if len(logs) < 5:
         return ""
     # 2.8 at four degrees of freedom, 2.1 at 19: Student's t, within 1 %.
@@ -179,10 +182,10 @@ def interval(values):
     return f"{math.exp(mean - half):.3f}-{math.exp(mean + half):.3f}"
 
 
-def print_row(what, values, unit):
+def print_row(what, values, unit, turns=1):
     old, new = statistics.median(values["old"]), statistics.median(values["new"])
     spread = max(values["old"] + values["new"]) / min(values["old"] + values["new"])
-    print(f"{what:<46}{old:>9.2f}{new:>9.2f} {unit:<6}{new / old:>7.3f}{interval(values):>13}"
+    print(f"{what:<46}{old:>9.2f}{new:>9.2f} {unit:<6}{new / old:>7.3f}{interval(values, turns):>13}"
           f"{spread:>9.2f}", flush=True)
 
 
@@ -190,16 +193,28 @@ def milliseconds(answers, key):
     return {name: [1e3 * answer[key] for answer in runs] for name, runs in answers.items()}
 
 
+def server_cases(run, parts):
+    """What of a pair of servers is measured, with its name."""
+    for what, cases, measure in (("hit", HIT_CASES, run.hits), ("miss", MISS_CASES, run.misses)):
+        if ("hits" if what == "hit" else "misses") in parts:
+            for size, connections in cases:
+                yield f"{what}, {size} bytes, {connections} connections", measure, size, connections
+
+
 def compare_servers(run, parts):
-    servers = [run.start_build(name, 512 << 20) for name in ("old", "new")]
-    for size, connections in HIT_CASES if "hits" in parts else ():
-        print_row(f"hit, {size} bytes, {connections} connections",
-                  run.hits(servers, size, connections), "us")
-    for size, connections in MISS_CASES if "misses" in parts else ():
-        print_row(f"miss, {size} bytes, {connections} connections",
-                  run.misses(servers, size, connections), "us")
-    for server in servers:
-        server.stop()
+    """Each start of a program has another layout in memory, which alone is a difference."""
+    figures = {}
+    for start in range(run.plan.starts):
+        names = ("old", "new") if start % 2 == 0 else ("new", "old")
+        servers = [run.start_build(name, 512 << 20) for name in names]
+        for what, measure, size, connections in server_cases(run, parts):
+            values = figures.setdefault(what, {"old": [], "new": []})
+            for name, more in measure(servers, size, connections).items():
+                values[name] += more
+        for server in servers:
+            server.stop()
+    for what, values in figures.items():
+        print_row(what, values, "us", run.plan.rounds if run.plan.starts > 1 else 1)
 
 
 def compare_memory(run):
@@ -231,6 +246,8 @@ def parse_arguments():
     parser.add_argument("--policy", metavar="LIST", help=f"simulated ({POLICIES})",
                         default=POLICIES)
     parser.add_argument("--rounds", type=int, default=5, help="turns of each build (5)")
+    parser.add_argument("--starts", type=int, default=1,
+                        help="of each server, with that number of turns each (1)")
     parser.add_argument("--simulations", type=int, default=15,
                         help="turns of each simulation, which is short (15)")
     parser.add_argument("--http", action="store_true", help="requests over HTTP, instead of RPC")
@@ -253,6 +270,7 @@ def main():
     plan.misses = 5000 if args.quick else 15000
     plan.trace_requests = 1000000 if args.quick else 4000000
     plan.simulations = args.simulations
+    plan.starts = args.starts
     plan.rules = args.rules
     plan.users = args.users
     plan.protocol = "http" if args.http else "rpc2"
