@@ -522,7 +522,7 @@ soak: setup
 	$(Q)SUNPROXY_LONG_TESTS=1 SUNPROXY_BUILD=build/release \
 		SUNPROXY_ORIGIN=build/release/tests/origin/origin \
 		python3 tests/system/run.py LiveTest ReloadLoadTest RestartLoadTest \
-		test_reload.ReloadTest.test_every_line_of_the_example
+		ClusterLoadTest SharedLoadTest test_reload.ReloadTest.test_every_line_of_the_example
 	$(Q)SUNPROXY_STORE_KILLS=200 SUNPROXY_BUILD=build/release python3 tests/system/run.py test_store_kills
 	$(Q)tests/soak/soak.py $(REQUESTS)
 	$(Q)tests/soak/http_soak.py --seconds $(SECONDS_HTTP)

@@ -627,7 +627,7 @@ class FairnessTest(ClusterTest):
         self.assertEqual(self.stat(self.d[1])["fetches_queued"], 8)
 
 
-class FailureTest(ClusterTest):
+class ClusterLoadTest(ClusterTest):
     """An owner ends, stops or starts again: no wrong byte, and no failure that is not the origin's."""
 
     seconds = 30
@@ -674,6 +674,10 @@ class FailureTest(ClusterTest):
                 t.join()
         self.assertEqual(wrong, [])
 
+    def each(self, n):
+        """This daemon, and in the long form each of them."""
+        return range(self.daemons) if harness.LONG else (n,)
+
     def stop_for_a_while(self, n):
         other = (n + 1) % self.daemons
         self.d[n].signal(signal.SIGSTOP)
@@ -691,16 +695,20 @@ class FailureTest(ClusterTest):
         harness.wait_until(lambda: self.is_up(other, n), what="the return")
 
     def test_one_is_killed_and_started_again(self):
-        self.under_load(lambda: self.start_again(0, self.d[0].kill), 0)
+        for n in self.each(0):
+            self.under_load(lambda: self.start_again(n, self.d[n].kill), n)
 
     def test_one_is_stopped_and_goes_on(self):
-        self.under_load(lambda: self.stop_for_a_while(1), 1)
+        for n in self.each(1):
+            self.under_load(lambda: self.stop_for_a_while(n), n)
 
     def test_one_ends_and_is_started_again(self):
-        self.under_load(lambda: self.start_again(2, self.d[2].stop), 2)
+        for n in self.each(2):
+            self.under_load(lambda: self.start_again(n, self.d[n].stop), n)
 
     def test_one_is_replaced(self):
-        self.under_load(lambda: self.take_over(3), 3)
+        for n in self.each(3):
+            self.under_load(lambda: self.take_over(n), n)
 
     def test_purges_reach_a_process_that_has_taken_over_and_come_from_it(self):
         urls = [http_front.stored(f"http://a.test/taken/{i}?fault=size:300") for i in range(2)]

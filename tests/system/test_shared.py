@@ -634,12 +634,14 @@ class VersionedHandler(http.server.BaseHTTPRequestHandler):
         self.answer(b"done")
 
 
-class LoadTest(SharedTest):
-    """Under load each server is killed, stopped and started again, and a daemon as well."""
+class SharedLoadTest(SharedTest):
+    """Under load each server and each daemon is stopped, killed and started again."""
 
+    daemons = 4
     options = ("--shared-timeout", "40ms", "--shared-wait", "300ms", "--shared-poll", "50ms",
                "--capacity-urls", "15")
     pages = 40
+    rounds = 12 if harness.LONG else 1
 
     def setUp(self):
         super().setUp()
@@ -652,70 +654,107 @@ class LoadTest(SharedTest):
         self.site = f"http://127.0.0.1:{self.web.server_address[1]}"
         self.wrong = []
         self.answers = 0
+        self.away = [0] * self.daemons  # odd: a daemon is stopped, or was killed
+        self.oldest = {}  # of a page, that a request may be answered with
         self.ends = threading.Event()
 
-    def page(self, daemon, number):
+    def page(self, n, number):
         """The version that a daemon serves of a page, whose bytes are verified."""
-        response = self.get(daemon, f"{self.site}/{number}")
-        self.answers += 1
+        response = self.get(self.d[n], f"{self.site}/{number}")
         words = response.body.split()
         if (response.status != 200 or not response.whole or len(words) != 100
                 or response.body != f"/{number} {int(words[1])} ".encode() * 50):
-            self.wrong.append((response.status, response.body))
-            return 0
+            raise ValueError(response.status, response.body)
+        self.answers += 1
         return int(words[1])
 
     def read(self, seed):
         generator = random.Random(seed)
         while not self.ends.is_set():
-            daemon = generator.choice(self.d[:2])
+            n, number = generator.randrange(self.daemons), generator.randrange(self.pages)
+            away, oldest = self.away[n], self.oldest.get(number, 0)
+            if away % 2:
+                continue
             try:
-                self.page(daemon, generator.randrange(self.pages))
-            except (OSError, ValueError, IndexError, AttributeError) as error:
-                self.wrong.append(error)
+                version = self.page(n, number)
+                wrong = version < oldest and (n, number, version, oldest)
+            except Exception as error:  # pylint: disable=broad-except
+                wrong = (n, number, error)
+            if wrong and self.away[n] == away:
+                self.wrong.append(wrong)
 
-    def write(self, number):
-        """A write over one daemon: that serves nothing older, and the others soon do not either."""
+    def write(self, number, by=0):
+        """A write over a daemon: that serves nothing older, and the others soon do not either."""
         version = self.web.versions.get(f"/{number}", 0) + 1
-        response = self.get(self.d[0], f"{self.site}/{number}", "Content-Length: 0", method="POST")
+        response = self.get(self.d[by], f"{self.site}/{number}", "Content-Length: 0", method="POST")
         self.assertEqual(response.status, 200)
-        self.assertGreaterEqual(self.page(self.d[0], number), version)
-        harness.wait_until(lambda: self.page(self.d[1], number) >= version, what="the purge")
-        for d in self.d[:2]:
-            self.assertGreaterEqual(self.page(d, number), version)
+        self.assertGreaterEqual(self.page(by, number), version)
+        here = [n for n in range(self.daemons) if self.away[n] % 2 == 0]
+        for n in here:
+            harness.wait_until(lambda: self.page(n, number) >= version, what="the purge")
+        self.oldest[number] = version
 
-    def test_servers_and_daemons_come_and_go(self):
+    def await_others(self, count):
+        self.await_servers(count, [d for n, d in enumerate(self.d) if self.away[n] % 2 == 0])
+
+    def server_comes_and_goes(self, n):
+        s = self.s[n]
+        s.signal(signal.SIGSTOP)
+        self.write(3 * n)
+        self.await_others(2)
+        self.write(3 * n + 1, 1)
+        s.signal(signal.SIGCONT)
+        self.write(3 * n, 2)
+        self.await_others(3)
+        s.kill()
+        self.write(3 * n + 2)
+        self.await_others(2)
+        self.write(3 * n, 3)
+        s.start()
+        self.write(3 * n + 1)
+        self.await_others(3)
+        self.write(3 * n + 2, 2)
+
+    def daemon_comes_and_goes(self, n):
+        other = (n + 1) % self.daemons
+        self.away[n] += 1
+        self.d[n].signal(signal.SIGSTOP)
+        self.write(3 * n, other)
+        self.d[n].signal(signal.SIGCONT)
+        # What it has missed, and what follows.
+        harness.wait_until(lambda: self.page(n, 3 * n) >= self.oldest[3 * n], what="the purge")
+        self.away[n] += 1
+        self.write(3 * n + 1, n)
+        self.away[n] += 1
+        self.d[n].kill()
+        self.write(3 * n + 2, other)
+        self.d[n] = self.start(n, name=f"daemon{n}.{self.away[n]}")
+        self.await_servers(3, [self.d[n]])
+        self.away[n] += 1
+        self.write(3 * n, n)
+
+    def under_load(self, act, count):
         threads = [threading.Thread(target=self.read, args=(n,)) for n in range(3)]
         for t in threads:
             t.start()
         try:
-            for n, s in enumerate(self.s):
-                self.write(3 * n)
-                s.signal(signal.SIGSTOP)
-                self.write(3 * n + 1)
-                self.await_servers(2, self.d[:2])
-                self.write(3 * n)
-                s.signal(signal.SIGCONT)
-                self.write(3 * n + 2)
-                self.await_servers(3, self.d[:2])
-                s.kill()
-                self.write(3 * n)
-                self.await_servers(2, self.d[:2])
-                self.write(3 * n + 1)
-                s.start()
-                self.write(3 * n + 2)
-                self.await_servers(3, self.d[:2])
-                for number in range(5):
-                    self.write(number)
-            self.d[2].kill()
-            self.write(1)
+            for _ in range(self.rounds):
+                for n in range(count):
+                    act(n)
+                    self.assertEqual(self.wrong, [])
         finally:
             self.ends.set()
             for t in threads:
                 t.join()
         self.assertEqual(self.wrong, [])
-        self.assertGreater(self.answers, 200)
-        self.assertGreater(sum(self.stats(d)["shared_reads_hit"] for d in self.d[:2]), 0)
+        self.assertGreater(self.answers, 100)
+        self.assertGreater(sum(self.stats(d)["shared_reads_hit"] for d in self.d), 0)
+
+    def test_servers(self):
+        self.under_load(self.server_comes_and_goes, self.servers)
+
+    def test_daemons(self):
+        self.under_load(self.daemon_comes_and_goes, self.daemons)
 
 
 # A clock that is ahead, for a daemon alone.
