@@ -16,26 +16,14 @@
 #define URL "http://origin.test/page"
 
 static const struct source_marked some = {.marked = true};
-static _Atomic bool synced;
-
-static void
-note_sync(struct source_waiter *waiter)
-{
-    (void)waiter;
-    synced = true;
-}
 
 /* Purges, and waits for the answer. */
 static void
 purge(const char *url)
 {
-    struct source_waiter waiter = {.notify = note_sync};
-
     (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(url), span_of(NULL, 0), NULL);
     (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(url), span_of(NULL, 0), &some);
-    synced = store_is_synced(shelf.store, &waiter);
-    while (!synced)
-        unit_pause();
+    shelf_await_sync();
 }
 
 static void
@@ -216,16 +204,16 @@ open_behind(int64_t waits_us, struct source_waiter *waiter)
     shelf.waits_us = waits_us;
     ck_assert(shelf_open());
     (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL), span_of(NULL, 0), &some);
-    synced = store_is_synced(shelf.store, waiter);
+    shelf_ask_sync(waiter);
     return lock;
 }
 
 static void
 expect_left(int lock)
 {
-    struct source_waiter waiter = {.notify = note_sync};
+    struct source_waiter waiter = {.notify = NULL};
 
-    while (!synced)
+    while (!shelf_is_synced())
         unit_pause();
     store_settle(shelf.store);
     put(URL "2", 3000);
@@ -239,7 +227,7 @@ expect_left(int lock)
 
 START_TEST(a_store_that_another_process_keeps_is_not_used)
 {
-    struct source_waiter waiter = {.notify = note_sync};
+    struct source_waiter waiter = {.notify = NULL};
 
     expect_left(open_behind(1000, &waiter));
 }
@@ -247,10 +235,10 @@ END_TEST
 
 START_TEST(a_successor_whose_store_cannot_be_opened_serves_without_it)
 {
-    struct source_waiter waiter = {.notify = note_sync};
+    struct source_waiter waiter = {.notify = NULL};
     int lock = open_behind(600 * SHELF_SECOND, &waiter);
 
-    ck_assert(!synced);
+    ck_assert(!shelf_is_synced());
     /* The folder is listed, and its journal cannot be read. */
     disk_model_fail(2, EMFILE, false);
     ck_assert_int_eq(flock(lock, LOCK_UN), 0);
@@ -304,7 +292,7 @@ END_TEST
 /* Marks are read, and left, while the disk hangs with a journal that begins anew. */
 START_TEST(a_journal_that_begins_anew_on_a_disk_that_hangs_delays_no_request)
 {
-    struct source_waiter waiter = {.notify = note_sync};
+    struct source_waiter waiter = {.notify = NULL};
     struct shelf_found got;
     char tag[32];
 
@@ -328,12 +316,12 @@ START_TEST(a_journal_that_begins_anew_on_a_disk_that_hangs_delays_no_request)
     ck_assert_ptr_null(got.object);
     got = shelf_get(URL "2", "", "");
     ck_assert_ptr_null(got.object);
-    synced = store_is_synced(shelf.store, &waiter);
-    ck_assert(!synced);
+    shelf_ask_sync(&waiter);
+    ck_assert(!shelf_is_synced());
     ck_assert(!store_await_sync(shelf.store, 1000));
     disk_model_hang(false);
     ck_assert(store_await_sync(shelf.store, 600 * SHELF_SECOND));
-    while (!synced)
+    while (!shelf_is_synced())
         unit_pause();
     shelf_kill();
     ck_assert(shelf_open());

@@ -293,6 +293,40 @@ shelf_kill(void)
     ck_assert_int_eq(system(command), 0);
 }
 
+static _Atomic bool synced;
+
+static void
+note_sync(struct source_waiter *waiter)
+{
+    (void)waiter;
+    synced = true;
+}
+
+void
+shelf_ask_sync(struct source_waiter *waiter)
+{
+    waiter->notify = note_sync;
+    synced = false; /* before the call, since the waiter may be told before the call returns */
+    if (store_is_synced(shelf.store, waiter))
+        synced = true;
+}
+
+bool
+shelf_is_synced(void)
+{
+    return synced;
+}
+
+void
+shelf_await_sync(void)
+{
+    struct source_waiter waiter = {.notify = NULL};
+
+    shelf_ask_sync(&waiter);
+    while (!synced)
+        unit_pause();
+}
+
 uint64_t
 shelf_count(enum store_count which)
 {

@@ -46,6 +46,16 @@ void shelf_close(void);
 /* As if the process had ended at once: the files are as they are now, and the store is another. */
 void shelf_kill(void);
 
+/*
+ * Have the purges so far been noted? Else the waiter is told when they have been, from which on
+ * shelf_is_synced(). Its notify is set here.
+ */
+void shelf_ask_sync(struct source_waiter *waiter);
+bool shelf_is_synced(void);
+
+/* Waits until the purges so far have been noted. */
+void shelf_await_sync(void);
+
 uint64_t shelf_count(enum store_count which);
 uint64_t shelf_objects(void);
 

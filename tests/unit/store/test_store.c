@@ -218,25 +218,6 @@ END_TEST
 
 /* ---- purges ---------------------------------------------------------------------------------- */
 
-static _Atomic bool synced;
-
-static void
-note_sync(struct source_waiter *waiter)
-{
-    (void)waiter;
-    synced = true;
-}
-
-static void
-await_sync(void)
-{
-    struct source_waiter waiter = {.notify = note_sync};
-
-    synced = store_is_synced(shelf.store, &waiter);
-    while (!synced)
-        unit_pause();
-}
-
 static void
 purge(enum cache_by kind, bool soft, const char *name, const char *scope)
 {
@@ -244,7 +225,7 @@ purge(enum cache_by kind, bool soft, const char *name, const char *scope)
         store_mark(shelf.store, kind, soft, span_str(name), span_str(scope), NULL);
 
     (void)store_mark(shelf.store, kind, soft, span_str(name), span_str(scope), &before);
-    await_sync();
+    shelf_await_sync();
 }
 
 START_TEST(purges_hold_at_once_and_after_a_kill)
@@ -351,7 +332,7 @@ START_TEST(what_the_first_call_has_marked_is_noted_by_the_second)
     ck_assert(!shelf_has(URL, 100));
     (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL), span_of(NULL, 0),
                      &before);
-    await_sync();
+    shelf_await_sync();
     ck_assert_uint_eq(shelf_count(STORE_PURGES), 1);
     shelf_kill();
     ck_assert(shelf_open());
@@ -408,7 +389,7 @@ START_TEST(many_prefixes_purge_more_than_they_name)
         store_mark(shelf.store, CACHE_BY_PREFIX, false, span_str(prefix), span_of(NULL, 0),
                    &some);
     }
-    await_sync();
+    shelf_await_sync();
     ck_assert(!shelf_has(URL, 100));
     shelf_put(URL, 100);
     shelf_kill();
@@ -430,7 +411,7 @@ START_TEST(many_tags_are_remembered)
         snprintf(tag, sizeof(tag), "t%u", i);
         store_mark(shelf.store, CACHE_BY_TAG, false, span_str(tag), span_of(NULL, 0), &some);
     }
-    await_sync();
+    shelf_await_sync();
     shelf_kill();
     ck_assert(shelf_open());
     ck_assert(!shelf_has(URL, 100));
@@ -451,7 +432,7 @@ START_TEST(more_tags_than_there_is_space_for_purge_all)
         snprintf(name, sizeof(name), "t%u", i);
         store_mark(shelf.store, CACHE_BY_TAG, false, span_str(name), span_of(NULL, 0), &some);
         if (i % 500 == 0) {
-            await_sync();
+            shelf_await_sync();
             store_settle(shelf.store);
             ck_assert_uint_le(shelf_bytes(), STORE_LEAST);
         }
@@ -466,9 +447,9 @@ START_TEST(more_tags_than_there_is_space_for_purge_all)
         store_mark(shelf.store, CACHE_BY_PREFIX, false, span_of(name, sizeof(name)),
                    span_of(NULL, 0), &some);
         if (i % 100 == 0)
-            await_sync();
+            shelf_await_sync();
     }
-    await_sync();
+    shelf_await_sync();
     ck_assert_uint_le(shelf_bytes(), STORE_LEAST);
     ck_assert(shelf_has(URL, 100));
     shelf_kill();
@@ -740,7 +721,7 @@ START_TEST(a_segment_that_cannot_be_opened_once_does_not_come_back)
     for (unsigned i = 0; i < 3000; i++)
         (void)store_mark(shelf.store, CACHE_BY_TAG, false, span_str("other"), span_of("", 0),
                          &some);
-    await_sync();
+    shelf_await_sync();
     if (!can_be_removed) {
         snprintf(command, sizeof(command), "cd %s && rmdir %s && mv aside %s", shelf.folder,
                  unopened, unopened);
@@ -916,7 +897,7 @@ START_TEST(terms_that_change_meanwhile)
     ck_assert(!shelf_has(URL, 3000));
     ck_assert(shelf_has(URL "2", 3000));
     store_set_terms(shelf.store, 8);
-    await_sync();
+    shelf_await_sync();
     shelf_put(URL "2", 3000);
     shelf_kill();
     ck_assert(shelf_open());
@@ -931,7 +912,7 @@ START_TEST(a_purge_before_other_terms_holds_with_them)
     (void)store_mark(shelf.store, CACHE_BY_PREFIX, false, span_of(NULL, 0), span_of(NULL, 0),
                      &(struct source_marked){.marked = true});
     store_set_terms(shelf.store, 7);
-    await_sync();
+    shelf_await_sync();
     shelf_kill();
     shelf.terms = 7;
     ck_assert(shelf_open());
