@@ -12,7 +12,6 @@
 
 #define MOST_PLACED 8192u
 #define LOCK_US ((int64_t)50000)   /* between two attempts */
-#define RETRY_US ((int64_t)1000000) /* after an error of writing */
 #define CLOSE_US ((int64_t)1000000) /* between two looks for removed segments to be closed */
 #define SLACK_SHARE 256             /* of the store, for marks before the journal begins anew */
 #define MOST_SLACK ((uint64_t)16 << 20)
@@ -150,7 +149,7 @@ fail(struct store *store, int error)
     store->written_us = 0;
     settle(store, false);
     disk_log_abandon(&store->log);
-    store->retry_us = clock_monotonic_us() + RETRY_US;
+    store->retry_us = clock_monotonic_us() + store->config.retry_us;
 }
 
 static bool

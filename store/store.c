@@ -154,6 +154,8 @@ make_store(const struct store_config *config)
     store->terms = config->terms;
     if (!config->late_us)
         store->config.late_us = STORE_LATE_US;
+    if (!config->retry_us)
+        store->config.retry_us = STORE_RETRY_US;
     if (!config->clock.monotonic_us)
         store->config.clock = (struct store_clock){monotonic_us, wall_us, NULL, 0};
     store->folder = -1;

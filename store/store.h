@@ -39,6 +39,7 @@ struct store_clock {
 uint32_t store_descriptors(uint64_t max_bytes);
 
 #define STORE_LATE_US ((int64_t)40000)
+#define STORE_RETRY_US ((int64_t)500000)
 
 struct store_config {
     const char *folder;
@@ -52,6 +53,8 @@ struct store_config {
     unsigned readers;   /* threads that read */
     int64_t late_us;    /* a read that takes longer is given up, and with it the use of the store
                            for a while; 0: STORE_LATE_US */
+    int64_t retry_us;   /* between two attempts of a disk that was slow or has failed; 0:
+                           STORE_RETRY_US */
     unsigned lanes;     /* threads that fill, at least one (store_lane.h) */
     struct disk_ring *const *rings; /* one for each lane, NULL for a lane that has none; not owned,
                                        they outlive the store. NULL: none has */

@@ -12,7 +12,6 @@
 
 #define MOST_READS 256u /* that wait */
 #define WATCH_US ((int64_t)5000)
-#define PROBE_US ((int64_t)500000) /* between two probes of a store that is sick */
 #define MOST_FAILURES 8u
 
 size_t
@@ -318,7 +317,7 @@ take_read(struct store *store)
 static void
 probe(struct store *store)
 {
-    const int64_t begun_us = clock_monotonic_us();
+    const int64_t begun_us = store_now_us(store);
     const char byte = 0;
     int64_t us;
 
@@ -326,7 +325,7 @@ probe(struct store *store)
     pthread_mutex_unlock(&store->reads_lock);
     if (pwrite(store->lock, &byte, 1, 0) == 1)
         (void)fdatasync(store->lock);
-    us = clock_monotonic_us() - begun_us;
+    us = store_now_us(store) - begun_us;
     pthread_mutex_lock(&store->reads_lock);
     store->probe = PROBE_NONE;
     store->probed_us = clock_monotonic_us();
@@ -391,10 +390,10 @@ give_up_late(struct store *store, int64_t now_us)
 }
 
 static void
-want_probe(struct store *store, int64_t now_us)
+want_probe(struct store *store)
 {
     if (store->probe != PROBE_NONE || !atomic_load(&store->sick) ||
-        now_us - store->probed_us < PROBE_US)
+        clock_monotonic_us() - store->probed_us < store->config.retry_us)
         return;
     store->probe = PROBE_WANTED;
     pthread_cond_signal(&store->reads_wake);
@@ -407,11 +406,10 @@ store_watcher_run(void *context)
 
     pthread_mutex_lock(&store->reads_lock);
     while (!store->readers_stop) {
-        const int64_t now_us = clock_monotonic_us();
-        const struct timespec until = clock_timespec(now_us + WATCH_US);
+        const struct timespec until = clock_timespec(clock_monotonic_us() + WATCH_US);
 
-        give_up_late(store, now_us);
-        want_probe(store, now_us);
+        give_up_late(store, store_now_us(store));
+        want_probe(store);
         store->watches = !TAILQ_EMPTY(&store->active) || atomic_load(&store->sick);
         if (store->watches)
             pthread_cond_timedwait(&store->watch_wake, &store->reads_lock, &until);
@@ -441,7 +439,7 @@ disk_fill_enqueue(struct store_fill *fill)
     pthread_mutex_lock(&store->reads_lock);
     takes = store->read_count < MOST_READS && !store->readers_stop && !atomic_load(&store->sick);
     if (takes) {
-        fill->started_us = clock_monotonic_us();
+        fill->started_us = store_now_us(store);
         fill->stage = FILL_WAITS;
         STAILQ_INSERT_TAIL(&store->reads, fill, link);
         TAILQ_INSERT_TAIL(&store->active, fill, active);

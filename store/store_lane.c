@@ -7,7 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "store/disk_fill.h"
 #include "store/disk_ring.h"
 #include "store/record_fill.h"
@@ -254,7 +253,7 @@ end_reads(struct store_lane *lane)
 /* Begins what was asked for, and what it takes counts from now on. What cannot be begun is for a
  * thread to read. */
 static void
-begin_reads(struct store_lane *lane)
+begin_reads(struct store *store, struct store_lane *lane)
 {
     struct store_fill *fill;
     void *context;
@@ -266,7 +265,7 @@ begin_reads(struct store_lane *lane)
             take_read(lane, context, 0);
         memory_set_relief(true);
     }
-    now_us = clock_monotonic_us();
+    now_us = store_now_us(store);
     TAILQ_FOREACH_REVERSE(fill, &lane->active, fills_active, active)
     {
         if (fill->started_us)
@@ -280,9 +279,9 @@ begin_reads(struct store_lane *lane)
  * told yet of what has ended, so it gives up nothing in that turn.
  */
 static void
-give_up_late(struct store_lane *lane, int64_t late_us)
+give_up_late(struct store *store, struct store_lane *lane)
 {
-    const int64_t now_us = clock_monotonic_us();
+    const int64_t now_us = store_now_us(store), late_us = store->config.late_us;
     struct store_fill *fill;
 
     lane->was_away = !lane->was_away && now_us - lane->turned_us >= late_us / 2;
@@ -291,7 +290,7 @@ give_up_late(struct store_lane *lane, int64_t late_us)
            now_us - fill->started_us >= late_us) {
         TAILQ_REMOVE(&lane->active, fill, active);
         fill->stage = FILL_IS_LATE;
-        disk_fill_note_late(fill->store);
+        disk_fill_note_late(store);
         record_fill_send_back(&fill->base);
     }
 }
@@ -309,9 +308,9 @@ store_lane_turn(struct store *store, unsigned number)
 
     if (!lane->ring || !disk_ring_under_way(lane->ring))
         return false;
-    begin_reads(lane);
+    begin_reads(store, lane);
     end_reads(lane);
-    give_up_late(lane, store->config.late_us);
+    give_up_late(store, lane);
     return disk_ring_under_way(lane->ring) > 0;
 }
 
@@ -342,12 +341,12 @@ disk_lanes_make(struct store *store)
 }
 
 static void
-free_lane(struct store_lane *lane)
+free_lane(struct store *store, struct store_lane *lane)
 {
     static const struct timespec pause = {.tv_nsec = 1000000};
 
     while (lane->ring && disk_ring_under_way(lane->ring)) {
-        begin_reads(lane);
+        begin_reads(store, lane);
         if (disk_ring_under_way(lane->ring) && disk_ring_wait(lane->ring) != 0)
             nanosleep(&pause, NULL);
         end_reads(lane);
@@ -361,7 +360,7 @@ void
 disk_lanes_free(struct store *store)
 {
     for (unsigned i = 0; store->lanes && i < store->config.lanes; i++)
-        free_lane(&store->lanes[i]);
+        free_lane(store, &store->lanes[i]);
     free(store->lanes);
     store->lanes = NULL;
 }

@@ -148,7 +148,7 @@ START_TEST(a_full_disk_makes_the_store_smaller)
         put(url, 200000);
     }
     disk_model_full(shelf.folder, 6);
-    do /* an attempt each second */
+    do /* each time that it is tried again */
         put(URL "new", 200000);
     while (!shelf_has(URL "new", 200000));
     ck_assert_uint_le(shelf_files("segment"), 7);
@@ -254,15 +254,6 @@ END_TEST
 
 /* ---- a disk that hangs ----------------------------------------------------------------------- */
 
-static bool
-is_sick(void)
-{
-    struct store_stats stats;
-
-    store_get_stats(shelf.store, &stats);
-    return stats.sick;
-}
-
 START_TEST(a_disk_that_hangs_is_left_until_it_answers)
 {
     struct shelf_found got;
@@ -272,18 +263,20 @@ START_TEST(a_disk_that_hangs_is_left_until_it_answers)
     ck_assert(shelf_open());
     put(URL, 3000);
     disk_model_hang(true);
+    shelf.tick_us = STORE_LATE_US;
     /* The request is sent back, though the read goes on. */
     got = shelf_get(URL, "", "");
     ck_assert(got.begun);
     ck_assert_uint_eq(got.events, WAITER_RETRY);
     ck_assert_uint_eq(shelf_count(STORE_READ_LATE), 1);
-    ck_assert(is_sick());
+    ck_assert(shelf_is_sick());
     /* Later ones do not wait at all, and what is offered is dropped where the queue is full. */
     got = shelf_get(URL, "", "");
     ck_assert(!got.begun);
     ck_assert(!store_may_have(shelf.store, span_str(URL), span_of(NULL, 0)));
+    shelf.tick_us = 0;
     disk_model_hang(false);
-    while (is_sick())
+    while (shelf_is_sick())
         unit_pause();
     ck_assert(shelf_has(URL, 3000));
 }
@@ -312,10 +305,12 @@ START_TEST(a_journal_that_begins_anew_on_a_disk_that_hangs_delays_no_request)
     }
     (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL "1"), span_of(NULL, 0),
                      &some);
+    shelf.tick_us = STORE_LATE_US;
     got = shelf_get(URL "1", "", "");
     ck_assert_ptr_null(got.object);
     got = shelf_get(URL "2", "", "");
     ck_assert_ptr_null(got.object);
+    shelf.tick_us = 0;
     shelf_ask_sync(&waiter);
     ck_assert(!shelf_is_synced());
     ck_assert(!store_await_sync(shelf.store, 1000));
@@ -386,12 +381,12 @@ START_TEST(reads_that_fail_have_it_left)
     ck_assert(shelf_open());
     put(URL, 3000);
     disk_model_fail(1, EIO, true);
-    while (!is_sick()) {
+    while (!shelf_is_sick()) {
         got = shelf_get(URL, "", "");
         ck_assert(!got.begun || got.events == WAITER_RETRY);
     }
     disk_model_fail(0, 0, false);
-    while (is_sick())
+    while (shelf_is_sick())
         unit_pause();
     ck_assert(shelf_has(URL, 3000));
 }

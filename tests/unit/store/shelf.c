@@ -162,7 +162,7 @@ static int64_t
 monotonic_us(void *context)
 {
     (void)context;
-    return shelf.now_us;
+    return atomic_fetch_add(&shelf.now_us, shelf.tick_us);
 }
 
 static int64_t
@@ -189,7 +189,9 @@ shelf_begin(void)
 {
     const char *base = getenv("TMPDIR");
 
-    shelf = (struct shelf){.now_us = 1000 * SHELF_SECOND, .wall_us = 1780000000 * SHELF_SECOND};
+    shelf = (struct shelf){.now_us = 1000 * SHELF_SECOND,
+                           .wall_us = 1780000000 * SHELF_SECOND,
+                           .retry_us = 1000};
     snprintf(shelf.folder, sizeof(shelf.folder), "%s/shelf-XXXXXX", base ? base : "/tmp");
     ck_assert_ptr_nonnull(mkdtemp(shelf.folder));
 }
@@ -217,7 +219,7 @@ shelf_config(void)
         .terms = shelf.terms,
         .waits_us = shelf.waits_us,
         .reads_later = shelf.reads_later,
-        .late_us = shelf.late_us,
+        .retry_us = shelf.retry_us,
         .readers = 2,
         .lanes = shelf.lanes ? shelf.lanes : 1,
         .rings = shelf.ring ? rings : NULL,
@@ -413,6 +415,15 @@ shelf_put(const char *url, size_t len)
     shelf_put_more(url, "", "", "", len, 100 * SHELF_SECOND);
 }
 
+void
+shelf_offer(const char *url, size_t len)
+{
+    struct object *object = shelf_object(url, "", "", len, 100 * SHELF_SECOND);
+
+    ck_assert(store_offer(shelf.store, object, span_of(NULL, 0), store_begin_offer(shelf.store)));
+    object_release(&object);
+}
+
 static void
 later(void *context)
 {
@@ -441,10 +452,12 @@ begin(struct requester *r, const char *url, const char *variant, const char *fie
 static unsigned
 wait_for_end(struct requester *r)
 {
-    while (!(r->taken & WAITER_LAST)) {
+    for (;;) {
         if (shelf.store)
             (void)store_lane_turn(shelf.store, 0);
         request_take(r);
+        if (r->taken & WAITER_LAST)
+            break;
         unit_pause();
     }
     return r->taken & WAITER_LAST;
@@ -483,39 +496,44 @@ shelf_get(const char *url, const char *variant, const char *fields)
     return result;
 }
 
-static bool
-is_late(const struct shelf_found *got)
+bool
+shelf_is_sick(void)
 {
     struct store_stats stats;
 
     store_get_stats(shelf.store, &stats);
-    return stats.sick || (got->begun && got->events == WAITER_RETRY);
+    return stats.sick;
+}
+
+void
+shelf_check(const struct object *object, const char *url, size_t len)
+{
+    struct object_place place = {0};
+    struct span run;
+    uint64_t at = 0;
+
+    ck_assert_uint_eq(object_length(object), len);
+    while (run = object_read(object, &place), run.len) {
+        expect_letters(run, url, at);
+        at += run.len;
+    }
+    ck_assert_uint_eq(at, len);
 }
 
 bool
 shelf_has(const char *url, size_t len)
 {
     struct shelf_found got = shelf_get(url, "", "");
-    struct object_place place = {0};
-    unsigned late = 0;
-    struct span run;
-    uint64_t at = 0;
 
-    /* On a busy machine a read may take longer than a request waits for it. */
-    while (!got.object && is_late(&got) && !shelf.fails && late++ < 100) {
-        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    while (!got.object && shelf_is_sick() && !shelf.fails) {
+        unit_pause();
         got = shelf_get(url, "", "");
     }
     if (!got.object) {
         ck_assert(!got.begun || got.events == WAITER_RETRY);
         return false;
     }
-    ck_assert_uint_eq(object_length(got.object), len);
-    while (run = object_read(got.object, &place), run.len) {
-        expect_letters(run, url, at);
-        at += run.len;
-    }
-    ck_assert_uint_eq(at, len);
+    shelf_check(got.object, url, len);
     object_release(&got.object);
     cache_purge(shelf.cache, CACHE_BY_URL, span_str(url));
     return true;

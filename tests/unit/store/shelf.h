@@ -15,15 +15,16 @@ struct shelf {
     char folder[64];
     struct cache *cache;
     struct store *store;
-    _Atomic int64_t now_us, wall_us;
+    _Atomic int64_t now_us, wall_us; /* no read is late until the first one is changed */
+    _Atomic int64_t tick_us;         /* which each look at the first one sets it forward by */
     uint64_t max_bytes; /* 0: STORE_LEAST */
     uint64_t terms;
     uint64_t boot; /* 0: that of the machine */
     int64_t waits_us;
     bool write_all, reads_later;
     bool fails; /* reads may fail for good, so that none is tried again */
+    int64_t retry_us; /* as the store has it; 0: as by default */
     void (*later)(void);    /* called before a read that is not done at once; NULL: nothing is */
-    int64_t late_us;        /* 0: as by default */
     unsigned lanes;         /* SHELF_LANES at most; 0: one */
     struct disk_ring *ring; /* by which lane 0 reads; owned; NULL: none */
     char said[4096]; /* what the store has told */
@@ -63,6 +64,9 @@ uint64_t shelf_objects(void);
 struct object *shelf_object(const char *url, const char *variant, const char *tags, size_t len,
                             int64_t lifetime_us);
 
+/* Offers one that is to be written later. */
+void shelf_offer(const char *url, size_t len);
+
 /* Makes one, offers it with these names, and waits until it is written. */
 void shelf_put(const char *url, size_t len);
 void shelf_put_more(const char *url, const char *variant, const char *names, const char *tags,
@@ -86,7 +90,12 @@ struct shelf_found shelf_get(const char *url, const char *variant, const char *f
 bool shelf_begin_get(struct requester *r, const char *url);
 unsigned shelf_end_get(struct requester *r);
 
-/* It is there, and has its bytes; or it is not. */
+bool shelf_is_sick(void);
+
+/* These are the bytes of the page, all of them. */
+void shelf_check(const struct object *object, const char *url, size_t len);
+
+/* It is there, and has its bytes; or it is not. A store that is sick is waited for. */
 bool shelf_has(const char *url, size_t len);
 
 /* The path of the only file of this kind, or of the newest. */

@@ -1,7 +1,6 @@
 /* Two stores of one folder, in place of two processes of which one is replaced by the other. */
 #include <pthread.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "store/disk_store.h"
@@ -30,7 +29,17 @@ is_next_journal(int fd)
     return strstr(path, "/journal-") && fd != in_force;
 }
 
-/* In place of the C library's. */
+/*
+ * In place of the C library's, for all tests of this program: the real disk is not waited for, since
+ * no test cuts its power.
+ */
+int
+fsync(int fd)
+{
+    (void)fd;
+    return 0;
+}
+
 int
 fdatasync(int fd)
 {
@@ -38,7 +47,7 @@ fdatasync(int fd)
         atomic_store(&sync_waits, true);
         unit_pause();
     }
-    return (int)syscall(SYS_fdatasync, fd);
+    return 0;
 }
 
 /* [the second store's thread] */
