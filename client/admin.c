@@ -35,7 +35,7 @@ admin_free_stats(proxy_stats *stats)
 
 int
 admin_purge(struct rpc_client *client, int64_t timeout_us, const proxy_purge_args *args,
-            bool preview, uint64_t *purged)
+            bool preview, struct admin_purged *purged)
 {
     proxy_purge_result result = {.status = PROXY_OK};
     int status =
@@ -44,11 +44,12 @@ admin_purge(struct rpc_client *client, int64_t timeout_us, const proxy_purge_arg
 
     if (status != EX_OK)
         return status;
+    *purged = (struct admin_purged){.here = result.status == PROXY_PURGED_HERE};
     if (result.status == PROXY_OK)
-        *purged = result.proxy_purge_result_u.purged;
+        purged->count = result.proxy_purge_result_u.purged;
     else
         output_complain("%s", result.proxy_purge_result_u.sentence);
-    status = exit_of_proxy(result.status);
+    status = purged->here ? EX_OK : exit_of_proxy(result.status);
     xdr_free((xdrproc_t)xdr_proxy_purge_result, &result);
     return status;
 }

@@ -14,9 +14,14 @@
 int admin_stat(struct rpc_client *client, int64_t timeout_us, proxy_stats *stats);
 void admin_free_stats(proxy_stats *stats);
 
-/* *purged is the number of removed pages; with `preview`, of those that would be. */
+struct admin_purged {
+    uint64_t count; /* of removed pages; with a preview, of those that would be */
+    bool here;      /* other daemons that share pages do not know of it yet, which was a complaint;
+                       the number is not known */
+};
+
 int admin_purge(struct rpc_client *client, int64_t timeout_us, const proxy_purge_args *args,
-                bool preview, uint64_t *purged);
+                bool preview, struct admin_purged *purged);
 
 /* *text is what was changed, to be freed with free() when EX_OK comes back. Each line of what is
  * wrong is a complaint. */

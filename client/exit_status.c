@@ -23,6 +23,7 @@ static const struct {
     [PROXY_INTERNAL] = {"internal", EX_SOFTWARE},
     [PROXY_BAD_VALUE] = {"bad_value", EX_USAGE},
     [PROXY_NO_OBJECT] = {"no_object", EX_TEMPFAIL},
+    [PROXY_PURGED_HERE] = {"purged_here", EX_TEMPFAIL},
 };
 
 #define KNOWN(status) ((size_t)(status) < sizeof(proxy_statuses) / sizeof(proxy_statuses[0]))

@@ -47,13 +47,14 @@ args_of(proxy_purge_kind kind, const char *url)
 
 static int
 purge_one(struct rpc_client *client, const struct purge_options *options, proxy_purge_kind kind,
-          const char *url, uint64_t *purged)
+          const char *url, struct admin_purged *purged)
 {
     proxy_purge_args args = args_of(kind, url);
-    uint64_t count = 0;
-    int status = admin_purge(client, options->server.timeout_us, &args, options->dry_run, &count);
+    struct admin_purged one = {.count = 0};
+    int status = admin_purge(client, options->server.timeout_us, &args, options->dry_run, &one);
 
-    *purged += count;
+    purged->count += one.count;
+    purged->here = purged->here || one.here;
     return status;
 }
 
@@ -72,7 +73,7 @@ static int
 purge_all(const struct purge_options *options, char **urls, int count)
 {
     struct server server;
-    uint64_t purged = 0;
+    struct admin_purged purged = {.count = 0};
     int status;
     struct rpc_client *client = server_find(&options->server, SERVER_ADMIN, &server, &status);
 
@@ -86,15 +87,15 @@ purge_all(const struct purge_options *options, char **urls, int count)
         if (!is_repeated(options, urls, i))
             status = purge_one(client, options, PROXY_PURGE_URL, urls[i], &purged);
     rpc_client_close(client);
-    if (status != EX_OK)
-        return status;
+    if (status != EX_OK || purged.here)
+        return status != EX_OK ? status : EX_TEMPFAIL;
     if (options->json)
-        printf("{\"purged\":%" PRIu64 ",\"dry_run\":%s}\n", purged,
+        printf("{\"purged\":%" PRIu64 ",\"dry_run\":%s}\n", purged.count,
                options->dry_run ? "true" : "false");
     else
-        printf("%" PRIu64 " %s %s\n", purged, purged == 1 ? "page" : "pages",
+        printf("%" PRIu64 " %s %s\n", purged.count, purged.count == 1 ? "page" : "pages",
                options->dry_run ? "would be purged (dry run)" : "purged");
-    if (purged || options->all)
+    if (purged.count || options->all)
         return EX_OK;
     output_complain("no page with such a URL is stored; a URL is that of the client's request");
     return NOTHING_PURGED;

@@ -65,12 +65,20 @@ purging_expire(struct proxy *proxy, const struct purging *p)
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 static void
+take_result(struct purging_wait *wait, const struct source_waiter *waiter)
+{
+    if (waiter->lost)
+        atomic_store(&wait->lost, true);
+    if (waiter->untold)
+        atomic_store(&wait->untold, true);
+}
+
+static void
 note(struct source_waiter *waiter)
 {
     struct purging_wait *wait = ((struct purging_noted *)waiter)->wait;
 
-    if (waiter->lost)
-        atomic_store(&wait->lost, true);
+    take_result(wait, waiter);
     if (atomic_fetch_sub(&wait->pending, 1) == 1)
         wait->notify(wait);
 }
@@ -82,13 +90,13 @@ purging_is_noted(const struct proxy *proxy, struct purging_wait *wait)
 
     atomic_store(&wait->pending, 1);
     atomic_store(&wait->lost, false);
+    atomic_store(&wait->untold, false);
     for (unsigned i = 0; sources[i]; i++) {
         wait->noted[i] = (struct purging_noted){.base.notify = note, .wait = wait};
         atomic_fetch_add(&wait->pending, 1);
         if (!sources[i]->ops->is_synced(sources[i], &wait->noted[i].base))
             continue;
-        if (wait->noted[i].base.lost)
-            atomic_store(&wait->lost, true);
+        take_result(wait, &wait->noted[i].base);
         atomic_fetch_sub(&wait->pending, 1);
     }
     return atomic_fetch_sub(&wait->pending, 1) == 1;

@@ -30,6 +30,11 @@ uint64_t purging_remove_all(struct proxy *proxy);
 /* Has them expire, without a scope; returns the number of those in memory that have. */
 uint64_t purging_expire(struct proxy *proxy, const struct purging *purging);
 
+/* What an administrator is told of a purge that is untold. */
+#define PURGED_HERE                                                                                \
+    "purged at this daemon alone: no server of the shared tier can be reached, and other daemons " \
+    "learn of it when one can, while this daemon runs"
+
 /* Waits until all sources have noted what was purged. */
 struct purging_wait {
     void (*notify)(struct purging_wait *wait); /* set by the caller. [any thread; must not block] */
@@ -39,6 +44,8 @@ struct purging_wait {
     } noted[PROXY_SOURCES];
     _Atomic unsigned pending; /* sources, and 1 while they are being asked */
     _Atomic bool lost;        /* one cannot note it, since the process ends: no answer may say so */
+    _Atomic bool untold; /* it holds in this process alone, as long as no server of a shared source
+                            can be reached */
 };
 
 /* Have they noted all up to now, or lost it? If not, the waiter is notified once when they have. */

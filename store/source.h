@@ -50,6 +50,9 @@ struct source_waiter {
     uint64_t number;
     bool listed;
     bool lost; /* set, when it is answered: they cannot be noted, since the process ends */
+    /* Set then as well: they hold in this process, and no place from which others would learn of
+     * them can be reached. */
+    bool untold;
 };
 
 STAILQ_HEAD(source_waiters, source_waiter);

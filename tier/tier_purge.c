@@ -142,6 +142,7 @@ tier_is_synced(struct source *source, struct source_waiter *waiter)
 
     pthread_mutex_lock(&tier->lock);
     synced = tier->synced == tier->marked || atomic_load(&tier->leaves);
+    waiter->untold = tier->told < tier->marked;
     if (!synced) {
         waiter->number = tier->marked;
         waiter->listed = true;
@@ -198,6 +199,13 @@ trim(struct tier *tier)
     }
 }
 
+/* Under the lock: has its journal the marks up to `noted`? */
+static bool
+has_marks(const struct tier *tier, const struct tier_server *server)
+{
+    return !server->lacks && !tier->forgot && !server->lost_us;
+}
+
 bool
 tier_is_told(struct tier *tier)
 {
@@ -207,8 +215,7 @@ tier_is_told(struct tier *tier)
     one = !tier->marked;
     for (unsigned i = 0; i < tier->server_count; i++) {
         const struct tier_server *server = &tier->servers[i];
-        const bool has =
-            server->noted == tier->marked && !server->lacks && !tier->forgot && !server->lost_us;
+        const bool has = server->noted == tier->marked && has_marks(tier, server);
 
         one = one || has;
         all = all && (has || server->state != TIER_UP);
@@ -224,15 +231,20 @@ tier_settle(struct tier *tier, bool all)
     uint64_t synced;
 
     pthread_mutex_lock(&tier->lock);
-    synced = tier->marked;
+    /* At the start one may be up soon. */
+    synced = tier->begun || all ? tier->marked : tier->synced;
     for (unsigned i = 0; i < tier->server_count && !all; i++)
         if (tier->servers[i].state == TIER_UP && tier->servers[i].noted < synced)
             synced = tier->servers[i].noted;
     if (synced > tier->synced)
         tier->synced = synced;
+    for (unsigned i = 0; i < tier->server_count; i++)
+        if (has_marks(tier, &tier->servers[i]) && tier->servers[i].noted > tier->told)
+            tier->told = tier->servers[i].noted;
     while ((waiter = STAILQ_FIRST(&tier->waiters)) && (all || waiter->number <= tier->synced)) {
         STAILQ_REMOVE_HEAD(&tier->waiters, link);
         waiter->listed = false;
+        waiter->untold = waiter->number > tier->told;
         waiter->notify(waiter);
     }
     trim(tier);

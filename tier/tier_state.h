@@ -206,6 +206,7 @@ struct tier {
     STAILQ_HEAD(, tier_mark) pending;
     size_t pending_count, pending_bytes;
     uint64_t marked, synced; /* numbers of marks */
+    uint64_t told;           /* that of the last one that a server has, with those before */
     bool forgot;             /* a mark for which there was no memory */
     struct source_waiters waiters;
     uint64_t last_epoch; /* that was given to a purge here */

@@ -178,12 +178,14 @@ http_purge(struct http_exchange *x, const struct http_route *route)
     respond(x, &p);
 }
 
-/* In place of the answer that was made. */
+/* In place of the answer that was made, which claims more than what holds. */
 static void
-answer_loss(struct http_exchange *x)
+answer_less(struct http_exchange *x)
 {
     if (atomic_load(&x->noted.lost))
         refuse(x, 503, "the proxy is stopping: what was purged may not last");
+    else if (atomic_load(&x->noted.untold))
+        refuse(x, 202, PURGED_HERE);
 }
 
 /* ---- sources --------------------------------------------------------------------------------- */
@@ -195,7 +197,7 @@ run(struct net_task *task)
 
     if (!http_exchange_end_wait(x))
         return;
-    answer_loss(x);
+    answer_less(x);
     http_exchange_send_made(x);
 }
 
@@ -219,7 +221,7 @@ http_purge_is_noted(struct http_exchange *x)
     x->task.run = run;
     x->noted.notify = note;
     if (purging_is_noted(&http_service_of(x)->service->proxy, &x->noted)) {
-        answer_loss(x);
+        answer_less(x);
         return true;
     }
     http_exchange_await(x, forget);

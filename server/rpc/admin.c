@@ -114,10 +114,14 @@ answer_purge(struct net_task *task)
     struct held_purge *held = container_of(task, struct held_purge, task);
     proxy_purge_result result = {.status = PROXY_OK, .proxy_purge_result_u.purged = held->purged};
     static char stopping[] = "the proxy is stopping: what was purged may not last";
+    static char here[] = PURGED_HERE;
 
     if (atomic_load(&held->noted.lost)) {
         result.status = PROXY_STOPPING;
         result.proxy_purge_result_u.sentence = stopping;
+    } else if (atomic_load(&held->noted.untold)) {
+        result.status = PROXY_PURGED_HERE;
+        result.proxy_purge_result_u.sentence = here;
     }
     rpc_request_reply(rpc_request_of_data(held), (xdrproc_t)xdr_proxy_purge_result, &result);
 }

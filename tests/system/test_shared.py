@@ -557,6 +557,26 @@ class FailureTest(SharedTest):
         self.check(self.get(self.d[-1], purged), purged)
         self.assertEqual(len(self.fetched("/kept/purged")), fetched + 1)
 
+    def test_a_purge_that_no_server_has_is_answered_so(self):
+        urls = [self.url(f"untold/{i}") for i in range(4)]
+        for url in urls:
+            for d in self.d:
+                self.check(self.get(d, url), url)
+        for s in self.s:
+            s.kill()
+        self.await_servers(0)
+        response = self.get(self.d[0], urls[0], method="PURGE")
+        self.assertEqual(response.status, 202)
+        self.assertIn(b"at this daemon alone", response.body)
+        done = self.sunproxy("purge", *urls[1:3], daemon=self.d[0], expect=75)
+        self.assertEqual(done.stdout, b"")
+        self.assertEqual(done.stderr.count(b"at this daemon alone"), 2)
+        for s in self.s:
+            s.start()
+        self.await_servers()
+        self.assertEqual(self.get(self.d[0], urls[3], method="PURGE").status, 200)
+        self.assertEqual(self.sunproxy("purge", "--all", daemon=self.d[0]).stderr, b"")
+
     def test_garbage_is_not_used(self):
         urls = [self.url(f"garbage/{i}") for i in range(12)]
         for url in urls:
