@@ -28,6 +28,8 @@ parts_of(const struct cache_fill *fill, const struct object_head *head)
         .tags = head->tags,
         .status = head->status,
         .notes = head->notes,
+        .segment = head->segment,
+        .body = head->body,
         .account = head->account,
     };
 }
@@ -39,7 +41,7 @@ make_headed(const struct cache_fill *fill, const struct object_head *head, struc
     struct object_parts parts = parts_of(fill, head);
     int error;
 
-    parts.segmented = head->length < 0 || head->length > OBJECT_INLINE_MAX;
+    parts.segmented = head->length < 0 || head->length > OBJECT_INLINE_MAX || head->segment;
     if (!parts.segmented)
         parts.inline_size =
             (uint32_t)((uint64_t)head->length < head->max_length ? (uint64_t)head->length
@@ -88,6 +90,8 @@ cache_fill_head(struct cache_fill *fill, const struct object_head *head)
     fill->fresh_until_us = head->fresh_until_us ? head->fresh_until_us : INT64_MAX;
     fill->while_revalidate_us = head->while_revalidate_us;
     set_headed(fill, object, &slot->shard);
+    if (head->segment)
+        waiters_more(fill);
     slot_unlock(slot);
     object_release(&before);
     return 0;

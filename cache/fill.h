@@ -215,6 +215,9 @@ struct object_head {
                             OBJECT_MAX_TAG_BYTES with the spaces */
     int64_t length;      /* of the body as it will be appended, which is not longer; -1: unknown */
     uint64_t max_length; /* an append beyond it is EFBIG */
+    struct segment *segment; /* has the whole body already, which the object takes unless there is
+                                an error; nothing is appended. Or NULL */
+    struct span body;        /* where in the segment; not empty */
     uint32_t lifetime;   /* as struct object has it, if that is known already; 0: unlimited so far */
     int64_t fetched_us;  /* as for cache_fill_finish(), for those that read the object before; 0:
                             not known yet */

@@ -14,7 +14,8 @@ struct segment {
     uint64_t start; /* its first byte's offset in the body */
     size_t size;
     _Atomic uint32_t owners; /* of a first one: the objects that have the list (object_remake()) */
-    char bytes[];
+    char *bytes;             /* of the body, within `memory` */
+    char memory[];
 };
 
 #define SEGMENT_OVERHEAD (sizeof(struct segment) + sizeof(size_t)) /* with the arena's header */
@@ -26,6 +27,13 @@ struct segments {
     _Atomic size_t allocated; /* bytes, the structs included */
     _Atomic bool windowed;
 };
+
+/* As it is charged, unless the body is in it already. NULL: 0. */
+static size_t
+segment_size(const struct segment *segment)
+{
+    return segment ? (size_t)(segment->bytes + segment->size - (const char *)segment) : 0;
+}
 
 /* Bytes of all that is in front of the body. */
 static size_t
@@ -55,6 +63,18 @@ whole_size(size_t meta, bool segmented, size_t inline_size)
 {
     return sizeof(struct object) +
            (segmented ? align_up(meta) + sizeof(struct segments) : meta + inline_size + 1);
+}
+
+struct segment *
+segment_make(size_t size, size_t alignment, char **bytes)
+{
+    struct segment *segment = arena_alloc(sizeof(*segment) + size + alignment);
+
+    if (segment) {
+        *bytes = segment->memory + (-(uintptr_t)segment->memory & (alignment - 1));
+        *segment = (struct segment){.size = size, .owners = 1, .bytes = *bytes};
+    }
+    return segment;
 }
 
 size_t
@@ -104,14 +124,20 @@ object_make(const struct object_parts *parts)
     at = span_put(at, parts->fields);
     span_put(at, parts->tags);
     if (parts->segmented)
-        *segments_of(object) = (struct segments){0};
+        *segments_of(object) = (struct segments){
+            .first = parts->segment, .last = parts->segment, .allocated = segment_size(parts->segment)};
+    if (parts->segment) {
+        parts->segment->bytes = (char *)(uintptr_t)parts->body.ptr;
+        parts->segment->size = parts->body.len;
+        atomic_init(&object->published, parts->body.len);
+    }
     return object;
 }
 
 int
 object_make_charged(const struct object_parts *parts, size_t shared, struct object **object)
 {
-    size_t size = object_make_size(parts) + shared;
+    size_t size = object_make_size(parts) + shared + segment_size(parts->segment);
 
     if (!memory_charge(parts->account, MEMORY_PAGES, size))
         return ENOBUFS;
@@ -269,10 +295,7 @@ segments_grow(struct object *object, uint64_t length, size_t len, uint64_t limit
         memory_uncharge(object->account, MEMORY_PAGES, bytes);
         return ENOMEM;
     }
-    segment->next = NULL;
-    segment->start = end;
-    segment->size = size;
-    atomic_init(&segment->owners, 1);
+    *segment = (struct segment){.start = end, .size = size, .owners = 1, .bytes = segment->memory};
     if (last)
         last->next = segment;
     else
@@ -316,11 +339,10 @@ int
 object_append(struct object *object, const void *bytes, size_t len, uint64_t limit)
 {
     uint64_t length = object_length(object);
-    bool has_zero;
+    bool has_zero = false;
 
     if (len == 0)
         return 0;
-    has_zero = object_has_zero_byte(object) || memchr(bytes, 0, len) != NULL;
     if (object->segmented) {
         struct segment *last = segments_of(object)->last;
         int error = segments_grow(object, length, len, limit);
@@ -332,6 +354,7 @@ object_append(struct object *object, const void *bytes, size_t len, uint64_t lim
         if (len > object->inline_size - length)
             return EFBIG;
         memcpy(inline_body(object) + length, bytes, len);
+        has_zero = object_has_zero_byte(object) || memchr(bytes, 0, len) != NULL;
     }
     publish(object, length + len, has_zero);
     return 0;
@@ -401,10 +424,13 @@ object_compact(const struct object *object)
     };
     size_t size = object_make_size(&parts);
     struct object_place place = {0};
+    const struct segment *first = segments_of(object)->first;
     struct object *copy;
     struct span run;
     char *at;
 
+    if (first && first->bytes != first->memory)
+        return NULL; /* it saves little: the body was read into it */
     /* The copy is optional: no other memory is to be freed for it. */
     if (memory_left(object->account, MEMORY_PAGES) < size ||
         !memory_charge(object->account, MEMORY_PAGES, size))
@@ -417,7 +443,7 @@ object_compact(const struct object *object)
     at = inline_body(copy);
     while (run = object_read(object, &place), run.len)
         at = span_put(at, run);
-    publish(copy, parts.inline_size, object_has_zero_byte(object));
+    publish(copy, parts.inline_size, memchr(inline_body(copy), 0, parts.inline_size) != NULL);
     return copy;
 }
 

@@ -10,7 +10,7 @@
  * and does not change. The body grows: published bytes never move, and the published length only
  * grows and is read without a lock. A body whose length is known when the head arrives, and is at
  * most OBJECT_INLINE_MAX, is in the object's own allocation; any other body is a list of segments
- * of 16 KiB to 256 KiB.
+ * of 16 KiB to 256 KiB, or is in the one segment that it was read into.
  *
  * A body that will not be stored may be windowed: while it grows, the segments that all its readers
  * have passed are freed (fill.h, cache_fill_unstore()).
@@ -97,7 +97,7 @@ object_length(const struct object *object)
     return atomic_load_explicit(&object->published, memory_order_acquire) & ~OBJECT_HAS_ZERO;
 }
 
-/* Is a zero byte in the body published so far? Then no C string can carry it. */
+/* Of an inline body: is a zero byte in what is published so far? Then no C string can carry it. */
 static inline bool
 object_has_zero_byte(const struct object *object)
 {
@@ -222,6 +222,14 @@ void object_release(struct object **object);
 /* Bytes of its allocations, as they are charged; of a busy object, so far. */
 size_t object_size(const struct object *object);
 
+/*
+ * A segment for a whole body that is read into it before there is an object (struct object_head),
+ * with bytes at a multiple of `alignment`, a power of two. NULL with ENOMEM, also beyond ARENA_MAX.
+ * segments_free(), for which NULL is harmless, frees it unless an object has taken it.
+ */
+struct segment *segment_make(size_t size, size_t alignment, char **bytes);
+void segments_free(struct segment *chain);
+
 /* ---- for cache/ alone ------------------------------------------------------------------------ */
 
 /* What an object is made of. */
@@ -235,6 +243,9 @@ struct object_parts {
                        cache_request.stale_notes, 0 where none are made */
     bool segmented;
     uint32_t inline_size; /* if not segmented: the most bytes that its body can have */
+    struct segment *segment; /* has the whole body already, which the object takes; segmented is
+                                set then. Or NULL */
+    struct span body;        /* where in the segment */
     bool short_lived;     /* no page: from malloc(), since what is freed soon leaves gaps between
                              the pages of the arena that only smaller blocks fit */
     struct memory_account *account;
@@ -271,9 +282,6 @@ void object_set_windowed(struct object *object);
  * or behind `offset`. [one thread at a time, beside object_append()]
  */
 void object_trim(struct object *object, uint64_t offset, struct segment **trimmed);
-
-/* Frees a chain; NULL is harmless. */
-void segments_free(struct segment *chain);
 
 /*
  * A copy of a segmented object with its body inline, charged to the same account; NULL if account

@@ -10,6 +10,8 @@
 
 /* Bytes that are read first at most: a body of 1 MiB, as long as the index takes its record for. */
 #define DISK_FILL_FIRST ((size_t)11 << 17)
+/* A body of this length is not copied: the object takes the memory that it was read into. */
+#define DISK_FILL_TAKEN ((size_t)64 << 10)
 
 struct store_fill {
     struct cache_fill base; /* first */
@@ -24,8 +26,10 @@ struct store_fill {
     uint64_t most;
     struct span fields; /* of the request */
     char *kept;   /* them, owned, once the fill outlives the call that began it */
-    char *bytes;  /* the lane's, while a ring reads into them */
+    char *bytes;  /* of `memory` or the lane's, while a ring reads into them */
     size_t size;  /* of them, as they are read */
+    struct segment *memory; /* that the record is read into, unless that is the lane's; owned until
+                               an object takes it */
     bool direct;  /* it is read past the kernel's memory */
 };
 

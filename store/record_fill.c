@@ -25,25 +25,21 @@ record_fill_vary(struct cache_fill *fill, const struct disk_record *record, stru
 }
 
 int
-record_fill_head(struct cache_fill *fill, const struct disk_record *record, unsigned notes,
-                 int64_t born_us, int64_t lifetime_us, struct memory_account *account)
+record_fill_head(struct cache_fill *fill, const struct disk_record *record, int64_t born_us,
+                 int64_t lifetime_us, struct object_head *own)
 {
     const struct disk_head *head = &record->head;
-    const unsigned own = HTTP_KNOWN_SAVED | HTTP_KNOWN_UNSAVED;
 
-    return cache_fill_head(
-        fill, &(struct object_head){
-                  .status = head->status,
-                  .notes = (head->notes & ~own) | notes,
-                  .fields = record->fields,
-                  .tags = record->tags,
-                  .length = (int64_t)head->body_len,
-                  .max_length = head->body_len,
-                  .fetched_us = born_us,
-                  .lifetime = lifetime_us ? object_lifetime_of(lifetime_us) : OBJECT_EXPIRED,
-                  .fresh_until_us = lifetime_us == INT64_MAX ? 0 : born_us + lifetime_us,
-                  .account = account,
-              });
+    own->status = head->status;
+    own->notes |= head->notes & ~(unsigned)(HTTP_KNOWN_SAVED | HTTP_KNOWN_UNSAVED);
+    own->fields = record->fields;
+    own->tags = record->tags;
+    own->length = (int64_t)head->body_len;
+    own->max_length = head->body_len;
+    own->fetched_us = born_us;
+    own->lifetime = lifetime_us ? object_lifetime_of(lifetime_us) : OBJECT_EXPIRED;
+    own->fresh_until_us = lifetime_us == INT64_MAX ? 0 : born_us + lifetime_us;
+    return cache_fill_head(fill, own);
 }
 
 static bool

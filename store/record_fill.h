@@ -21,10 +21,11 @@ bool record_fill_vary(struct cache_fill *fill, const struct disk_record *record,
 
 /*
  * Fills the head: the age was 0 at `born_us`, and it is fresh for `lifetime_us` from then on.
- * `notes`: which of HTTP_KNOWN_SAVED and HTTP_KNOWN_UNSAVED it has. As cache_fill_head().
+ * `own` has the rest: notes (which of HTTP_KNOWN_SAVED and HTTP_KNOWN_UNSAVED it has), account, and
+ * the segment with the body or NULL. As cache_fill_head().
  */
-int record_fill_head(struct cache_fill *fill, const struct disk_record *record, unsigned notes,
-                     int64_t born_us, int64_t lifetime_us, struct memory_account *account);
+int record_fill_head(struct cache_fill *fill, const struct disk_record *record, int64_t born_us,
+                     int64_t lifetime_us, struct object_head *own);
 
 /* Fails the fill: the requests that wait look up again. The fill is still to be freed. */
 void record_fill_send_back(struct cache_fill *fill);

@@ -26,6 +26,7 @@ void
 disk_fill_free(struct store_fill *fill)
 {
     disk_segment_release(fill->segment);
+    segments_free(fill->memory);
     free(fill->kept);
     cache_fill_free(&fill->base);
 }
@@ -95,6 +96,33 @@ append_body(struct store_fill *fill, struct body_reader *reader, const char *fir
     return error;
 }
 
+/* The whole body, all of which was read and is verified; NULL if it is damaged. */
+static const char *
+whole_body(struct body_reader *reader)
+{
+    const struct disk_head *head = &reader->record->head;
+    uint64_t left = head->body_len;
+
+    for (size_t number = 0; left; number++) {
+        const size_t len = left < DISK_PART ? (size_t)left : DISK_PART;
+
+        if (!read_part(reader, number, len))
+            return NULL;
+        left -= len;
+    }
+    return reader->bytes + head->head_len;
+}
+
+/* Is the whole body in memory that the object takes? */
+static bool
+is_taken(const struct body_reader *reader)
+{
+    const struct disk_head *head = &reader->record->head;
+
+    return reader->fill->memory && head->body_len >= DISK_FILL_TAKEN &&
+           head->body_len <= reader->len - head->head_len;
+}
+
 static void
 publish(struct store_fill *fill, const struct disk_record *record, struct body_reader *reader,
         int64_t born_us, int64_t lifetime_us)
@@ -103,7 +131,9 @@ publish(struct store_fill *fill, const struct disk_record *record, struct body_r
     const struct disk_head *head = &record->head;
     const struct disk_key key = {head->url_hash, head->variant_hash};
     const size_t first_len = head->body_len < DISK_PART ? (size_t)head->body_len : DISK_PART;
-    const char *first = first_len ? read_part(reader, 0, first_len) : NULL;
+    const bool taken = is_taken(reader);
+    const char *first = taken ? whole_body(reader) : first_len ? read_part(reader, 0, first_len) : NULL;
+    struct object_head own = {.notes = HTTP_KNOWN_SAVED, .account = store->config.account};
     int error;
 
     /* Nothing is published of a body whose beginning is damaged. */
@@ -112,13 +142,19 @@ publish(struct store_fill *fill, const struct disk_record *record, struct body_r
         disk_fill_send_back(fill);
         return;
     }
-    error = record_fill_head(&fill->base, record, HTTP_KNOWN_SAVED, born_us, lifetime_us,
-                             store->config.account);
+    if (taken) {
+        own.segment = fill->memory;
+        own.body = span_of(first, (size_t)head->body_len);
+    }
+    error = record_fill_head(&fill->base, record, born_us, lifetime_us, &own);
     if (error) {
         disk_fill_send_back(fill);
         return;
     }
-    error = append_body(fill, reader, first);
+    if (taken)
+        fill->memory = NULL;
+    else
+        error = append_body(fill, reader, first);
     if (error) {
         if (error == EIO)
             drop(fill, &key, STORE_DAMAGED);
@@ -189,29 +225,30 @@ disk_fill_use(struct store_fill *fill, const char *bytes, size_t len)
     free(reader.part);
 }
 
+static ssize_t
+read_into_memory(struct store_fill *fill, size_t size, uint64_t at)
+{
+    segments_free(fill->memory);
+    fill->memory = segment_make(size, 1, &fill->bytes);
+    return fill->memory ? disk_read(fill->segment->fd, fill->bytes, size, at) : -1;
+}
+
 /* The head may be longer than what the index says of short records. */
 static ssize_t
-read_record(const struct store_fill *fill, char **bytes)
+read_record(struct store_fill *fill)
 {
     const uint64_t at = (uint64_t)fill->place.offset * DISK_UNIT;
     size_t size = fill->place.length < DISK_FILL_FIRST ? fill->place.length : DISK_FILL_FIRST;
     struct disk_head head;
     ssize_t n;
 
-    *bytes = malloc(size);
-    n = *bytes ? disk_read(fill->segment->fd, *bytes, size, at) : -1;
+    n = read_into_memory(fill, size, at);
     if (n < (ssize_t)sizeof(head))
         return n;
-    memcpy(&head, *bytes, sizeof(head));
+    memcpy(&head, fill->bytes, sizeof(head));
     if (head.magic == DISK_RECORD_MAGIC && head.head_len > (size_t)n &&
-        head.head_len <= DISK_HEAD_MAX + DISK_FILL_FIRST) {
-        char *grown = realloc(*bytes, head.head_len);
-
-        if (!grown)
-            return -1;
-        *bytes = grown;
-        n = disk_read(fill->segment->fd, grown, head.head_len, at);
-    }
+        head.head_len <= DISK_HEAD_MAX + DISK_FILL_FIRST)
+        n = read_into_memory(fill, head.head_len, at);
     return n;
 }
 
@@ -283,8 +320,7 @@ end_read(struct store_fill *fill, bool failed)
 static void
 run(struct store_fill *fill)
 {
-    char *bytes = NULL;
-    const ssize_t n = read_record(fill, &bytes);
+    const ssize_t n = read_record(fill);
 
     store_add(fill->store, n < 0 ? STORE_READ_ERRORS : STORE_READ_BY_THREAD, 1);
     if (!end_read(fill, n < 0))
@@ -292,8 +328,7 @@ run(struct store_fill *fill)
     else if (n < 0)
         disk_fill_send_back(fill);
     else
-        disk_fill_use(fill, bytes, (size_t)n);
-    free(bytes);
+        disk_fill_use(fill, fill->bytes, (size_t)n);
 }
 
 /* Under the lock. */
@@ -473,6 +508,7 @@ static enum source_filling
 give_back(struct store_fill *fill)
 {
     disk_segment_release(fill->segment);
+    segments_free(fill->memory);
     free(fill->kept);
     memset((char *)fill + sizeof(fill->base), 0, sizeof(*fill) - sizeof(fill->base));
     return SOURCE_HAS_NOT;

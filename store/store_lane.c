@@ -13,27 +13,21 @@
 #include "store/store_fill.h"
 
 #define ALIGNMENT ((uint64_t)4096) /* of reads past the kernel's memory */
-/* Buffers are of this size, or of the longest read. Longer records are always read past the kernel's
- * memory: copying 1 MiB out of that takes more CPU than reading it. */
+/* Longer records are always read past the kernel's memory, and into memory that the object takes:
+ * copying 1 MiB out of the kernel's takes more CPU than reading it. */
 #define SHORT ((size_t)72 << 10)
 #define LONG (DISK_FILL_FIRST + 2 * ALIGNMENT)
 #define MOST_KEPT 16u
 #define CACHED_IN_SUCCESSION 16u /* after which the next one is taken for cached, too */
-#define MOST_BYTES ((size_t)16 << 20)  /* of a lane's buffers */
+#define MOST_BYTES ((size_t)16 << 20)  /* of a lane's reads */
 #define MOST_OF_ALL ((size_t)64 << 20) /* of those of all lanes, or two long ones for each */
-
-/* Memory for reads, kept for later ones. */
-struct buffers {
-    size_t size;
-    unsigned count;
-    char *kept[MOST_KEPT];
-};
 
 struct store_lane {
     struct disk_ring *ring;            /* not owned; NULL: none */
     TAILQ_HEAD(fills_active, store_fill) active; /* that the ring reads, the oldest first */
-    size_t bytes, most_bytes;          /* of all buffers */
-    struct buffers shorts, longs;
+    size_t bytes, most_bytes;          /* of memory for reads */
+    unsigned kept_count;
+    char *kept[MOST_KEPT]; /* memory of short reads, for later ones */
     char *at_once;                     /* for what is read at once */
     int64_t turned_us;                 /* the last turn's end */
     bool was_away;                     /* before that */
@@ -48,39 +42,47 @@ disk_lane_of(const struct store *store, unsigned number)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static struct buffers *
-buffers_for(struct store_lane *lane, size_t size)
+/* Memory for the `size` bytes of the fill. False: there is none, or it is beyond the bound. */
+static bool
+take_memory(struct store_lane *lane, struct store_fill *fill)
 {
-    return size <= SHORT ? &lane->shorts : &lane->longs;
-}
-
-/* NULL: without memory, or beyond the bound. */
-static char *
-take_buffer(struct store_lane *lane, struct buffers *buffers)
-{
+    const size_t size = fill->size <= SHORT ? SHORT : fill->size;
     void *bytes;
 
-    if (buffers->count)
-        return buffers->kept[--buffers->count];
-    if (lane->bytes + buffers->size > lane->most_bytes ||
-        posix_memalign(&bytes, ALIGNMENT, buffers->size) != 0)
-        return NULL;
-    lane->bytes += buffers->size;
-    return bytes;
-}
-
-static void
-return_buffer(struct store_lane *lane, struct buffers *buffers, char *bytes)
-{
-    if (buffers->count < MOST_KEPT && (buffers->size == SHORT || buffers->count < 2)) {
-        buffers->kept[buffers->count++] = bytes;
-        return;
+    if (size == SHORT && lane->kept_count) {
+        fill->bytes = lane->kept[--lane->kept_count];
+        return true;
     }
-    lane->bytes -= buffers->size;
-    free(bytes);
+    if (lane->bytes + size > lane->most_bytes)
+        return false;
+    if (size > SHORT) {
+        fill->memory = segment_make(size, ALIGNMENT, &fill->bytes);
+        if (!fill->memory)
+            return false;
+    } else {
+        if (posix_memalign(&bytes, ALIGNMENT, size) != 0)
+            return false;
+        fill->bytes = bytes;
+    }
+    lane->bytes += size;
+    return true;
 }
 
-/* The bound on the buffers of a lane, one of `lanes`. */
+/* What take_memory() has taken for a fill of this size. The segment of a long one stays the fill's. */
+static void
+return_memory(struct store_lane *lane, size_t size, char *bytes)
+{
+    if (size > SHORT) {
+        lane->bytes -= size;
+    } else if (lane->kept_count < MOST_KEPT) {
+        lane->kept[lane->kept_count++] = bytes;
+    } else {
+        lane->bytes -= SHORT;
+        free(bytes);
+    }
+}
+
+/* The bound on the memory for reads of a lane, one of `lanes`. */
 static size_t
 most_bytes(unsigned lanes)
 {
@@ -89,13 +91,6 @@ most_bytes(unsigned lanes)
     if (share > MOST_BYTES)
         return MOST_BYTES;
     return share > 2 * LONG ? share : 2 * LONG;
-}
-
-static void
-free_buffers(struct buffers *buffers)
-{
-    while (buffers->count)
-        free(buffers->kept[--buffers->count]);
 }
 
 /* ---- reading at once ------------------------------------------------------------------------- */
@@ -172,7 +167,6 @@ disk_lane_read(struct store_lane *lane, struct store_fill *fill)
     uint64_t begin = (uint64_t)fill->place.offset * DISK_UNIT;
     uint64_t end = begin + fill->place.length;
     const struct disk_segment *segment = fill->segment;
-    struct buffers *buffers;
 
     if (!lane->ring || fill->place.length > DISK_FILL_FIRST)
         return false;
@@ -181,13 +175,11 @@ disk_lane_read(struct store_lane *lane, struct store_fill *fill)
         end = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
     fill->size = (size_t)(end - begin);
-    buffers = buffers_for(lane, fill->size);
-    fill->bytes = take_buffer(lane, buffers);
-    if (!fill->bytes)
+    if (!take_memory(lane, fill))
         return false;
     if (!disk_ring_read(lane->ring, fill->direct ? segment->direct : segment->fd, fill->bytes,
                         fill->size, begin, fill)) {
-        return_buffer(lane, buffers, fill->bytes);
+        return_memory(lane, fill->size, fill->bytes);
         return false;
     }
     fill->started_us = 0; /* not yet */
@@ -224,9 +216,9 @@ end_read(struct store_fill *fill, const char *bytes, ssize_t n)
 static void
 take_read(struct store_lane *lane, struct store_fill *fill, ssize_t n)
 {
-    struct buffers *buffers = buffers_for(lane, fill->size);
     const size_t before =
         fill->direct ? (size_t)((uint64_t)fill->place.offset * DISK_UNIT % ALIGNMENT) : 0;
+    const size_t size = fill->size;
     char *bytes = fill->bytes;
 
     if (fill->stage == FILL_IS_LATE) {
@@ -235,7 +227,7 @@ take_read(struct store_lane *lane, struct store_fill *fill, ssize_t n)
         TAILQ_REMOVE(&lane->active, fill, active);
         end_read(fill, bytes + before, n < 0 ? n : (size_t)n > before ? n - (ssize_t)before : 0);
     }
-    return_buffer(lane, buffers, bytes);
+    return_memory(lane, size, bytes);
 }
 
 static void
@@ -330,8 +322,6 @@ disk_lanes_make(struct store *store)
 
         TAILQ_INIT(&lane->active);
         lane->ring = store->config.rings ? store->config.rings[i] : NULL;
-        lane->shorts.size = SHORT;
-        lane->longs.size = LONG;
         lane->most_bytes = most_bytes(count);
         lane->at_once = malloc(SHORT);
         if (!lane->at_once)
@@ -351,8 +341,8 @@ free_lane(struct store *store, struct store_lane *lane)
             nanosleep(&pause, NULL);
         end_reads(lane);
     }
-    free_buffers(&lane->shorts);
-    free_buffers(&lane->longs);
+    while (lane->kept_count)
+        free(lane->kept[--lane->kept_count]);
     free(lane->at_once);
 }
 

@@ -249,10 +249,11 @@ publish(struct tier_fill *fill, struct disk_record *record, struct span body, in
         int64_t lifetime_us)
 {
     struct tier *tier = fill->tier;
-    const unsigned notes =
-        HTTP_KNOWN_SAVED | (tier->config.unsaved ? (unsigned)HTTP_KNOWN_UNSAVED : 0);
-    int error =
-        record_fill_head(&fill->base, record, notes, born_us, lifetime_us, tier->config.account);
+    struct object_head own = {
+        .notes = HTTP_KNOWN_SAVED | (tier->config.unsaved ? (unsigned)HTTP_KNOWN_UNSAVED : 0),
+        .account = tier->config.account,
+    };
+    int error = record_fill_head(&fill->base, record, born_us, lifetime_us, &own);
 
     if (error) {
         send_back(fill, 0, NO_LEASE_US);

@@ -92,6 +92,56 @@ START_TEST(the_ring_reads_what_is_not_longer_than_it_takes)
 }
 END_TEST
 
+/* Where the ring reads it, and a thread. */
+START_TEST(a_long_body_stays_where_it_was_read)
+{
+    for (unsigned by_thread = 0; by_thread < 2; by_thread++) {
+        struct object_place place = {0};
+        struct shelf_found got;
+        struct span run;
+
+        shelf_close();
+        shelf.max_bytes = 256 << 20;
+        if (by_thread) {
+            disk_ring_free(shelf.ring);
+            shelf.ring = NULL;
+        }
+        ck_assert(shelf_open());
+        shelf_put(URL, 300000);
+        got = shelf_get(URL, "", "");
+        ck_assert_ptr_nonnull(got.object);
+        run = object_read(got.object, &place);
+        ck_assert_uint_eq(run.len, 300000);
+        ck_assert_uint_ge(object_size(got.object), 300000);
+        ck_assert_uint_le(object_size(got.object), 300000 + 300000 / 8);
+        object_release(&got.object);
+        shelf_put(URL "2", 300000);
+        ck_assert(shelf_has(URL "2", 300000));
+        ck_assert_uint_eq(shelf_count(by_thread ? STORE_READ_BY_THREAD : STORE_READ_BY_RING), 2);
+    }
+}
+END_TEST
+
+/* All parts of a body that is read at once are verified first. */
+START_TEST(nothing_is_published_before_a_damaged_last_part)
+{
+    struct shelf_found got;
+    char path[200];
+
+    shelf_close();
+    shelf.max_bytes = 256 << 20;
+    ck_assert(shelf_open());
+    shelf_put(URL, 1 << 20);
+    snprintf(path, sizeof(path), "%s", shelf_file("segment"));
+    shelf_flip(path, shelf_size(path) - 100);
+    got = shelf_get(URL, "", "");
+    ck_assert(got.begun);
+    ck_assert_uint_eq(got.events, WAITER_RETRY);
+    ck_assert_uint_eq(shelf_count(STORE_DAMAGED), 1);
+    ck_assert(!shelf_get(URL, "", "").begun);
+}
+END_TEST
+
 START_TEST(what_the_kernel_has_is_read_at_once)
 {
     shelf_close();
@@ -318,6 +368,8 @@ unit_suite(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, the_ring_reads_what_is_not_longer_than_it_takes);
+    tcase_add_test(tc, a_long_body_stays_where_it_was_read);
+    tcase_add_test(tc, nothing_is_published_before_a_damaged_last_part);
     tcase_add_test(tc, what_the_kernel_has_is_read_at_once);
     tcase_add_test(tc, a_disk_that_hangs_is_left_until_it_answers);
     tcase_add_test(tc, reads_that_fail_have_it_left);
