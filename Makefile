@@ -353,7 +353,7 @@ FAULT_WRAPS := read write open fcntl fstat stat lstat fopen fdopen fchmod rename
 	event_new event_add
 FAULT_WRAPS += ftruncate getcwd opendir
 # What tests/unit/store/disk_model.c models.
-FAULT_WRAPS += pwrite pread preadv2 openat unlinkat fsync fdatasync
+FAULT_WRAPS += pwrite pread preadv2 openat unlinkat fsync fdatasync disk_ring_take
 # What tests/unit/server/confine/process_model.c models, and what it asks the machine for.
 FAULT_WRAPS += geteuid getegid getresuid getresgid setresuid setresgid setgroups getgrouplist \
 	setfsuid setfsgid fchown fchownat realpath prctl syscall seccomp_init seccomp_rule_add \

@@ -54,6 +54,15 @@ bool disk_fill_enqueue(struct store_fill *fill);
 void disk_fill_note_read(struct store *store, bool failed);
 void disk_fill_note_late(struct store *store);
 
+/*
+ * Does a list of reads that are under way count as slow, whose first one was begun then, INT64_MAX:
+ * there is none? *counts: it did so before.
+ */
+void disk_fill_note_slow(struct store *store, int64_t started_us, int64_t now_us, bool *counts);
+
+/* Is a read that was begun then to be given up? One of a store that is sick is at once. */
+bool disk_fill_is_late(struct store *store, int64_t started_us, int64_t now_us);
+
 /* ---- store_lane.c ---------------------------------------------------------------------------- */
 
 struct store_lane *disk_lane_of(const struct store *store, unsigned number);

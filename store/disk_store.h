@@ -58,6 +58,8 @@ struct store {
     _Atomic uint64_t position;
     _Atomic uint64_t counts[STORE_COUNTS];
     _Atomic bool sick;
+    _Atomic unsigned slow; /* lists of reads that are under way, of which the first one takes long:
+                              no other read begins meanwhile */
     _Atomic unsigned offering; /* offers that have begun */
 
     struct disk_index index;
@@ -98,7 +100,8 @@ struct store {
     pthread_cond_t reads_wake;
     struct store_fills reads;
     size_t read_count; /* that wait */
-    TAILQ_HEAD(, store_fill) active; /* reads that wait or go on, the oldest first */
+    TAILQ_HEAD(active_fills, store_fill) active; /* reads that wait or go on, the oldest first */
+    bool active_slow; /* it is one of `slow` */
     bool readers_stop;
     pthread_t watcher;
     bool has_watcher;

@@ -80,7 +80,7 @@ enum store_count {
     STORE_MISSES,        /* that were not there, though the index led to them: purged or collided */
     STORE_DAMAGED,       /* records and other parts that did not verify, and were dropped */
     STORE_READ_ERRORS,
-    STORE_READ_REFUSED,  /* reads that were not begun: too many wait */
+    STORE_READ_REFUSED,  /* reads that were not begun: too many wait, or another one takes long */
     STORE_READ_LATE,     /* reads that took too long: the origin was asked */
     STORE_WRITTEN,       /* objects */
     STORE_WRITE_ERRORS,

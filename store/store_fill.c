@@ -301,6 +301,24 @@ disk_fill_note_late(struct store *store)
     pthread_mutex_unlock(&store->reads_lock);
 }
 
+void
+disk_fill_note_slow(struct store *store, int64_t started_us, int64_t now_us, bool *counts)
+{
+    const bool slow = started_us <= now_us - store->config.late_us / 2;
+
+    if (slow && !*counts)
+        atomic_fetch_add(&store->slow, 1);
+    else if (!slow && *counts)
+        atomic_fetch_sub(&store->slow, 1);
+    *counts = slow;
+}
+
+bool
+disk_fill_is_late(struct store *store, int64_t started_us, int64_t now_us)
+{
+    return now_us - started_us >= store->config.late_us || atomic_load(&store->sick);
+}
+
 /* The fill has been read, or that has failed. False: it was given up meanwhile. */
 static bool
 end_read(struct store_fill *fill, bool failed)
@@ -410,7 +428,8 @@ give_up_late(struct store *store, int64_t now_us)
 {
     struct store_fill *fill;
 
-    while ((fill = TAILQ_FIRST(&store->active)) && now_us - fill->started_us >= store->config.late_us) {
+    while ((fill = TAILQ_FIRST(&store->active)) &&
+           disk_fill_is_late(store, fill->started_us, now_us)) {
         TAILQ_REMOVE(&store->active, fill, active);
         note_late(store);
         if (fill->stage == FILL_WAITS) {
@@ -422,6 +441,7 @@ give_up_late(struct store *store, int64_t now_us)
             record_fill_send_back(&fill->base);
         }
     }
+    disk_fill_note_slow(store, fill ? fill->started_us : INT64_MAX, now_us, &store->active_slow);
 }
 
 static void
@@ -465,6 +485,20 @@ hold(void *context, uint16_t segment)
     fill->segment = disk_log_hold(&fill->store->log, segment);
 }
 
+/* Behind those that were begun earlier: a ring may have tried this one before. Under the lock. */
+static void
+insert_active(struct store *store, struct store_fill *fill)
+{
+    struct store_fill *before = TAILQ_LAST(&store->active, active_fills);
+
+    while (before && before->started_us > fill->started_us)
+        before = TAILQ_PREV(before, active_fills, active);
+    if (before)
+        TAILQ_INSERT_AFTER(&store->active, before, fill, active);
+    else
+        TAILQ_INSERT_HEAD(&store->active, fill, active);
+}
+
 bool
 disk_fill_enqueue(struct store_fill *fill)
 {
@@ -474,10 +508,11 @@ disk_fill_enqueue(struct store_fill *fill)
     pthread_mutex_lock(&store->reads_lock);
     takes = store->read_count < MOST_READS && !store->readers_stop && !atomic_load(&store->sick);
     if (takes) {
-        fill->started_us = store_now_us(store);
+        if (!fill->started_us)
+            fill->started_us = store_now_us(store);
         fill->stage = FILL_WAITS;
         STAILQ_INSERT_TAIL(&store->reads, fill, link);
-        TAILQ_INSERT_TAIL(&store->active, fill, active);
+        insert_active(store, fill);
         store->read_count++;
         pthread_cond_signal(&store->reads_wake);
         if (!store->watches) {
@@ -514,6 +549,16 @@ give_back(struct store_fill *fill)
     return SOURCE_HAS_NOT;
 }
 
+/* Does a read take long that was begun before? */
+static bool
+is_slow(struct store *store)
+{
+    if (atomic_load(&store->slow) == 0)
+        return false;
+    store_add(store, STORE_READ_REFUSED, 1);
+    return true;
+}
+
 /* Keeps the fields, and has the record read later. */
 static bool
 read_later(struct store_lane *lane, struct store_fill *fill, const struct source_request *request)
@@ -548,5 +593,7 @@ store_fill_start(struct store *store, struct cache_fill *base, const struct sour
     fill->fields = request->fields;
     if (disk_lane_read_at_once(lane, fill))
         return SOURCE_FILLED;
-    return read_later(lane, fill, request) ? SOURCE_FILLS : give_back(fill);
+    if (!is_slow(store) && read_later(lane, fill, request))
+        return SOURCE_FILLS;
+    return give_back(fill);
 }

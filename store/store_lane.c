@@ -31,6 +31,7 @@ struct store_lane {
     char *at_once;                     /* for what is read at once */
     int64_t turned_us;                 /* the last turn's end */
     bool was_away;                     /* before that */
+    bool slow;                         /* its first read takes long (disk_fill_note_slow()) */
     unsigned cached; /* reads in succession that the kernel had in memory, up to the last one */
 };
 
@@ -273,18 +274,20 @@ begin_reads(struct store *store, struct store_lane *lane)
 static void
 give_up_late(struct store *store, struct store_lane *lane)
 {
-    const int64_t now_us = store_now_us(store), late_us = store->config.late_us;
+    const int64_t now_us = store_now_us(store);
     struct store_fill *fill;
 
-    lane->was_away = !lane->was_away && now_us - lane->turned_us >= late_us / 2;
+    lane->was_away = !lane->was_away && now_us - lane->turned_us >= store->config.late_us / 2;
     lane->turned_us = now_us;
-    while (!lane->was_away && (fill = TAILQ_FIRST(&lane->active)) &&
-           now_us - fill->started_us >= late_us) {
+    while ((fill = TAILQ_FIRST(&lane->active)) && !lane->was_away &&
+           disk_fill_is_late(store, fill->started_us, now_us)) {
         TAILQ_REMOVE(&lane->active, fill, active);
         fill->stage = FILL_IS_LATE;
         disk_fill_note_late(store);
         record_fill_send_back(&fill->base);
     }
+    if (!fill || !lane->was_away)
+        disk_fill_note_slow(store, fill ? fill->started_us : INT64_MAX, now_us, &lane->slow);
 }
 
 int

@@ -7,20 +7,29 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/hash.h"
+#include "store/disk_fill.h"
+#include "store/disk_ring.h"
 #include "tests/unit/faults.h"
 #include "tests/unit/store/lost_writes.h"
 
-static _Atomic unsigned countdown;
+/* What becomes of a call. */
+enum outcome { AS_IT_IS, FAILS, SHORT, DAMAGED };
+
+static _Atomic unsigned countdown, spoiled;
 static _Atomic int error_wanted;
+static _Atomic enum outcome wanted;
 static _Atomic bool fails_all, read_only;
 static const char *_Atomic failed;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 static bool hanging;
+static unsigned hung;
 static char full_folder[256];
 static unsigned most_segments;
 static char hangs_from[64];
@@ -30,7 +39,18 @@ disk_model_fail(unsigned n, int error, bool all)
 {
     atomic_store(&failed, NULL);
     atomic_store(&error_wanted, error);
+    atomic_store(&wanted, FAILS);
     atomic_store(&fails_all, all);
+    atomic_store(&countdown, n);
+}
+
+void
+disk_model_spoil(unsigned n, enum disk_model_fault fault)
+{
+    atomic_store(&failed, NULL);
+    atomic_store(&wanted, fault == DISK_MODEL_SHORT ? SHORT : DAMAGED);
+    atomic_store(&fails_all, false);
+    atomic_store(&spoiled, n);
     atomic_store(&countdown, n);
 }
 
@@ -110,6 +130,17 @@ disk_model_hangs(void)
     return hangs;
 }
 
+unsigned
+disk_model_hung(void)
+{
+    unsigned count;
+
+    pthread_mutex_lock(&lock);
+    count = hung;
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
 static void
 note_open(const char *name)
 {
@@ -121,36 +152,98 @@ note_open(const char *name)
     pthread_mutex_unlock(&lock);
 }
 
-/* Waits while the disk hangs. True, with errno set: the call is to fail. */
-static bool
-fails(const char *name)
+static void
+wait_while_it_hangs(void)
+{
+    pthread_mutex_lock(&lock);
+    hung++;
+    while (hanging)
+        pthread_cond_wait(&released, &lock);
+    hung--;
+    pthread_mutex_unlock(&lock);
+}
+
+/* Counts a call. Sets errno. */
+static enum outcome
+count_call(const char *name)
 {
     unsigned n = atomic_load(&countdown);
 
-    pthread_mutex_lock(&lock);
-    while (hanging)
-        pthread_cond_wait(&released, &lock);
-    pthread_mutex_unlock(&lock);
     while (n && !atomic_compare_exchange_weak(&countdown, &n, n == 1 && fails_all ? 1 : n - 1))
         ;
     if (n != 1)
-        return false;
+        return AS_IT_IS;
     atomic_store(&failed, name);
     errno = atomic_load(&error_wanted);
-    return true;
+    return atomic_load(&wanted);
 }
 
-#define MODEL(type, name, parameters, arguments) \
-    type __real_##name parameters;               \
-    type __wrap_##name parameters;               \
-    type __wrap_##name parameters                \
-    {                                            \
-        if (fails(#name))                        \
-            return -1;                           \
-        return __real_##name arguments;          \
-    }
+/* Waits while the disk hangs. */
+static enum outcome
+begin_call(const char *name)
+{
+    wait_while_it_hangs();
+    return count_call(name);
+}
 
-MODEL(ssize_t, pread, (int fd, void *to, size_t n, off_t at), (fd, to, n, at))
+static bool
+fails(const char *name)
+{
+    return begin_call(name) == FAILS;
+}
+
+/* What a call moves that is to move n bytes. */
+static size_t
+moved(enum outcome outcome, size_t n)
+{
+    return outcome == SHORT ? (n + 1) / 2 : n;
+}
+
+/* Another bit with each call that is spoiled. */
+static void
+damage(enum outcome outcome, char *bytes, ssize_t n)
+{
+    const uint64_t drawn = hash64_uint(atomic_load(&spoiled));
+
+    if (outcome == DAMAGED && n > 0)
+        bytes[drawn % (uint64_t)n] = (char)(bytes[drawn % (uint64_t)n] ^ 1 << drawn / 7919 % 8);
+}
+
+ssize_t __real_pread(int fd, void *to, size_t n, off_t at);
+ssize_t __wrap_pread(int fd, void *to, size_t n, off_t at);
+ssize_t
+__wrap_pread(int fd, void *to, size_t n, off_t at)
+{
+    const enum outcome outcome = begin_call("pread");
+    ssize_t result = outcome == FAILS ? -1 : __real_pread(fd, to, moved(outcome, n), at);
+
+    damage(outcome, to, result);
+    return result;
+}
+
+/* What is read around the record is not damaged. */
+bool __real_disk_ring_take(struct disk_ring *ring, void **context, ssize_t *result);
+bool __wrap_disk_ring_take(struct disk_ring *ring, void **context, ssize_t *result);
+bool
+__wrap_disk_ring_take(struct disk_ring *ring, void **context, ssize_t *result)
+{
+    enum outcome outcome;
+
+    if (disk_model_hangs() || !__real_disk_ring_take(ring, context, result))
+        return false;
+    outcome = count_call("disk_ring_take");
+    if (outcome == FAILS) {
+        *result = -errno;
+    } else if (outcome != AS_IT_IS && *result > 0) {
+        const struct store_fill *fill = *context;
+        const ssize_t before =
+            fill->direct ? (ssize_t)((uint64_t)fill->place.offset * DISK_UNIT % 4096) : 0;
+
+        *result = (ssize_t)moved(outcome, (size_t)*result);
+        damage(outcome, fill->bytes + before, *result - before);
+    }
+    return true;
+}
 
 int __real_unlinkat(int fd, const char *path, int flags);
 int __wrap_unlinkat(int fd, const char *path, int flags);
@@ -170,13 +263,23 @@ ssize_t __wrap_pwrite(int fd, const void *from, size_t n, off_t at);
 ssize_t
 __wrap_pwrite(int fd, const void *from, size_t n, off_t at)
 {
+    enum outcome outcome;
     ssize_t result;
+    char *bytes;
 
-    if (faults_now("pwrite") || is_read_only() || fails("pwrite") || is_full())
+    if (faults_now("pwrite") || is_read_only() || (outcome = begin_call("pwrite")) == FAILS ||
+        is_full())
         return -1;
-    result = __real_pwrite(fd, from, n, at);
+    n = moved(outcome, n);
+    bytes = malloc(n + 1);
+    if (!bytes)
+        abort();
+    memcpy(bytes, from, n);
+    damage(outcome, bytes, (ssize_t)n);
+    result = __real_pwrite(fd, bytes, n, at);
     if (result > 0)
-        lost_writes_note_write(fd, from, (size_t)result, (uint64_t)at);
+        lost_writes_note_write(fd, bytes, (size_t)result, (uint64_t)at);
+    free(bytes);
     return result;
 }
 
@@ -187,9 +290,15 @@ ssize_t
 __wrap_preadv2(int fd, const struct iovec *v, int n, off_t at, int flags)
 {
     const bool hangs = disk_model_hangs();
+    const enum outcome outcome = hangs ? AS_IT_IS : count_call("preadv2");
+    const struct iovec piece = {v->iov_base, moved(outcome, v->iov_len)};
+    ssize_t result;
 
-    errno = EAGAIN;
-    return hangs ? -1 : __real_preadv2(fd, v, n, at, flags);
+    if (hangs)
+        errno = EAGAIN;
+    result = hangs || outcome == FAILS ? -1 : __real_preadv2(fd, &piece, n, at, flags);
+    damage(outcome, piece.iov_base, result);
+    return result;
 }
 
 int __real_openat(int fd, const char *path, int flags, ...);

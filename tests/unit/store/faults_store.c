@@ -8,7 +8,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "store/disk_store.h"
+#include "store/store_lane.h"
 #include "tests/unit/store/disk_model.h"
 #include "tests/unit/store/lost_writes.h"
 #include "tests/unit/store/shelf.h"
@@ -282,6 +283,86 @@ START_TEST(a_disk_that_hangs_is_left_until_it_answers)
 }
 END_TEST
 
+#define AT_ONCE 8u
+
+static const char *
+name_of(unsigned i)
+{
+    static char url[64];
+
+    snprintf(url, sizeof(url), URL "%u", i);
+    return url;
+}
+
+/* The store has looked how long reads have taken. */
+static void
+await_slow(bool slow)
+{
+    while ((atomic_load(&shelf.store->slow) != 0) != slow) {
+        (void)store_lane_turn(shelf.store, 0);
+        unit_pause();
+    }
+}
+
+/* A write and a mark, which the disk does not end either. */
+static void
+hang_writes(struct source_waiter *waiter)
+{
+    disk_model_hang(true);
+    shelf_offer(URL "written", 3000);
+    (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL "none"), span_of(NULL, 0),
+                     &some);
+    shelf_ask_sync(waiter);
+    while (disk_model_hung() < 2)
+        unit_pause();
+}
+
+/* Those that ask before a read takes long wait as long as the first one does, and no later one at
+ * all. Read by threads, and by a ring. */
+START_TEST(a_disk_that_hangs_has_no_request_wait_for_longer_than_the_first)
+{
+    struct requester requesters[AT_ONCE] = {{.answer = CACHE_HIT}}, other = {.answer = CACHE_HIT};
+    struct source_waiter waiter = {.notify = NULL};
+
+    shelf_begin();
+    shelf.reads_later = true;
+    if (_i == 1 && !shelf_take_ring())
+        return;
+    ck_assert(shelf_open());
+    for (unsigned i = 0; i <= AT_ONCE; i++)
+        put(name_of(i), 3000);
+    hang_writes(&waiter);
+    for (unsigned i = 0; i < AT_ONCE; i++) {
+        ck_assert(shelf_begin_get(&requesters[i], name_of(i)));
+        (void)store_lane_turn(shelf.store, 0);
+        if (i == 0)
+            shelf.now_us += STORE_LATE_US / 2 - 1;
+    }
+    ck_assert_uint_eq(atomic_load(&shelf.store->slow), 0);
+    shelf.now_us += 1;
+    await_slow(true);
+    ck_assert(!shelf_begin_get(&other, name_of(AT_ONCE)));
+    ck_assert_uint_eq(shelf_count(STORE_READ_REFUSED), 1);
+    ck_assert_uint_eq(shelf_count(STORE_READ_LATE), 0);
+    shelf.now_us += STORE_LATE_US / 2;
+    shelf.tick_us = STORE_LATE_US; /* a probe takes as long */
+    for (unsigned i = 0; i < AT_ONCE; i++)
+        ck_assert_uint_eq(shelf_end_get(&requesters[i]), WAITER_RETRY);
+    ck_assert_uint_eq(shelf_count(STORE_READ_LATE), AT_ONCE);
+    ck_assert(shelf_is_sick());
+    ck_assert(!shelf_begin_get(&other, name_of(AT_ONCE)));
+    ck_assert(!shelf_is_synced());
+    shelf.tick_us = 0;
+    disk_model_hang(false);
+    await_slow(false);
+    ck_assert(shelf_has(name_of(AT_ONCE), 3000));
+    ck_assert(shelf_has(name_of(0), 3000));
+    store_settle(shelf.store);
+    ck_assert(shelf_has(URL "written", 3000));
+    ck_assert(store_await_sync(shelf.store, 600 * SHELF_SECOND));
+}
+END_TEST
+
 /* Marks are read, and left, while the disk hangs with a journal that begins anew. */
 START_TEST(a_journal_that_begins_anew_on_a_disk_that_hangs_delays_no_request)
 {
@@ -406,15 +487,6 @@ length_of(unsigned i)
     return 500 + (size_t)i * 7919 % 30000;
 }
 
-static const char *
-name_of(unsigned i)
-{
-    static char url[64];
-
-    snprintf(url, sizeof(url), URL "%u", i);
-    return url;
-}
-
 static void
 purge_tag(const char *tag)
 {
@@ -524,6 +596,7 @@ unit_suite(void)
     tcase_add_test(tc, a_store_that_another_process_keeps_is_not_used);
     tcase_add_test(tc, a_successor_whose_store_cannot_be_opened_serves_without_it);
     tcase_add_test(tc, a_disk_that_hangs_is_left_until_it_answers);
+    tcase_add_loop_test(tc, a_disk_that_hangs_has_no_request_wait_for_longer_than_the_first, 0, 2);
     tcase_add_test(tc, a_journal_that_begins_anew_on_a_disk_that_hangs_delays_no_request);
     tcase_add_test(tc, a_page_that_begins_to_vary_while_the_index_is_loaded);
     tcase_add_test(tc, terms_are_waited_for);
