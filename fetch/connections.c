@@ -206,9 +206,9 @@ connections_add(struct connections *connections, const struct pool_lease *opener
 }
 
 int
-connections_on_close(void *context, curl_socket_t fd)
+connections_on_close(struct connections *connections, curl_socket_t fd)
 {
-    forget(context, fd);
+    forget(connections, fd);
     return close(fd);
 }
 

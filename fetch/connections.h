@@ -141,8 +141,8 @@ struct connection *connections_add(struct connections *connections, const struct
 /* libcurl has given the connection, which may be shared (HTTP/2), to the lease's transfer. */
 void connections_use(struct connection *connection, struct pool_lease *lease, bool shared);
 
-/* For CURLOPT_CLOSESOCKETFUNCTION, with the connections as its data: forgets and closes. */
-int connections_on_close(void *connections, curl_socket_t fd);
+/* Forgets and closes, for CURLOPT_CLOSESOCKETFUNCTION: the result of close(2). */
+int connections_on_close(struct connections *connections, curl_socket_t fd);
 
 /*
  * Asked in CURLOPT_PREREQFUNCTION, with its arguments: may the connection that `easy` has got serve

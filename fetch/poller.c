@@ -2,8 +2,34 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+static bool
+is_watched(const struct poller *poller, int fd)
+{
+    return (size_t)fd < poller->size && poller->watched[fd];
+}
+
+/* Makes room for the descriptor in what is known of all. False without memory. */
+static bool
+know(struct poller *poller, int fd)
+{
+    size_t size = (size_t)fd < poller->size ? poller->size : 2 * (size_t)fd + 64;
+    bool *watched = poller->watched;
+
+    if (size == poller->size)
+        return true;
+    watched = realloc(watched, size * sizeof(*watched));
+    if (!watched)
+        return false;
+    memset(watched + poller->size, 0, (size - poller->size) * sizeof(*watched));
+    poller->watched = watched;
+    poller->size = size;
+    return true;
+}
 
 /* Watches a socket for these events from now on. */
 static void
@@ -11,8 +37,12 @@ watch(struct poller *poller, int fd, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.fd = fd};
 
-    if (epoll_ctl(poller->epoll, EPOLL_CTL_MOD, fd, &event) != 0 && errno == ENOENT)
+    if (!know(poller, fd))
+        return;
+    /* A socket that was watched may have been closed, and this one have its descriptor. */
+    if (!poller->watched[fd] || epoll_ctl(poller->epoll, EPOLL_CTL_MOD, fd, &event) != 0)
         epoll_ctl(poller->epoll, EPOLL_CTL_ADD, fd, &event);
+    poller->watched[fd] = true;
 }
 
 /* libcurl says what it waits for on a socket: CURLMOPT_SOCKETFUNCTION. */
@@ -24,7 +54,7 @@ on_interest(CURL *easy, curl_socket_t fd, int what, void *context, void *of_sock
     (void)easy;
     (void)of_socket;
     if (what == CURL_POLL_REMOVE)
-        epoll_ctl(poller->epoll, EPOLL_CTL_DEL, fd, NULL);
+        poller_remove(poller, fd);
     else
         watch(poller, fd,
               (what & CURL_POLL_IN ? EPOLLIN : 0u) | (what & CURL_POLL_OUT ? EPOLLOUT : 0u));
@@ -38,13 +68,18 @@ poller_add(struct poller *poller, int fd)
     for (int i = 0; i < poller->ready; i++)
         if (poller->events[i].data.fd == fd)
             poller->events[i].data.fd = -1;
+    if (is_watched(poller, fd))
+        poller->watched[fd] = false;
     watch(poller, fd, EPOLLOUT);
 }
 
 void
 poller_remove(struct poller *poller, int fd)
 {
+    if (!is_watched(poller, fd))
+        return;
     epoll_ctl(poller->epoll, EPOLL_CTL_DEL, fd, NULL);
+    poller->watched[fd] = false;
 }
 
 bool
@@ -52,8 +87,7 @@ poller_init(struct poller *poller, CURLM *multi)
 {
     struct epoll_event event = {.events = EPOLLIN};
 
-    poller->multi = multi;
-    poller->ready = 0;
+    *poller = (struct poller){.multi = multi};
     poller->epoll = epoll_create1(EPOLL_CLOEXEC);
     poller->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     event.data.fd = poller->wakeup;
@@ -73,6 +107,9 @@ poller_free(struct poller *poller)
     if (poller->wakeup >= 0)
         close(poller->wakeup);
     poller->epoll = poller->wakeup = -1;
+    free(poller->watched);
+    poller->watched = NULL;
+    poller->size = 0;
 }
 
 /*

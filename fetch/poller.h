@@ -17,8 +17,10 @@
 struct poller {
     CURLM *multi; /* not owned */
     int epoll;
-    int wakeup; /* an eventfd */
-    int ready;  /* of events: found by poller_wait(), not yet given to libcurl */
+    int wakeup;    /* an eventfd */
+    bool *watched; /* by descriptor: epoll has the socket */
+    size_t size;   /* of `watched` */
+    int ready;     /* of events: found by poller_wait(), not yet given to libcurl */
     struct epoll_event events[POLLER_EVENTS];
 };
 
@@ -37,8 +39,9 @@ bool poller_init(struct poller *poller, CURLM *multi);
 void poller_add(struct poller *poller, int fd);
 
 /*
- * Ends that: before the socket is duplicated, since epoll would report it for as long as the
- * duplicate is open.
+ * Ends that: before the socket is closed, since libcurl may tell its removal later, when the
+ * descriptor is another socket; and before it is duplicated, since epoll would report it for as
+ * long as the duplicate is open. Nothing if the socket is not watched.
  */
 void poller_remove(struct poller *poller, int fd);
 

@@ -104,6 +104,16 @@ open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
     return fd;
 }
 
+/* CURLOPT_CLOSESOCKETFUNCTION */
+static int
+close_socket(void *context, curl_socket_t fd)
+{
+    struct transfer_place *place = context;
+
+    poller_remove(&place->poller, fd);
+    return connections_on_close(&place->connections, fd);
+}
+
 int
 transfer_on_request(void *context, char *to, char *from, int to_port, int from_port)
 {
@@ -287,8 +297,8 @@ set_constants(CURL *easy, struct transfer_place *place, const struct settings *s
     SET(CURLOPT_NOPROXY, "");
     SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
-    SET(CURLOPT_CLOSESOCKETFUNCTION, connections_on_close);
-    SET(CURLOPT_CLOSESOCKETDATA, &place->connections);
+    SET(CURLOPT_CLOSESOCKETFUNCTION, close_socket);
+    SET(CURLOPT_CLOSESOCKETDATA, place);
     SET(CURLOPT_RESOLVER_START_FUNCTION, begin_lookup);
     SET(CURLOPT_PREREQFUNCTION, transfer_on_request);
     /* The body comes as it was sent; transfer_on_body() checks the end of a chunked one. */

@@ -259,6 +259,24 @@ START_TEST(a_wake_up_ends_one_wait)
 }
 END_TEST
 
+/* libcurl tells late that it has closed a socket, whose descriptor may be another one by then. */
+START_TEST(a_late_removal_is_not_of_the_next_socket)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    int fd = socket(AF_INET, SOCK_STREAM, 0), next;
+
+    poller_add(&poller, fd);
+    poller_remove(&poller, fd);
+    close(fd);
+    next = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_eq(next, fd);
+    ck_assert_int_eq(epoll_ctl(poller.epoll, EPOLL_CTL_ADD, next, &event), 0);
+    poller_remove(&poller, fd);
+    ck_assert_int_eq(epoll_ctl(poller.epoll, EPOLL_CTL_DEL, next, NULL), 0);
+    close(next);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -273,6 +291,7 @@ unit_suite(void)
     tcase_add_test(tcase, events_of_a_closed_socket_are_not_those_of_its_successor);
     tcase_add_test(tcase, a_duplicate_of_a_socket_that_was_removed_has_no_events);
     tcase_add_test(tcase, a_wake_up_ends_one_wait);
+    tcase_add_test(tcase, a_late_removal_is_not_of_the_next_socket);
     tcase_set_timeout(tcase, 50);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -83,7 +83,7 @@ trial_start(struct trial *trial, const char *address, uint16_t port,
         .context = trial,
     };
     trial->place.multi = curl_multi_init();
-    trial->place.poller.epoll = -1;
+    trial->place.poller.epoll = trial->place.poller.wakeup = -1;
     trial->place.changed = take_change;
     connections_init(&trial->place.connections, 1, 1);
     fetch_config_default(&config);
@@ -129,6 +129,7 @@ trial_end(struct trial *trial, CURLcode code)
     handles_free(&trial->place.handles);
     curl_multi_cleanup(trial->place.multi);
     connections_free(&trial->place.connections);
+    poller_free(&trial->place.poller);
     target_free(&trial->target);
     fetch_settings_release(&trial->place.settings);
     resolved_release(&trial->resolved);

@@ -197,7 +197,9 @@ START_TEST(torture)
     struct address_policy *addresses = address_policy_create();
     struct fetch_config config;
     struct parts parts = {
-        .place = {.multi = curl_multi_init(), .poller.epoll = -1, .changed = never_change},
+        .place = {.multi = curl_multi_init(),
+                  .poller = {.epoll = -1, .wakeup = -1},
+                  .changed = never_change},
         .resolved = resolved_create(1),
     };
     char why[256];
@@ -221,6 +223,7 @@ START_TEST(torture)
     target_free(&parts.target);
     fetch_settings_release(&parts.place.settings);
     curl_multi_cleanup(parts.place.multi);
+    poller_free(&parts.place.poller);
     address_policy_destroy(addresses);
 }
 END_TEST
