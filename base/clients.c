@@ -330,8 +330,7 @@ clients_find_uid(struct clients *table, uid_t uid, int64_t now_us)
 }
 
 struct client *
-clients_find_named(struct clients *table, enum client_kind kind, struct span name,
-                   int64_t now_us)
+clients_find_named(struct clients *table, enum client_kind kind, struct span name, int64_t now_us)
 {
     struct client_key key = {.kind = (uint32_t)kind};
     const uint64_t hash = hash64_bytes(name);
@@ -393,6 +392,26 @@ client_disconnect(struct client *client)
 {
     if (atomic_fetch_sub(&client->connections, 1) == 1)
         atomic_fetch_sub(&client->table->connected, 1);
+}
+
+bool
+client_linger(struct client *client)
+{
+    uint32_t most = atomic_load(&client->table->max_connections);
+    uint32_t before = atomic_fetch_add(&client->lingering, 1);
+
+    if (before < most || most == 0) {
+        client_disconnect(client);
+        return true;
+    }
+    client_end_lingering(client);
+    return false;
+}
+
+void
+client_end_lingering(struct client *client)
+{
+    atomic_fetch_sub(&client->lingering, 1);
 }
 
 /* ---- rates ----------------------------------------------------------------------------------- */

@@ -105,6 +105,7 @@ struct client {
     /* shared */
     _Atomic uint32_t references;
     _Atomic uint32_t connections;
+    _Atomic uint32_t lingering;        /* connections */
     _Atomic size_t has[CLIENT_SHARED]; /* of what clients share */
 
     /* protected by the table's lock */
@@ -186,6 +187,16 @@ bool client_connect(struct client *client);
 
 /* A connection ends. Its booking must have been cancelled or redeemed. */
 void client_disconnect(struct client *client);
+
+/*
+ * A connection that only waits for its last output to arrive does not count as one of
+ * max_connections any more, up to max_connections of them: true, and client_end_lingering() stands
+ * for client_disconnect(). False: the client has as many that linger, and it counts as before.
+ */
+bool client_linger(struct client *client);
+
+/* A connection ends for which client_linger() was true. */
+void client_end_lingering(struct client *client);
 
 /* ---- rates ----------------------------------------------------------------------------------- */
 

@@ -126,6 +126,16 @@ net_admission_admit(struct net_admission *admission, int fd, const struct net_pe
            refuse(admission, NET_REFUSED_CLIENT);
 }
 
+bool
+net_admission_is_scarce(const struct net_admission *admission, int fd, uint64_t open)
+{
+    const struct net_limits *limits = admission->limits;
+    uint32_t eighth = limits->max_connections / 8;
+
+    return open + 1 + eighth >= limits->max_connections ||
+           descriptors_is_reserved(fd, limits->reserved + eighth);
+}
+
 void
 net_admission_leave(struct net_admission *admission, const struct net_peer *peer,
                     struct client *client)

@@ -43,6 +43,10 @@ bool net_admission_is_bounded(const struct net_peer *peer);
 bool net_admission_admit(struct net_admission *admission, int fd, const struct net_peer *peer,
                          struct client *client, uint64_t open, bool scarce);
 
+/* With a new connection on `fd` beside `open` ones, is no more than an eighth left of the
+ * connections or of as many descriptors? [worker 0] */
+bool net_admission_is_scarce(const struct net_admission *admission, int fd, uint64_t open);
+
 /* There was no memory for a connection that was admitted: it counts as refused. [worker 0] */
 void net_admission_give_up(struct net_admission *admission, const struct net_peer *peer,
                            struct client *client);

@@ -95,11 +95,15 @@ net_connection_release_input(struct net_connection *c)
 
 /* ---- what is watched for --------------------------------------------------------------------- */
 
+/* Of a connection that lingers, the input that is read as it comes. */
+#define LINGER_BYTES ((uint64_t)16 << 20)
+
 /*
  * Watches for input unless reading is paused, and for space for output while that waits for it.
  * Input alone is reported once (read_once() asks for more), so that the kernel does not
  * look after each message whether there is another: -3 % CPU per hit of 1 KiB at 32 connections.
- * While reading is paused the end of the input is reported, once for each pause.
+ * While reading is paused the end of the input is reported, once for each pause. A connection that
+ * lingers is over as soon as its peer has ended its side; what comes before is discarded.
  */
 static bool
 update_watch(struct net_connection *c)
@@ -112,6 +116,8 @@ update_watch(struct net_connection *c)
         events = EPOLLIN | EPOLLRDHUP | EPOLLET;
     else if (c->paused && !c->finished)
         events = EPOLLRDHUP | EPOLLET;
+    else if (c->lingering)
+        events = c->discarded < LINGER_BYTES ? EPOLLIN | EPOLLRDHUP : EPOLLRDHUP | EPOLLET;
     return net_poller_watch(&c->set->poller, &c->watch, events);
 }
 
@@ -150,6 +156,16 @@ end_writing(struct net_connection *c)
 /* How long the last output may take to arrive on a connection that is otherwise over. */
 #define LINGER_US (5 * (int64_t)1000000)
 
+/* Of its client, a connection that lingers leaves the bound of open connections, but no more of
+ * them linger than that bound. */
+static void
+leave_bound(struct net_connection *c)
+{
+    c->beside = c->bounded && client_linger(c->client);
+    if (c->beside)
+        c->bounded = false;
+}
+
 static void
 forget_input(struct net_connection *c)
 {
@@ -179,6 +195,9 @@ net_connection_close(struct net_connection *c)
     c->throttle = NULL;
     net_admission_leave(set->admission, &c->peer, c->bounded ? c->client : NULL);
     c->bounded = false;
+    if (c->beside)
+        client_end_lingering(c->client);
+    c->beside = false;
     if (atomic_fetch_sub(&set->count, 1) == 1)
         set->hooks->emptied(set->owner);
     net_connection_mark(c);
@@ -204,7 +223,7 @@ net_connection_time_out(struct net_connection *c)
 static bool
 is_over(struct net_connection *c)
 {
-    bool ended = net_discard_input(c->fd, c->set->scratch, sizeof(c->set->scratch));
+    bool ended = net_discard_input(c->fd, c->set->scratch, sizeof(c->set->scratch), &c->discarded);
 
     return ended || (!c->unread && net_is_delivered(c->fd, c->peer.address.ss_family));
 }
@@ -230,6 +249,9 @@ net_connection_finish(struct net_connection *c)
     c->lingering = true;
     c->partial_since_us = set->worker->now_us;
     TAILQ_INSERT_TAIL(&set->lingering, c, partial);
+    leave_bound(c);
+    /* If it fails, the end of the peer's side is found at the next check. */
+    (void)update_watch(c);
 }
 
 void
@@ -239,6 +261,8 @@ net_connection_check_lingering(struct net_connection *c)
 
     if (is_over(c) || set->worker->now_us - c->partial_since_us >= LINGER_US)
         net_connection_close(c);
+    else
+        (void)update_watch(c);
 }
 
 /* ---- bounds ---------------------------------------------------------------------------------- */
@@ -484,6 +508,8 @@ on_ready(struct net_watch *watch, uint32_t events)
         read_once(c, events);
     else if (c->paused && !c->writing && (events & (EPOLLRDHUP | EPOLLERR | EPOLLHUP)))
         note_end(c, events);
+    else if (c->lingering)
+        net_connection_check_lingering(c);
     if (c->writing && (events & (EPOLLOUT | EPOLLERR | EPOLLHUP))) {
         set->worker->now_us = clock_monotonic_us();
         write_queued(c);
@@ -666,6 +692,20 @@ net_connections_settle(struct net_connections *set)
         STAILQ_REMOVE_HEAD(&set->marked, mark);
         c->marked = false;
         look_at(c);
+    }
+}
+
+void
+net_connections_close_lingering(struct net_connections *set)
+{
+    struct net_connection *c, *next;
+    unsigned count = 0;
+
+    TAILQ_FOREACH(c, &set->lingering, partial)
+    count++;
+    for (c = TAILQ_FIRST(&set->lingering), count = (count + 1) / 2; count; count--, c = next) {
+        next = TAILQ_NEXT(c, partial);
+        net_connection_close(c);
     }
 }
 

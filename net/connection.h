@@ -50,6 +50,7 @@ struct net_connection {
     bool unread;       /* a part of a message is not read: linger until the peer ends its side */
     bool resets;       /* its close resets the connection */
     bool bounded;      /* open, and counted for the client, whose rates hold for it */
+    bool beside;       /* lingering, and counted for the client beside its bound */
     unsigned requests; /* in work or in the queue */
     unsigned deferred; /* of those, answered later */
     unsigned kept;     /* answered requests that stay; the object stays as long */
@@ -57,6 +58,7 @@ struct net_connection {
     int64_t listed_us; /* when it was put at the end of its set's list: little before active_us */
     int64_t read_us;   /* when the latest bytes were read, or taken out of the backlog */
     int64_t partial_since_us; /* or lingering */
+    uint64_t discarded;       /* bytes, while lingering */
     struct net_output_queue out;
     struct net_backlog backlog;
     struct net_task adopt;
@@ -73,6 +75,8 @@ struct net_connections_hooks {
     bool (*free_memory)(void *owner, const struct net_connection *but);
     /* The last connection has been closed. */
     void (*emptied)(void *owner);
+    /* Connections are scarce: has net_connections_close_lingering() called. [worker 0] */
+    void (*close_lingering)(void *owner);
 };
 
 /* The connections of one worker. */
@@ -218,8 +222,12 @@ void net_connection_time_out(struct net_connection *connection);
  */
 void net_connection_finish(struct net_connection *connection);
 
-/* Closes a lingering connection once its peer has all that was sent, and has ended its side if a
- * part of a message is not read; or after five seconds. */
+/*
+ * Closes a lingering connection once its peer has all that was sent, and has ended its side if a
+ * part of a message is not read; or after five seconds. Called for the end of the peer's side when
+ * that comes, and at times. What the peer still sends is discarded; after 16 MiB of it, only at
+ * those times.
+ */
 void net_connection_check_lingering(struct net_connection *connection);
 
 /*
@@ -253,6 +261,10 @@ void net_connections_set_limits(struct net_connections *set, const struct net_li
 
 /* Looks at every marked connection; the end of every callback of the loop. */
 void net_connections_settle(struct net_connections *set);
+
+/* Closes the half of the lingering connections, rounded up, that have lingered longest. The kernel
+ * still sends what it has of their output, but input that comes later resets them. */
+void net_connections_close_lingering(struct net_connections *set);
 
 /* Closes and frees all, requests that have no answer included. The worker's thread must not run. */
 void net_connections_free(struct net_connections *set);

@@ -9,13 +9,14 @@
 enum { DISCARD_AT_ONCE = 16 }; /* reads */
 
 bool
-net_discard_input(int fd, char *scratch, size_t size)
+net_discard_input(int fd, char *scratch, size_t size, uint64_t *discarded)
 {
     for (int i = 0; i < DISCARD_AT_ONCE; i++) {
         ssize_t got = recv(fd, scratch, size, MSG_DONTWAIT);
 
         if (got <= 0)
             return got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+        *discarded += (uint64_t)got;
     }
     return false;
 }

@@ -8,11 +8,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
-/* Reads what has come, in at most 16 reads, since a peer may send as fast as we read. Has the peer
- * ended its side, or gone? */
-bool net_discard_input(int fd, char *scratch, size_t size);
+/* Reads what has come, in at most 16 reads, since a peer may send as fast as we read, and adds its
+ * bytes to *discarded. Has the peer ended its side, or gone? */
+bool net_discard_input(int fd, char *scratch, size_t size, uint64_t *discarded);
 
 /*
  * Has the peer's kernel all that was sent, or will it never have it? True for AF_UNIX, where sent

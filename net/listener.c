@@ -54,6 +54,17 @@ choose_set(struct net_acceptor *acceptor, uint64_t *open)
     return best;
 }
 
+/* Beside `open` connections, the newcomer is one of the last that can be admitted: those that are
+ * only lingering make room. */
+static void
+make_room(struct net_acceptor *acceptor, int fd, uint64_t open)
+{
+    if (!net_admission_is_scarce(acceptor->admission, fd, open))
+        return;
+    for (unsigned i = 0; i < acceptor->set_count; i++)
+        acceptor->sets[i]->hooks->close_lingering(acceptor->sets[i]->owner);
+}
+
 /* `spare`: the descriptor is the spare one, and there is no other. */
 static void
 hand_over(struct net_listener *listener, int fd, struct net_peer *peer, bool spare)
@@ -64,6 +75,7 @@ hand_over(struct net_listener *listener, int fd, struct net_peer *peer, bool spa
     struct client *client;
     struct net_connection *c;
 
+    make_room(acceptor, fd, open);
     peer->address.ss_family = listener->family;
     client = net_admission_identify(acceptor->admission, fd, peer);
     peer->for_others =

@@ -93,6 +93,8 @@ relieve(struct net_task *task)
         close_slowest(relief);
     if (from & NET_RELIEF_MESSAGES)
         (void)net_relief_close_partial(relief->set, NULL);
+    if (from & NET_RELIEF_LINGERING)
+        net_connections_close_lingering(relief->set);
 }
 
 void

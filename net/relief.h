@@ -1,7 +1,8 @@
 /*
- * Relief when memory is short: which connection of a worker is closed, and for what. Slow readers
- * take the memory for output; peers that begin messages and do not end them, that for messages. A
- * connection that is closed here counts as timed out.
+ * Relief when memory or connections are short: which connection of a worker is closed, and for
+ * what. Slow readers take the memory for output; peers that begin messages and do not end them,
+ * that for messages. A connection that is closed for memory counts as timed out. Connections that
+ * linger are answered, and are the first ones to go when there are too many.
  */
 #ifndef SUNPROXY_NET_RELIEF_H
 #define SUNPROXY_NET_RELIEF_H
@@ -22,6 +23,8 @@ enum net_relief_from {
     NET_RELIEF_READERS = 1,
     /* net_relief_close_partial() */
     NET_RELIEF_MESSAGES = 2,
+    /* net_connections_close_lingering() */
+    NET_RELIEF_LINGERING = 4,
 };
 
 struct net_relief {

@@ -165,9 +165,18 @@ free_memory(void *owner, const struct net_connection *but)
     return false;
 }
 
+static void
+close_lingering(void *owner)
+{
+    struct station *station = owner;
+
+    net_relief_post(&station->relief, NET_RELIEF_LINGERING);
+}
+
 static const struct net_connections_hooks hooks = {
     .free_memory = free_memory,
     .emptied = on_emptied,
+    .close_lingering = close_lingering,
 };
 
 static void

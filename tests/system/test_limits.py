@@ -7,6 +7,7 @@ import threading
 import time
 
 import harness
+import http_front
 import rpc
 
 RESERVE = 16  # connections and descriptors kept for administrators
@@ -122,6 +123,46 @@ class ConnectionsTest(LimitsTest):
                 pass
             for c in some:
                 c.close()
+
+
+class ConnectionEachTest(LimitsTest):
+    """Clients with a connection for each request, of ten times as many as there may be."""
+
+    LIMIT = 8
+
+    def setUp(self):
+        super().setUp()
+        self.unix = str(self.dir / "http.sock")
+        self.start("--max-connections", str(self.LIMIT), "--max-connections-per-client",
+                   str(self.LIMIT // 2), "--http", "127.0.0.1:0", "--http", f"unix:{self.unix}")
+        self.http = harness.wait_until(lambda: http_front.http_address(self.d), what="the HTTP front")
+        self.url = http_front.stored("http://a.test/?fault=size:60K")
+
+    def no_refusal(self):
+        self.assertEqual(self.stat(self.d)["connections_refused"], 0)
+
+    def test_that_http_ends(self):
+        for n in range(10 * self.LIMIT):
+            c = http_front.Connection(self.unix if n % 4 == 3 else self.http)
+            response = (c.get(self.url, version="1.0") if n % 2 else
+                        c.get(self.url, "Connection: close"))
+            self.assertEqual((response.status, len(response.body)), (200, 60 << 10))
+            self.assertTrue(c.is_closed())
+            c.close()
+        self.no_refusal()
+
+    def test_that_http_clients_end(self):
+        for _ in range(10 * self.LIMIT):
+            c = http_front.Connection(self.http)
+            self.assertEqual(len(c.get(self.url).body), 60 << 10)
+            c.close()
+        self.no_refusal()
+
+    def test_that_rpc_clients_end(self):
+        for _ in range(10 * self.LIMIT):
+            with rpc.Connection(self.d.address) as c:
+                self.assertEqual(len(c.get("http://a.test/?fault=size:60K").body), 60 << 10)
+        self.no_refusal()
 
 
 class DescriptorsTest(LimitsTest):

@@ -237,6 +237,24 @@ START_TEST(bounds_may_change)
 }
 END_TEST
 
+START_TEST(connections_that_linger_have_a_bound_of_their_own)
+{
+    struct clients *table = create((struct clients_config){.max_connections = 1, .max_idle = 10});
+    struct client *a = come(table, 1, 0);
+
+    ck_assert(client_linger(a));
+    ck_assert(client_connect(a));
+    ck_assert_msg(!client_linger(a), "one does already");
+    ck_assert(!client_connect(a));
+    client_end_lingering(a);
+    ck_assert(client_linger(a));
+    client_end_lingering(a);
+    ck_assert(client_connect(a));
+    go(a);
+    clients_destroy(table);
+}
+END_TEST
+
 START_TEST(of_too_many_those_nearest_to_full_are_forgotten)
 {
     enum { CLIENTS = 300, IDLE = 50 };
@@ -455,6 +473,7 @@ unit_suite(void)
     tcase_add_test(tcase, fetches_that_have_been_made_are_charged);
     tcase_add_test(tcase, a_client_that_reconnects_has_no_full_bucket);
     tcase_add_test(tcase, bounds_may_change);
+    tcase_add_test(tcase, connections_that_linger_have_a_bound_of_their_own);
     tcase_add_test(tcase, of_too_many_those_nearest_to_full_are_forgotten);
     tcase_add_test(tcase, threads_share_a_clients_tokens);
     tcase_add_test(tcase, threads_find_and_release_a_client);

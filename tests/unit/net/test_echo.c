@@ -118,6 +118,133 @@ START_TEST(a_peer_that_has_ended_its_side_need_not_have_read)
 }
 END_TEST
 
+/* Its answer does not fit in its buffer, so that the connection lingers when the line that is too
+ * long has ended it. */
+static int
+connect_and_linger(bool unix_socket)
+{
+    static char longest[ECHO_LINE + 1];
+    unsigned released = atomic_load(&echo.released);
+    int fd, room = 4096;
+
+    memset(longest, 'x', sizeof(longest) - 1);
+    if (unix_socket) {
+        fd = echo_connect_unix();
+    } else {
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        ck_assert_int_ge(fd, 0);
+        ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room)), 0);
+        connect_to_port(fd, echo.port);
+    }
+    echo_send(fd, "body 60000\n");
+    ck_assert(peer_write(fd, longest, sizeof(longest) - 1));
+    AWAIT(atomic_load(&echo.released) > released);
+    return fd;
+}
+
+static void
+expect_no_refusal(void)
+{
+    const struct net_stats stats = echo_stats();
+
+    for (unsigned why = 0; why < NET_REFUSALS; why++)
+        ck_assert_uint_eq(stats.connections_refused[why], 0);
+}
+
+START_TEST(a_client_that_closes_each_connection_keeps_its_share)
+{
+    struct net_limits limits = small;
+
+    limits.max_connections = 8;
+    limits.max_connections_per_client = 4;
+    echo_start(&limits, 2);
+    for (unsigned i = 0; i < 20 * limits.max_connections; i++) {
+        int fd = connect_and_linger(i % 4 == 3);
+
+        echo_expect_body(fd, 60000);
+        ck_assert(peer_is_cut(fd));
+        close(fd);
+    }
+    expect_no_refusal();
+    stop();
+}
+END_TEST
+
+/* Until as many linger, from when on each of them counts. */
+START_TEST(connections_that_linger_are_beside_the_share)
+{
+    struct net_limits limits = small;
+    int fds[5];
+
+    limits.max_connections = 1000;
+    limits.max_connections_per_client = 2;
+    echo_start(&limits, 1);
+    for (unsigned i = 0; i < 4; i++)
+        fds[i] = connect_and_linger(false);
+    fds[4] = echo_connect();
+    ck_assert_msg(peer_is_cut(fds[4]), "two linger beside the share, and two in it");
+    ck_assert_uint_eq(echo_stats().connections_refused[NET_REFUSED_CLIENT], 1);
+    close(fds[4]);
+    for (unsigned i = 0; i < 4; i++) {
+        echo_expect_body(fds[i], 60000);
+        close(fds[i]);
+    }
+    AWAIT(echo_stats().connections == 0);
+    for (unsigned i = 0; i < 2; i++) {
+        fds[i] = echo_connect();
+        echo_expect_alive(fds[i]);
+    }
+    fds[2] = echo_connect();
+    ck_assert(peer_is_cut(fds[2]));
+    for (unsigned i = 0; i < 3; i++)
+        close(fds[i]);
+    stop();
+}
+END_TEST
+
+/* The kernel still sends what they have to get. */
+START_TEST(connections_that_linger_make_room)
+{
+    struct net_limits limits = small;
+    int fds[48];
+
+    echo_start(&limits, 1);
+    for (unsigned i = 0; i < 48; i++) {
+        fds[i] = connect_and_linger(false);
+        ck_assert_uint_le(echo_stats().connections, limits.max_connections);
+    }
+    expect_no_refusal();
+    for (unsigned i = 0; i < 48; i++) {
+        echo_expect_body(fds[i], 60000);
+        ck_assert(peer_is_cut(fds[i]));
+        close(fds[i]);
+    }
+    stop();
+}
+END_TEST
+
+/* It may send on until its time is up, and keeps no other one waiting. */
+START_TEST(what_comes_while_a_connection_lingers_is_discarded)
+{
+    static char more[1 << 16];
+    const uint64_t read_before = 11 + ECHO_LINE;
+    int fd, other;
+
+    echo_start(&small, 1);
+    fd = connect_and_linger(false);
+    other = echo_connect();
+    for (unsigned i = 0; i < 64; i++)
+        ck_assert(peer_write(fd, more, sizeof(more)));
+    echo_expect_alive(other);
+    ck_assert_msg(echo_stats().bytes_in <= read_before + 6, "it is no input");
+    echo_expect_body(fd, 60000);
+    close(fd);
+    AWAIT(echo_stats().connections == 1);
+    close(other);
+    stop();
+}
+END_TEST
+
 START_TEST(limits_take_the_place_of_others)
 {
     struct net_limits limits = NET_LIMITS_DEFAULT;
@@ -488,6 +615,10 @@ unit_suite(void)
     tcase_add_test(tcase, input_that_ends_is_answered_first);
     tcase_add_test(tcase, input_of_several_reads_is_read_to_its_end);
     tcase_add_test(tcase, a_peer_that_has_ended_its_side_need_not_have_read);
+    tcase_add_test(tcase, a_client_that_closes_each_connection_keeps_its_share);
+    tcase_add_test(tcase, connections_that_linger_are_beside_the_share);
+    tcase_add_test(tcase, connections_that_linger_make_room);
+    tcase_add_test(tcase, what_comes_while_a_connection_lingers_is_discarded);
     tcase_add_test(tcase, limits_take_the_place_of_others);
     tcase_add_test(tcase, a_server_that_leaves_serves_its_connections_on);
     tcase_add_test(tcase, protocols_share_the_workers);
