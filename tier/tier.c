@@ -248,7 +248,8 @@ tier_open(const struct tier_config *config)
     buf_init(&tier->value, 2 * TIER_META_VALUE);
     (void)!getrandom(&tier->random, sizeof(tier->random), 0);
     init_servers(tier, config->servers);
-    if (copy_keys(&tier->keys, &tier->key_text, config->keys) && begin_polling(tier))
+    if (copy_keys(&tier->keys, &tier->key_text, config->keys) &&
+        tier_naming_make(&tier->naming, tier->keys.keys[0]) && begin_polling(tier))
         return tier;
     tier_close(tier);
     return NULL;
@@ -315,11 +316,15 @@ void
 tier_configure(struct tier *tier, const struct peer_keys *keys, uint64_t terms)
 {
     struct peer_keys next = {.count = 0};
+    struct tier_naming naming;
     char *text, *last;
 
     atomic_store(&tier->terms, terms);
-    if (!copy_keys(&next, &text, keys))
+    if (!tier_naming_make(&naming, keys->keys[0]) || !copy_keys(&next, &text, keys))
         return;
+    pthread_mutex_lock(&tier->lock);
+    tier->naming = naming;
+    pthread_mutex_unlock(&tier->lock);
     pthread_mutex_lock(&tier->keys_lock);
     last = tier->key_text;
     tier->keys = next;

@@ -313,7 +313,7 @@ use_names(struct tier_fill *fill, const struct disk_record *record)
         object_variant(name).len == 0 &&
         record_fill_vary(&fill->base, record, span_of(fill->fields, fill->fields_len), &variant);
     if (moved)
-        fill->key = tier_key_of(atomic_load(&tier->terms), record->url, buf_span(&variant));
+        fill->key = tier_key_now(tier, record->url, buf_span(&variant));
     buf_free(&variant);
     if (!moved || tier_lease_is_held(tier, &fill->key))
         send_back(fill, 0, NO_LEASE_US);
@@ -473,7 +473,7 @@ tier_fill_start(struct source *source, struct cache_fill *base,
 
     if (atomic_load(&tier->leaves) || atomic_load(&tier->left))
         return SOURCE_HAS_NOT;
-    fill->key = tier_key_of(atomic_load(&tier->terms), object_url(name), object_variant(name));
+    fill->key = tier_key_now(tier, object_url(name), object_variant(name));
     fill->tier = tier;
     server = tier_server_of(tier, &fill->key);
     if (!server || tier_lease_is_held(tier, &fill->key) || passes(tier, server))

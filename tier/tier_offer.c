@@ -133,10 +133,10 @@ tier_offer(struct source *source, struct object *object, struct span names, uint
     if (!task)
         return false;
     task->kind = TIER_TASK_OFFER;
-    task->key = tier_key_of(terms, url, variant);
+    task->key = tier_key_under(tier, terms, url, variant);
     task->cas = tier_lease_take(tier, &task->key);
     if (variant.len) {
-        task->url = tier_key_of(terms, url, span_of(NULL, 0));
+        task->url = tier_key_under(tier, terms, url, span_of(NULL, 0));
         task->url_cas = tier_lease_take(tier, &task->url);
         task->names_len = names.len;
         span_put(task->names, names);
@@ -150,7 +150,7 @@ tier_offer(struct source *source, struct object *object, struct span names, uint
 static void
 drop(struct tier *tier, enum tier_task_kind kind, struct span url, struct span variant)
 {
-    const struct tier_key key = tier_key_of(atomic_load(&tier->terms), url, variant);
+    const struct tier_key key = tier_key_now(tier, url, variant);
     const uint64_t cas = tier_lease_take(tier, &key);
     struct tier_task *task;
 
@@ -176,7 +176,7 @@ void
 tier_begins(struct source *source, struct span url, struct span variant, uint64_t length)
 {
     struct tier *tier = (struct tier *)source;
-    const struct tier_key key = tier_key_of(atomic_load(&tier->terms), url, variant);
+    const struct tier_key key = tier_key_now(tier, url, variant);
 
     if (length > tier->config.most && tier_lease_is_held(tier, &key))
         drop(tier, TIER_TASK_PASS, url, variant);

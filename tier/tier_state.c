@@ -30,6 +30,23 @@ tier_say(const struct tier *tier, bool is_warning, const char *format, ...)
     tier->config.log(tier->config.context, is_warning, whole);
 }
 
+struct tier_key
+tier_key_under(struct tier *tier, uint64_t terms, struct span url, struct span variant)
+{
+    struct tier_naming naming;
+
+    pthread_mutex_lock(&tier->lock);
+    naming = tier->naming;
+    pthread_mutex_unlock(&tier->lock);
+    return tier_key_of(&naming, terms, url, variant);
+}
+
+struct tier_key
+tier_key_now(struct tier *tier, struct span url, struct span variant)
+{
+    return tier_key_under(tier, atomic_load(&tier->terms), url, variant);
+}
+
 struct tier_server *
 tier_server_of(struct tier *tier, const struct tier_key *key)
 {

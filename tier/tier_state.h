@@ -215,6 +215,7 @@ struct tier {
         uint64_t epoch;
     } epochs[TIER_EPOCHS]; /* the latest that servers have, and since when that is known */
     unsigned epoch_count;  /* that were added */
+    struct tier_naming naming;
     struct tier_lease leases[TIER_LEASES];
     uint64_t random; /* state of a generator */
 
@@ -246,6 +247,13 @@ int64_t tier_wall_us(const struct tier *tier);
 
 void tier_say(const struct tier *tier, bool is_warning, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* The key of a URL and variant under these terms. [any thread] */
+struct tier_key tier_key_under(struct tier *tier, uint64_t terms, struct span url,
+                               struct span variant);
+
+/* Under those that there are. [any thread] */
+struct tier_key tier_key_now(struct tier *tier, struct span url, struct span variant);
 
 /* The server of a key among those that are up; NULL: none is. [any thread] */
 struct tier_server *tier_server_of(struct tier *tier, const struct tier_key *key);

@@ -6,12 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/hash.h"
-
-/* Compiled in, as in base/hash.c. */
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #define MAGIC 0x31545053u /* "SPT1" */
 #define SEED 0            /* of the record's checksums: the code is over all of it */
 
@@ -21,6 +15,7 @@ struct value_head {
     uint8_t code[PEER_CODE];
 };
 
+_Static_assert(sizeof(struct tier_naming) % PEER_CODE == 0, "of whole codes");
 _Static_assert(sizeof(struct value_head) == TIER_VALUE_HEAD, "no padding");
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -35,20 +30,40 @@ name_key(uint64_t high, uint64_t low)
     return key;
 }
 
-struct tier_key
-tier_key_of(uint64_t terms, struct span url, struct span variant)
+bool
+tier_naming_make(struct tier_naming *naming, struct span secret)
 {
-    XXH3_state_t state = {0};
-    const uint64_t len = url.len;
-    XXH128_hash_t hash;
+    static const char label[] = "sunproxy: the names of a shared tier";
+    char text[sizeof(label)];
+    unsigned len = 0;
 
-    XXH3_128bits_reset_withSeed(&state, terms);
-    XXH3_128bits_update(&state, &len, sizeof(len));
-    XXH3_128bits_update(&state, url.ptr, url.len);
-    if (variant.len)
-        XXH3_128bits_update(&state, variant.ptr, variant.len);
-    hash = XXH3_128bits_digest(&state);
-    return name_key(hash.high64, hash.low64);
+    memcpy(text, label, sizeof(label));
+    for (size_t done = 0; done < sizeof(*naming); done += PEER_CODE) {
+        uint8_t code[EVP_MAX_MD_SIZE];
+
+        /* In place of the zero byte. */
+        text[sizeof(label) - 1] = (char)('1' + done / PEER_CODE);
+        if (!HMAC(EVP_sha256(), secret.ptr, (int)secret.len, (const unsigned char *)text,
+                  sizeof(text), code, &len) ||
+            len != PEER_CODE)
+            return false;
+        memcpy((char *)naming + done, code, PEER_CODE);
+    }
+    return true;
+}
+
+struct tier_key
+tier_key_of(const struct tier_naming *naming, uint64_t terms, struct span url, struct span variant)
+{
+    uint64_t words[2];
+
+    for (unsigned i = 0; i < 2; i++) {
+        const struct hash_key *keys = naming->words[i];
+        const uint64_t parts[] = {terms, keyed_hash(&keys[0], url), keyed_hash(&keys[1], variant)};
+
+        words[i] = keyed_hash(&keys[2], span_of((const char *)parts, sizeof(parts)));
+    }
+    return name_key(words[0], words[1]);
 }
 
 struct tier_key

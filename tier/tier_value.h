@@ -11,6 +11,7 @@
 #define SUNPROXY_TIER_TIER_VALUE_H
 
 #include "base/buf.h"
+#include "base/keyed_hash.h"
 #include "origins/peer_auth.h"
 #include "store/disk_record.h"
 
@@ -22,10 +23,23 @@ struct tier_key {
     char text[TIER_KEY_LEN + 1];
 };
 
-/* Of a URL and variant under these terms (struct tier_config). */
-struct tier_key tier_key_of(uint64_t terms, struct span url, struct span variant);
+/*
+ * From which keys are made. Without what the daemons share it cannot be told which URL a key is of,
+ * and no two URLs with the same key can be found.
+ */
+struct tier_naming {
+    struct hash_key words[2][3]; /* of either word: of a URL, of a variant, and of both together */
+};
 
-/* Of the journal. */
+/* Of the key by which values are written. False: it cannot be computed, without memory. */
+bool tier_naming_make(struct tier_naming *naming, struct span secret);
+
+/* Of a URL and variant under these terms (struct tier_config). */
+struct tier_key tier_key_of(const struct tier_naming *naming, uint64_t terms, struct span url,
+                            struct span variant);
+
+/* Of the journal: the same under each of the keys that daemons share, so that no purge is missed
+ * while these are replaced. */
 struct tier_key tier_key_of_journal(void);
 
 enum tier_kind {

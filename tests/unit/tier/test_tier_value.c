@@ -9,6 +9,16 @@
 #define URL "http://origin.test/page"
 
 static const struct peer_keys keys = {1, {{"a key of sixteen bytes", 22}}};
+
+/* Under the first of these keys. */
+static struct tier_key
+key_of(uint64_t terms, struct span url, struct span variant)
+{
+    struct tier_naming naming;
+
+    ck_assert(tier_naming_make(&naming, keys.keys[0]));
+    return tier_key_of(&naming, terms, url, variant);
+}
 static const struct peer_keys others = {1, {{"b key of sixteen bytes", 22}}};
 static const struct peer_keys both = {
     2, {{"b key of sixteen bytes", 22}, {"a key of sixteen bytes", 22}}};
@@ -44,7 +54,7 @@ make_value(struct buf *value, enum tier_kind kind, const struct tier_key *key, s
 
 START_TEST(a_record_comes_back)
 {
-    const struct tier_key key = tier_key_of(1, span_str(URL), span_of(NULL, 0));
+    const struct tier_key key = key_of(1, span_str(URL), span_of(NULL, 0));
     struct disk_record record;
     struct span content, body;
     enum tier_kind kind;
@@ -77,8 +87,8 @@ END_TEST
 
 START_TEST(what_does_not_verify_is_refused)
 {
-    const struct tier_key key = tier_key_of(1, span_str(URL), span_of(NULL, 0));
-    const struct tier_key other = tier_key_of(1, span_str(URL "2"), span_of(NULL, 0));
+    const struct tier_key key = key_of(1, span_str(URL), span_of(NULL, 0));
+    const struct tier_key other = key_of(1, span_str(URL "2"), span_of(NULL, 0));
     struct span content;
     enum tier_kind kind;
     struct buf value;
@@ -105,14 +115,29 @@ END_TEST
 
 START_TEST(keys_differ)
 {
-    const struct tier_key one = tier_key_of(1, span_str("ab"), span_str("c"));
-    const struct tier_key two = tier_key_of(1, span_str("a"), span_str("bc"));
-    const struct tier_key three = tier_key_of(2, span_str("ab"), span_str("c"));
+    const struct tier_key one = key_of(1, span_str("ab"), span_str("c"));
+    const struct tier_key two = key_of(1, span_str("a"), span_str("bc"));
+    const struct tier_key three = key_of(2, span_str("ab"), span_str("c"));
 
     ck_assert_uint_eq(strlen(one.text), TIER_KEY_LEN);
     ck_assert_str_ne(one.text, two.text);
     ck_assert_str_ne(one.text, three.text);
     ck_assert_str_eq(tier_key_of_journal().text, "sp00000000000000000000000000000000");
+}
+END_TEST
+
+START_TEST(keys_are_made_from_what_the_daemons_share)
+{
+    const struct tier_key one = key_of(1, span_str(URL), span_of(NULL, 0));
+    struct tier_naming naming;
+    struct tier_key other;
+
+    ck_assert(tier_naming_make(&naming, keys.keys[0]));
+    ck_assert_str_eq(tier_key_of(&naming, 1, span_str(URL), span_of(NULL, 0)).text, one.text);
+    ck_assert(tier_naming_make(&naming, span_str("another key of sixteen bytes")));
+    other = tier_key_of(&naming, 1, span_str(URL), span_of(NULL, 0));
+    ck_assert_uint_ne(other.words[0], one.words[0]);
+    ck_assert_uint_ne(other.words[1], one.words[1]);
 }
 END_TEST
 
@@ -125,6 +150,7 @@ unit_suite(void)
     tcase_add_test(tests, a_record_comes_back);
     tcase_add_test(tests, what_does_not_verify_is_refused);
     tcase_add_test(tests, keys_differ);
+    tcase_add_test(tests, keys_are_made_from_what_the_daemons_share);
     suite_add_tcase(suite, tests);
     return suite;
 }
