@@ -409,6 +409,7 @@ components_make_settings(struct components *parts)
     service->started_us = clock_monotonic_us();
     hooks = memory_hooks_of(service);
     memory_account_init(&service->memory, parts->options->max_transit, &hooks);
+    log_limit_init(&service->tier_log);
     reload_desk_init(&service->desk);
     parts->descriptors =
         plan_descriptors(parts->options, service->workers, descriptor_plan_raise_limit());
@@ -593,13 +594,23 @@ components_make_store(struct components *parts)
 }
 
 static void
-log_tier(void *context, bool is_warning, const char *sentence)
+log_tier(void *context, enum tier_log kind, const char *sentence)
 {
-    (void)context;
-    if (is_warning)
-        log_warning("%s", sentence);
-    else
+    struct service *service = context;
+    uint64_t withheld = 0;
+    bool is_due;
+
+    if (kind == TIER_LOG_INFO) {
         log_info("%s", sentence);
+        return;
+    }
+    is_due = log_limit_take(&service->tier_log, hash64_bytes(span_str(sentence)),
+                            clock_monotonic_us(), &withheld);
+    if (withheld)
+        log_warning("%s (%llu more since the last such line)", sentence,
+                    (unsigned long long)withheld);
+    else if (is_due || kind == TIER_LOG_WARNING)
+        log_warning("%s", sentence);
 }
 
 int
@@ -608,40 +619,30 @@ components_make_tier(struct components *parts)
     const struct options *options = parts->options;
     struct service *service = &parts->service;
     struct config *config = service_config(service);
-    struct buf why;
-    int status = EX_OK;
 
     if (!options->shared)
         return EX_OK;
-    buf_init(&why, 1024);
-    if (!tier_servers_resolve(&config->tier.servers, &why)) {
-        log_error("%sshared: %s", options_place(options, "shared"), buf_str(&why));
-        status = EX_NOHOST;
-    } else {
-        service->tier = tier_open(&(struct tier_config){
-            .servers = &config->tier.servers,
-            .keys = &config->tier.keys,
-            .terms = components_terms(config),
-            .most = options->shared_max,
-            .poll_us = options->shared_poll,
-            .skew_us = options->shared_skew,
-            .wait_us = options->shared_wait,
-            .late_us = options->shared_timeout,
-            .unsaved = options->store != NULL,
-            .cache = service->cache,
-            .account = &service->memory,
-            .failure = FAILURE_INTERNAL,
-            .purged = take_purged,
-            .log = log_tier,
-            .context = service,
-        });
-        if (!service->tier) {
-            log_error("%s", strerror(ENOMEM));
-            status = EX_OSERR;
-        }
-    }
-    buf_free(&why);
-    return status;
+    service->tier = tier_open(&(struct tier_config){
+        .servers = &config->tier.servers,
+        .keys = &config->tier.keys,
+        .terms = components_terms(config),
+        .most = options->shared_max,
+        .poll_us = options->shared_poll,
+        .skew_us = options->shared_skew,
+        .wait_us = options->shared_wait,
+        .late_us = options->shared_timeout,
+        .unsaved = options->store != NULL,
+        .cache = service->cache,
+        .account = &service->memory,
+        .failure = FAILURE_INTERNAL,
+        .purged = take_purged,
+        .log = log_tier,
+        .context = service,
+    });
+    if (service->tier)
+        return EX_OK;
+    log_error("%s", strerror(ENOMEM));
+    return EX_OSERR;
 }
 
 int
@@ -747,6 +748,7 @@ components_free(struct components *parts)
     store_close(service->store);
     worker_rings_free(parts->rings);
     tier_close(service->tier);
+    log_limit_free(&service->tier_log);
     prober_free(&parts->prober);
     rpc_server_destroy(service->rpc);
     http_service_free(&parts->http);

@@ -14,6 +14,7 @@
 #include "server/logs/access_log.h"
 #include "server/config/config.h"
 #include "server/limits/memory.h"
+#include "server/logs/log_limit.h"
 #include "server/config/options.h"
 #include "server/logs/request_db.h"
 #include "server/config/reload_desk.h"
@@ -30,6 +31,7 @@ struct service {
     struct cache *cache;
     struct store *store; /* owned; NULL: none */
     struct tier *tier;   /* owned; NULL: none */
+    struct log_limit tier_log; /* what the tier says */
     char *store_path;    /* absolute; NULL: none, or too long to be sent */
     struct fetcher *fetcher;
     struct metrics *metrics;

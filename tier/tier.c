@@ -13,9 +13,10 @@
 
 #define EVENTS 64
 #define PATIENCE_US ((int64_t)2000000)
-#define LAST_PURGES_US ((int64_t)1500000) /* for purges that no server has, when the daemon ends */
+#define LAST_PURGES_US ((int64_t)1500000) /* for purges that no server has, when the daemon ends \
+                                           */
 #define LAST_TURN_MS 50
-#define TURN_WRITES 4u /* between two looks at what has come */
+#define TURN_WRITES 4u                   /* between two looks at what has come */
 #define RESOLUTION_US ((int64_t)1000000) /* of the servers' clocks */
 
 /* ---- the thread ------------------------------------------------------------------------------ */
@@ -71,12 +72,12 @@ compare_clocks(struct tier *tier)
     if (atomic_exchange(&tier->left, left) == left)
         return;
     if (left)
-        tier_say(tier, true,
+        tier_say(tier, TIER_LOG_WARNING,
                  "this clock is %lld ms %s those of the servers: the tier is not used until they "
                  "agree",
                  (long long)(by_us < 0 ? -by_us : by_us) / 1000, by_us < 0 ? "behind" : "ahead of");
     else
-        tier_say(tier, false, "this clock agrees with those of the servers");
+        tier_say(tier, TIER_LOG_INFO, "this clock agrees with those of the servers");
 }
 
 static int64_t
@@ -91,6 +92,7 @@ look(struct tier *tier)
 {
     int64_t now_us = clock_monotonic_us(), next_us = tier_fill_look(tier, now_us);
 
+    tier_names_collect(tier);
     /* A new mark waits for no server that is down. */
     tier_settle(tier, false);
     for (unsigned i = 0; i < tier->server_count; i++)
@@ -144,7 +146,8 @@ end_purges(struct tier *tier)
         turn(tier, LAST_TURN_MS);
     }
     if (!is_told)
-        tier_say(tier, true, "no server has what was purged last: other daemons do not learn of it");
+        tier_say(tier, TIER_LOG_WARNING,
+                 "no server has what was purged last: other daemons do not learn of it");
 }
 
 static void
@@ -261,6 +264,8 @@ tier_start(struct tier *tier)
     int error = tier_teller_start(tier);
 
     if (!error)
+        error = tier_names_start(tier);
+    if (!error)
         error = thread_start(&tier->thread, run, tier);
     tier->has_thread = !error;
     return error;
@@ -302,6 +307,7 @@ tier_close(struct tier *tier)
     buf_free(&tier->value);
     disk_marks_free(&tier->marks);
     tier_teller_free(&tier->teller);
+    tier_names_free(tier);
     if (tier->poll >= 0)
         close(tier->poll);
     if (tier->wake >= 0)

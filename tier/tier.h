@@ -18,8 +18,7 @@
 #ifndef SUNPROXY_TIER_TIER_H
 #define SUNPROXY_TIER_TIER_H
 
-#include <netinet/in.h>
-
+#include "fetch/resolver.h"
 #include "origins/peer_auth.h"
 #include "store/source.h"
 
@@ -31,8 +30,11 @@ struct tier;
 
 struct tier_address {
     char name[272]; /* HOST:PORT, by which keys are spread over the servers */
-    struct sockaddr_storage address;
-    socklen_t len;
+    char host[256]; /* IPv6 without brackets */
+    uint16_t port;
+    bool is_name;          /* the host is no address */
+    union address address; /* with the port, */
+    socklen_t len;         /* and its length; 0: not known yet */
 };
 
 struct tier_servers {
@@ -40,11 +42,17 @@ struct tier_servers {
     struct tier_address of[TIER_SERVERS];
 };
 
-/* Reads "memcached://HOST:PORT,...", without the addresses of names. False with a sentence. */
+/* Reads "memcached://HOST:PORT,...". Names are resolved by the tier. False with a sentence. */
 bool tier_servers_read(struct span text, struct tier_servers *servers, struct buf *why);
 
-/* Finds the addresses, which may take long. False with a sentence. */
-bool tier_servers_resolve(struct tier_servers *servers, struct buf *why);
+/* Takes this address for its host. */
+void tier_address_set(struct tier_address *server, const union address *address);
+
+enum tier_log {
+    TIER_LOG_INFO,
+    TIER_LOG_WARNING,
+    TIER_LOG_AGAIN, /* a warning that comes each half second while its cause lasts */
+};
 
 struct tier_config {
     const struct tier_servers *servers; /* copied */
@@ -65,7 +73,11 @@ struct tier_config {
      * of the tier's, which does nothing else] */
     void (*purged)(void *context, const struct source *from, const struct source_purge *purge);
     /* What an operator is told. [any thread] */
-    void (*log)(void *context, bool is_warning, const char *sentence);
+    void (*log)(void *context, enum tier_log kind, const char *sentence);
+    /* How names are resolved; NULL: by the system's functions. For tests. */
+    int (*getaddrinfo)(const char *host, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **result);
+    void (*freeaddrinfo)(struct addrinfo *result);
     void *context;
 };
 
@@ -97,7 +109,7 @@ struct tier_stats {
 /* NULL without memory. */
 struct tier *tier_open(const struct tier_config *config);
 
-/* Starts its thread, before which nothing is found. 0 or an errno. */
+/* Starts its threads, before which nothing is found. 0 or an errno. */
 int tier_start(struct tier *tier);
 
 /* Ends what waits; it finds nothing and notes nothing from now on. */

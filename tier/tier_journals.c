@@ -153,7 +153,7 @@ set_up(struct tier *tier, struct tier_server *server)
     tier_begin(tier, server);
     atomic_store(&server->up, tier->begun);
     if (server->told_down)
-        tier_say(tier, false, "%s: it answers again", server->address.name);
+        tier_say(tier, TIER_LOG_INFO, "%s: it answers again", server->address.name);
     server->told_down = false;
 }
 
@@ -430,7 +430,7 @@ take_written(struct tier *tier, struct tier_server *server, const struct tier_op
     if (!server->knows || server->has.lineage != server->written.lineage)
         tier_lose(tier, server, &server->written);
     else if (server->lost_us)
-        tier_say(tier, true, "%s: it has lost what was purged, which was written back",
+        tier_say(tier, TIER_LOG_WARNING, "%s: it has lost what was purged, which was written back",
                  server->address.name);
     know_journal(tier, server, &server->written);
     server->copy = server->writing;

@@ -274,7 +274,7 @@ tier_lose(struct tier *tier, const struct tier_server *server, const struct tier
     tier_add_mark(tier, &(struct tier_entry){.by = CACHE_BY_PREFIX, .epoch = journal->floor});
     if (server->knows) {
         tier_add(tier, TIER_LOST);
-        tier_say(tier, true,
+        tier_say(tier, TIER_LOG_WARNING,
                  "%s: it is not known what was purged there: all that is stored is "
                  "removed",
                  server->address.name);

@@ -56,8 +56,9 @@ tier_server_fail(struct tier *tier, struct tier_server *server, const char *why)
     buf_reset(&server->out);
     server->out_at = 0;
     server->unanswered = 0;
-    if (!server->told_down && !atomic_load(&tier->leaves))
-        tier_say(tier, true, "%s: %s; it is not used until it answers", server->address.name, why);
+    if (!atomic_load(&tier->leaves))
+        tier_say(tier, server->told_down ? TIER_LOG_AGAIN : TIER_LOG_WARNING,
+                 "%s: %s; it is not used until it answers", server->address.name, why);
     server->told_down = true;
     tier_begin(tier, server);
     fail_ops(tier, server);
@@ -242,14 +243,14 @@ connect_server(struct tier *tier, struct tier_server *server, int64_t now_us)
     const struct tier_address *address = &server->address;
     const int one = 1;
 
-    server->fd = socket(address->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    server->fd =
+        socket(address->address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     server->state = TIER_CONNECTS;
     server->again_us = now_us + tier->config.late_us;
     /* A short command is not to wait for the acknowledgement of the one before. */
     (void)setsockopt(server->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     if (server->fd < 0 ||
-        (connect(server->fd, (const struct sockaddr *)&address->address, address->len) < 0 &&
-         errno != EINPROGRESS)) {
+        (connect(server->fd, &address->address.any, address->len) < 0 && errno != EINPROGRESS)) {
         tier_server_fail(tier, server, strerror(errno));
         return;
     }
@@ -476,7 +477,8 @@ tier_server_look(struct tier *tier, struct tier_server *server, int64_t now_us)
 {
     int64_t next_us;
 
-    if (server->state == TIER_DOWN && now_us >= server->again_us)
+    if (server->state == TIER_DOWN && now_us >= server->again_us &&
+        tier_names_look(tier, server, now_us))
         connect_server(tier, server, now_us);
     if (server->state == TIER_CONNECTS && now_us >= server->again_us)
         tier_server_fail(tier, server, "it does not accept a connection in time");

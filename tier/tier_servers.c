@@ -1,9 +1,9 @@
 /* The list of servers, as an operator writes it. */
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fetch/url.h"
 #include "tier/tier.h"
 
 #define SCHEME "memcached://"
@@ -14,21 +14,6 @@ refuse(struct buf *why, const char *sentence)
 {
     buf_append_str(why, sentence);
     return false;
-}
-
-/* Host without the brackets of IPv6, and port. */
-static bool
-split(const char *name, char host[256], char port[8])
-{
-    const char *end = strrchr(name, ':');
-    const size_t len = (size_t)(end - name);
-
-    if (name[0] == '[' && len > 2 && name[len - 1] == ']')
-        snprintf(host, 256, "%.*s", (int)len - 2, name + 1);
-    else
-        snprintf(host, 256, "%.*s", (int)len, name);
-    snprintf(port, 8, "%s", end + 1);
-    return host[0] != '\0';
 }
 
 static bool
@@ -42,6 +27,38 @@ read_port(struct span text)
         port = port * 10 + (unsigned long)(text.ptr[i] - '0');
     }
     return text.len && port >= 1 && port <= 65535;
+}
+
+void
+tier_address_set(struct tier_address *server, const union address *address)
+{
+    const bool is_inet = address->any.sa_family == AF_INET;
+
+    server->address = *address;
+    server->len = is_inet ? sizeof(address->in) : sizeof(address->in6);
+    *(is_inet ? &server->address.in.sin_port : &server->address.in6.sin6_port) =
+        htons(server->port);
+}
+
+/* Host without the brackets of IPv6, and port; and the address, if the host is one. */
+static bool
+read_name(struct tier_address *server)
+{
+    const char *name = server->name, *end = strrchr(name, ':');
+    const size_t all = (size_t)(end - name);
+    const bool has_brackets = name[0] == '[' && all > 2 && name[all - 1] == ']';
+    const size_t len = has_brackets ? all - 2 : all;
+    union address address;
+
+    if (len >= sizeof(server->host))
+        return false;
+    memcpy(server->host, name + has_brackets, len);
+    server->host[len] = '\0';
+    server->port = (uint16_t)strtoul(end + 1, NULL, 10);
+    server->is_name = !address_parse(server->host, server->port, &address);
+    if (!server->is_name)
+        tier_address_set(server, &address);
+    return server->host[0] != '\0';
 }
 
 static bool
@@ -70,7 +87,7 @@ read_one(struct span item, struct tier_address *server, struct buf *why)
     *server = (struct tier_address){.len = 0};
     snprintf(server->name, sizeof(server->name), "%.*s%s", (int)name.len, name.ptr,
              colon ? "" : ":" PORT);
-    return true;
+    return read_name(server) || refuse(why, "a server is " SCHEME "HOST:PORT");
 }
 
 bool
@@ -93,27 +110,5 @@ tier_servers_read(struct span text, struct tier_servers *servers, struct buf *wh
         if (!comma)
             break;
     } while (true);
-    return true;
-}
-
-bool
-tier_servers_resolve(struct tier_servers *servers, struct buf *why)
-{
-    for (unsigned i = 0; i < servers->count; i++) {
-        struct tier_address *server = &servers->of[i];
-        const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-        struct addrinfo *found = NULL;
-        char host[256], port[8];
-        int error =
-            split(server->name, host, port) ? getaddrinfo(host, port, &hints, &found) : EAI_NONAME;
-
-        if (error) {
-            buf_printf(why, "%s: %s", server->name, gai_strerror(error));
-            return false;
-        }
-        memcpy(&server->address, found->ai_addr, found->ai_addrlen);
-        server->len = found->ai_addrlen;
-        freeaddrinfo(found);
-    }
     return true;
 }

@@ -16,7 +16,7 @@ tier_wall_us(const struct tier *tier)
 }
 
 void
-tier_say(const struct tier *tier, bool is_warning, const char *format, ...)
+tier_say(const struct tier *tier, enum tier_log kind, const char *format, ...)
 {
     char sentence[512], whole[640];
     va_list args;
@@ -27,7 +27,7 @@ tier_say(const struct tier *tier, bool is_warning, const char *format, ...)
     vsnprintf(sentence, sizeof(sentence), format, args);
     va_end(args);
     snprintf(whole, sizeof(whole), "shared: %s", sentence);
-    tier->config.log(tier->config.context, is_warning, whole);
+    tier->config.log(tier->config.context, kind, whole);
 }
 
 struct tier_key

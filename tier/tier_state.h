@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/clients.h"
 #include "base/container_of.h"
 #include "store/disk_marks.h"
 #include "tier/tier.h"
@@ -107,7 +108,9 @@ struct tier_lease {
 enum tier_server_state { TIER_DOWN, TIER_CONNECTS, TIER_CHECKED, TIER_UP };
 
 struct tier_server {
-    struct tier_address address; /* constant */
+    struct tier_address address; /* the name is constant; the address is the thread's */
+    struct resolver_query query; /* for its name */
+    int64_t asked_us;            /* when it began; 0: never */
     _Atomic bool up;             /* what other threads see of the state */
     _Atomic bool lags;           /* requests pass it by: its answers are slow */
     enum tier_server_state state;
@@ -225,6 +228,11 @@ struct tier {
     int poll, wake; /* epoll and eventfd */
     struct tier_server servers[TIER_SERVERS];
     unsigned server_count;
+    struct tier_names {
+        struct resolver *resolver; /* NULL: all servers are addresses */
+        struct clients *clients;
+        struct client *client; /* that asks */
+    } names;
     struct tier_fills asked;   /* for their servers, in the order of their ends, */
     struct tier_fills waiting; /* and for other daemons */
     bool begun;                    /* all servers have been tried */
@@ -245,7 +253,7 @@ tier_add(struct tier *tier, enum tier_count which)
 
 int64_t tier_wall_us(const struct tier *tier);
 
-void tier_say(const struct tier *tier, bool is_warning, const char *format, ...)
+void tier_say(const struct tier *tier, enum tier_log kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* The key of a URL and variant under these terms. [any thread] */
@@ -305,6 +313,19 @@ void tier_server_ready(struct tier *tier, struct tier_server *server, uint32_t e
 
 /* Sends what waits, and does what is due. The moment of the next look. */
 int64_t tier_server_look(struct tier *tier, struct tier_server *server, int64_t now_us);
+
+/* ---- tier_names.c: the thread's, but for starting and freeing ---------------------------------- */
+
+/* 0 or an errno. */
+int tier_names_start(struct tier *tier);
+void tier_names_free(struct tier *tier);
+
+/* Takes the answers that there are. */
+void tier_names_collect(struct tier *tier);
+
+/* A server that is down is due: looks its name up if that is due. False: it has no address, and is
+ * due later. */
+bool tier_names_look(struct tier *tier, struct tier_server *server, int64_t now_us);
 
 /* ---- tier_fill.c: the thread's --------------------------------------------------------------- */
 

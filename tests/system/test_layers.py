@@ -21,7 +21,7 @@ MAY_USE = {
     "trace": [],
     "cache": ["policies"],
     "store": ["cache", "http"],
-    "tier": ["store", "cache", "origins", "http"],
+    "tier": ["store", "cache", "fetch", "origins", "http"],
     "sim": ["policies"],
     "proxy": ["metrics", "rules", "tier", "store", "cache", "fetch", "origins", "http",
               "policies"],

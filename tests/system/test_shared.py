@@ -465,6 +465,10 @@ class FailureTest(SharedTest):
         self.everywhere("none")
         for d in self.d:
             self.assertIn("it is not used until it answers", d.err)
+            # A failure of a later trial is logged once, too, though it is tried each half second.
+            refused = f"127.0.0.1:{self.s[0].port}: Connection refused"
+            harness.wait_until(lambda: refused in d.err, what="the trial")
+            self.assertEqual(d.err.count(refused), 1)
         self.s[1].signal(signal.SIGCONT)
         self.s[0].start()
         self.s[2].start()

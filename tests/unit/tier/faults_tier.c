@@ -8,18 +8,35 @@
 
 static const struct peer_keys keys = {1, {{"a key of sixteen bytes", 22}}};
 
+static int
+find_nothing(const char *host, const char *service, const struct addrinfo *hints,
+             struct addrinfo **result)
+{
+    (void)host;
+    (void)service;
+    (void)hints;
+    (void)result;
+    return EAI_NONAME;
+}
+
 static void
 open_and_start(void *context)
 {
-    static const struct tier_servers servers = {.count = 1, .of = {{.name = "127.0.0.1:1"}}};
-    struct tier *tier = tier_open(&(struct tier_config){
-        .servers = &servers, .keys = &keys, .poll_us = 1000, .skew_us = 1000, .late_us = 1000});
+    static const struct tier_servers servers = {
+        .count = 1,
+        .of = {{.name = "cache.test:1", .host = "cache.test", .port = 1, .is_name = true}}};
+    struct tier *tier = tier_open(&(struct tier_config){.servers = &servers,
+                                                        .keys = &keys,
+                                                        .poll_us = 1000,
+                                                        .skew_us = 1000,
+                                                        .late_us = 1000,
+                                                        .getaddrinfo = find_nothing});
 
     (void)context;
     if (!tier)
         ck_assert_ptr_nonnull(faults_failed());
     else if (tier_start(tier) != 0)
-        ck_assert_str_eq(faults_failed(), "pthread_create");
+        ck_assert_ptr_nonnull(strstr(faults_failed(), "pthread_"));
     tier_close(tier);
 }
 

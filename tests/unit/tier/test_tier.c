@@ -17,10 +17,11 @@
 #define URL "http://origin.test/page"
 #define SECOND ((int64_t)1000000)
 #define PEERS 2
+#define SERVERS 3
 
 static const struct peer_keys keys = {1, {{"a key of sixteen bytes", 22}}};
 
-static struct model models[3];
+static struct model models[SERVERS];
 static unsigned model_count;
 static int64_t poll_us = 10000;
 
@@ -36,6 +37,9 @@ struct peer {
 };
 
 static struct peer peers[PEERS];
+static const char *hosts[SERVERS]; /* NULL: 127.0.0.1 */
+static int (*resolve)(const char *host, const char *service, const struct addrinfo *hints,
+                      struct addrinfo **result);
 static int64_t late_us = 300000, patience_us = 200000;
 
 static void
@@ -64,11 +68,11 @@ take_purged(void *context, const struct source *from, const struct source_purge 
 }
 
 static void
-say(void *context, bool is_warning, const char *sentence)
+say(void *context, enum tier_log kind, const char *sentence)
 {
     struct peer *p = context;
 
-    (void)is_warning;
+    (void)kind;
     pthread_mutex_lock(&p->lock);
     snprintf(p->said, sizeof(p->said), "%s", sentence);
     pthread_mutex_unlock(&p->lock);
@@ -129,9 +133,9 @@ open_peer(struct peer *p, int64_t wait_us)
     buf_init(&why, 1000);
     buf_init(&text, 1000);
     for (unsigned i = 0; i < model_count; i++)
-        buf_printf(&text, "%smemcached://127.0.0.1:%u", i ? "," : "", models[i].port);
+        buf_printf(&text, "%smemcached://%s:%u", i ? "," : "", hosts[i] ? hosts[i] : "127.0.0.1",
+                   models[i].port);
     ck_assert_msg(tier_servers_read(buf_span(&text), &servers, &why), "%s", buf_str(&why));
-    ck_assert(tier_servers_resolve(&servers, &why));
     pthread_mutex_init(&p->lock, NULL);
     ck_assert(policy_parse("lru", &policy, sentence, sizeof(sentence)));
     p->cache = cache_create(
@@ -150,6 +154,8 @@ open_peer(struct peer *p, int64_t wait_us)
         .failure = 77,
         .purged = take_purged,
         .log = say,
+        .getaddrinfo = resolve,
+        .freeaddrinfo = freeaddrinfo,
         .context = p,
     });
     p->source = tier_source(p->tier);
@@ -189,6 +195,8 @@ end(void)
         model_stop(&models[i]);
     poll_us = 10000;
     late_us = 300000;
+    memset(hosts, 0, sizeof(hosts));
+    resolve = NULL;
 }
 
 /* ---- pages ----------------------------------------------------------------------------------- */
@@ -974,27 +982,115 @@ START_TEST(an_expired_page_is_validated_by_one)
 }
 END_TEST
 
+/* ---- names of servers ------------------------------------------------------------------------ */
+
+static _Atomic unsigned resolved;
+static _Atomic bool hangs;
+
+static int
+resolve_as(const char *text, const char *host, const struct addrinfo *hints,
+           struct addrinfo **result)
+{
+    struct addrinfo numeric = *hints;
+
+    ck_assert_str_eq(host, "cache.test");
+    numeric.ai_flags |= AI_NUMERICHOST;
+    return getaddrinfo(text, NULL, &numeric, result);
+}
+
+static int
+resolve_differently(const char *host, const char *service, const struct addrinfo *hints,
+                    struct addrinfo **result)
+{
+    const unsigned number = resolved++;
+
+    (void)service;
+    if (number == 0)
+        return EAI_NONAME;
+    /* At the first address there is no server. */
+    return resolve_as(number == 1 ? "127.0.0.2" : "127.0.0.1", host, hints, result);
+}
+
+static int
+resolve_late(const char *host, const char *service, const struct addrinfo *hints,
+             struct addrinfo **result)
+{
+    (void)service;
+    while (hangs)
+        nap();
+    return resolve_as("127.0.0.1", host, hints, result);
+}
+
+START_TEST(a_name_is_resolved_again_while_its_server_is_down)
+{
+    resolved = 0;
+    hosts[0] = "cache.test";
+    resolve = resolve_differently;
+    model_count = 1;
+    model_start(&models[0]);
+    open_peer(&peers[0], 20000);
+    await_said(&peers[0], "not known; it is not used");
+    await_said(&peers[0], "refused; it is not used");
+    await_up(&peers[0], 1);
+    ck_assert_uint_eq(resolved, 3);
+    put(&peers[0], 'x');
+    ck_assert_int_eq(get(&peers[0]), 'x');
+    /* It is up: nothing is looked up. A connection that breaks is made anew. */
+    models[0].fault = MODEL_CLOSES;
+    await_up(&peers[0], 0);
+    models[0].fault = MODEL_WORKS;
+    await_up(&peers[0], 1);
+    open_peer(&peers[1], 20000);
+    end();
+}
+END_TEST
+
+START_TEST(a_look_up_that_hangs_delays_no_other_server)
+{
+    hosts[1] = "cache.test";
+    resolve = resolve_late;
+    hangs = true;
+    model_count = 2;
+    model_start(&models[0]);
+    model_start(&models[1]);
+    open_peer(&peers[0], 20000);
+    await_said(&peers[0], "its name is not resolved in time");
+    await_up(&peers[0], 1);
+    hangs = false;
+    await_up(&peers[0], 2);
+    /* A tier that ends waits for none. */
+    hangs = true;
+    open_peer(&peers[1], 20000);
+    close_peer(&peers[1]);
+    hangs = false;
+    open_peer(&peers[1], 20000);
+    end();
+}
+END_TEST
+
 START_TEST(lists_of_servers)
 {
     static const struct {
         const char *text, *name; /* or NULL: it is refused */
+        bool is_name;
     } cases[] = {
-        {"memcached://a.test:1", "a.test:1"},
-        {"memcached://a.test/", "a.test:11211"},
-        {"memcached://[::1]", "[::1]:11211"},
-        {"memcached://[::1]:7", "[::1]:7"},
-        {"memcached://a:1,memcached://b:1", "a:1"},
-        {"", NULL},
-        {"a:1", NULL},
-        {"memcached://", NULL},
-        {"memcached://:1", NULL},
-        {"memcached://a:0", NULL},
-        {"memcached://a:65536", NULL},
-        {"memcached://a:x", NULL},
-        {"memcached://a/b", NULL},
-        {"memcached://u@a", NULL},
-        {"memcached://a:1,", NULL},
-        {"memcached://a:1,memcached://a:1", NULL},
+        {"memcached://a.test:1", "a.test:1", true},
+        {"memcached://a.test/", "a.test:11211", true},
+        {"memcached://[::1]", "[::1]:11211", false},
+        {"memcached://[::1]:7", "[::1]:7", false},
+        {"memcached://127.0.0.1:7", "127.0.0.1:7", false},
+        {"memcached://a:1,memcached://b:1", "a:1", true},
+        {"", NULL, false},
+        {"a:1", NULL, false},
+        {"memcached://", NULL, false},
+        {"memcached://:1", NULL, false},
+        {"memcached://a:0", NULL, false},
+        {"memcached://a:65536", NULL, false},
+        {"memcached://a:x", NULL, false},
+        {"memcached://a/b", NULL, false},
+        {"memcached://u@a", NULL, false},
+        {"memcached://a:1,", NULL, false},
+        {"memcached://a:1,memcached://a:1", NULL, false},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -1005,9 +1101,11 @@ START_TEST(lists_of_servers)
         ck_assert_msg(tier_servers_read(span_str(cases[i].text), &servers, &why) ==
                           (cases[i].name != NULL),
                       "%s", cases[i].text);
-        if (cases[i].name)
+        if (cases[i].name) {
             ck_assert_str_eq(servers.of[0].name, cases[i].name);
-        else
+            ck_assert_int_eq(servers.of[0].is_name, cases[i].is_name);
+            ck_assert_int_eq(servers.of[0].len == 0, cases[i].is_name);
+        } else
             ck_assert_uint_gt(why.len, 0);
         buf_free(&why);
     }
@@ -1397,6 +1495,8 @@ unit_suite(void)
     tcase_add_test(tests, a_purge_that_takes_long_delays_no_request);
     tcase_add_test(tests, an_old_server_is_told_from_others);
     tcase_add_test(tests, short_commands_are_sent_at_once);
+    tcase_add_test(tests, a_name_is_resolved_again_while_its_server_is_down);
+    tcase_add_test(tests, a_look_up_that_hangs_delays_no_other_server);
     tcase_add_test(tests, lists_of_servers);
     suite_add_tcase(suite, tests);
     return suite;
