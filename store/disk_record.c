@@ -1,6 +1,7 @@
 #include "store/disk_record.h"
 
 #include "base/hash.h"
+#include "base/xxh3.h"
 
 /* Compiled in, as in base/hash.c. */
 #define XXH_INLINE_ALL
@@ -11,7 +12,7 @@ _Static_assert(sizeof(struct disk_head) == 104, "no padding on disk");
 uint64_t
 disk_sum(uint64_t seed, const void *bytes, size_t len)
 {
-    return XXH3_64bits_withSeed(bytes, len, seed);
+    return xxh3_sum(seed, bytes, len);
 }
 
 static size_t
