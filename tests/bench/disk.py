@@ -3,8 +3,8 @@
 
 All are reverse proxies before one origin on loopback, with their pages in a folder each on the same
 disk; those that are not installed are left out. Each has one worker, and memory of its own for a
-twentieth of the pages; nginx has none. A turn fails in which sunproxyd, as its metrics say, has read
-less than nine tenths of the pages from disk. sunproxyd is measured twice, as it reads by io_uring
+twentieth of the pages; nginx has none. It fails if sunproxyd, as its metrics say, has read less than
+nine tenths of the pages of a turn from disk, three times. sunproxyd is measured twice, as it reads by io_uring
 and by threads. nginx is measured with "sendfile off", its default,
 with "sendfile on; tcp_nopush on", and with "aio threads", with which a read does not delay other
 requests. Squid has the rock store.
@@ -26,6 +26,7 @@ root.
 Exit status: 0 when everything was measured, whatever the figures are; 1 after an error.
 """
 import argparse
+import functools
 import json
 import os
 import pathlib
@@ -48,6 +49,7 @@ STATES = ("cold", "warm")
 CONNECTIONS = 8
 IN_MEMORY = 1 / 20  # of the pages, in the memory of a server's own
 FROM_DISK = 0.9  # of sunproxyd's hits, at least
+TRIES = 3  # of a turn with fewer
 LONGEST = 60  # seconds, of a turn
 MISS_US = 1  # of the origin's CPU, per hit: beyond that it was asked for more than a twentieth of the pages
 
@@ -235,15 +237,24 @@ class Bench:
                           + server.log.read_text(errors="replace")[-300:])
         return result
 
-    def measure(self, server, size, pages, *how):
+    def measure(self, server, size, pages, *how, prepare=lambda: None):
+        """A turn, once more where sunproxyd has not used its disk for a while: a read took too long."""
+        for _ in range(TRIES):
+            prepare()
+            result = self.turn(server, size, pages, *how)
+            if result["from_disk"] is None or result["from_disk"] >= FROM_DISK * result["requests"]:
+                return result
+            time.sleep(1)
+        raise Failure(f"{server.name}: {result['from_disk']} records were read from disk in "
+                      f"{result['requests']} requests")
+
+    def turn(self, server, size, pages, *how):
         server.pin(self.cpu)
         read = records_read(server)
         before = cpu_seconds(server), cpu_seconds(self.origin)
         result = self.load(server, size, pages, *how)
         after = cpu_seconds(server), cpu_seconds(self.origin)
-        if read is not None and records_read(server) - read < FROM_DISK * result["requests"]:
-            raise Failure(f"{server.name}: {records_read(server) - read} records were read from disk in "
-                          f"{result['requests']} requests")
+        result["from_disk"] = None if read is None else records_read(server) - read
         result["cpu_us"], result["origin_us"] = ((new - old) * 1e6 / result["requests"]
                                                  for old, new in zip(before, after))
         return result
@@ -295,8 +306,9 @@ def measure_case(bench, origin, size, pages):
             for state in STATES:
                 for name in order:
                     folder = servers[name].log.parent
-                    (forget if state == "cold" else remember)(folder)
-                    results[state][name].append(bench.measure(servers[name], size, pages, "--once"))
+                    prepare = functools.partial(forget if state == "cold" else remember, folder)
+                    results[state][name].append(
+                        bench.measure(servers[name], size, pages, "--once", prepare=prepare))
         for state in STATES:
             print_case(f"{size} bytes, {state}", results[state])
     finally:
