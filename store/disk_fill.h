@@ -50,6 +50,10 @@ void disk_fill_free(struct store_fill *fill);
 /* A thread of the store is to read it. False: too many wait. */
 bool disk_fill_enqueue(struct store_fill *fill);
 
+/* Counts a failure, and logs the first one, the second, the fourth and so on: a disk that fails
+ * does not fill the log. */
+void disk_fill_tell(const struct store_fill *fill, enum store_count which, const char *what);
+
 /* A read has succeeded, or failed, or takes too long. */
 void disk_fill_note_read(struct store *store, bool failed);
 void disk_fill_note_late(struct store *store);

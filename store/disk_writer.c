@@ -546,6 +546,9 @@ remove_oldest(struct store *store)
 {
     if (!store->number_count || !disk_unlink(store->folder, "segment", store->numbers[0]))
         return false;
+    store_add(store, STORE_WRITE_ERRORS, 1);
+    store_say(store, STORE_WARNING, "the disk is full: segment %016llx is removed for the journal",
+              (unsigned long long)store->numbers[0]);
     store->number_count--;
     memmove(store->numbers, store->numbers + 1, store->number_count * sizeof(*store->numbers));
     return true;

@@ -38,13 +38,26 @@ disk_fill_send_back(struct store_fill *fill)
     disk_fill_free(fill);
 }
 
+void
+disk_fill_tell(const struct store_fill *fill, enum store_count which, const char *what)
+{
+    const uint64_t count = atomic_fetch_add(&fill->store->counts[which], 1) + 1;
+
+    if ((count & (count - 1)) == 0)
+        store_say(fill->store, STORE_WARNING, "segment %016llx: a record %s; %llu since the start",
+                  (unsigned long long)fill->segment->number, what, (unsigned long long)count);
+}
+
 /* Drops the record from the index. */
 static void
 drop(struct store_fill *fill, const struct disk_key *key, enum store_count why)
 {
     bool was_read;
 
-    store_add(fill->store, why, 1);
+    if (why == STORE_DAMAGED)
+        disk_fill_tell(fill, why, "is damaged, and was dropped");
+    else
+        store_add(fill->store, why, 1);
     (void)disk_index_remove(&fill->store->index, key, &fill->place, &was_read);
 }
 
@@ -340,7 +353,10 @@ run(struct store_fill *fill)
 {
     const ssize_t n = read_record(fill);
 
-    store_add(fill->store, n < 0 ? STORE_READ_ERRORS : STORE_READ_BY_THREAD, 1);
+    if (n < 0)
+        disk_fill_tell(fill, STORE_READ_ERRORS, "cannot be read");
+    else
+        store_add(fill->store, STORE_READ_BY_THREAD, 1);
     if (!end_read(fill, n < 0))
         disk_fill_free(fill);
     else if (n < 0)

@@ -201,7 +201,7 @@ end_read(struct store_fill *fill, const char *bytes, ssize_t n)
     if (store_stage(store) == STORE_LEFT) {
         disk_fill_send_back(fill);
     } else if (n < 0 && !fill->direct) {
-        store_add(store, STORE_READ_ERRORS, 1);
+        disk_fill_tell(fill, STORE_READ_ERRORS, "cannot be read");
         disk_fill_note_read(store, true);
         disk_fill_send_back(fill);
     } else if (n >= 0 && disk_fill_is_whole(bytes, (size_t)n)) {

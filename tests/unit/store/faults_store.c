@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "store/disk_ring.h"
 #include "store/disk_store.h"
 #include "store/store_lane.h"
 #include "tests/unit/store/disk_model.h"
@@ -47,68 +48,203 @@ put(const char *url, size_t len)
     store_settle(shelf.store);
 }
 
-/* What a store does, with one call failing, or all from one on. shelf_has() finds wrong bytes. */
+/* ---- one call after the other ---------------------------------------------------------------- */
+
+enum way { BY_THREADS, BY_RING, AT_ONCE, WAYS };
+
+/* What becomes of one call, and in which ways of reading. */
+static const struct fault {
+    int error; /* 0: it does not fail */
+    enum disk_model_fault spoils;
+    enum way last;
+} faults[] = {
+    {.error = EIO, .last = AT_ONCE},
+    {.error = ENOSPC, .last = BY_THREADS},
+    {.error = EROFS, .last = BY_THREADS},
+    {.spoils = DISK_MODEL_SHORT, .last = AT_ONCE},
+    {.spoils = DISK_MODEL_DAMAGES, .last = AT_ONCE},
+};
+
+#define FAULTS (sizeof(faults) / sizeof(faults[0]))
+#define LONG_PAGE 1500000u /* more than is read first */
+
+/* In one run, of all stores. */
+static struct {
+    uint64_t failures; /* of reading and writing, as counted */
+    unsigned missing;  /* pages that were offered, and come from the origin */
+    unsigned found;
+} run;
+
+/*
+ * A request for a page that was offered. Its bytes are the right ones; or it comes from the origin,
+ * before the response begins, or after that broke off.
+ */
 static void
-work(unsigned n, int error, bool all)
+request(const char *url, size_t len)
 {
-    shelf_begin();
-    shelf.reads_later = true;
-    ck_assert(shelf_open());
-    put(URL "1", 3000);
-    put(URL "2", 400000);
-    shelf_close();
-    disk_model_fail(n, error, all);
-    shelf.fails = all;
-    if (shelf_open()) {
-        put(URL "3", 3000);
-        (void)shelf_has(URL "1", 3000);
-        purge(URL "1");
-        ck_assert(!shelf_has(URL "1", 3000));
-        (void)shelf_has(URL "2", 400000);
-        (void)shelf_has(URL "3", 3000);
-        put(URL "4", 300000);
-        shelf_close();
+    struct shelf_found got = shelf_get(url, "", "");
+
+    if (!got.object) {
+        ck_assert(!got.begun || got.events == WAITER_RETRY || len == LONG_PAGE);
+        run.missing++;
+        return;
     }
+    shelf_check(got.object, url, len);
+    object_release(&got.object);
+    cache_purge(shelf.cache, CACHE_BY_URL, span_str(url));
+    run.found++;
+}
+
+static void
+end_store(void)
+{
+    store_leave(shelf.store);
+    run.failures += shelf_count(STORE_DAMAGED) + shelf_count(STORE_READ_ERRORS) +
+                    shelf_count(STORE_WRITE_ERRORS) + shelf_count(STORE_WRITE_REFUSED);
+    shelf_close();
+}
+
+static void
+begin_faults(const struct fault *fault, unsigned n)
+{
+    if (fault->error)
+        disk_model_fail(n, fault->error, false);
+    else
+        disk_model_spoil(n, fault->spoils);
+}
+
+/* What a store does: it reads, writes, purges, and is opened again. False: it is not opened. */
+static bool
+work(void)
+{
+    if (!shelf_open())
+        return false;
+    request(URL "1", 3000);
+    request(URL "2", 400000);
+    request(URL "3", LONG_PAGE);
+    put(URL "4", 300000);
+    purge(URL "1");
+    ck_assert(!shelf_has(URL "1", 3000));
+    request(URL "4", 300000);
+    end_store();
+    if (!shelf_open())
+        return true;
+    ck_assert(!shelf_has(URL "1", 3000));
+    request(URL "2", 400000);
+    request(URL "3", LONG_PAGE);
+    request(URL "4", 300000);
+    end_store();
+    return true;
 }
 
 static void
 look_after(bool purged)
 {
-    disk_model_fail(0, 0, false);
     ck_assert(shelf_open());
     if (purged)
         ck_assert(!shelf_has(URL "1", 3000));
-    (void)shelf_has(URL "2", 400000);
-    (void)shelf_has(URL "3", 3000);
-    (void)shelf_has(URL "4", 300000);
+    request(URL "2", 400000);
+    request(URL "3", LONG_PAGE);
     put(URL "5", 3000);
     ck_assert(shelf_has(URL "5", 3000));
-    shelf_end();
+    end_store();
 }
 
-START_TEST(each_call_fails_once)
+/* Has the n-th call go wrong. Returns its name, or NULL: there are fewer calls. */
+static const char *
+go_wrong(enum way way, const struct fault *fault, unsigned n)
 {
-    static const int errors[] = {EIO, ENOSPC, EROFS};
+    const char *failed;
+    bool worked;
 
-    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
-        for (unsigned n = 1;; n++) {
-            bool failed, opened;
+    memset(&run, 0, sizeof(run));
+    shelf_begin();
+    shelf.max_bytes = 256 << 20;
+    shelf.reads_later = way != AT_ONCE;
+    ck_assert(way != BY_RING || shelf_take_ring());
+    ck_assert(shelf_open());
+    put(URL "1", 3000);
+    put(URL "2", 400000);
+    put(URL "3", LONG_PAGE);
+    shelf_close();
+    begin_faults(fault, n);
+    worked = work();
+    failed = disk_model_failed();
+    disk_model_fail(0, 0, false);
+    look_after(worked);
+    ck_assert_msg(!run.missing || !worked || run.failures, "call %u, %s: %s", n, failed, shelf.said);
+    ck_assert_msg(!run.missing || shelf.said[0], "call %u, %s", n, failed);
+    ck_assert(failed || (run.missing == 0 && run.failures == 0));
+    shelf_end();
+    return failed;
+}
 
-            work(n, errors[i], false);
-            failed = disk_model_failed() != NULL;
-            opened = shelf.said[0] == '\0' || strstr(shelf.said, "store ") == shelf.said;
-            look_after(opened);
-            if (!failed)
-                break;
-            ck_assert_uint_lt(n, 200);
-        }
+/* Of how many calls one goes wrong, where not each does. */
+#ifdef __SANITIZE_THREAD__
+#define STEP 61u
+#else
+#define STEP 13u
+#endif
+
+/* Their number. In the long form each goes wrong, else others with each fault. */
+static unsigned
+go_wrong_one_by_one(enum way way, size_t fault)
+{
+    static const char *const names[WAYS] = {"pread", "disk_ring_take", "preadv2"};
+    const unsigned step = getenv("SUNPROXY_LONG_TESTS") ? 1 : STEP;
+    bool reads = step > 1;
+    const char *failed;
+    unsigned n = 1 + (unsigned)(17 * fault + 29 * way) % step;
+
+    for (; (failed = go_wrong(way, &faults[fault], n)); n += step) {
+        reads = reads || strcmp(failed, names[way]) == 0;
+        ck_assert_uint_lt(n, 1000);
+    }
+    ck_assert(reads);
+    return n;
+}
+
+START_TEST(each_call_goes_wrong_once)
+{
+    struct disk_ring *ring = disk_ring_make(16);
+
+    for (enum way way = 0; way < WAYS; way++) {
+        if (way == BY_RING && !ring)
+            continue;
+        for (size_t i = 0; i < FAULTS; i++)
+            if (way <= faults[i].last)
+                ck_assert_uint_gt(go_wrong_one_by_one(way, i), 20);
+    }
+    disk_ring_free(ring);
 }
 END_TEST
+
+/* The disk fails for good, with some call. */
+static void
+fail_from(unsigned n, int error)
+{
+    shelf_begin();
+    shelf.reads_later = true;
+    ck_assert(shelf_open());
+    put(URL "2", 400000);
+    shelf_close();
+    disk_model_fail(n, error, true);
+    shelf.fails = true;
+    if (!shelf_open())
+        return;
+    put(URL "3", 3000);
+    (void)shelf_has(URL "2", 400000);
+    purge(URL "1");
+    ck_assert(!shelf_has(URL "1", 3000));
+    (void)shelf_has(URL "3", 3000);
+    put(URL "4", 300000);
+    shelf_close();
+}
 
 START_TEST(all_calls_fail_from_one_on)
 {
     for (unsigned n = 1; n < 60; n += 3) {
-        work(n, n % 2 ? EIO : ENOSPC, true);
+        fail_from(n, n % 2 ? EIO : ENOSPC);
         disk_model_fail(0, 0, false);
         shelf.fails = false;
         ck_assert(shelf_open());
@@ -283,7 +419,7 @@ START_TEST(a_disk_that_hangs_is_left_until_it_answers)
 }
 END_TEST
 
-#define AT_ONCE 8u
+#define TOGETHER 8u
 
 static const char *
 name_of(unsigned i)
@@ -321,7 +457,7 @@ hang_writes(struct source_waiter *waiter)
  * all. Read by threads, and by a ring. */
 START_TEST(a_disk_that_hangs_has_no_request_wait_for_longer_than_the_first)
 {
-    struct requester requesters[AT_ONCE] = {{.answer = CACHE_HIT}}, other = {.answer = CACHE_HIT};
+    struct requester requesters[TOGETHER] = {{.answer = CACHE_HIT}}, other = {.answer = CACHE_HIT};
     struct source_waiter waiter = {.notify = NULL};
 
     shelf_begin();
@@ -329,10 +465,10 @@ START_TEST(a_disk_that_hangs_has_no_request_wait_for_longer_than_the_first)
     if (_i == 1 && !shelf_take_ring())
         return;
     ck_assert(shelf_open());
-    for (unsigned i = 0; i <= AT_ONCE; i++)
+    for (unsigned i = 0; i <= TOGETHER; i++)
         put(name_of(i), 3000);
     hang_writes(&waiter);
-    for (unsigned i = 0; i < AT_ONCE; i++) {
+    for (unsigned i = 0; i < TOGETHER; i++) {
         ck_assert(shelf_begin_get(&requesters[i], name_of(i)));
         (void)store_lane_turn(shelf.store, 0);
         if (i == 0)
@@ -341,21 +477,21 @@ START_TEST(a_disk_that_hangs_has_no_request_wait_for_longer_than_the_first)
     ck_assert_uint_eq(atomic_load(&shelf.store->slow), 0);
     shelf.now_us += 1;
     await_slow(true);
-    ck_assert(!shelf_begin_get(&other, name_of(AT_ONCE)));
+    ck_assert(!shelf_begin_get(&other, name_of(TOGETHER)));
     ck_assert_uint_eq(shelf_count(STORE_READ_REFUSED), 1);
     ck_assert_uint_eq(shelf_count(STORE_READ_LATE), 0);
     shelf.now_us += STORE_LATE_US / 2;
     shelf.tick_us = STORE_LATE_US; /* a probe takes as long */
-    for (unsigned i = 0; i < AT_ONCE; i++)
+    for (unsigned i = 0; i < TOGETHER; i++)
         ck_assert_uint_eq(shelf_end_get(&requesters[i]), WAITER_RETRY);
-    ck_assert_uint_eq(shelf_count(STORE_READ_LATE), AT_ONCE);
+    ck_assert_uint_eq(shelf_count(STORE_READ_LATE), TOGETHER);
     ck_assert(shelf_is_sick());
-    ck_assert(!shelf_begin_get(&other, name_of(AT_ONCE)));
+    ck_assert(!shelf_begin_get(&other, name_of(TOGETHER)));
     ck_assert(!shelf_is_synced());
     shelf.tick_us = 0;
     disk_model_hang(false);
     await_slow(false);
-    ck_assert(shelf_has(name_of(AT_ONCE), 3000));
+    ck_assert(shelf_has(name_of(TOGETHER), 3000));
     ck_assert(shelf_has(name_of(0), 3000));
     store_settle(shelf.store);
     ck_assert(shelf_has(URL "written", 3000));
@@ -584,7 +720,7 @@ unit_suite(void)
     TCase *tc = tcase_create("faults");
 
     tcase_set_timeout(tc, 300);
-    tcase_add_test(tc, each_call_fails_once);
+    tcase_add_test(tc, each_call_goes_wrong_once);
     tcase_add_test(tc, all_calls_fail_from_one_on);
     suite_add_tcase(suite, tc);
     tc = tcase_create("others");

@@ -523,11 +523,15 @@ shelf_check(const struct object *object, const char *url, size_t len)
 bool
 shelf_has(const char *url, size_t len)
 {
-    struct shelf_found got = shelf_get(url, "", "");
+    struct shelf_found got;
+    bool was_sick;
 
-    while (!got.object && shelf_is_sick() && !shelf.fails) {
-        unit_pause();
+    for (;;) {
+        was_sick = shelf_is_sick();
         got = shelf_get(url, "", "");
+        if (got.object || shelf.fails || !(was_sick || shelf_is_sick()))
+            break;
+        unit_pause();
     }
     if (!got.object) {
         ck_assert(!got.begun || got.events == WAITER_RETRY);

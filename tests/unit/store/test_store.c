@@ -536,6 +536,22 @@ START_TEST(a_url_that_varies)
 }
 END_TEST
 
+/* The index leads from the URL to a variant. */
+START_TEST(a_damaged_variant_is_dropped_whichever_was_asked_for)
+{
+    struct shelf_found got;
+
+    shelf_put_more(URL, "x-a\n1:1", "x-a", "", 100, INT64_MAX);
+    shelf_flip(shelf_file("segment"), shelf_size(shelf_file("segment")) - 150);
+    got = shelf_get(URL, "", "X-A: 1\r\n");
+    ck_assert(got.begun);
+    ck_assert_uint_eq(got.events, WAITER_RETRY);
+    ck_assert_uint_eq(shelf_count(STORE_DAMAGED), 1);
+    ck_assert(!store_may_have(shelf.store, span_str(URL), span_of(NULL, 0)));
+    ck_assert(!store_may_have(shelf.store, span_str(URL), span_str("x-a\n1:1")));
+}
+END_TEST
+
 /* ---- admission ------------------------------------------------------------------------------- */
 
 START_TEST(a_page_is_admitted_at_its_second_request)
@@ -1003,6 +1019,7 @@ add_tests(Suite *suite, const char *name, void (*begin)(void))
     tcase_add_test(tc, the_age_is_right_whatever_the_wall_clock_does);
     tcase_add_test(tc, a_soft_purge_holds_whatever_the_wall_clock_does);
     tcase_add_test(tc, a_url_that_varies);
+    tcase_add_test(tc, a_damaged_variant_is_dropped_whichever_was_asked_for);
     tcase_add_test(tc, a_page_is_admitted_at_its_second_request);
     tcase_add_test(tc, the_size_is_a_bound_and_what_is_requested_stays);
     tcase_add_test(tc, no_flipped_bit_leads_to_a_wrong_byte);

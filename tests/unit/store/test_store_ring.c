@@ -223,6 +223,7 @@ START_TEST(a_record_that_is_cut_short_is_dropped)
     ck_assert(got.begun);
     ck_assert_uint_eq(got.events, WAITER_RETRY);
     ck_assert_uint_eq(shelf_count(STORE_DAMAGED), 1);
+    ck_assert(strstr(shelf.said, ": a record is damaged, and was dropped; 1 since the start"));
     ck_assert(!store_may_have(shelf.store, span_str(URL), span_of(NULL, 0)));
 }
 END_TEST
