@@ -238,11 +238,13 @@ make_store_folder(const struct options *options, const struct service_user *user
 {
     if (!options->store)
         return true;
-    if (mkdir(options->store, 0700) == 0)
-        return geteuid() != 0 || !options->user ||
-               chown(options->store, user->uid, user->gid) == 0;
-    if (errno == EEXIST)
+    if (mkdir(options->store, 0700) == 0) {
+        if (geteuid() != 0 || !options->user ||
+            chown(options->store, user->uid, user->gid) == 0)
+            return true;
+    } else if (errno == EEXIST) {
         return true;
+    }
     buf_printf(why, "%sstore: %s: %s", options_place(options, "store"), options->store,
                strerror(errno));
     return false;
@@ -253,11 +255,11 @@ confinement_enter(const struct options *options, const struct listening *listeni
                   const struct service_user *user)
 {
     struct buf why;
-    bool ok;
+    bool has_folder, ok;
 
     buf_init(&why, 1024);
-    ok = make_store_folder(options, user, &why) &&
-         (!options->user || change_user(options, listening, user, &why));
+    has_folder = make_store_folder(options, user, &why);
+    ok = has_folder && (!options->user || change_user(options, listening, user, &why));
     if (ok && geteuid() == 0)
         log_warning("serving as root; --user NAME changes to a user with fewer privileges");
     if (ok && options->sandbox == SANDBOX_ON)
@@ -265,5 +267,7 @@ confinement_enter(const struct options *options, const struct listening *listeni
     if (!ok)
         log_error("%s", buf_str(&why));
     buf_free(&why);
-    return ok ? EX_OK : EX_OSERR;
+    if (ok)
+        return EX_OK;
+    return has_folder ? EX_OSERR : EX_CANTCREAT;
 }
