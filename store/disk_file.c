@@ -12,6 +12,46 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
+int
+disk_open(int folder, const char *name, int flags)
+{
+    const int fd = openat(folder, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    struct stat st;
+    int error;
+
+    if (fd < 0) {
+        if (errno == ELOOP || errno == EISDIR || errno == ENXIO)
+            errno = DISK_NO_FILE;
+        return -1;
+    }
+    /* A ring would not wait for a file of O_NONBLOCK. */
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        fcntl(fd, F_SETFL, flags & (O_DIRECT | O_NOATIME)) == 0)
+        return fd;
+    error = S_ISREG(st.st_mode) ? errno : DISK_NO_FILE;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+const char *
+disk_strerror(int error)
+{
+    return error == DISK_NO_FILE ? "it is no regular file" : strerror(error);
+}
+
+void
+disk_tell(struct buf *why, int folder, const char *name, int error)
+{
+    struct stat st;
+
+    buf_printf(why, "%s%s%s", name, name[0] ? ": " : "", disk_strerror(error));
+    if ((error == EACCES || error == EPERM) && name[0] &&
+        fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        buf_printf(why, ", it belongs to user %ju, and this is user %ju", (uintmax_t)st.st_uid,
+                   (uintmax_t)geteuid());
+}
+
 void
 disk_name_write(char name[DISK_NAME], const char *kind, uint64_t number)
 {

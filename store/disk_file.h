@@ -4,12 +4,30 @@
 #ifndef SUNPROXY_STORE_DISK_FILE_H
 #define SUNPROXY_STORE_DISK_FILE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
+
 #define DISK_NAME 48 /* bytes of a name */
+
+/* The errno of disk_open() for what is no regular file. */
+#define DISK_NO_FILE ENOTBLK
+
+/*
+ * Opens a regular file of a folder. A link is not followed, and a FIFO not waited for. -1 with errno.
+ */
+int disk_open(int folder, const char *name, int flags);
+
+/* The sentence for an errno of these functions. */
+const char *disk_strerror(int error);
+
+/* Appends why a file of a folder cannot be used: its name, the error, and for want of permission
+ * its owner. `name` "": the folder itself. */
+void disk_tell(struct buf *why, int folder, const char *name, int error);
 
 /* "KIND-NUMBER", as disk_name_read() reads it: false for any other name. */
 void disk_name_write(char name[DISK_NAME], const char *kind, uint64_t number);

@@ -7,14 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/disk_file.h"
-
 #define KIND "journal"
 #define HEADER_MAGIC 0x314a5553u
 #define MARK_MAGIC 0x314b524du
 #define END_MAGIC 0x31444e45u
 #define JOURNAL_STEP ((uint64_t)16 << 10) /* the file gets longer by at least that */
 #define MARKS_AT_ONCE 256u
+#define MOST_NUMBER (UINT64_MAX / 2) /* of a file */
 
 struct journal_header {
     uint32_t magic;
@@ -194,24 +193,16 @@ open_file(const struct disk_journal *journal, uint64_t number, int flags)
     char name[DISK_NAME];
 
     disk_name_write(name, KIND, number);
-    return openat(journal->folder, name, flags | O_CLOEXEC, 0600);
+    return disk_open(journal->folder, name, flags);
 }
 
-struct older {
-    const struct disk_journal *journal;
-    uint64_t than;
-};
-
 static void
-remove_older(void *context, uint64_t number)
+remove_other(void *context, uint64_t number)
 {
-    const struct older *older = context;
-    char name[DISK_NAME];
+    const struct disk_journal *journal = context;
 
-    if (number >= older->than)
-        return;
-    disk_name_write(name, KIND, number);
-    unlinkat(older->journal->folder, name, 0);
+    if (number != journal->number)
+        (void)disk_unlink(journal->folder, KIND, number);
 }
 
 /* Writes the marks that a walk has come to. They are no journal yet, so none is synced by itself. */
@@ -299,6 +290,7 @@ disk_journal_renew(struct disk_journal *journal, struct disk_marks *marks,
 
     next.number++;
     next.size = next.synced = next.end = 0;
+    disk_name_write(journal->bad, KIND, next.number);
     next.fd = open_file(&next, next.number, O_RDWR | O_CREAT | O_TRUNC);
     if (next.fd < 0)
         return errno;
@@ -312,7 +304,7 @@ disk_journal_renew(struct disk_journal *journal, struct disk_marks *marks,
     if (journal->fd >= 0)
         close(journal->fd);
     next.renew_size = next.end * 2 + next.slack;
-    (void)disk_list(next.folder, KIND, remove_older, &(struct older){&next, next.number});
+    (void)disk_list(next.folder, KIND, remove_other, &next);
     count_bytes(journal, -journal->end);
     *journal = next;
     return 0;
@@ -463,25 +455,39 @@ read_marks(const struct disk_journal *journal, const char *bytes, size_t size,
     }
 }
 
-/* All of a file, or NULL. */
-static char *
-read_file(const struct disk_journal *journal, uint64_t number, size_t *size)
+/* All of an open file; *bytes is NULL for one that is too long. 0 or an errno. */
+static int
+read_all(int fd, char **bytes, size_t *size)
 {
-    int fd = open_file(journal, number, O_RDONLY);
-    char *bytes = NULL;
     struct stat st;
+    ssize_t n;
 
+    if (fstat(fd, &st) != 0)
+        return errno;
+    if ((uint64_t)st.st_size >= JOURNAL_MAX)
+        return 0;
+    *bytes = malloc((size_t)st.st_size + 1);
+    if (!*bytes)
+        return ENOMEM;
+    n = disk_read(fd, *bytes, (size_t)st.st_size, 0);
+    if (n < 0)
+        return errno;
+    *size = (size_t)n;
+    return 0;
+}
+
+static int
+read_file(struct disk_journal *journal, uint64_t number, char **bytes, size_t *size)
+{
+    int fd, error;
+
+    disk_name_write(journal->bad, KIND, number);
+    fd = open_file(journal, number, O_RDONLY);
     if (fd < 0)
-        return NULL;
-    if (fstat(fd, &st) == 0 && (uint64_t)st.st_size < JOURNAL_MAX)
-        bytes = malloc((size_t)st.st_size + 1);
-    if (bytes) {
-        ssize_t n = disk_read(fd, bytes, (size_t)st.st_size, 0);
-
-        *size = n < 0 ? 0 : (size_t)n;
-    }
+        return errno;
+    error = read_all(fd, bytes, size);
     close(fd);
-    return bytes;
+    return error;
 }
 
 /* Was it begun completely, whatever has become of it? Then marks may have been added to it. */
@@ -497,15 +503,16 @@ was_begun(const char *bytes, size_t size)
     return false;
 }
 
-/* *begun: it may have marks that no earlier file has. */
-static bool
-read_journal(const struct disk_journal *journal, uint64_t number, struct disk_marks *marks,
-             struct disk_identity *identity, bool *begun)
+/* *begun: it may have marks that no earlier file has; *valid: they have been added. 0 or an errno. */
+static int
+read_journal(struct disk_journal *journal, uint64_t number, struct disk_marks *marks,
+             struct disk_identity *identity, bool *begun, bool *is_valid)
 {
     struct journal_header header;
+    char *bytes = NULL;
     size_t size = 0;
-    char *bytes = read_file(journal, number, &size);
-    bool valid = bytes && size >= sizeof(header);
+    const int error = read_file(journal, number, &bytes, &size);
+    bool valid = !error && bytes && size >= sizeof(header);
 
     *begun = !bytes || was_begun(bytes, size);
     if (valid) {
@@ -517,11 +524,13 @@ read_journal(const struct disk_journal *journal, uint64_t number, struct disk_ma
     if (valid)
         *identity = header.identity;
     free(bytes);
-    return valid;
+    *is_valid = valid;
+    return error;
 }
 
 struct numbers {
     uint64_t most[2]; /* the two highest, 0: none */
+    bool beyond;      /* a file has one that none is given: it is not known which is the latest */
 };
 
 static void
@@ -529,7 +538,9 @@ note_number(void *context, uint64_t number)
 {
     struct numbers *numbers = context;
 
-    if (number > numbers->most[0]) {
+    if (number > MOST_NUMBER) {
+        numbers->beyond = true;
+    } else if (number > numbers->most[0]) {
         numbers->most[1] = numbers->most[0];
         numbers->most[0] = number;
     } else if (number > numbers->most[1]) {
@@ -547,18 +558,22 @@ make_identity(struct disk_identity *identity)
 }
 
 /* One that the process was still beginning when it ended leaves the earlier one in force. */
-static enum journal_found
+static int
 read_latest(struct disk_journal *journal, const struct numbers *numbers, struct disk_marks *marks,
-            struct disk_identity *identity)
+            struct disk_identity *identity, enum journal_found *found)
 {
-    bool begun = false;
+    bool begun = numbers->beyond, valid = false;
+    int error = 0;
 
-    for (unsigned i = 0; i < 2 && numbers->most[i] && !begun; i++) {
-        if (read_journal(journal, numbers->most[i], marks, identity, &begun))
-            return JOURNAL_READ;
-        disk_marks_clear(marks);
+    *found = numbers->most[0] || numbers->beyond ? JOURNAL_LOST : JOURNAL_NEW;
+    for (unsigned i = 0; i < 2 && numbers->most[i] && !begun && !error && !valid; i++) {
+        error = read_journal(journal, numbers->most[i], marks, identity, &begun, &valid);
+        if (valid)
+            *found = JOURNAL_READ;
+        else
+            disk_marks_clear(marks);
     }
-    return numbers->most[0] ? JOURNAL_LOST : JOURNAL_NEW;
+    return error;
 }
 
 int
@@ -569,10 +584,9 @@ disk_journal_read(struct disk_journal *journal, struct disk_marks *marks,
     int error = disk_list(journal->folder, KIND, note_number, &numbers);
 
     *found = JOURNAL_NEW;
+    journal->bad[0] = '\0';
     journal->number = numbers.most[0];
-    if (!error)
-        *found = read_latest(journal, &numbers, marks, identity);
-    return error;
+    return error ? error : read_latest(journal, &numbers, marks, identity, found);
 }
 
 int
@@ -587,6 +601,7 @@ disk_journal_open(struct disk_journal *journal, uint64_t terms, struct disk_mark
         *found = JOURNAL_OTHER;
         disk_marks_clear(marks); /* their positions are those of another store */
     }
+    journal->bad[0] = '\0';
     if (*found != JOURNAL_READ)
         error = make_identity(identity);
     if (error)

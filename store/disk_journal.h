@@ -14,6 +14,7 @@
 
 #include <stdatomic.h>
 
+#include "store/disk_file.h"
 #include "store/disk_marks.h"
 
 /* What identifies a store, and one run of it. */
@@ -42,6 +43,7 @@ struct disk_journal {
     uint64_t end;          /* of the file */
     uint64_t renew_size;   /* at which it is worth being renewed */
     uint64_t number;       /* of the file; at least the generation */
+    char bad[DISK_NAME];   /* the file that an error of opening or reading is about, or "" */
 };
 
 /* Bytes of one that a start reads, less than that. */
@@ -60,12 +62,14 @@ enum journal_found {
     JOURNAL_NEW,   /* there is none: the identity is new */
     JOURNAL_READ,  /* its marks have been added */
     JOURNAL_OTHER, /* its terms are others: everything on disk is purged, and the identity is new */
-    JOURNAL_LOST,  /* it is damaged: everything on disk is purged, and the identity is new */
+    JOURNAL_LOST,  /* it is damaged, or has a number that none is given: everything on disk is purged,
+                      and the identity is new */
 };
 
 /*
  * Reads the latest journal in the folder, if there is one, and begins another one with the marks. The
- * first members are set. 0 or an errno.
+ * first members are set. 0 or an errno: also if it cannot be read, which does not tell that it is
+ * damaged, and nothing has changed then.
  */
 int disk_journal_open(struct disk_journal *journal, uint64_t terms, struct disk_marks *marks,
                       struct disk_identity *identity, enum journal_found *found);

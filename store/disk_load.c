@@ -1,27 +1,34 @@
 /* What is there at the start: the index is made from the footers of the segments. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "store/disk_file.h"
 #include "store/disk_store.h"
 
 /* The records of a segment that was not ended, by their heads. *sealed: it has got a footer, and is
- * not damaged. */
+ * not damaged; *failed: it is to stay as it is, since not all could be read. */
 static struct disk_listed *
-scan(struct store *store, struct disk_segment *segment, size_t *count, bool *sealed)
+scan(struct store *store, struct disk_segment *segment, size_t *count, bool *sealed, bool *failed)
 {
-    bool damaged = false;
+    enum disk_scanned how = DISK_SCANNED;
     uint64_t end;
     const struct disk_scan_stop stop = {disk_writer_is_to_stop, store};
-    struct disk_listed *all = disk_segment_scan_all(segment, &stop, count, &end, &damaged);
+    struct disk_listed *all = disk_segment_scan_all(segment, &stop, count, &end, &how);
 
-    if (damaged) {
+    *failed = how == DISK_SCAN_FAILED;
+    if (how == DISK_SCAN_DAMAGED) {
         store_add(store, STORE_DAMAGED, 1);
         store_say(store, STORE_WARNING,
                   "segment %016llx: bytes that are no record were dropped, behind %zu records",
                   (unsigned long long)segment->number, *count);
+    } else if (*failed) {
+        store_add(store, STORE_READ_ERRORS, 1);
+        store_say(store, STORE_WARNING,
+                  "segment %016llx cannot be read as a whole: %zu records of it are used",
+                  (unsigned long long)segment->number, *count);
     }
-    *sealed = end && all && disk_log_seal(&store->log, segment, all, *count, end) == 0 && !damaged;
+    *sealed = !*failed && end && all &&
+              disk_log_seal(&store->log, segment, all, *count, end) == 0 && how == DISK_SCANNED;
     return all;
 }
 
@@ -50,6 +57,24 @@ struct newest {
     size_t count;
 };
 
+/* What does not verify is of no use. What could not be opened or read may be later. */
+static void
+refuse_segment(struct store *store, uint64_t number, int error)
+{
+    if (error == EINVAL) {
+        store_add(store, STORE_DAMAGED, 1);
+        store_say(store, STORE_WARNING,
+                  "segment-%016llx is damaged, or another store's, and is removed",
+                  (unsigned long long)number);
+        disk_log_unlink(&store->log, number);
+        return;
+    }
+    store_add(store, STORE_READ_ERRORS, 1);
+    store_say(store, STORE_WARNING, "segment-%016llx cannot be used, and is left as it is: %s",
+              (unsigned long long)number, disk_strerror(error));
+    disk_log_leave(&store->log, number);
+}
+
 /* `newest` is NULL for another one. */
 static void
 load_segment(struct store *store, uint64_t number, struct newest *newest)
@@ -57,20 +82,16 @@ load_segment(struct store *store, uint64_t number, struct newest *newest)
     struct disk_segment *segment = disk_log_adopt(&store->log, number);
     struct disk_listed *listed;
     size_t count = 0;
-    bool ended;
+    bool ended, failed = false;
 
     if (!segment) {
-        store_add(store, STORE_DAMAGED, 1);
-        store_say(store, STORE_WARNING, "segment %016llx cannot be used, and is removed: %s",
-                  (unsigned long long)number,
-                  errno == EINVAL ? "it is damaged, or another store's" : strerror(errno));
-        disk_log_unlink(&store->log, number);
+        refuse_segment(store, number, errno);
         return;
     }
     listed = disk_segment_footer(segment, &count);
     ended = listed != NULL;
     if (!listed)
-        listed = scan(store, segment, &count, &ended);
+        listed = scan(store, segment, &count, &ended, &failed);
     if (listed)
         index_all(store, segment, listed, count);
     if (ended && count && newest) {
@@ -78,7 +99,7 @@ load_segment(struct store *store, uint64_t number, struct newest *newest)
         return;
     }
     free(listed);
-    if (count == 0 && !disk_writer_is_to_stop(store))
+    if (count == 0 && !failed && !disk_writer_is_to_stop(store))
         disk_log_remove(&store->log, segment);
 }
 

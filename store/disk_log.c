@@ -163,9 +163,9 @@ free_id(struct disk_log *log)
 static int
 open_untimed(const struct disk_log *log, const char *name, int flags)
 {
-    int fd = openat(log->folder, name, flags | O_NOATIME | O_CLOEXEC, 0600);
+    int fd = disk_open(log->folder, name, flags | O_NOATIME);
 
-    return fd < 0 && errno == EPERM ? openat(log->folder, name, flags | O_CLOEXEC, 0600) : fd;
+    return fd < 0 && errno == EPERM ? disk_open(log->folder, name, flags) : fd;
 }
 
 /* Opens a file as a segment, which is in no list. */
@@ -178,6 +178,7 @@ open_segment(struct disk_log *log, uint64_t number, int flags)
     if (!segment)
         return NULL;
     disk_name_write(name, KIND, number);
+    errno = EMFILE;
     segment->id = free_id(log);
     segment->fd = segment->id ? open_untimed(log, name, flags) : -1;
     if (segment->fd < 0) {
@@ -221,25 +222,41 @@ make_header(const struct disk_log *log, uint64_t number, struct segment_header *
     header->sum = disk_sum(0, header, offsetof(struct segment_header, sum));
 }
 
+/* 0, EINVAL if it is no segment of this store and number, or another errno. */
+static int
+check_header(struct disk_segment *segment)
+{
+    struct segment_header header, expected;
+    struct stat st;
+    ssize_t n;
+
+    if (fstat(segment->fd, &st) != 0)
+        return errno;
+    n = disk_read(segment->fd, &header, sizeof(header), 0);
+    if (n < 0)
+        return errno;
+    make_header(segment->log, segment->number, &expected);
+    segment->size = (uint64_t)st.st_size;
+    return n == (ssize_t)sizeof(header) && memcmp(&header, &expected, sizeof(header)) == 0
+               ? 0
+               : EINVAL;
+}
+
 struct disk_segment *
 disk_log_adopt(struct disk_log *log, uint64_t number)
 {
     struct disk_segment *segment = open_segment(log, number, O_RDWR);
-    struct segment_header header, expected;
-    struct stat st;
+    int error;
 
     if (!segment)
         return NULL;
-    make_header(log, number, &expected);
-    if (fstat(segment->fd, &st) != 0 ||
-        disk_read(segment->fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
-        memcmp(&header, &expected, sizeof(header)) != 0) {
+    error = check_header(segment);
+    if (error) {
         disk_segment_release(segment);
         disk_log_close_released(log);
-        errno = EINVAL;
+        errno = error;
         return NULL;
     }
-    segment->size = (uint64_t)st.st_size;
     list_segment(log, segment);
     return segment;
 }
@@ -304,14 +321,15 @@ struct scan {
     uint64_t begin, len; /* of the piece */
     uint64_t end;        /* of the records */
     uint64_t wasted;     /* bytes that may be read of what is no head */
-    bool damaged, stopped;
+    bool damaged, stopped, failed;
 };
 
 /* Reads the head of a record at this offset, with memory of its own if it is long. */
 static bool
-read_head(const struct disk_segment *segment, uint64_t offset, size_t head_len, const char *bytes,
-          size_t len, struct disk_record *record)
+read_head(struct scan *scan, uint64_t offset, size_t head_len, const char *bytes, size_t len,
+          struct disk_record *record)
 {
+    const struct disk_segment *segment = scan->segment;
     char *more = NULL;
     bool valid;
 
@@ -320,6 +338,7 @@ read_head(const struct disk_segment *segment, uint64_t offset, size_t head_len, 
 
         more = malloc(head_len);
         n = more ? disk_read(segment->fd, more, head_len, offset) : -1;
+        scan->failed = scan->failed || n < 0;
         len = n < 0 ? 0 : (size_t)n;
         bytes = more;
     }
@@ -346,7 +365,7 @@ read_listed(struct scan *scan, uint64_t offset, const char *bytes, size_t len,
     memcpy(&head, bytes, sizeof(head));
     if (!disk_head_is_likely(&head) || head.head_len > segment->size - offset)
         return false;
-    if (!read_head(segment, offset, head.head_len, bytes, len, &record)) {
+    if (!read_head(scan, offset, head.head_len, bytes, len, &record)) {
         scan->wasted -= head.head_len < scan->wasted ? head.head_len : scan->wasted;
         if (scan->wasted == 0)
             scan->end = offset;
@@ -379,6 +398,7 @@ fetch(struct scan *scan, uint64_t at)
         return true;
     scan->stopped = scan->stop && scan->stop->is_to_stop(scan->stop->context);
     n = scan->stopped ? 0 : disk_read(scan->segment->fd, scan->bytes, SCAN_BYTES, at);
+    scan->failed = scan->failed || n < 0;
     scan->begin = at;
     scan->len = n > 0 ? (uint64_t)n : 0;
     return n > 0;
@@ -400,7 +420,7 @@ scan_on(struct scan *scan, uint64_t *at, struct disk_listed *listed)
 
 struct disk_listed *
 disk_segment_scan_all(struct disk_segment *segment, const struct disk_scan_stop *stop,
-                      size_t *count, uint64_t *end, bool *damaged)
+                      size_t *count, uint64_t *end, enum disk_scanned *how)
 {
     struct scan scan = {.segment = segment,
                         .stop = stop,
@@ -413,12 +433,14 @@ disk_segment_scan_all(struct disk_segment *segment, const struct disk_scan_stop 
 
     *count = 0;
     *end = 0;
-    while (scan.bytes && scan_on(&scan, &at, &listed)) {
+    scan.failed = !scan.bytes;
+    while (!scan.failed && scan_on(&scan, &at, &listed)) {
         if (*count == size) {
             struct disk_listed *grown;
 
             size = size ? 2 * size : 256;
             grown = realloc(all, size * sizeof(*all));
+            scan.failed = !grown;
             if (!grown)
                 break;
             all = grown;
@@ -426,7 +448,9 @@ disk_segment_scan_all(struct disk_segment *segment, const struct disk_scan_stop 
         all[(*count)++] = listed;
         *end = at += (uint64_t)listed.length * DISK_UNIT;
     }
-    *damaged = scan.damaged;
+    *how = scan.failed ? DISK_SCAN_FAILED : scan.damaged ? DISK_SCAN_DAMAGED : DISK_SCANNED;
+    if (scan.failed)
+        segment->least = 0;
     free(scan.bytes);
     if (scan.stopped) {
         free(all);
@@ -448,7 +472,7 @@ disk_segment_count(const struct disk_log *log, uint64_t number)
     if (size < sizeof(footer))
         return 0;
     disk_name_write(name, KIND, number);
-    fd = openat(log->folder, name, O_RDONLY | O_CLOEXEC);
+    fd = disk_open(log->folder, name, O_RDONLY);
     if (fd < 0 ||
         disk_read(fd, &footer, sizeof(footer), size - sizeof(footer)) != (ssize_t)sizeof(footer) ||
         footer.magic != FOOTER_MAGIC || footer.count > size / sizeof(struct disk_listed))
@@ -472,7 +496,57 @@ void
 disk_log_unlink(struct disk_log *log, uint64_t number)
 {
     if (!unlink_file(log, number))
-        atomic_fetch_add(&log->bytes, disk_size(log->folder, KIND, number));
+        disk_log_leave(log, number);
+}
+
+void
+disk_log_leave(struct disk_log *log, uint64_t number)
+{
+    const uint64_t size = disk_size(log->folder, KIND, number);
+
+    log->left = true;
+    log->left_bytes += size;
+    atomic_fetch_add(&log->bytes, size);
+}
+
+struct left {
+    struct disk_log *log;
+    bool some, removed; /* files that are there still, and a file that is not */
+};
+
+static void
+remove_left(void *context, uint64_t number)
+{
+    struct left *left = context;
+    struct disk_log *log = left->log;
+    const struct disk_segment *segment;
+    uint64_t size;
+
+    TAILQ_FOREACH(segment, &log->segments, link)
+    {
+        if (segment->number == number)
+            return;
+    }
+    size = disk_size(log->folder, KIND, number);
+    if (size > log->left_bytes)
+        size = log->left_bytes;
+    if (unlink_file(log, number)) {
+        left->removed = true;
+        log->left_bytes -= size;
+        atomic_fetch_sub(&log->bytes, size);
+    } else {
+        left->some = true;
+    }
+}
+
+bool
+disk_log_remove_left(struct disk_log *log)
+{
+    struct left left = {log, false, false};
+
+    if (log->left && disk_list(log->folder, KIND, remove_left, &left) == 0)
+        log->left = left.some;
+    return left.removed;
 }
 
 void

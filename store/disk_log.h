@@ -53,7 +53,9 @@ struct disk_log {
     uint64_t segment_bytes; /* of one */
     _Atomic uint64_t bytes; /* of all, buffered ones included */
     _Atomic uint64_t written; /* since the start */
-    bool left;              /* a file that could not be removed, and is no segment of the log */
+    bool left;              /* there are files that are no segments of the log: they could not be opened,
+                               or not be removed */
+    uint64_t left_bytes;    /* of those, as far as they count */
     struct disk_segments segments; /* the oldest first; the last one is appended to if `listed` is
                                       open */
     _Atomic(struct disk_segment *) *by_id; /* DISK_SEGMENTS + 1 */
@@ -95,7 +97,7 @@ bool disk_log_has_unclosed(const struct disk_log *log);
 /*
  * Opens the segment of this number that a process before has written, and adds it before those that
  * there are with higher numbers. NULL if it is none of this store's, with errno EINVAL, or cannot be
- * opened.
+ * opened or read, with another errno.
  */
 struct disk_segment *disk_log_adopt(struct disk_log *log, uint64_t number);
 
@@ -108,17 +110,23 @@ struct disk_scan_stop {
     void *context;
 };
 
+enum disk_scanned {
+    DISK_SCANNED,
+    DISK_SCAN_DAMAGED, /* bytes that are no record were passed over */
+    DISK_SCAN_FAILED   /* not all could be read: there may be more records */
+};
+
 /*
  * All records by their heads, allocated, in the order of the file, or NULL without any; *end is
- * where the last one ends, and *damaged whether other bytes were passed over. The segment's earliest
- * position follows. `stop`, which may be NULL, is asked between two reads: NULL then as well.
+ * where the last one ends. The segment's earliest position follows, which is 0 after a failure.
+ * `stop`, which may be NULL, is asked between two reads: NULL then as well.
  *
  * It takes time in proportion to the segment's size, whatever is in it: beyond that many bytes that
  * are no head, though they look like one, the rest is dropped.
  */
 struct disk_listed *disk_segment_scan_all(struct disk_segment *segment,
                                           const struct disk_scan_stop *stop, size_t *count,
-                                          uint64_t *end, bool *damaged);
+                                          uint64_t *end, enum disk_scanned *how);
 
 /* How many records the file of this number has, as far as its last bytes say. */
 size_t disk_segment_count(const struct disk_log *log, uint64_t number);
@@ -140,6 +148,12 @@ void disk_log_remove(struct disk_log *log, struct disk_segment *segment);
 /* Removes a file of this number, which is no segment of the log. One that cannot be removed counts
  * for the size and for disk_log_least(), since a later start may find it. */
 void disk_log_unlink(struct disk_log *log, uint64_t number);
+
+/* Leaves such a file: it counts for both until it is removed. */
+void disk_log_leave(struct disk_log *log, uint64_t number);
+
+/* Removes the files that were left, as far as that can be. False: none was removed. */
+bool disk_log_remove_left(struct disk_log *log);
 
 /* ---- appending ------------------------------------------------------------------------------- */
 

@@ -290,15 +290,22 @@ forget_listed(struct store *store, const struct disk_segment *segment,
 }
 
 /*
- * Removes the oldest segment. What was read of it is written to the open one, `again`.
+ * Removes what was left at the start, of which a later one may find what has been replaced since, or
+ * else the oldest segment. What was read of that is written to the open one, `again`. False: there
+ * is none.
  */
-static void
+static bool
 evict_segment(struct store *store, bool again)
 {
     struct disk_segment *oldest = TAILQ_FIRST(&store->log.segments);
+    struct disk_listed *listed;
     size_t count = 0;
-    struct disk_listed *listed = disk_segment_footer(oldest, &count);
 
+    if (disk_log_remove_left(&store->log))
+        return true;
+    if (!oldest)
+        return false;
+    listed = disk_segment_footer(oldest, &count);
     if (listed && again)
         reinsert_requested(store, oldest, listed, count);
     if (listed)
@@ -308,6 +315,7 @@ evict_segment(struct store *store, bool again)
     free(listed);
     disk_log_remove(&store->log, oldest);
     disk_marks_forget(&store->marks, disk_log_least(&store->log));
+    return true;
 }
 
 /* Could this many more segments exceed the bound? */
@@ -323,8 +331,8 @@ is_full(struct store *store, uint64_t more)
 static void
 evict_segments(struct store *store, uint64_t more)
 {
-    while (is_full(store, more) && !TAILQ_EMPTY(&store->log.segments))
-        evict_segment(store, false);
+    while (is_full(store, more) && evict_segment(store, false))
+        ;
 }
 
 static void
@@ -365,10 +373,10 @@ make_space(struct store *store, uint64_t length)
 {
     /* Where the file system is full, though the store is not, the store gets smaller, until the
      * next start. */
-    if (store->wants_space && !TAILQ_EMPTY(&store->log.segments)) {
+    if (store->wants_space && (store->log.left || !TAILQ_EMPTY(&store->log.segments))) {
         store->log.max_bytes =
             atomic_load(&store->log.bytes) + atomic_load(&store->journal_most);
-        evict_segment(store, false);
+        (void)evict_segment(store, false);
     }
     store->wants_space = false;
     while (!disk_log_has_space(&store->log, length)) {
@@ -376,7 +384,7 @@ make_space(struct store *store, uint64_t length)
             return false;
         while (store->log.head && is_full(store, 2) &&
                TAILQ_FIRST(&store->log.segments) != store->log.head)
-            evict_segment(store, true);
+            (void)evict_segment(store, true);
         if (!store->log.head)
             return false;
     }
@@ -637,8 +645,9 @@ begin(struct store *store)
         if (error) {
             give_up_segments(store);
             store_say(store, STORE_ERROR,
-                      "it cannot be opened, and is not used: %s; its segments are removed",
-                      strerror(error));
+                      "it cannot be opened, and is not used: %s%s%s; its segments are removed",
+                      store->journal.bad, store->journal.bad[0] ? ": " : "",
+                      disk_strerror(error));
         }
     }
     if (error)

@@ -66,9 +66,9 @@ open_folder(struct store *store, struct buf *why)
 {
     store->folder = open(store->config.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (store->folder >= 0)
-        store->lock = openat(store->folder, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        store->lock = disk_open(store->folder, "lock", O_RDWR | O_CREAT);
     if (store->lock < 0) {
-        buf_append_str(why, strerror(errno));
+        disk_tell(why, store->folder, store->folder >= 0 ? "lock" : "", errno);
         return false;
     }
     if (store->config.waits_us || take_lock(store->lock))
@@ -226,7 +226,7 @@ store_open(const struct store_config *config, struct buf *why)
         error = start_threads(store);
     if (!error)
         return store;
-    buf_append_str(why, strerror(error));
+    disk_tell(why, store ? store->folder : -1, store ? store->journal.bad : "", error);
     store_close(store);
     return NULL;
 }

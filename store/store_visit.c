@@ -37,10 +37,13 @@ open_folder(struct visit *v, const char *folder, struct buf *why)
 {
     v->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (v->folder >= 0)
-        v->lock = openat(v->folder, "lock", O_RDONLY | O_CLOEXEC);
+        v->lock = disk_open(v->folder, "lock", O_RDONLY);
     if (v->lock >= 0)
         return true;
-    buf_append_str(why, v->folder >= 0 && errno == ENOENT ? "it is no store" : strerror(errno));
+    if (v->folder >= 0 && errno == ENOENT)
+        buf_append_str(why, "it is no store");
+    else
+        disk_tell(why, v->folder, v->folder >= 0 ? "lock" : "", errno);
     return false;
 }
 
@@ -81,21 +84,24 @@ is_in_use(const struct visit *v)
 }
 
 /* A daemon may replace the journal while it is read. */
-static int
-read_journal(struct visit *v)
+static bool
+read_journal(struct visit *v, struct buf *why)
 {
     struct disk_journal journal = {.folder = v->folder, .now = v->now, .fd = -1};
     enum journal_found found = JOURNAL_NEW;
     int error = 0;
 
-    for (unsigned i = 0; !error && found != JOURNAL_READ && i < JOURNAL_TRIES; i++) {
+    for (unsigned i = 0; (!error || error == ENOENT) && found != JOURNAL_READ && i < JOURNAL_TRIES;
+         i++) {
         disk_marks_clear(&v->marks);
         error = disk_journal_read(&journal, &v->marks, &v->identity, &found);
         if (!v->totals->in_use)
             break;
     }
     v->totals->journal_lost = found != JOURNAL_READ;
-    return error;
+    if (error)
+        disk_tell(why, v->folder, journal.bad, error);
+    return !error;
 }
 
 static bool
@@ -109,9 +115,9 @@ begin(struct visit *v, const char *folder, struct buf *why)
         return false;
     v->totals->in_use = is_in_use(v);
     v->now = (struct disk_now){disk_boot(), clock_monotonic_us(), clock_wall_us()};
-    error = read_journal(v);
-    if (!error)
-        error = disk_list(v->folder, "segment", note_segment, v);
+    if (!read_journal(v, why))
+        return false;
+    error = disk_list(v->folder, "segment", note_segment, v);
     if (!error && (v->failed || !disk_log_init(&v->log, v->folder, &v->identity, 1)))
         error = ENOMEM;
     if (error)
@@ -245,12 +251,12 @@ list_records(struct visit *v, struct disk_segment *segment, size_t *count)
     struct disk_listed *listed =
         v->wanted->scans ? NULL : disk_segment_footer(segment, count);
     uint64_t end_of_records;
-    bool damaged = false;
+    enum disk_scanned how = DISK_SCANNED;
 
     if (listed)
         return listed;
-    listed = disk_segment_scan_all(segment, NULL, count, &end_of_records, &damaged);
-    if (damaged)
+    listed = disk_segment_scan_all(segment, NULL, count, &end_of_records, &how);
+    if (how != DISK_SCANNED)
         tell_damage(v, segment, end_of_records);
     return listed;
 }

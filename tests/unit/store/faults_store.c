@@ -150,11 +150,20 @@ look_after(bool purged)
     end_store();
 }
 
+/* Files could not be opened or read once: what is there is not damaged. */
+static bool
+is_unread(const struct fault *fault, const char *failed)
+{
+    return failed && (fault->error == EIO || fault->error == EROFS) &&
+           (strcmp(failed, "openat") == 0 || strcmp(failed, "pread") == 0);
+}
+
 /* Has the n-th call go wrong. Returns its name, or NULL: there are fewer calls. */
 static const char *
 go_wrong(enum way way, const struct fault *fault, unsigned n)
 {
     const char *failed;
+    unsigned missing;
     bool worked;
 
     memset(&run, 0, sizeof(run));
@@ -171,7 +180,9 @@ go_wrong(enum way way, const struct fault *fault, unsigned n)
     worked = work();
     failed = disk_model_failed();
     disk_model_fail(0, 0, false);
+    missing = run.missing;
     look_after(worked);
+    ck_assert_msg(!is_unread(fault, failed) || run.missing == missing, "call %u, %s", n, failed);
     ck_assert_msg(!run.missing || !worked || run.failures, "call %u, %s: %s", n, failed, shelf.said);
     ck_assert_msg(!run.missing || shelf.said[0], "call %u, %s", n, failed);
     ck_assert(failed || (run.missing == 0 && run.failures == 0));
@@ -240,6 +251,62 @@ fail_from(unsigned n, int error)
     put(URL "4", 300000);
     shelf_close();
 }
+
+START_TEST(a_journal_that_cannot_be_read_once_is_not_damaged)
+{
+    static const int errors[] = {EIO, EACCES, EMFILE, ENOMEM};
+
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+        /* That of the lock, the list of segments, that of journals, and the journal. */
+        for (unsigned n = 1; n <= 5; n++) {
+            shelf_begin();
+            ck_assert(shelf_open());
+            put(URL "1", 3000);
+            put(URL "2", 3000);
+            purge(URL "1");
+            shelf_close();
+            disk_model_fail(n, errors[i], false);
+            ck_assert(!shelf_open());
+            ck_assert_ptr_nonnull(strstr(shelf.said, strerror(errors[i])));
+            if (n == 4 || n == 5)
+                ck_assert_ptr_eq(strstr(shelf.said, "journal-0000000000000001: "), shelf.said);
+            ck_assert_str_eq(disk_model_failed(), n == 5 ? "pread" : "openat");
+            disk_model_fail(0, 0, false);
+            ck_assert(shelf_open());
+            ck_assert(!shelf_has(URL "1", 3000));
+            ck_assert(shelf_has(URL "2", 3000));
+            shelf_end();
+        }
+}
+END_TEST
+
+/* One that was not ended is read by the heads of its records, and cut behind the last one. */
+START_TEST(a_segment_that_cannot_be_read_once_is_not_cut)
+{
+    bool failed = true;
+
+    for (unsigned n = 1; failed; n++) {
+        shelf_begin();
+        ck_assert(shelf_open());
+        put(URL "1", 3000);
+        put(URL "2", 100000);
+        put(URL "3", 3000);
+        shelf_kill();
+        disk_model_fail(n, EIO, false);
+        if (shelf_open())
+            store_settle(shelf.store);
+        shelf_close();
+        failed = disk_model_failed() != NULL;
+        disk_model_fail(0, 0, false);
+        ck_assert(shelf_open());
+        for (unsigned i = 1; i <= 3; i++)
+            ck_assert(shelf_has(i == 1 ? URL "1" : i == 2 ? URL "2" : URL "3",
+                                i == 2 ? 100000 : 3000));
+        shelf_end();
+        ck_assert_uint_lt(n, 100);
+    }
+}
+END_TEST
 
 START_TEST(all_calls_fail_from_one_on)
 {
@@ -314,7 +381,7 @@ START_TEST(a_file_system_that_becomes_read_only)
     shelf_close();
     disk_model_read_only(true);
     ck_assert(!shelf_open());
-    ck_assert_str_eq(shelf.said, strerror(EROFS));
+    ck_assert_str_eq(shelf.said, "lock: Read-only file system");
     disk_model_read_only(false);
     ck_assert(shelf_open());
     ck_assert(!shelf_has(URL "1", 3000));
@@ -721,6 +788,8 @@ unit_suite(void)
 
     tcase_set_timeout(tc, 300);
     tcase_add_test(tc, each_call_goes_wrong_once);
+    tcase_add_test(tc, a_journal_that_cannot_be_read_once_is_not_damaged);
+    tcase_add_test(tc, a_segment_that_cannot_be_read_once_is_not_cut);
     tcase_add_test(tc, all_calls_fail_from_one_on);
     suite_add_tcase(suite, tc);
     tc = tcase_create("others");

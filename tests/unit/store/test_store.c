@@ -708,7 +708,7 @@ openat(int folder, const char *name, int flags, ...)
     return (int)syscall(SYS_openat, folder, name, flags, mode);
 }
 
-/* It would be found by a later start, without the purges that are forgotten meanwhile. */
+/* A later start may find it: marks are remembered meanwhile, until there is no space for it. */
 START_TEST(a_segment_that_cannot_be_opened_once_does_not_come_back)
 {
     const bool can_be_removed = _i == 0;
@@ -726,8 +726,8 @@ START_TEST(a_segment_that_cannot_be_opened_once_does_not_come_back)
     }
     ck_assert(shelf_open());
     store_settle(shelf.store);
-    ck_assert(strstr(shelf.said, "cannot be used, and is removed: Too many open files"));
-    ck_assert_uint_eq(shelf_files("segment"), can_be_removed ? 0 : 1);
+    ck_assert(strstr(shelf.said, "cannot be used, and is left as it is: Too many open files"));
+    ck_assert_uint_eq(shelf_files("segment"), 1);
     /* More than the store takes, so that marks are forgotten; and more than the journal does. */
     for (unsigned i = 0; i < 90; i++) {
         char url[64];
@@ -740,6 +740,9 @@ START_TEST(a_segment_that_cannot_be_opened_once_does_not_come_back)
         (void)store_mark(shelf.store, CACHE_BY_TAG, false, span_str("other"), span_of("", 0),
                          &some);
     shelf_await_sync();
+    snprintf(command, sizeof(command), "test -%c %s/%s", can_be_removed ? 'e' : 'f', shelf.folder,
+             unopened);
+    ck_assert_int_ne(system(command), 0);
     if (!can_be_removed) {
         snprintf(command, sizeof(command), "cd %s && rmdir %s && mv aside %s", shelf.folder,
                  unopened, unopened);
@@ -749,6 +752,80 @@ START_TEST(a_segment_that_cannot_be_opened_once_does_not_come_back)
     shelf.max_bytes = 4 * STORE_LEAST;
     reopen();
     ck_assert(!shelf_has(URL, 3000));
+}
+END_TEST
+
+START_TEST(a_segment_that_cannot_be_opened_once_keeps_its_pages)
+{
+    shelf_put(URL, 3000);
+    shelf_close();
+    snprintf(unopened, sizeof(unopened), "%s", strrchr(shelf_file("segment"), '/') + 1);
+    ck_assert(shelf_open());
+    store_settle(shelf.store);
+    ck_assert(!shelf_has(URL, 3000));
+    ck_assert_uint_eq(shelf_count(STORE_DAMAGED), 0);
+    ck_assert_uint_eq(shelf_count(STORE_READ_ERRORS), 1);
+    unopened[0] = '\0';
+    reopen();
+    ck_assert(shelf_has(URL, 3000));
+}
+END_TEST
+
+/* Nothing waits for a writer of a FIFO, and no link is followed. */
+START_TEST(what_is_no_regular_file_is_refused)
+{
+    static const char *const makes[] = {"mkfifo", "mkdir", "ln -s /dev/null"};
+    static const struct {
+        const char *name;
+        bool starts;
+    } files[] = {{"segment-0000000000000077", true},
+                 {"journal-0000000000000077", false},
+                 {"lock", false}};
+    char command[200];
+
+    shelf_put(URL, 3000);
+    for (size_t i = 0; i < 3; i++)
+        for (size_t k = 0; k < 3; k++) {
+            shelf_close();
+            snprintf(command, sizeof(command), "cd %s && rm -f lock && %s %s", shelf.folder,
+                     makes[k], files[i].name);
+            ck_assert_int_eq(system(command), 0);
+            shelf.said[0] = '\0';
+            ck_assert_int_eq(shelf_open(), files[i].starts);
+            if (files[i].starts)
+                store_settle(shelf.store);
+            ck_assert_ptr_nonnull(strstr(shelf.said, files[i].name));
+            ck_assert_ptr_nonnull(strstr(shelf.said, "it is no regular file"));
+            shelf_close();
+            snprintf(command, sizeof(command), "cd %s && (rm -f %s || rmdir %s) 2>/dev/null",
+                     shelf.folder, files[i].name, files[i].name);
+            ck_assert_int_eq(system(command), 0);
+            ck_assert(shelf_open());
+            ck_assert(shelf_has(URL, 3000));
+        }
+}
+END_TEST
+
+/* No later one has a higher number. */
+START_TEST(a_journal_of_the_last_number_is_lost)
+{
+    char command[200];
+
+    for (unsigned i = 0; i < 2; i++) {
+        shelf_put(URL, 3000);
+        shelf_close();
+        snprintf(command, sizeof(command), "cd %s && %s journal-* journal-ffffffffffffffff",
+                 shelf.folder, i ? "cp" : "mv");
+        ck_assert_int_eq(system(command), 0);
+        ck_assert(shelf_open());
+        ck_assert(!shelf_has(URL, 3000));
+        ck_assert_uint_eq(shelf_files("journal"), 1);
+        shelf_put(URL, 3000);
+        purge(CACHE_BY_URL, false, URL, "");
+        reopen();
+        ck_assert_uint_eq(shelf_files("journal"), 1);
+        ck_assert(!shelf_has(URL, 3000));
+    }
 }
 END_TEST
 
@@ -1025,6 +1102,9 @@ add_tests(Suite *suite, const char *name, void (*begin)(void))
     tcase_add_test(tc, no_flipped_bit_leads_to_a_wrong_byte);
     tcase_add_test(tc, a_file_that_is_cut_short);
     tcase_add_loop_test(tc, a_segment_that_cannot_be_opened_once_does_not_come_back, 0, 2);
+    tcase_add_test(tc, a_segment_that_cannot_be_opened_once_keeps_its_pages);
+    tcase_add_test(tc, what_is_no_regular_file_is_refused);
+    tcase_add_test(tc, a_journal_of_the_last_number_is_lost);
     tcase_add_test(tc, a_walk_over_a_damaged_segment_is_bounded);
     tcase_add_test(tc, segments_that_are_exchanged_are_dropped);
     tcase_add_test(tc, starts_in_succession_leave_no_short_segments);
