@@ -268,9 +268,9 @@ enum cache_fate {
     CACHE_REMOVED,
 };
 
-/* What becomes of the objects of a URL. */
+/* What becomes of an object, which has its URL, and what else it has only if it is ready. */
 struct cache_scope {
-    enum cache_fate (*decide)(struct span url, const void *context);
+    enum cache_fate (*decide)(struct object *object, const void *context);
     const void *context;
     int64_t now_us; /* for those that expire */
 };

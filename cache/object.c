@@ -499,6 +499,17 @@ object_expire(struct object *object, int64_t now_us)
 }
 
 void
+object_shorten(struct object *object, int64_t lifetime_us)
+{
+    const uint32_t bound = object_lifetime_of(lifetime_us);
+    uint32_t lifetime = atomic_load_explicit(&object->lifetime, memory_order_relaxed);
+
+    while (bound < lifetime && (lifetime < OBJECT_EXPIRED || lifetime == OBJECT_UNLIMITED) &&
+           !atomic_compare_exchange_weak(&object->lifetime, &lifetime, bound))
+        ;
+}
+
+void
 object_complete(struct object *object, uint32_t fetch_us, int64_t fetched_us, uint32_t lifetime)
 {
     if (!object->segmented)

@@ -313,6 +313,9 @@ uint32_t object_lifetime_of(int64_t lifetime_us);
  */
 bool object_expire(struct object *object, int64_t now_us);
 
+/* A ready object is fresh for at most this long, an expired one not at all. [any thread] */
+void object_shorten(struct object *object, int64_t lifetime_us);
+
 /* Its filling has failed: from now on it is charged as MEMORY_FAILED. Under the shard's lock. */
 void object_fail(struct object *object);
 

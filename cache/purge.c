@@ -133,7 +133,7 @@ decide(struct slice *slice, const struct purge *purge)
         if (purge->by == CACHE_BY_PREFIX && !span_starts_with(url, purge->name))
             slice->fates[i] = CACHE_SPARED;
         else
-            slice->fates[i] = scope ? scope->decide(url, scope->context) : purge->fate;
+            slice->fates[i] = scope ? scope->decide(slice->objects[i], scope->context) : purge->fate;
         any = any || slice->fates[i] != CACHE_SPARED;
     }
     return any;

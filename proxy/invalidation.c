@@ -80,9 +80,9 @@ make_unique(struct buf *words)
 
 /* Removes URLs in the scope. Those of objects of RPC are spelt as their clients have spelt them. */
 static enum cache_fate
-decide(struct span url, const void *context)
+decide(struct object *object, const void *context)
 {
-    const struct span *scope = context;
+    const struct span url = object_url(object), *scope = context;
 
     return span_starts_with(url, *scope) || http_have_same_origin(*scope, url) ? CACHE_REMOVED
                                                                                : CACHE_SPARED;

@@ -136,33 +136,82 @@ staleness_reason(enum staleness why)
     return reasons[why];
 }
 
-void
-sharing_evaluate_stored(const struct proxy *proxy, const struct object *object,
-                        const struct request *request, unsigned made_for,
-                        struct http_storing *storing)
+/* By the rules, as what the origin has sent at that time of the wall clock. */
+static void
+evaluate(const struct source_head *head, unsigned made_for, int64_t wall_s,
+         const struct http_storing_rules *rules, struct http_storing *storing)
 {
     struct http_received received = {
         .method = HTTP_GET,
-        .status = object->status,
-        .lines = object_fields(object),
-        .arrival.wall_s = proxy_wall_s(proxy),
-        .made_for = made_for | sharing_made_for(object->notes),
+        .status = head->status,
+        .lines = head->fields,
+        .arrival.wall_s = wall_s,
+        .made_for = made_for | sharing_made_for(head->notes),
     };
-    const struct rules_response response = {
-        .url = object_url(object), .status = object->status, .lines = received.lines};
-    const struct http_storing_rules rules = proxy_storing_rules(proxy, request, &response);
     struct buf restored;
 
     buf_init(&restored, (size_t)1 << 20);
-    if (object->notes & HTTP_KNOWN_ORIGIN_CONTROL &&
+    if (head->notes & HTTP_KNOWN_ORIGIN_CONTROL &&
         rules_restore_response(received.lines, &restored))
         received.lines = buf_span(&restored);
-    http_evaluate_response(&received, &rules, storing);
+    http_evaluate_response(&received, rules, storing);
     /* Without memory nothing is known of what forbids its use. */
     if (buf_failed(&restored))
         *storing = (struct http_storing){.refusal = HTTP_REASON_MEMORY};
     storing->vary_names.count = 0;
     buf_free(&restored);
+}
+
+static struct http_storing_rules
+rules_of(const struct proxy *proxy, const struct request *request, const struct source_head *head)
+{
+    return proxy_storing_rules(
+        proxy, request,
+        &(struct rules_response){.url = head->url, .status = head->status, .lines = head->fields});
+}
+
+void
+sharing_evaluate_stored(const struct proxy *proxy, const struct object *object,
+                        const struct request *request, unsigned made_for,
+                        struct http_storing *storing)
+{
+    const struct source_head head = sharing_head_of(object);
+    const struct http_storing_rules rules = rules_of(proxy, request, &head);
+
+    evaluate(&head, made_for, proxy_wall_s(proxy), &rules, storing);
+}
+
+/* By whom its lifetime is set, and how long it is from the age 0 on. */
+static int64_t
+lifetime_of(const struct http_storing *storing, const struct http_storing_rules *rules)
+{
+    if (rules->decided & HTTP_DECIDED_LIFETIME || storing->lifetime == HTTP_LIFETIME_RULE)
+        return INT64_MAX;
+    return storing->always_validate ? 0 : storing->lifetime_us;
+}
+
+enum http_reason
+sharing_review(const struct proxy *proxy, const struct request *request, struct source_head *head)
+{
+    const int64_t bound_us = proxy_rules_of(proxy, request)->max_age_us;
+    struct http_storing_rules rules = rules_of(proxy, request, head);
+    struct http_storing storing = {.lifetime_us = INT64_MAX};
+    int64_t most_us;
+
+    /* It is of a client that knows nothing of freshness, or not. */
+    rules.keeps_unstated = head->notes & HTTP_KNOWN_UNSTATED;
+    if (proxy->config.follows_http)
+        evaluate(head, 0,
+                 proxy_wall_s(proxy) - (proxy_now_us(proxy) - head->born_us) / 1000000, &rules,
+                 &storing);
+    most_us = lifetime_of(&storing, &rules);
+    /* From its arrival on, when it had the age that it states. */
+    if (bound_us && most_us - bound_us > storing.age_us + head->fetch_us)
+        most_us = bound_us + storing.age_us + head->fetch_us;
+    if (head->lifetime_us > most_us)
+        head->lifetime_us = most_us;
+    return is_for_one(storing.refusal) || storing.refusal == HTTP_REASON_STATUS ? storing.refusal
+                                                                               : HTTP_REASON_NONE;
 }
 
 /* Is the object used although no fetch has been tried? */

@@ -12,6 +12,7 @@
 #include "http/request_head.h"
 #include "http/storing.h"
 #include "proxy/proxy.h"
+#include "store/source.h"
 
 struct http_received;
 
@@ -72,11 +73,35 @@ int64_t sharing_lifetime(const struct sharing *sharing, int64_t fetched_us);
 /* How long after its lifetime an object is used without its origin, if it states nothing. */
 #define STALENESS_DISCONNECTED_US ((int64_t)86400 * 1000000)
 
+/* Of a ready object. */
+static inline struct source_head
+sharing_head_of(const struct object *object)
+{
+    return (struct source_head){
+        .url = object_url(object),
+        .fields = object_fields(object),
+        .status = object->status,
+        .notes = object->notes,
+        .born_us = object->fetched_us,
+        .fetch_us = object->fetch_us,
+        .lifetime_us = object_lifetime(object),
+    };
+}
+
 /* What a stored object is, as a response to a request with these credentials; without names of
  * Vary. Of memory that is used up no use is permitted. */
 void sharing_evaluate_stored(const struct proxy *proxy, const struct object *object,
                              const struct request *request, unsigned made_for,
                              struct http_storing *storing);
+
+/*
+ * Reviews what was stored under other options: one that refuses it now, or bounds its lifetime, as
+ * --max-age does. Lowers head->lifetime_us to the bound, and returns why it may not be given to
+ * others; HTTP_REASON_NONE: it may. `request` has the rules that are in force, and whether the
+ * origin is the operator's. A lifetime that a rule has set is bounded by --max-age alone.
+ */
+enum http_reason sharing_review(const struct proxy *proxy, const struct request *request,
+                                struct source_head *head);
 
 /* Why it may be used. */
 enum staleness {

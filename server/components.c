@@ -500,13 +500,16 @@ hash_origin(uint64_t hash, const struct http_origin *row)
     return row->route.count ? hash64_uint(hash ^ hash64_bytes(row->route.members[0].url)) : hash;
 }
 
-/* Rules and tags decide under which key a page is stored, and by what it is purged. */
+/* Rules and tags decide under which key a page is stored, and by what it is purged; the others,
+ * whether it is stored at all. */
 uint64_t
 components_terms(const struct config *config)
 {
     const struct options *options = config->options;
     uint64_t hash = hash64_uint(options->freshness);
 
+    hash = hash64_uint(hash ^ (options->store_cookies ? 1u : 0));
+    hash = hash64_uint(hash ^ (options->store_client_errors ? 1u : 0));
     hash = hash_list(hash, &options->rule);
     for (size_t i = 0; i < options->rule.count; i++)
         hash = hash64_uint(hash ^ rules_digest_of_files(config->table, i));

@@ -8,6 +8,7 @@
 #include "net/server.h"
 #include "proxy/control.h"
 #include "proxy/purging.h"
+#include "proxy/sharing.h"
 #include "server/config/config_files.h"
 #include "rules/rules.h"
 #include "server/http/http_service.h"
@@ -180,9 +181,9 @@ concern(const struct rule_change *change, struct span url)
 
 /* Of a page: it is removed if it may be another one now, and expires if rules concern it else. */
 static enum cache_fate
-decide(struct span url, const void *change)
+decide(struct object *object, const void *change)
 {
-    switch (concern(change, url)) {
+    switch (concern(change, object_url(object))) {
     case RULES_CONCERN_NOT:
         return CACHE_SPARED;
     case RULES_CONCERN_STORING:
@@ -207,6 +208,47 @@ outdate(struct proxy *proxy, const struct config *from, const struct config *to)
                                                                 .context = &change,
                                                                 .now_us = proxy_now_us(proxy)},
                                  .local = true});
+}
+
+/* ---- options that decide about responses ----------------------------------------------------- */
+
+static const char *const names_of_storing[] = {
+    "max-age",       "heuristic-lifetime",  "redirect-lifetime", "error-lifetime",
+    "store-cookies", "store-client-errors", NULL};
+
+struct review {
+    const struct proxy *proxy;
+    struct request request; /* of none: with the options that are in force */
+};
+
+/* Of a page: it is removed if it would not be stored now, and is fresh no longer than it would be. */
+static enum cache_fate
+review_object(struct object *object, const void *context)
+{
+    const struct review *review = context;
+    struct source_head head;
+
+    if (object_state(object) != OBJECT_READY)
+        return CACHE_SPARED;
+    head = sharing_head_of(object);
+    if (sharing_review(review->proxy, &review->request, &head))
+        return CACHE_REMOVED;
+    object_shorten(object, head.lifetime_us);
+    return CACHE_SPARED;
+}
+
+/* What is in memory. What sources have is reviewed when it is read. */
+static void
+review_pages(struct proxy *proxy, const struct config *from, struct config *to)
+{
+    const struct review review = {
+        .proxy = proxy,
+        .request = {.rules = &to->rules.shared, .flags = to->origins.count ? REQUEST_OWNED : 0}};
+
+    if (options_differ(from->options, to->options, names_of_storing))
+        (void)cache_purge_part(
+            proxy->config.cache, CACHE_BY_PREFIX, span_of(NULL, 0),
+            &(struct cache_scope){.decide = review_object, .context = &review}, NULL, NULL);
 }
 
 /* ---- taking effect --------------------------------------------------------------------------- */
@@ -292,6 +334,7 @@ replace(struct service *service, struct config *next)
         origin_report_watch(service->report, &next->origins, &next->peers.rows);
     remove_changed(&service->proxy, &last->origins, &next->origins);
     outdate(&service->proxy, last, next);
+    review_pages(&service->proxy, last, next);
     if (service->store)
         end_terms(service->store, others);
     config_release(last);

@@ -14,6 +14,16 @@
 
 #include "cache/fill.h"
 
+/* What is stored of a response. */
+struct source_head {
+    struct span url, fields;
+    unsigned status;
+    unsigned notes;  /* as those of its object */
+    int64_t born_us; /* monotonic clock: its age was 0 */
+    int64_t fetch_us;
+    int64_t lifetime_us; /* from then on; INT64_MAX: unlimited */
+};
+
 /* What becomes of a fill. */
 enum source_filling {
     SOURCE_HAS_NOT, /* nothing has happened: the source does not have it, or it is not used */

@@ -105,6 +105,45 @@ class ReloadTest(ReloadCase):
         self.ask("/3")
         self.assertTrue(self.is_hit("/3"))
 
+    def test_what_options_allow_no_more(self):
+        allowed = ("store-cookies = yes", "store-client-errors = yes")
+        self.start(self.row(0), *allowed)
+        member = self.members[0]
+        for path, status, field in (("/cookie", 200, ("Set-Cookie", "session=one")), ("/error", 400, ("X", "y")),
+                                    ("/else", 200, ("X", "y"))):
+            member.status, member.fields = status, [("Cache-Control", "max-age=600"), field]
+            self.ask(path)
+            self.assertTrue(self.is_hit(path))
+        member.status, member.fields = 200, [("Cache-Control", "max-age=600"), ("Set-Cookie", "session=two")]
+        self.reload(self.row(0), allowed[1])
+        self.assertEqual(self.ask("/cookie").field("set-cookie"), "session=two")
+        self.assertFalse(self.is_hit("/cookie"))
+        self.assertTrue(self.is_hit("/error"))
+        self.reload(self.row(0), *allowed)
+        self.assertFalse(self.is_hit("/cookie"))
+        self.assertTrue(self.is_hit("/cookie"))
+        self.reload(self.row(0))
+        self.assertFalse(self.is_hit("/cookie"))
+        self.assertFalse(self.is_hit("/error"))
+        self.assertTrue(self.is_hit("/else"))
+
+    def test_lifetimes_that_options_bound(self):
+        self.start(self.row(0))
+        member, kept = self.members[0], ("Cache-Control", "max-age=600")
+        for path, status, field in (("/page", 200, kept), ("/moved", 301, kept), ("/error", 404, kept),
+                                    ("/old", 200, ("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT"))):
+            member.status, member.fields = status, [field]
+            self.ask(path)
+            self.assertTrue(self.is_hit(path))
+        self.reload(self.row(0), "redirect-lifetime = 0", "max-age = 1h")
+        self.assertFalse(self.is_hit("/moved"))
+        self.reload(self.row(0), "error-lifetime = 0", "heuristic-lifetime = 0", "max-age = 1h")
+        self.assertFalse(self.is_hit("/error"))
+        self.assertFalse(self.is_hit("/old"))
+        self.assertTrue(self.is_hit("/page"))
+        self.reload(self.row(0), "max-age = 1ms")
+        self.assertFalse(self.is_hit("/page"))
+
     def test_limits(self):
         self.start(self.row(0), "max-connections = 9")
         self.assertEqual(self.member("/1"), "0")

@@ -403,6 +403,15 @@ class PurgeTest(SharedTest):
             self.assertEqual(self.stats(d)["shared_purges_taken"], 1)
         self.everywhere(url, 1)
 
+    def test_what_the_options_of_one_daemon_allow_others_do_not_use(self):
+        allows = self.start(8, "--store-cookies", name="allows")
+        self.await_servers(daemons=[allows])
+        url = http_front.stored("http://a.test/cookie?fault=header:Set-Cookie%3a%20session%3done")
+        for d in (allows, *self.d):
+            self.get(d, url)
+        self.assertEqual(len(self.fetched("/cookie")), 1 + self.daemons)
+        self.assertTrue(http_front.is_hit(self.get(allows, url)))
+
     def test_writes_to_long_urls_outdate_nothing_else(self):
         url = self.url("kept")
         self.everywhere(url, 1)

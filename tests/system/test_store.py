@@ -247,6 +247,25 @@ class StoreTest(StoreCase):
         self.again("--config", config)
         self.assertEqual(self.get("/page")[2], False)
 
+    def test_what_options_allowed_is_not_used_without_them(self):
+        self.member.fields = [("Cache-Control", "max-age=600"), ("Set-Cookie", "session=one")]
+        self.begin("--store-cookies")
+        self.store("/cookie")
+        self.again("--store-cookies")
+        self.assertEqual(self.get("/cookie")[2], True)
+        self.again()
+        self.assertEqual(self.get("/cookie")[2], False)
+        self.assertEqual(self.asked(), 2)
+        self.member.status, self.member.fields = 400, self.member.fields[:1]
+        self.again("--store-client-errors")
+        error = self.get("/error")[1]
+        self.assertEqual(self.get("/error"), (400, error, True))
+        harness.wait_until(lambda: self.have(["/error"]), what="a page on disk")
+        self.again("--store-client-errors")
+        self.assertEqual(self.get("/error")[2], True)
+        self.again()
+        self.assertEqual(self.get("/error")[2], False)
+
     def test_the_answer_to_a_reload_holds_after_a_kill_right_behind_it(self):
         config = self.dir / "settings"
         config.write_text("")

@@ -121,6 +121,28 @@ START_TEST(a_lifetime_is_kept_in_milliseconds_or_seconds_or_is_unlimited)
 }
 END_TEST
 
+START_TEST(a_lifetime_may_become_shorter)
+{
+    static const int64_t before[] = {INT64_MAX, (int64_t)30 * 86400 * 1000000, 9000000, 0};
+
+    for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
+        struct object object = {.lifetime = object_lifetime_of(before[i])};
+
+        object_shorten(&object, INT64_MAX);
+        ck_assert_int_eq(object_lifetime(&object), before[i]);
+        object_shorten(&object, 5000000);
+        ck_assert_int_eq(object_lifetime(&object), before[i] ? 5000000 : 0);
+        object_shorten(&object, 6000000);
+        ck_assert_int_eq(object_lifetime(&object), before[i] ? 5000000 : 0);
+        /* One that has been expired stays so. */
+        ck_assert(object_expire(&object, 3000000));
+        object_shorten(&object, 4000000);
+        ck_assert(!object_expire(&object, 3000000));
+        ck_assert(!object_is_fresh(&object, 0));
+    }
+}
+END_TEST
+
 START_TEST(a_lifetime_outlives_another_configuration)
 {
     struct cache *cache = pages_cache("lru", 8, 0, 1);
@@ -146,6 +168,7 @@ unit_suite(void)
     tcase_add_test(lifetimes, a_lookup_of_an_expired_page_is_no_request_to_the_policy);
     tcase_add_test(lifetimes, an_expired_page_is_removed_when_its_successor_is_not_stored);
     tcase_add_test(lifetimes, a_lifetime_is_kept_in_milliseconds_or_seconds_or_is_unlimited);
+    tcase_add_test(lifetimes, a_lifetime_may_become_shorter);
     tcase_add_test(lifetimes, a_lifetime_outlives_another_configuration);
     suite_add_tcase(suite, lifetimes);
     return suite;

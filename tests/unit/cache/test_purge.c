@@ -75,11 +75,11 @@ struct deciding {
 };
 
 static enum cache_fate
-decide(struct span url, const void *context)
+decide(struct object *object, const void *context)
 {
     struct deciding *deciding = (struct deciding *)(uintptr_t)context;
     static const enum cache_fate fates[] = {CACHE_SPARED, CACHE_EXPIRED, CACHE_REMOVED};
-    const int number = atoi(strrchr(url.ptr, '/') + 1);
+    const int number = atoi(strrchr(object_url(object).ptr, '/') + 1);
 
     if (number >= 1000)
         return CACHE_SPARED;
@@ -115,11 +115,11 @@ END_TEST
 
 /* An object that replaces another one after that was decided about is not concerned. */
 static enum cache_fate
-replace(struct span url, const void *context)
+replace(struct object *object, const void *context)
 {
     struct cache *cache = (struct cache *)(uintptr_t)context;
 
-    (void)url;
+    (void)object;
     ck_assert_int_eq(pages_store(cache, pages_url(1), 20), CACHE_REPLACED);
     return CACHE_REMOVED;
 }
@@ -139,12 +139,12 @@ END_TEST
 
 /* The shards are rebuilt while it is decided. */
 static enum cache_fate
-rebuild(struct span url, const void *context)
+rebuild(struct object *object, const void *context)
 {
     struct deciding *deciding = (struct deciding *)(uintptr_t)context;
     struct cache_config config;
 
-    (void)url;
+    (void)object;
     if (deciding->decided++ == 300) {
         cache_get_config(deciding->cache, &config);
         config.shards = 5;
@@ -176,12 +176,12 @@ struct counting {
 };
 
 static enum cache_fate
-count_removed(struct span url, const void *context)
+count_removed(struct object *object, const void *context)
 {
     struct counting *counting = (struct counting *)(uintptr_t)context;
     const uint64_t left = pages_stats(counting->cache).pages;
 
-    (void)url;
+    (void)object;
     if (counting->left - left > counting->most)
         counting->most = counting->left - left;
     counting->left = left;
@@ -215,9 +215,10 @@ struct restoring {
 };
 
 static enum cache_fate
-restore(struct span url, const void *context)
+restore(struct object *object, const void *context)
 {
     struct restoring *restoring = (struct restoring *)(uintptr_t)context;
+    const struct span url = object_url(object);
 
     if (restoring->decided++ == 0)
         snprintf(restoring->first, sizeof(restoring->first), "%.*s", (int)url.len, url.ptr);

@@ -98,21 +98,21 @@ START_TEST(a_purge_removes_the_objects_with_the_tag)
 END_TEST
 
 static enum cache_fate
-begins(struct span url, const void *context)
+begins(struct object *object, const void *context)
 {
-    return span_starts_with(url, span_str(context)) ? CACHE_REMOVED : CACHE_SPARED;
+    return span_starts_with(object_url(object), span_str(context)) ? CACHE_REMOVED : CACHE_SPARED;
 }
 
 /* Of each three objects one is spared, one expires and one goes; meanwhile there are hits. */
 static enum cache_fate
-thirds(struct span url, const void *context)
+thirds(struct object *object, const void *context)
 {
     static const enum cache_fate fates[] = {CACHE_SPARED, CACHE_EXPIRED, CACHE_REMOVED};
     unsigned *decided = (unsigned *)(uintptr_t)context;
 
     (*decided)++;
     ck_assert(pages_hit(cache, "other"));
-    return fates[(unsigned char)url.ptr[0] % 3];
+    return fates[(unsigned char)object_url(object).ptr[0] % 3];
 }
 
 START_TEST(a_purge_of_many_objects_is_in_parts)

@@ -5,6 +5,7 @@
 
 #include "http/known_fields.h"
 #include "http/storing.h"
+#include "proxy/proxy_rules.h"
 #include "tests/unit/unit.h"
 
 #define SECOND ((int64_t)1000000)
@@ -197,6 +198,104 @@ START_TEST(stale_while_revalidate_counts_where_the_age_is_not_bounded)
 }
 END_TEST
 
+/* ---- what was stored under other options ----------------------------------------------------- */
+
+static int64_t
+now_us(void *context)
+{
+    (void)context;
+    return NOW;
+}
+
+static int64_t
+wall_us(void *context)
+{
+    (void)context;
+    return WALL_S * SECOND;
+}
+
+/* In each row all options but one are as when it was stored, with a lifetime of 900 s. */
+START_TEST(what_was_stored_under_other_options_is_reviewed)
+{
+    enum { MAX_AGE = 1, NO_HEURISTIC = 2, REDIRECT = 4, ERROR = 8, NO_COOKIES = 16, NO_400 = 32 };
+    static const struct {
+        const char *lines;
+        unsigned status, options;
+        unsigned notes;
+        int lifetime_s;
+        enum http_reason refusal;
+    } rows[] = {
+        {"Cache-Control: max-age=900\r\n", 200, NO_HEURISTIC | REDIRECT | ERROR | NO_COOKIES, 0,
+         900, HTTP_REASON_NONE},
+        {"Cache-Control: max-age=900\r\n", 200, MAX_AGE, 0, 12, HTTP_REASON_NONE},
+        /* Stored 4 s ago, after a fetch of 2 s, with an age of 3 s. */
+        {"Cache-Control: max-age=900\r\nAge: 3\r\n", 200, MAX_AGE, 0, 15, HTTP_REASON_NONE},
+        {"Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\n", 200, 0, 0, 900, HTTP_REASON_NONE},
+        {"Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\n", 200, NO_HEURISTIC, 0, 0,
+         HTTP_REASON_NONE},
+        /* Of a client that knows nothing of freshness. */
+        {"ETag: \"a\"\r\n", 200, NO_HEURISTIC, HTTP_KNOWN_UNSTATED, 900, HTTP_REASON_NONE},
+        {"Cache-Control: max-age=900\r\n", 302, REDIRECT, 0, 20, HTTP_REASON_NONE},
+        {"Cache-Control: max-age=900\r\n", 404, ERROR, 0, 30, HTTP_REASON_NONE},
+        {"Cache-Control: max-age=900\r\n", 404, REDIRECT, 0, 900, HTTP_REASON_NONE},
+        {"Cache-Control: max-age=900\r\nSet-Cookie: a=b\r\n", 200, 0, 0, 900, HTTP_REASON_NONE},
+        {"Cache-Control: max-age=900\r\nSet-Cookie: a=b\r\n", 200, NO_COOKIES, 0, 900,
+         HTTP_REASON_SET_COOKIE},
+        {"Cache-Control: max-age=900\r\n", 400, 0, 0, 900, HTTP_REASON_NONE},
+        {"Cache-Control: max-age=900\r\n", 400, NO_400, 0, 900, HTTP_REASON_STATUS},
+        /* Without a date, long after its arrival by the wall clock. */
+        {"Expires: Thu, 28 May 2026 20:41:36 GMT\r\n", 200, 0, 0, 900, HTTP_REASON_NONE},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const unsigned options = rows[i].options;
+        struct http_storing_rules storing;
+        const struct proxy_rules rules = {.max_age_us = options & MAX_AGE ? 10 * SECOND : 0,
+                                          .storing = &storing};
+        const struct proxy proxy = {.config = {.follows_http = true,
+                                               .rules = &rules,
+                                               .clock = {.monotonic_us = now_us,
+                                                         .wall_us = wall_us}}};
+        struct source_head head = {
+            .url = span_str("http://a.test/"),
+            .fields = span_str(rows[i].lines),
+            .status = rows[i].status,
+            .notes = rows[i].notes,
+            .born_us = NOW - 4 * SECOND,
+            .fetch_us = 2 * SECOND,
+            .lifetime_us = 900 * SECOND,
+        };
+
+        http_storing_rules_init(&storing);
+        storing.heuristic_percent = options & NO_HEURISTIC ? 0 : 10;
+        storing.redirect_max_us = options & REDIRECT ? 20 * SECOND : HTTP_UNLIMITED;
+        storing.negative_max_us = options & ERROR ? 30 * SECOND : HTTP_UNLIMITED;
+        storing.set_cookie = !(options & NO_COOKIES);
+        storing.client_errors = !(options & NO_400);
+        ck_assert_msg(sharing_review(&proxy, &(struct request){0}, &head) == rows[i].refusal,
+                      "row %zu", i);
+        ck_assert_msg(rows[i].refusal || head.lifetime_us == rows[i].lifetime_s * SECOND,
+                      "row %zu: %lld", i, (long long)head.lifetime_us);
+    }
+}
+END_TEST
+
+START_TEST(without_rules_of_http_the_age_alone_is_bounded)
+{
+    const struct proxy_rules rules = {.max_age_us = 10 * SECOND};
+    const struct proxy proxy = {
+        .config = {.rules = &rules, .clock = {.monotonic_us = now_us, .wall_us = wall_us}}};
+    struct source_head head = {.fields = span_str("Cache-Control: no-store\r\nAge: 5\r\n"),
+                               .status = 200,
+                               .born_us = NOW,
+                               .fetch_us = SECOND,
+                               .lifetime_us = INT64_MAX};
+
+    ck_assert_int_eq(sharing_review(&proxy, &(struct request){0}, &head), HTTP_REASON_NONE);
+    ck_assert_int_eq(head.lifetime_us, 11 * SECOND);
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -209,6 +308,8 @@ unit_suite(void)
     tcase_add_test(tests, a_lifetime_counts_from_the_age_0_on);
     tcase_add_test(tests, the_bound_on_the_age_counts_from_the_arrival_on);
     tcase_add_test(tests, stale_while_revalidate_counts_where_the_age_is_not_bounded);
+    tcase_add_test(tests, what_was_stored_under_other_options_is_reviewed);
+    tcase_add_test(tests, without_rules_of_http_the_age_alone_is_bounded);
     suite_add_tcase(suite, tests);
     return suite;
 }
