@@ -21,6 +21,19 @@
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
+static void
+run_task(struct tier *tier, struct tier_task *task, bool drops)
+{
+    if (task->kind != TIER_TASK_FILL && !drops)
+        tier_write_run(tier, task);
+    else if (task->kind == TIER_TASK_FILL && drops)
+        tier_fill_fail(tier, task->fill);
+    else if (task->kind == TIER_TASK_FILL)
+        tier_fill_ask(tier, task->fill);
+    object_release(&task->object);
+    free(task);
+}
+
 /* What other threads have left: look-ups, and then a few writes. Is a write left that can be run at
  * once? */
 static bool
@@ -30,9 +43,9 @@ run_tasks(struct tier *tier)
     unsigned count = 0;
 
     while ((task = tier_task_take(tier, &tier->lookups)))
-        tier_task_run(tier, task, false);
+        run_task(tier, task, false);
     while (count < TURN_WRITES && (task = tier_task_take(tier, &tier->writes))) {
-        tier_task_run(tier, task, false);
+        run_task(tier, task, false);
         count++;
     }
     return count == TURN_WRITES;
@@ -45,7 +58,7 @@ drop_tasks(struct tier *tier)
 
     while ((task = tier_task_take(tier, &tier->lookups)) ||
            (task = tier_task_take(tier, &tier->writes)))
-        tier_task_run(tier, task, true);
+        run_task(tier, task, true);
 }
 
 /* Differs this daemon's clock from those of most servers? */
@@ -86,6 +99,22 @@ earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* The moment of the next look at a server. */
+static int64_t
+look_at(struct tier *tier, struct tier_server *server, int64_t now_us)
+{
+    int64_t journal_us = INT64_MAX;
+
+    if (server->state == TIER_DOWN && now_us >= server->again_us)
+        tier_names_look(tier, server, now_us);
+    tier_server_look(tier, server, now_us);
+    if (server->state >= TIER_CHECKED)
+        journal_us = tier_journal_look(tier, server, now_us);
+    if (server->state < TIER_CHECKED || !tier_server_flush(tier, server))
+        return tier_server_next(tier, server);
+    return earlier(tier_server_next(tier, server), journal_us);
+}
+
 /* What is due; the milliseconds until something is. */
 static int
 look(struct tier *tier)
@@ -93,10 +122,11 @@ look(struct tier *tier)
     int64_t now_us = clock_monotonic_us(), next_us = tier_fill_look(tier, now_us);
 
     tier_names_collect(tier);
+    for (unsigned i = 0; i < tier->server_count; i++)
+        next_us = earlier(next_us, look_at(tier, &tier->servers[i], now_us));
+    tier_begin(tier);
     /* A new mark waits for no server that is down. */
     tier_settle(tier, false);
-    for (unsigned i = 0; i < tier->server_count; i++)
-        next_us = earlier(next_us, tier_server_look(tier, &tier->servers[i], now_us));
     compare_clocks(tier);
     now_us = clock_monotonic_us();
     if (next_us <= now_us)
@@ -198,6 +228,18 @@ copy_keys(struct peer_keys *to, char **text, const struct peer_keys *from)
 }
 
 static void
+take_reply(struct tier *tier, struct tier_server *server, const struct tier_op *op,
+           const struct tier_meta *reply)
+{
+    if (op->kind != TIER_OP_GET)
+        tier_journal_take(tier, server, op, reply);
+    else if (op->fill)
+        tier_fill_take(tier, op->fill, reply);
+    else if (reply->wins)
+        tier_lease_release(tier, &op->key, reply->cas);
+}
+
+static void
 init_servers(struct tier *tier, const struct tier_servers *servers)
 {
     tier->server_count = servers->count;
@@ -229,10 +271,12 @@ begin_polling(struct tier *tier)
 struct tier *
 tier_open(const struct tier_config *config)
 {
+    static const struct tier_above above = {take_reply, tier_fill_fail};
     struct tier *tier = calloc(1, sizeof(*tier));
 
     if (!tier)
         return NULL;
+    tier->above = &above;
     tier->config = *config;
     tier->boot = disk_boot();
     tier->patience_us = PATIENCE_US;

@@ -150,7 +150,8 @@ set_up(struct tier *tier, struct tier_server *server)
     if (server->state == TIER_UP)
         return;
     server->state = TIER_UP;
-    tier_begin(tier, server);
+    server->is_tried = true;
+    tier_begin(tier);
     atomic_store(&server->up, tier->begun);
     if (server->told_down)
         tier_say(tier, TIER_LOG_INFO, "%s: it answers again", server->address.name);

@@ -110,7 +110,7 @@ ask(struct tier *tier, struct tier_server *server, int64_t now_us)
                           server->address.host);
 }
 
-bool
+void
 tier_names_look(struct tier *tier, struct tier_server *server, int64_t now_us)
 {
     const int64_t next_us = server->asked_us + ASK_AGAIN_US;
@@ -120,12 +120,11 @@ tier_names_look(struct tier *tier, struct tier_server *server, int64_t now_us)
     if (is_due)
         ask(tier, server, now_us);
     if (server->address.len)
-        return true;
+        return;
     if (is_due)
         server->again_us = now_us + NO_ADDRESS_US;
     else if (server->query.pending)
         tier_server_fail(tier, server, "its name is not resolved in time");
     else
         server->again_us = next_us;
-    return false;
 }

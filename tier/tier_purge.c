@@ -338,12 +338,11 @@ tier_take_entries(struct tier *tier, struct tier_server *server, const struct ti
  * is not used then.
  */
 void
-tier_begin(struct tier *tier, struct tier_server *server)
+tier_begin(struct tier *tier)
 {
     struct tier_entry all = {.by = CACHE_BY_PREFIX, .epoch = 0};
     unsigned up = 0;
 
-    server->is_tried = true;
     for (unsigned i = 0; i < tier->server_count; i++) {
         if (tier->begun || !tier->servers[i].is_tried)
             return;

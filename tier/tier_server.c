@@ -34,7 +34,7 @@ fail_ops(struct tier *tier, struct tier_server *server)
     while ((op = STAILQ_FIRST(&server->ops))) {
         STAILQ_REMOVE_HEAD(&server->ops, link);
         if (op->fill)
-            tier_fill_fail(tier, op->fill);
+            tier->above->fail(tier, op->fill);
         free(op);
     }
 }
@@ -60,9 +60,8 @@ tier_server_fail(struct tier *tier, struct tier_server *server, const char *why)
         tier_say(tier, server->told_down ? TIER_LOG_AGAIN : TIER_LOG_WARNING,
                  "%s: %s; it is not used until it answers", server->address.name, why);
     server->told_down = true;
-    tier_begin(tier, server);
+    server->is_tried = true;
     fail_ops(tier, server);
-    tier_settle(tier, false);
 }
 
 /* ---- its pace -------------------------------------------------------------------------------- */
@@ -88,7 +87,7 @@ pass_others(struct tier *tier, struct tier_server *server)
     STAILQ_FOREACH(op, &server->ops, link)
     if (op->fill && op != STAILQ_FIRST(&server->ops)) {
         tier_add(tier, TIER_PASSED);
-        tier_fill_fail(tier, op->fill);
+        tier->above->fail(tier, op->fill);
         op->fill = NULL;
     }
 }
@@ -278,18 +277,13 @@ take(struct tier *tier, struct tier_server *server, const struct tier_op *op,
 {
     switch (op->kind) {
     case TIER_OP_GET:
-        if (op->fill)
-            tier_fill_take(tier, op->fill, reply);
-        else if (reply->wins)
-            tier_lease_release(tier, &op->key, reply->cas);
-        break;
-    case TIER_OP_SET:
-        take_set(tier, reply);
-        break;
     case TIER_OP_POLL:
     case TIER_OP_READ:
     case TIER_OP_WRITE:
-        tier_journal_take(tier, server, op, reply);
+        tier->above->take(tier, server, op, reply);
+        break;
+    case TIER_OP_SET:
+        take_set(tier, reply);
         break;
     case TIER_OP_TIME:
         take_time(server, tier, reply);
@@ -416,12 +410,6 @@ tier_server_ready(struct tier *tier, struct tier_server *server, uint32_t events
 
 /* ---- what is due ----------------------------------------------------------------------------- */
 
-static int64_t
-earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* What has come meanwhile counts: this thread may have waited, too. NULL: nothing is slow. */
 static const struct tier_op *
 find_slow(struct tier *tier, struct tier_server *server, int64_t now_us)
@@ -451,11 +439,13 @@ look_at_pace(struct tier *tier, struct tier_server *server, int64_t now_us)
 }
 
 /* The moment at which its oldest request is slow, or late. */
-static int64_t
-next_pace_us(const struct tier *tier, const struct tier_server *server)
+int64_t
+tier_server_next(const struct tier *tier, const struct tier_server *server)
 {
     const struct tier_op *op = STAILQ_FIRST(&server->ops);
 
+    if (server->state < TIER_CHECKED)
+        return server->again_us;
     if (!op)
         return INT64_MAX;
     return server->state == TIER_UP && !atomic_load(&server->lags) ? op->sent_us + quick_us(tier)
@@ -472,24 +462,15 @@ ask_time(struct tier *tier, struct tier_server *server, int64_t now_us)
                            span_of(NULL, 0));
 }
 
-int64_t
+void
 tier_server_look(struct tier *tier, struct tier_server *server, int64_t now_us)
 {
-    int64_t next_us;
-
-    if (server->state == TIER_DOWN && now_us >= server->again_us &&
-        tier_names_look(tier, server, now_us))
+    if (server->state == TIER_DOWN && now_us >= server->again_us)
         connect_server(tier, server, now_us);
     if (server->state == TIER_CONNECTS && now_us >= server->again_us)
         tier_server_fail(tier, server, "it does not accept a connection in time");
-    if (server->state < TIER_CHECKED)
-        return server->again_us;
-    look_at_pace(tier, server, now_us);
-    if (server->state < TIER_CHECKED)
-        return server->again_us;
-    ask_time(tier, server, now_us);
-    next_us = tier_journal_look(tier, server, now_us);
-    if (server->state < TIER_CHECKED || !tier_server_flush(tier, server))
-        return server->again_us;
-    return earlier(next_us, next_pace_us(tier, server));
+    if (server->state >= TIER_CHECKED)
+        look_at_pace(tier, server, now_us);
+    if (server->state >= TIER_CHECKED)
+        ask_time(tier, server, now_us);
 }

@@ -33,6 +33,7 @@
 
 struct tier_fill;
 struct tier_server;
+struct tier_above;
 
 TAILQ_HEAD(tier_fills, tier_fill);
 
@@ -189,6 +190,7 @@ struct tier {
     struct tier_config config; /* constant, but for what has a field of its own */
     struct disk_marks marks;
     struct tier_teller teller;
+    const struct tier_above *above;
     uint64_t boot;
     _Atomic uint64_t terms;
     _Atomic uint64_t counts[TIER_COUNTS];
@@ -268,11 +270,14 @@ struct tier_server *tier_server_of(struct tier *tier, const struct tier_key *key
 
 void tier_wake(struct tier *tier);
 
-/* ---- leases: of any thread ------------------------------------------------------------------- */
+/* ---- tier_lease.c: of any thread ------------------------------------------------------------- */
 
 /* Remembers that this daemon is to fetch, or without a lease (cas 0), that nothing is to be asked
  * for soon. A lease that is there stays then. */
 void tier_lease_add(struct tier *tier, const struct tier_key *key, uint64_t cas, int64_t us);
+
+/* Removes the value that has this cas value; 0: whatever there is. The thread's. */
+void tier_remove(struct tier *tier, const struct tier_key *key, uint64_t cas);
 
 /* Lets other daemons fetch, by the cas value of a lease. The thread's; so is the next. */
 void tier_lease_release(struct tier *tier, const struct tier_key *key, uint64_t cas);
@@ -285,6 +290,15 @@ bool tier_lease_is_held(struct tier *tier, const struct tier_key *key);
 
 /* Takes it away: its cas; 0: there is none. */
 uint64_t tier_lease_take(struct tier *tier, const struct tier_key *key);
+
+/* ---- above the servers ----------------------------------------------------------------------- */
+
+/* What their replies are for, and requests that are given up. The thread's. */
+struct tier_above {
+    void (*take)(struct tier *tier, struct tier_server *server, const struct tier_op *op,
+                 const struct tier_meta *reply);
+    void (*fail)(struct tier *tier, struct tier_fill *fill);
+};
 
 /* ---- tier_server.c: the thread's ------------------------------------------------------------- */
 
@@ -311,8 +325,11 @@ void tier_server_note_slow(struct tier *tier, struct tier_server *server, int64_
 
 void tier_server_ready(struct tier *tier, struct tier_server *server, uint32_t events);
 
-/* Sends what waits, and does what is due. The moment of the next look. */
-int64_t tier_server_look(struct tier *tier, struct tier_server *server, int64_t now_us);
+/* Does what is due, but for the journal. */
+void tier_server_look(struct tier *tier, struct tier_server *server, int64_t now_us);
+
+/* The moment of the next look. */
+int64_t tier_server_next(const struct tier *tier, const struct tier_server *server);
 
 /* ---- tier_names.c: the thread's, but for starting and freeing ---------------------------------- */
 
@@ -323,9 +340,9 @@ void tier_names_free(struct tier *tier);
 /* Takes the answers that there are. */
 void tier_names_collect(struct tier *tier);
 
-/* A server that is down is due: looks its name up if that is due. False: it has no address, and is
- * due later. */
-bool tier_names_look(struct tier *tier, struct tier_server *server, int64_t now_us);
+/* A server that is down is due: looks its name up if that is due. Without an address it is due
+ * later. */
+void tier_names_look(struct tier *tier, struct tier_server *server, int64_t now_us);
 
 /* ---- tier_fill.c: the thread's --------------------------------------------------------------- */
 
@@ -373,8 +390,8 @@ void tier_release(struct source *source, struct span url, struct span variant);
 /* The thread's: the next one that is to be run, which is of these; NULL: none is. */
 struct tier_task *tier_task_take(struct tier *tier, struct tier_tasks *from);
 
-/* The thread's: does and frees what was left for it; `drops`: frees it alone. */
-void tier_task_run(struct tier *tier, struct tier_task *task, bool drops);
+/* The thread's: does what was left for it, which is no FILL. */
+void tier_write_run(struct tier *tier, struct tier_task *task);
 
 /* ---- tier_purge.c ---------------------------------------------------------------------------- */
 
@@ -404,8 +421,8 @@ void tier_take_entries(struct tier *tier, struct tier_server *server,
 void tier_lose(struct tier *tier, const struct tier_server *server,
                const struct tier_journal *journal);
 
-/* A server has been tried. */
-void tier_begin(struct tier *tier, struct tier_server *server);
+/* Begins to use the servers once each of them has been tried. */
+void tier_begin(struct tier *tier);
 
 /* Has a server all marks, and each one that is up? The thread's. */
 bool tier_is_told(struct tier *tier);
