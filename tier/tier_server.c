@@ -429,7 +429,8 @@ look_at_pace(struct tier *tier, struct tier_server *server, int64_t now_us)
     const struct tier_op *op = find_slow(tier, server, now_us);
 
     if (op && now_us >= op->until_us) {
-        tier_add(tier, TIER_LATE);
+        if (op->fill)
+            tier_add(tier, TIER_LATE);
         tier_server_fail(tier, server, "it does not answer in time");
     } else if (op && server->state == TIER_UP) {
         begin_lag(tier, server);

@@ -1242,6 +1242,7 @@ START_TEST(one_request_waits_for_a_server_that_hangs)
     models[0].fault = MODEL_WORKS;
     await_up(&peers[0], 1);
     ck_assert_uint_eq(models[0].pages, 1);
+    ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_LATE], 1);
     end();
 }
 END_TEST
