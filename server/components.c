@@ -1,6 +1,7 @@
 #include "server/components.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -365,11 +366,9 @@ wanted_tunnels(const struct options *options)
                : 0;
 }
 
-/* What the store has open is set aside. */
 static struct descriptor_plan
-plan_descriptors(const struct options *options, unsigned workers, uint64_t limit)
+plan_beside(uint64_t files, const struct options *options, unsigned workers, uint64_t limit)
 {
-    const uint64_t files = options->store ? store_descriptors(options->store_size) : 0;
     struct descriptor_plan plan = descriptor_plan_make(
         (uint32_t)options->max_connections, (uint32_t)options->max_connections_per_client,
         (uint32_t)options->max_fetches, wanted_tunnels(options), workers,
@@ -377,7 +376,34 @@ plan_descriptors(const struct options *options, unsigned workers, uint64_t limit
 
     plan.need += files;
     plan.limit = limit;
+    plan.files = files;
     return plan;
+}
+
+/* What the store has open is set aside. */
+static struct descriptor_plan
+plan_descriptors(const struct options *options, unsigned workers, uint64_t limit)
+{
+    return plan_beside(options->store ? store_descriptors(options->store_size) : 0, options,
+                       workers, limit);
+}
+
+/* A store does not take the descriptors of nearly all connections. */
+static int
+check_descriptors(const struct options *options, unsigned workers,
+                  const struct descriptor_plan *plan)
+{
+    const struct descriptor_plan without = plan_beside(0, options, workers, plan->limit);
+    const uint32_t least = descriptor_plan_least(&without, (uint32_t)options->max_connections);
+
+    if (plan->connections >= least)
+        return EX_OK;
+    log_error("%sstore-size: a store of %" PRIu64 " bytes needs %" PRIu64 " open files, and of the "
+              "limit of %" PRIu64 " it would leave %u for connections, which need %u at least: "
+              "lower store-size, or raise the limit (ulimit -n, LimitNOFILE)",
+              options_place(options, "store-size"), options->store_size, plan->files, plan->limit,
+              (unsigned)plan->connections, (unsigned)least);
+    return EX_CONFIG;
 }
 
 static int
@@ -414,7 +440,8 @@ components_make_settings(struct components *parts)
     parts->descriptors =
         plan_descriptors(parts->options, service->workers, descriptor_plan_raise_limit());
     /* Each one whatever the others are, so that every error is logged. */
-    status = confinement_find_user(parts->options, &parts->user);
+    status = check_descriptors(parts->options, service->workers, &parts->descriptors);
+    status = first_error(status, confinement_find_user(parts->options, &parts->user));
     parts->addresses = make_addresses(parts->options, &made);
     status = first_error(status, made);
     status = first_error(status, make_config(service));
@@ -528,8 +555,7 @@ static void
 expire_store(struct store *store)
 {
     const struct span all = span_of("", 0);
-    const struct source_marked marked =
-        store_mark(store, CACHE_BY_PREFIX, true, all, all, NULL);
+    const struct source_marked marked = store_mark(store, CACHE_BY_PREFIX, true, all, all, NULL);
 
     (void)store_mark(store, CACHE_BY_PREFIX, true, all, all, &marked);
 }

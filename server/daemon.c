@@ -345,7 +345,7 @@ log_descriptor_limit(const struct components *parts)
 {
     const struct descriptor_plan *plan = &parts->descriptors;
     const struct options *options = parts->options;
-    char per_client[48] = "", tunnels[32] = "";
+    char per_client[48] = "", tunnels[32] = "", store[48] = "";
 
     if (!descriptor_plan_is_short(plan))
         return;
@@ -354,9 +354,11 @@ log_descriptor_limit(const struct components *parts)
                  (unsigned)plan->connections_per_client);
     if (plan->tunnels)
         snprintf(tunnels, sizeof(tunnels), " and %u tunnels", (unsigned)plan->tunnels);
+    if (plan->files)
+        snprintf(store, sizeof(store), " and %" PRIu64 " files of the store", plan->files);
     log_warning("the limit of open files is %" PRIu64 ", and %" PRIu64 " connections with %" PRIu64
-                " fetches need %" PRIu64 ": at most %u connections%s%s %u fetches%s at once",
-                plan->limit, options->max_connections, options->max_fetches, plan->need,
+                " fetches%s need %" PRIu64 ": at most %u connections%s%s %u fetches%s at once",
+                plan->limit, options->max_connections, options->max_fetches, store, plan->need,
                 (unsigned)plan->connections, per_client, *tunnels ? "," : " and",
                 (unsigned)plan->fetches, tunnels);
 }

@@ -10,6 +10,8 @@ enum {
     PER_WORKER = 3,
     /* The threads that look up names (256), and as many races of connections. */
     MOST_SPARE = 512,
+    /* That a store has to leave. */
+    LEAST_CONNECTIONS = 64,
 };
 
 /*
@@ -91,6 +93,14 @@ descriptor_plan_make(uint32_t connections, uint32_t connections_per_client, uint
     plan.connections_per_client =
         lower_per_client(connections_per_client, plan.connections, connections);
     return plan;
+}
+
+uint32_t
+descriptor_plan_least(const struct descriptor_plan *without, uint32_t connections)
+{
+    uint32_t least = connections < LEAST_CONNECTIONS ? connections : LEAST_CONNECTIONS;
+
+    return without->connections < least ? (without->connections + 1) / 2 : least;
 }
 
 bool

@@ -29,6 +29,7 @@ struct descriptor_plan {
     uint32_t tunnels;
     uint64_t need;  /* descriptors, for what was wanted */
     uint64_t limit; /* that the process may have */
+    uint64_t files; /* of the store, in both; descriptor_plan_make() knows none */
 };
 
 /*
@@ -42,6 +43,12 @@ struct descriptor_plan descriptor_plan_make(uint32_t connections, uint32_t conne
 
 /* Had anything to be lowered? */
 bool descriptor_plan_is_short(const struct descriptor_plan *plan);
+
+/*
+ * The connections that a store has to leave, 64 of `connections` wanted; or half of those that
+ * there would be without it, if these are fewer: `without` is the plan with no files.
+ */
+uint32_t descriptor_plan_least(const struct descriptor_plan *without, uint32_t connections);
 
 /* Raises the soft limit of the process to the hard one; returns it, UINT64_MAX if there is none. */
 uint64_t descriptor_plan_raise_limit(void);

@@ -227,6 +227,21 @@ class DescriptorsTest(LimitsTest):
         self.admit(1, "127.0.0.6")
         self.assertEqual(self.crowd[-1].get("http://other.test/").status, "ok")
 
+    def test_a_store_that_leaves_no_connections_is_refused(self):
+        for checks in ("--check-config", "--no-rpcbind"):
+            for size, status in (("10G", 0), ("100G", 78)):
+                if (checks, status) == ("--no-rpcbind", 0):
+                    continue  # it would serve
+                done = self.run_program(
+                    ["sh", "-c", 'ulimit -n 1024; exec "$@"', "sh", harness.SUNPROXYD, checks,
+                     "--listen", "none", "--socket", "none", "--http", "127.0.0.1:0",
+                     "--store", str(self.dir / "store"), "--store-size", size])
+                self.assertEqual(done.returncode, status, done.stderr)
+                if status:
+                    self.assertIn(b"--store-size: a store of 107374182400 bytes needs 1008 open files",
+                                  done.stderr)
+        self.assertFalse((self.dir / "store").exists())
+
     def test_nothing_is_said_where_all_have_descriptors(self):
         self.start("--max-connections", "30", "--max-fetches", "10", preexec=self.bounded)
         self.assertEqual(self.admit(40), 30)

@@ -26,6 +26,17 @@ START_TEST(all_stays_where_the_limit_is_enough)
 }
 END_TEST
 
+START_TEST(a_store_leaves_connections)
+{
+    const struct descriptor_plan many = {.connections = 64}, few = {.connections = 31};
+
+    ck_assert_uint_eq(descriptor_plan_least(&many, 16384), 64);
+    ck_assert_uint_eq(descriptor_plan_least(&many, 10), 10);
+    ck_assert_uint_eq(descriptor_plan_least(&few, 16384), 16);
+    ck_assert_uint_eq(descriptor_plan_least(&few, 31), 31);
+}
+END_TEST
+
 START_TEST(fetches_keep_theirs_up_to_half)
 {
     struct descriptor_plan plan = descriptor_plan_make(16384, 4096, 256, 0, 4, 4096);
@@ -192,6 +203,7 @@ unit_suite(void)
     TCase *tcase = tcase_create("plan");
 
     tcase_add_test(tcase, all_stays_where_the_limit_is_enough);
+    tcase_add_test(tcase, a_store_leaves_connections);
     tcase_add_test(tcase, fetches_keep_theirs_up_to_half);
     tcase_add_test(tcase, fetches_get_what_connections_and_tunnels_leave);
     tcase_add_test(tcase, spare_descriptors_are_bounded);
