@@ -17,7 +17,6 @@
                                            */
 #define LAST_TURN_MS 50
 #define TURN_WRITES 4u                   /* between two looks at what has come */
-#define RESOLUTION_US ((int64_t)1000000) /* of the servers' clocks */
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
@@ -65,7 +64,7 @@ drop_tasks(struct tier *tier)
 static void
 compare_clocks(struct tier *tier)
 {
-    const int64_t most_us = tier->config.skew_us + RESOLUTION_US;
+    const int64_t most_us = tier->config.skew_us + TIER_RESOLUTION_US;
     unsigned known = 0, apart = 0;
     int64_t by_us = 0;
     bool left;
@@ -82,6 +81,9 @@ compare_clocks(struct tier *tier)
         }
     }
     left = 2 * apart > known;
+    pthread_mutex_lock(&tier->lock);
+    tier->apart_us = left ? by_us : 0;
+    pthread_mutex_unlock(&tier->lock);
     if (atomic_exchange(&tier->left, left) == left)
         return;
     if (left)

@@ -238,8 +238,7 @@ begin_journal(struct tier *tier, struct tier_server *server)
     pthread_mutex_lock(&tier->lock);
     w.journal.lineage = splitmix64_next(&tier->random);
     w.journal.incarnation = splitmix64_next(&tier->random);
-    /* Later than what any daemon has given to a purge. */
-    w.journal.floor = tier_next_epoch(tier, 2 * tier->config.skew_us);
+    w.journal.floor = tier_epoch_of_all(tier);
     pthread_mutex_unlock(&tier->lock);
     w.journal.latest = w.journal.floor;
     write_journal(tier, server, &w);

@@ -45,7 +45,7 @@ uint64_t
 tier_next_epoch(struct tier *tier, int64_t more_us)
 {
     const uint64_t seen = known_epoch(tier);
-    uint64_t epoch = (uint64_t)(tier_wall_us(tier) + more_us);
+    uint64_t epoch = (uint64_t)(tier_wall_us(tier) - tier->apart_us + more_us);
 
     if (epoch <= seen)
         epoch = seen + 1;
@@ -53,6 +53,13 @@ tier_next_epoch(struct tier *tier, int64_t more_us)
         epoch = tier->last_epoch + 1;
     tier->last_epoch = epoch;
     return epoch;
+}
+
+/* Both clocks may differ from the servers' by the skew and their resolution. */
+uint64_t
+tier_epoch_of_all(struct tier *tier)
+{
+    return tier_next_epoch(tier, 3 * tier->config.skew_us + 2 * TIER_RESOLUTION_US);
 }
 
 /* ---- marks ----------------------------------------------------------------------------------- */
@@ -350,7 +357,7 @@ tier_begin(struct tier *tier)
     }
     if (up < tier->server_count) {
         pthread_mutex_lock(&tier->lock);
-        all.epoch = tier_next_epoch(tier, 2 * tier->config.skew_us);
+        all.epoch = tier_epoch_of_all(tier);
         pthread_mutex_unlock(&tier->lock);
         tier_add_mark(tier, &all);
         tier_know_epoch(tier, all.epoch);

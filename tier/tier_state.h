@@ -18,6 +18,7 @@
 #include "tier/tier_meta.h"
 #include "tier/tier_value.h"
 
+#define TIER_RESOLUTION_US ((int64_t)1000000) /* of the servers' clocks */
 #define TIER_LEASE_S 30                      /* seconds of a lease */
 #define TIER_GRACE_S 30                      /* for which a value stays once it has expired */
 #define TIER_LEASES 4096u                    /* that are remembered, */
@@ -215,6 +216,7 @@ struct tier {
     bool forgot;             /* a mark for which there was no memory */
     struct source_waiters waiters;
     uint64_t last_epoch; /* that was given to a purge here */
+    int64_t apart_us; /* by how much this clock is ahead of the servers', if it is not used for that */
     struct {
         int64_t at_us;
         uint64_t epoch;
@@ -432,6 +434,9 @@ void tier_settle(struct tier *tier, bool all);
 
 /* Later than all that was seen, and than the clock by that. Under the lock. */
 uint64_t tier_next_epoch(struct tier *tier, int64_t more_us);
+
+/* Later than what any daemon has given to a purge. Under the lock. */
+uint64_t tier_epoch_of_all(struct tier *tier);
 
 /* ---- tier_journals.c ------------------------------------------------------------------------- */
 

@@ -740,6 +740,8 @@ lose_journals(unsigned count)
 
 START_TEST(journals_that_all_servers_have_lost_outdate_everything)
 {
+    const int64_t wall_us = clock_wall_us();
+
     begin(2, 20000);
     put(&peers[0], 'x');
     for (unsigned i = 0; i < PEERS; i++)
@@ -748,6 +750,9 @@ START_TEST(journals_that_all_servers_have_lost_outdate_everything)
     for (unsigned i = 0; i < PEERS; i++)
         while (!peers[i].purged_all)
             nap();
+    /* Later than the purge of a daemon whose clock is ahead of the servers' by the skew and a second,
+     * though this one's is behind as much. */
+    ck_assert_uint_ge(latest_of(&models[0]), (uint64_t)(wall_us + 3 * 1000 + 2 * SECOND));
     ck_assert_int_eq(get(&peers[1]), 0);
     ck_assert_uint_ge(stats_of(&peers[0]).counts[TIER_LOST], 1);
     end();
@@ -962,8 +967,9 @@ START_TEST(a_daemon_whose_clock_differs_leaves)
     }
     expect_said(&peers[0], "behind those of the servers");
     ck_assert_int_eq(get(&peers[0]), 0);
-    /* What it purges is told all the same. */
+    /* What it purges is told all the same, by the servers' clock. */
     purge(&peers[0], CACHE_BY_URL, false, URL);
+    ck_assert_uint_gt(latest_of(&models[0]), (uint64_t)(clock_wall_us() + 50 * SECOND));
     while (!peers[1].purged)
         nap();
     end();
