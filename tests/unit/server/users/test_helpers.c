@@ -210,6 +210,7 @@ START_TEST(a_helper_that_hangs_is_replaced)
     start(ONE_AT_A_TIME, 1, 0, SECOND);
     ck_assert_int_eq(ask(&asked, "anna", "hang"), USER_PENDING);
     ck_assert_int_eq(wait_for(&asked), USER_UNAVAILABLE);
+    await_restart(); /* with a longer time it would be later */
     users_configure(users, &(struct users_config){.timeout_us = 60 * SECOND});
     ck_assert_int_eq(answer_to("anna", "right"), USER_ACCEPTED);
     ck_assert_uint_eq(logged_times("has not answered in time and is replaced"), 1);
