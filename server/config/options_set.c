@@ -204,8 +204,11 @@ option_set(struct options *options, const struct option_row *row, const char *pl
             return true;
         }
         buf_printf(why, "%s%s: \"%s\" is not a size such as 64M", place, row->name, text);
+        if (row->low > 1)
+            buf_printf(why, ", of at least %" PRIu64 " bytes", row->low);
         if (row->high)
-            buf_printf(why, " of at most %" PRIu64 " bytes", row->high);
+            buf_printf(why, "%s of at most %" PRIu64 " bytes", row->low > 1 ? " and" : "",
+                       row->high);
         return false;
     }
     case OPTION_DURATION: {
