@@ -20,8 +20,8 @@ int daemon_check(const struct options *options);
 int daemon_check_addresses(const struct options *options);
 
 /*
- * Logs a warning for each name of a member of a row that does not resolve, of those that can be
- * looked up in DAEMON_CHECK_NAMES_US. Of options that daemon_check() has passed.
+ * Logs a warning for each name that does not resolve, of a member of a row, a peer or a server of
+ * the tier, of those that can be looked up in DAEMON_CHECK_NAMES_US. Of options that daemon_check() has passed.
  */
 #define DAEMON_CHECK_NAMES_US ((int64_t)20 * 1000000)
 void daemon_check_names(const struct options *options);

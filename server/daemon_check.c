@@ -1,12 +1,14 @@
 /* What --check-config checks: all that a start would refuse, as far as nothing is opened for it. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@
 #include "server/logs/access_log.h"
 #include "server/logs/log.h"
 #include "server/logs/log_target.h"
+#include "tier/tier.h"
 
 /* The folder of a path; owned. NULL without memory. */
 static char *
@@ -91,6 +94,19 @@ check_file(const struct options *options, const char *name, const char *path)
     return EX_CANTCREAT;
 }
 
+/* The shell finds what has no absolute path, and what it would expand. */
+static void
+check_command(const struct options *options, const char *command)
+{
+    char *program = strndup(command, strcspn(command, " \t"));
+
+    if (program && *program == '/' && !strpbrk(program, "$`'\"\\*?[;&|<>(){}") &&
+        access(program, X_OK) != 0)
+        log_warning("%saccess-log: %s cannot be run: %s", options_place(options, "access-log"),
+                    program, strerror(errno));
+    free(program);
+}
+
 /* Neither a command nor a service has a file; a service need not be there yet. */
 static int
 check_access_log(const struct options *options)
@@ -98,12 +114,15 @@ check_access_log(const struct options *options)
     const char *text = options->access_log;
     struct log_target target;
     struct buf why;
-    bool is_file;
+    bool is_read;
 
     buf_init(&why, 1024);
-    is_file = text && log_target_parse(&target, text, &why) && target.kind == LOG_TARGET_FILE;
+    is_read = text && log_target_parse(&target, text, &why);
     buf_free(&why);
-    return is_file ? check_file(options, "access-log", text) : EX_OK;
+    if (is_read && target.kind == LOG_TARGET_COMMAND)
+        check_command(options, target.path);
+    return is_read && target.kind == LOG_TARGET_FILE ? check_file(options, "access-log", text)
+                                                     : EX_OK;
 }
 
 static int
@@ -139,37 +158,84 @@ name_of(struct span authority)
     return name;
 }
 
+/* `of`: a URL that has the name, or an option. */
 static void
-check_name(struct span authority)
+look_up(struct span of, const char *name, int64_t end_us)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
-    char *name = name_of(authority);
-    int error = name ? getaddrinfo(name, NULL, &hints, &found) : 0;
+    int error = clock_monotonic_us() < end_us ? getaddrinfo(name, NULL, &hints, &found) : 0;
 
     if (error)
-        log_warning("%.*s: %s cannot be resolved: %s", (int)authority.len, authority.ptr, name,
+        log_warning("%.*s: %s cannot be resolved: %s", (int)of.len, of.ptr, name,
                     gai_strerror(error));
     if (found)
         freeaddrinfo(found);
+}
+
+static void
+check_name(struct span authority, int64_t end_us)
+{
+    char *name = name_of(authority);
+
+    if (name)
+        look_up(authority, name, end_us);
     free(name);
+}
+
+static void
+check_names_of_rows(const struct option_list *rows, int64_t end_us)
+{
+    struct http_origins origins;
+    struct buf why;
+
+    buf_init(&why, 65536);
+    if (http_origins_init(&origins, rows, &why)) {
+        for (size_t i = 0; i < origins.servers.size; i++)
+            if (origins.servers.slots[i])
+                check_name(origins.servers.slots[i]->authority, end_us);
+        http_origins_free(&origins);
+    }
+    buf_free(&why);
+}
+
+/* The URLs with commas between them, without paths. */
+static void
+check_names_of_peers(const char *urls, int64_t end_us)
+{
+    while (*urls) {
+        size_t len = strcspn(urls, ",");
+
+        check_name(span_of(urls, len), end_us);
+        urls += len + (urls[len] == ',');
+    }
+}
+
+static void
+check_names_of_tier(const char *urls, int64_t end_us)
+{
+    struct tier_servers servers = {0};
+    struct buf why;
+
+    buf_init(&why, 4096);
+    if (tier_servers_read(span_str(urls), &servers, &why)) {
+        for (unsigned i = 0; i < servers.count; i++)
+            if (servers.of[i].is_name)
+                look_up(span_str("shared"), servers.of[i].host, end_us);
+    }
+    buf_free(&why);
 }
 
 void
 daemon_check_names(const struct options *options)
 {
     const int64_t end_us = clock_monotonic_us() + DAEMON_CHECK_NAMES_US;
-    struct http_origins origins;
-    struct buf why;
 
-    buf_init(&why, 65536);
-    if (http_origins_init(&origins, &options->origin, &why)) {
-        for (size_t i = 0; i < origins.servers.size && clock_monotonic_us() < end_us; i++)
-            if (origins.servers.slots[i])
-                check_name(origins.servers.slots[i]->authority);
-        http_origins_free(&origins);
-    }
-    buf_free(&why);
+    check_names_of_rows(&options->origin, end_us);
+    if (options->peers)
+        check_names_of_peers(options->peers, end_us);
+    if (options->shared)
+        check_names_of_tier(options->shared, end_us);
 }
 
 int
@@ -212,20 +278,49 @@ check_database(const struct options *options)
     return EX_CANTCREAT;
 }
 
+/* A file system without files that have no name, which others have, is asked for its size: one such
+ * as /proc has none. */
+static int
+find_fault_of_files(const char *folder)
+{
+    struct statvfs system;
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), error = errno;
+
+    if (fd >= 0) {
+        close(fd);
+        return 0;
+    }
+    return error == EOPNOTSUPP && statvfs(folder, &system) == 0 && system.f_blocks ? 0 : error;
+}
+
+/* Could there be a store? It is made if the folder that it is in is there. */
+static int
+find_fault_of_store(const char *path)
+{
+    size_t len = strlen(path);
+    struct stat st;
+    char *folder;
+    int error;
+
+    if (stat(path, &st) == 0)
+        return S_ISDIR(st.st_mode) ? find_fault_of_files(path) : ENOTDIR;
+    if (errno != ENOENT || len == 0)
+        return errno;
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    folder = strndup(path, len);
+    error = folder ? find_fault_of_folder(folder) : ENOMEM;
+    free(folder);
+    return error;
+}
+
 /* A daemon that runs may have it, so it is not opened. */
 static int
 check_store(const struct options *options)
 {
     const char *path = options->store;
-    struct stat st;
-    int error = 0;
+    int error = path ? find_fault_of_store(path) : 0;
 
-    if (!path)
-        return EX_OK;
-    if (stat(path, &st) != 0)
-        error = errno == ENOENT ? 0 : errno;
-    else if (!S_ISDIR(st.st_mode))
-        error = ENOTDIR;
     if (!error)
         return EX_OK;
     log_error("%sstore: %s: %s", options_place(options, "store"), path, strerror(error));

@@ -163,6 +163,13 @@ class TargetTest(harness.SystemTest):
         self.assertIn("\nSUNPROXY_URL=http://a.test/1\nSUNPROXY_STATUS=200\n", records[1])
         self.assertIn("\nSUNPROXY_OUTCOME=miss\nSUNPROXY_REASON=uri-miss\n", records[1])
 
+    def test_a_command_that_is_not_there_is_a_warning(self):
+        for command, warned in (("/nonexistent -x", True), ("/bin/cat", False), ("$HOME/x", False)):
+            done = self.run_daemon("--check-config", "--access-log", f"|{command}")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(b"--access-log: /nonexistent cannot be run: No such file" in done.stderr,
+                             warned, done.stderr)
+
     def test_targets_that_are_wrong(self):
         for target, why in (("|", "no command follows the |"), ("syslog:loca1", "did you mean local1?"),
                             ("sylog:", "did you mean syslog:?"), ("journal:x", "the absolute path")):

@@ -927,3 +927,7 @@ class OptionsTest(harness.SystemTest):
             done = self.run_daemon("--check-config", "--http", "127.0.0.1:0", *options)
             self.assertEqual(done.returncode, 78, options)
             self.assertIn(sentence, done.stderr.decode())
+        done = self.run_daemon("--check-config", "--shared", "memcached://name.invalid:1",
+                               "--shared-key-file", key)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"shared: name.invalid cannot be resolved: ", done.stderr)

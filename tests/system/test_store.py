@@ -428,6 +428,18 @@ class StoreTest(StoreCase):
         self.assertIn(f"--store: {file}: Not a directory".encode(), result.stderr)
 
 
+    def test_a_check_refuses_what_a_start_would(self):
+        for folder, why in (("/proc", "Operation not supported"),
+                            (self.dir / "no" / "folder", "No such file or directory"),
+                            ("", "No such file or directory")):
+            done = self.run_daemon("--check-config", "--store", str(folder))
+            self.assertEqual(done.returncode, 73, done.stderr)
+            self.assertIn(f"--store: {folder}: {why}".encode(), done.stderr)
+        done = self.run_daemon("--check-config", "--store", f"{self.dir}/new/")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertFalse((self.dir / "new").exists())
+
+
 class ReadsTest(StoreCase):
     """How pages are read that the kernel does not have in memory, in the sandbox."""
 
