@@ -4,6 +4,7 @@
 
 #include "http/known_fields.h"
 #include "proxy/exchange_wait.h"
+#include "proxy/proxy_rules.h"
 #include "proxy/sharing.h"
 
 /* Lookups of an exchange that ask sources: the first, and that of a variant. */
@@ -55,6 +56,17 @@ stored_give_up(struct exchange *x, struct cache_fill *fill)
     waiter->notify = exchange_notify;
 }
 
+static bool
+review(const struct source_review *by, struct source_head *head)
+{
+    const struct request request = {.rules = by->rules, .flags = by->flags};
+
+    /* Later requests have it validated by the rules that are in force. */
+    if (proxy_rules_are_replaced(by->context, &request))
+        head->lifetime_us = 0;
+    return sharing_review(by->context, &request, head) == HTTP_REASON_NONE;
+}
+
 enum source_filling
 stored_begin(struct exchange *x, struct cache_fill *fill, const struct demand *demand)
 {
@@ -65,8 +77,9 @@ stored_begin(struct exchange *x, struct cache_fill *fill, const struct demand *d
 
     if (demand->way != REQUEST_SHARES || demand->conditions.no_cache || !asks(x))
         return SOURCE_HAS_NOT;
-    request = (struct source_request){demand_fields(x), proxy_largest_page(x->proxy, x->request),
-                                      await_notice, waiter, x->worker};
+    request = (struct source_request){
+        demand_fields(x), proxy_largest_page(x->proxy, x->request), await_notice, waiter, x->worker,
+        {review, x->proxy, x->request->rules, x->request->flags}};
     waiter->notify = object_waiter_ignore;
     for (unsigned i = 0; sources[i] && filling == SOURCE_HAS_NOT; i++)
         filling = sources[i]->ops->fill(sources[i], fill, &request);

@@ -7,6 +7,7 @@
 
 #include "cache/fill.h"
 #include "store/disk_store.h"
+#include "store/source.h"
 
 /* Bytes that are read first at most: a body of 1 MiB, as long as the index takes its record for. */
 #define DISK_FILL_FIRST ((size_t)11 << 17)
@@ -24,6 +25,7 @@ struct store_fill {
     struct disk_segment *segment; /* held */
     struct disk_place place;
     uint64_t most;
+    struct source_review review; /* with a reference to the rules */
     struct span fields; /* of the request */
     char *kept;   /* them, owned, once the fill outlives the call that began it */
     char *bytes;  /* of `memory` or the lane's, while a ring reads into them */

@@ -12,6 +12,7 @@
 
 #include <sys/queue.h>
 
+#include "base/shared.h"
 #include "cache/fill.h"
 
 /* What is stored of a response. */
@@ -22,6 +23,16 @@ struct source_head {
     int64_t born_us; /* monotonic clock: its age was 0 */
     int64_t fetch_us;
     int64_t lifetime_us; /* from then on; INT64_MAX: unlimited */
+};
+
+/* The options in force, by which what is read is reviewed: it may have been stored under others. */
+struct source_review {
+    /* Lowers head->lifetime_us as they demand; false: it is not to be used. NULL: all is used as it
+     * was stored. [any thread] */
+    bool (*review)(const struct source_review *review, struct source_head *head);
+    const void *context;
+    struct shared *rules; /* the options, to which a source has a reference while it fills; NULL */
+    unsigned flags;       /* of the request */
 };
 
 /* What becomes of a fill. */
@@ -37,6 +48,7 @@ struct source_request {
     void (*later)(void *context); /* called before SOURCE_FILLS */
     void *context;
     unsigned lane; /* the number of the caller's thread among those that fill, from 0 */
+    struct source_review review;
 };
 
 struct source_marked {

@@ -27,6 +27,7 @@ disk_fill_free(struct store_fill *fill)
 {
     disk_segment_release(fill->segment);
     segments_free(fill->memory);
+    shared_release(&fill->review.rules);
     free(fill->kept);
     cache_fill_free(&fill->base);
 }
@@ -199,6 +200,14 @@ move_to_variant(struct store_fill *fill, const struct disk_record *record)
     return is_same;
 }
 
+/* What was read is not used any more. */
+static void
+drop_record(struct store_fill *fill, const struct disk_record *record)
+{
+    drop(fill, &(struct disk_key){record->head.url_hash, record->head.variant_hash}, STORE_MISSES);
+    disk_fill_send_back(fill);
+}
+
 void
 disk_fill_use(struct store_fill *fill, const char *bytes, size_t len)
 {
@@ -223,17 +232,19 @@ disk_fill_use(struct store_fill *fill, const char *bytes, size_t len)
     }
     verdict = disk_marks_find(&store->marks, &record, &expired_us);
     if (verdict == MARKED_PURGED) {
-        drop(fill, &(struct disk_key){record.head.url_hash, record.head.variant_hash},
-             STORE_MISSES);
-        disk_fill_send_back(fill);
+        drop_record(fill, &record);
         return;
     }
     if (!span_equal(record.variant, object_variant(name)) && !move_to_variant(fill, &record)) {
         disk_fill_send_back(fill);
         return;
     }
-    disk_record_times(&record.head, &now, verdict == MARKED_EXPIRED ? expired_us : INT64_MAX,
-                      &born_us, &lifetime_us);
+    if (!record_fill_times(&fill->review, &record, &now,
+                           verdict == MARKED_EXPIRED ? expired_us : INT64_MAX, &born_us,
+                           &lifetime_us)) {
+        drop_record(fill, &record);
+        return;
+    }
     publish(fill, &record, &reader, born_us, lifetime_us);
     free(reader.part);
 }
@@ -560,6 +571,7 @@ give_back(struct store_fill *fill)
 {
     disk_segment_release(fill->segment);
     segments_free(fill->memory);
+    shared_release(&fill->review.rules);
     free(fill->kept);
     memset((char *)fill + sizeof(fill->base), 0, sizeof(*fill) - sizeof(fill->base));
     return SOURCE_HAS_NOT;
@@ -607,6 +619,8 @@ store_fill_start(struct store *store, struct cache_fill *base, const struct sour
     }
     fill->most = request->most;
     fill->fields = request->fields;
+    fill->review = request->review;
+    (void)shared_retain(fill->review.rules);
     if (disk_lane_read_at_once(lane, fill))
         return SOURCE_FILLED;
     if (!is_slow(store) && read_later(lane, fill, request))

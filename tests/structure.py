@@ -86,8 +86,8 @@ def counts():
     yield "cycles", include_cycles(), 0, "cycles of files that include each other"
     yield "mean", round(sum(lengths) / len(lengths), 1), 12, "lines of a function, in the mean"
     yield "longest", max(lengths), 96, "lines of the longest function"
-    yield "cache", lines_of(*sources("cache")), 5460, "lines of cache/"
-    yield ("fetching", lines_of(*sources("proxy"), *sources("fetch")), 14200,
+    yield "cache", lines_of(*sources("cache")), 5480, "lines of cache/"
+    yield ("fetching", lines_of(*sources("proxy"), *sources("fetch")), 14280,
            "lines of proxy/ and fetch/")
     yield "readme", lines_of("README.md"), 120, "lines of README.md"
     yield "architecture", lines_of("docs/ARCHITECTURE.md"), 250, "lines of docs/ARCHITECTURE.md"

@@ -41,6 +41,7 @@ free_fill(struct tier_fill *fill)
     move(fill, NULL);
     if (fill->op)
         fill->op->fill = NULL;
+    shared_release(&fill->review.rules);
     free(fill->fields);
     cache_fill_free(&fill->base);
 }
@@ -282,7 +283,10 @@ use_record(struct tier_fill *fill, const struct tier_meta *reply, struct disk_re
         ahead_us > 0 && ahead_us <= tier->config.skew_us ? record->head.born_wall_us : wall_us};
     int64_t born_us, lifetime_us;
 
-    disk_record_times(&record->head, &now, expired_us, &born_us, &lifetime_us);
+    if (!record_fill_times(&fill->review, record, &now, expired_us, &born_us, &lifetime_us)) {
+        replace(fill, reply);
+        return;
+    }
     if (lifetime_us != INT64_MAX && now.monotonic_us - born_us >= lifetime_us) {
         /* It has expired: one daemon validates it. */
         if (!reply->wins) {
@@ -433,6 +437,7 @@ tier_fill_look(struct tier *tier, int64_t now_us)
 static enum source_filling
 give_back(struct tier_fill *fill)
 {
+    shared_release(&fill->review.rules);
     free(fill->fields);
     memset((char *)fill + sizeof(fill->base), 0, sizeof(*fill) - sizeof(fill->base));
     return SOURCE_HAS_NOT;
@@ -481,6 +486,8 @@ tier_fill_start(struct source *source, struct cache_fill *base,
     fill->begun_us = clock_monotonic_us();
     fill->until_us = fill->begun_us + tier->config.late_us;
     fill->most = request->most;
+    fill->review = request->review;
+    (void)shared_retain(fill->review.rules);
     fill->fields_len = request->fields.len;
     fill->fields = malloc(request->fields.len + 1);
     if (!fill->fields)

@@ -366,6 +366,7 @@ struct tier_fill {
     uint64_t most;
     size_t fields_len;
     char *fields; /* of the request, owned */
+    struct source_review review; /* with a reference to the rules */
 };
 
 enum source_filling tier_fill_start(struct source *source, struct cache_fill *base,

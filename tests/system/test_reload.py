@@ -142,7 +142,7 @@ class ReloadTest(ReloadCase):
         self.assertFalse(self.is_hit("/old"))
         self.assertTrue(self.is_hit("/page"))
         self.reload(self.row(0), "max-age = 1ms")
-        self.assertFalse(self.is_hit("/page"))
+        harness.wait_until(lambda: not self.is_hit("/page"), what="the bound")
 
     def test_limits(self):
         self.start(self.row(0), "max-connections = 9")

@@ -412,6 +412,14 @@ class PurgeTest(SharedTest):
         self.assertEqual(len(self.fetched("/cookie")), 1 + self.daemons)
         self.assertTrue(http_front.is_hit(self.get(allows, url)))
 
+    def test_each_daemon_bounds_the_lifetimes(self):
+        bounds = self.start(8, "--max-age", "1ms", name="bounds")
+        self.await_servers(daemons=[bounds])
+        url = self.url("bound")
+        self.everywhere(url, 1)
+        harness.wait_until(lambda: not http_front.is_hit(self.get(bounds, url)), what="the bound")
+        self.assertEqual(len(self.fetched("/bound")), 2)
+
     def test_writes_to_long_urls_outdate_nothing_else(self):
         url = self.url("kept")
         self.everywhere(url, 1)

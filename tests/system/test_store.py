@@ -266,6 +266,24 @@ class StoreTest(StoreCase):
         self.again()
         self.assertEqual(self.get("/error")[2], False)
 
+    def test_options_bound_the_lifetimes_of_what_is_on_disk(self):
+        kept = [("Cache-Control", "max-age=600")]
+        rows = ((200, kept, "--max-age", "1ms"), (301, kept, "--redirect-lifetime", "0"),
+                (404, kept, "--error-lifetime", "0"),
+                (200, [("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT")], "--heuristic-lifetime", "0"))
+        self.begin()
+        for number, (status, fields, *option) in enumerate(rows):
+            self.member.status, self.member.fields = status, fields
+            path = f"/page{number}"
+            self.get(path)
+            self.assertEqual(self.get(path)[2], True)
+            harness.wait_until(lambda: self.have([path]), what="a page on disk")
+            self.again()
+            self.assertEqual(self.get(path)[2], True)
+            self.again(*option)
+            harness.wait_until(lambda: not self.get(path)[2], what=f"the bound {option}")
+            self.again()
+
     def test_the_answer_to_a_reload_holds_after_a_kill_right_behind_it(self):
         config = self.dir / "settings"
         config.write_text("")

@@ -457,6 +457,40 @@ START_TEST(the_age_goes_on)
 }
 END_TEST
 
+START_TEST(options_in_force_bound_its_lifetime)
+{
+    struct visit v;
+
+    begin(_i);
+    store_twice(URL, FRESH, 300);
+    scene.proxy_rules.max_age_us = 5 * SECOND;
+    scene.now_us += 4 * SECOND;
+    expect_stored(&v, URL, "", 300);
+    scene.now_us += 2 * SECOND;
+    expect_fetched(&v, URL, "");
+    scene_respond(URL, FRESH, 400);
+    expect_body(&v, OUTCOME_MISS, 400);
+    end();
+}
+END_TEST
+
+/* As a daemon does not where it stored them under other terms (store_config). */
+START_TEST(options_in_force_refuse_it)
+{
+    static const char cookie[] = FRESH "Set-Cookie: a=b\r\n";
+    struct visit v;
+
+    begin(_i);
+    scene.rules.set_cookie = true;
+    store_twice(URL, cookie, 300);
+    scene.rules.set_cookie = false;
+    expect_fetched(&v, URL, "");
+    scene_respond(URL, cookie, 400);
+    expect_body(&v, OUTCOME_MISS, 400);
+    end();
+}
+END_TEST
+
 START_TEST(variants)
 {
     static const char *const languages[] = {"Accept-Language: de\r\n", "Accept-Language: fr\r\n"};
@@ -627,6 +661,8 @@ unit_suite(void)
     tcase_add_loop_test(tc, a_later_response_that_varies_by_other_fields_replaces_it, 0, 2);
     tcase_add_loop_test(tc, a_later_response_that_is_refused_removes_it, 0, 2);
     tcase_add_loop_test(tc, the_age_goes_on, 0, 2);
+    tcase_add_loop_test(tc, options_in_force_bound_its_lifetime, 0, 2);
+    tcase_add_loop_test(tc, options_in_force_refuse_it, 0, 2);
     tcase_add_loop_test(tc, variants, 0, 2);
     tcase_add_loop_test(tc, purges_concern_it, 0, 2);
     tcase_add_loop_test(tc, a_soft_purge_has_it_validated, 0, 2);
