@@ -216,7 +216,7 @@ struct tier {
     bool forgot;             /* a mark for which there was no memory */
     struct source_waiters waiters;
     uint64_t last_epoch; /* that was given to a purge here */
-    int64_t apart_us; /* by how much this clock is ahead of the servers', if it is not used for that */
+    int64_t apart_us; /* by how much this clock is ahead of the servers'; 0: it agrees */
     struct {
         int64_t at_us;
         uint64_t epoch;

@@ -750,8 +750,8 @@ START_TEST(journals_that_all_servers_have_lost_outdate_everything)
     for (unsigned i = 0; i < PEERS; i++)
         while (!peers[i].purged_all)
             nap();
-    /* Later than the purge of a daemon whose clock is ahead of the servers' by the skew and a second,
-     * though this one's is behind as much. */
+    /* Later than the purge of a daemon whose clock is ahead of the servers' by the skew and a
+     * second, though this one's is behind as much. */
     ck_assert_uint_ge(latest_of(&models[0]), (uint64_t)(wall_us + 3 * 1000 + 2 * SECOND));
     ck_assert_int_eq(get(&peers[1]), 0);
     ck_assert_uint_ge(stats_of(&peers[0]).counts[TIER_LOST], 1);
@@ -797,6 +797,79 @@ see_journal(struct model *m)
     pthread_mutex_unlock(&m->lock);
     return seen;
 }
+
+/* How often has it this URL? */
+static unsigned
+count_purges(struct model *m, const char *url)
+{
+    const struct tier_key key = tier_key_of_journal();
+    struct tier_journal journal;
+    struct tier_entry entry;
+    struct span entries;
+    unsigned count = 0;
+
+    pthread_mutex_lock(&m->lock);
+    if (find_item(m, &key)) {
+        (void)open_journal(m, &journal, &entries);
+        while (tier_entry_next(&entries, &entry))
+            count += span_equal(entry.name, span_str(url));
+    }
+    pthread_mutex_unlock(&m->lock);
+    return count;
+}
+
+/* The daemon that has purged is gone when the server that was away returns. */
+START_TEST(a_server_that_returns_gets_what_others_have_purged)
+{
+    begin(2, 20000);
+    models[1].fault = MODEL_CLOSES;
+    for (unsigned i = 0; i < PEERS; i++)
+        await_up(&peers[i], 1);
+    purge(&peers[0], CACHE_BY_URL, false, URL);
+    while (!peers[1].purged)
+        nap();
+    close_peer(&peers[0]);
+    ck_assert_uint_eq(count_purges(&models[1], URL), 0);
+    models[1].fault = MODEL_WORKS;
+    await_up(&peers[1], 2);
+    ck_assert_uint_eq(count_purges(&models[1], URL), 1);
+    ck_assert_uint_eq(peers[1].purged, 1);
+    open_peer(&peers[0], 20000);
+    await_up(&peers[0], 2);
+    ck_assert_uint_eq(count_purges(&models[0], URL), 1);
+    ck_assert_uint_eq(count_purges(&models[1], URL), 1);
+    end();
+}
+END_TEST
+
+/* A purge that one server alone has is written again by a daemon that has read it. */
+START_TEST(what_one_server_alone_had_is_written_again)
+{
+    patience_us = 600 * SECOND; /* until the other one has returned */
+    begin(2, 20000);
+    models[1].fault = MODEL_CLOSES;
+    for (unsigned i = 0; i < PEERS; i++)
+        await_up(&peers[i], 1);
+    purge(&peers[0], CACHE_BY_URL, false, URL);
+    while (!peers[1].purged)
+        nap();
+    close_peer(&peers[0]);
+    for (unsigned i = 0; i < 2; i++)
+        pthread_mutex_lock(&models[i].lock);
+    model_drop(&models[0], tier_key_of_journal().text);
+    models[1].fault = MODEL_WORKS;
+    for (unsigned i = 0; i < 2; i++)
+        pthread_mutex_unlock(&models[i].lock);
+    await_up(&peers[1], 2);
+    for (unsigned i = 0; i < 2; i++)
+        while (!count_purges(&models[i], URL))
+            nap();
+    ck_assert_uint_eq(peers[1].purged_all, 0);
+    open_peer(&peers[0], 20000);
+    end();
+    patience_us = 200000;
+}
+END_TEST
 
 /* At one moment, as far as daemons see: of three servers each is as `combination` has it. */
 static void
@@ -1481,6 +1554,8 @@ unit_suite(void)
     tcase_add_test(tests, a_daemon_that_cannot_read_all_journals_uses_nothing_older);
     tcase_add_test(tests, a_server_that_has_missed_many_purges_is_used_again);
     tcase_add_test(tests, journals_that_all_servers_have_lost_outdate_everything);
+    tcase_add_test(tests, a_server_that_returns_gets_what_others_have_purged);
+    tcase_add_test(tests, what_one_server_alone_had_is_written_again);
     tcase_add_loop_test(tests, a_purge_that_a_majority_has_kept_is_not_lost, 0, 128);
     tcase_add_test(tests, a_journal_that_is_put_back_outdates_everything);
     tcase_add_test(tests, values_that_do_not_verify_are_not_used);
