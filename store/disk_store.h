@@ -82,6 +82,9 @@ struct store {
     uint64_t offered_bytes;
     bool writer_busy, writer_stops;
     bool writer_looks; /* it is to see whether the journal has space */
+    bool opens_now;     /* store_open() waits until the journal is open */
+    bool has_opened;    /* or that has failed */
+    int open_error;     /* with this errno */
     uint64_t *numbers; /* of the segments that are to be loaded */
     size_t number_count;
     struct offer_placed *placed; /* appended, and not written yet */
@@ -182,8 +185,9 @@ void disk_writer_reserve(struct store *store, uint64_t most);
 /* Its thread's; the lock of the store's folder is taken here if another process has it. */
 void *disk_writer_run(void *store);
 
-/* Reads journal and names of segments: 0 or an errno. The lock is held. */
-int disk_writer_begin(struct store *store);
+/* Waits until it has read the journal and the names of segments: 0 or an errno. Where that takes too
+ * long it is done later, as if another process had the store meanwhile. */
+int disk_writer_await(struct store *store);
 
 /* ---- disk_load.c ----------------------------------------------------------------------------- */
 

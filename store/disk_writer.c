@@ -581,8 +581,9 @@ open_journal(struct store *store, enum journal_found *found)
     return error;
 }
 
-int
-disk_writer_begin(struct store *store)
+/* Reads journal and names of segments: 0 or an errno. The lock is held. */
+static int
+open_files(struct store *store)
 {
     enum journal_found found;
     int error = list_segments(store);
@@ -628,31 +629,61 @@ give_up_segments(struct store *store)
         (void)disk_unlink(store->folder, "segment", store->numbers[--store->number_count]);
 }
 
+/* Tells store_open(), if that waits still. */
+static bool
+tell_opened(struct store *store, int error)
+{
+    bool told;
+
+    pthread_mutex_lock(&store->offers_lock);
+    told = store->opens_now;
+    store->has_opened = true;
+    store->open_error = error;
+    pthread_cond_broadcast(&store->offers_idle);
+    pthread_mutex_unlock(&store->offers_lock);
+    return told;
+}
+
+int
+disk_writer_await(struct store *store)
+{
+    const struct timespec until =
+        clock_timespec(clock_monotonic_us() + store->config.opens_us);
+    int late = 0, error;
+
+    pthread_mutex_lock(&store->offers_lock);
+    while (!store->has_opened && late != ETIMEDOUT)
+        late = pthread_cond_timedwait(&store->offers_idle, &store->offers_lock, &until);
+    error = store->has_opened ? store->open_error : 0;
+    if (!store->has_opened)
+        store_say(store, STORE_WARNING, "the disk does not answer: it is opened when it does");
+    store->opens_now = false;
+    pthread_mutex_unlock(&store->offers_lock);
+    return error;
+}
+
 static bool
 begin(struct store *store)
 {
-    int error;
+    int error = store->config.waits_us ? await_lock(store) : 0;
+    const bool locked = !error;
 
-    if (store_stage(store) != STORE_OPENING)
-        return true;
-    error = await_lock(store);
-    if (error == ETIMEDOUT) {
+    if (locked)
+        error = open_files(store);
+    if (tell_opened(store, error) || !error)
+        return !error;
+    if (error == ETIMEDOUT && !locked) {
         store_say(store, STORE_ERROR,
                   "another process does not leave it: it is not used, and what is purged from now "
                   "on may be found again by a later start");
-    } else if (!error) {
-        error = disk_writer_begin(store);
-        if (error) {
-            give_up_segments(store);
-            store_say(store, STORE_ERROR,
-                      "it cannot be opened, and is not used: %s%s%s; its segments are removed",
-                      store->journal.bad, store->journal.bad[0] ? ": " : "",
-                      disk_strerror(error));
-        }
+    } else if (locked) {
+        give_up_segments(store);
+        store_say(store, STORE_ERROR,
+                  "it cannot be opened, and is not used: %s%s%s; its segments are removed",
+                  store->journal.bad, store->journal.bad[0] ? ": " : "", disk_strerror(error));
     }
-    if (error)
-        disk_noter_leave(store);
-    return !error;
+    disk_noter_leave(store);
+    return false;
 }
 
 /* What is appended is written, and found, as soon as nothing else is to be appended. */

@@ -156,6 +156,9 @@ make_store(const struct store_config *config)
         store->config.late_us = STORE_LATE_US;
     if (!config->retry_us)
         store->config.retry_us = STORE_RETRY_US;
+    if (!config->opens_us)
+        store->config.opens_us = STORE_OPEN_US;
+    store->opens_now = config->waits_us == 0;
     if (!config->clock.monotonic_us)
         store->config.clock = (struct store_clock){monotonic_us, wall_us, NULL, 0};
     store->folder = -1;
@@ -220,10 +223,10 @@ store_open(const struct store_config *config, struct buf *why)
         store_close(store);
         return NULL;
     }
-    if (!error && !config->waits_us)
-        error = disk_writer_begin(store);
     if (!error)
         error = start_threads(store);
+    if (!error && !config->waits_us)
+        error = disk_writer_await(store);
     if (!error)
         return store;
     disk_tell(why, store ? store->folder : -1, store ? store->journal.bad : "", error);

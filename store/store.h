@@ -40,6 +40,7 @@ uint32_t store_descriptors(uint64_t max_bytes);
 
 #define STORE_LATE_US ((int64_t)40000)
 #define STORE_RETRY_US ((int64_t)500000)
+#define STORE_OPEN_US ((int64_t)5000000)
 
 struct store_config {
     const char *folder;
@@ -49,6 +50,8 @@ struct store_config {
     bool write_all;     /* objects are admitted at their first request, not at the second */
     int64_t waits_us;   /* another process has the store, and is to leave it within this time; 0:
                            none has it */
+    int64_t opens_us;   /* the start waits this long for the disk, and has the store opened later
+                           then; 0: STORE_OPEN_US */
     bool reads_later;   /* no read is tried at once, as if the kernel had nothing in memory: for tests */
     unsigned readers;   /* threads that read */
     int64_t late_us;    /* a read that takes longer is given up, and with it the use of the store
@@ -104,9 +107,10 @@ struct store_stats {
 
 /*
  * Opens a store, whose folder is there, and starts its threads. What is in it is read by a thread,
- * and unknown until then. NULL with a sentence if the folder is not usable, or another process has
- * the store, unless `waits_us` is set. One that is not usable after that is as if it had been left,
- * and all waiters are notified.
+ * and unknown until then. NULL with a sentence if the folder or the journal is not usable, or another
+ * process has the store. With `waits_us`, and where the disk has not answered after `opens_us`, that
+ * is found out later: a store that is not usable then is as if it had been left, and all waiters are
+ * notified.
  */
 struct store *store_open(const struct store_config *config, struct buf *why);
 

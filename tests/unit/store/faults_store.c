@@ -609,6 +609,45 @@ START_TEST(a_journal_that_begins_anew_on_a_disk_that_hangs_delays_no_request)
 }
 END_TEST
 
+/* What is asked for and purged meanwhile is answered, or waits, as behind another process. */
+START_TEST(a_disk_that_hangs_at_the_start_delays_that_for_a_while)
+{
+    struct source_waiter waiter = {.notify = NULL};
+    const bool fails = _i == 1;
+
+    shelf_begin();
+    ck_assert(shelf_open());
+    put(URL "1", 3000);
+    put(URL "2", 3000);
+    shelf_close();
+    shelf.opens_us = 1000;
+    disk_model_hang_from("."); /* the folder is listed twice */
+    ck_assert(shelf_open());
+    ck_assert(strstr(shelf.said, "the disk does not answer"));
+    while (!disk_model_hangs())
+        unit_pause();
+    ck_assert(!shelf_get(URL "1", "", "").begun);
+    (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL "1"), span_of(NULL, 0), &some);
+    shelf_ask_sync(&waiter);
+    ck_assert(!shelf_is_synced());
+    if (fails)
+        disk_model_fail(1, EMFILE, false);
+    disk_model_hang(false);
+    while (!shelf_is_synced())
+        unit_pause();
+    ck_assert(fails || !waiter.lost);
+    store_settle(shelf.store);
+    ck_assert(!shelf_has(URL "1", 3000));
+    ck_assert_int_eq(shelf_has(URL "2", 3000), !fails);
+    ck_assert(!fails || strstr(shelf.said, "it cannot be opened"));
+    disk_model_fail(0, 0, false);
+    shelf_close();
+    shelf.opens_us = 0;
+    ck_assert(shelf_open());
+    ck_assert_int_eq(shelf_has(URL "2", 3000), !fails);
+}
+END_TEST
+
 /* Records that are not in the index yet are outdated as well. */
 START_TEST(a_page_that_begins_to_vary_while_the_index_is_loaded)
 {
@@ -803,6 +842,7 @@ unit_suite(void)
     tcase_add_test(tc, a_disk_that_hangs_is_left_until_it_answers);
     tcase_add_loop_test(tc, a_disk_that_hangs_has_no_request_wait_for_longer_than_the_first, 0, 2);
     tcase_add_test(tc, a_journal_that_begins_anew_on_a_disk_that_hangs_delays_no_request);
+    tcase_add_loop_test(tc, a_disk_that_hangs_at_the_start_delays_that_for_a_while, 0, 2);
     tcase_add_test(tc, a_page_that_begins_to_vary_while_the_index_is_loaded);
     tcase_add_test(tc, terms_are_waited_for);
     tcase_add_test(tc, reads_that_fail_have_it_left);

@@ -218,6 +218,7 @@ shelf_config(void)
         .write_all = shelf.write_all,
         .terms = shelf.terms,
         .waits_us = shelf.waits_us,
+        .opens_us = shelf.opens_us,
         .reads_later = shelf.reads_later,
         .retry_us = shelf.retry_us,
         .readers = 2,
@@ -265,7 +266,7 @@ shelf_open(void)
         snprintf(shelf.said, sizeof(shelf.said), "%s", buf_str(&text));
         cache_destroy(shelf.cache);
         shelf.cache = NULL;
-    } else if (!shelf.waits_us) {
+    } else if (!shelf.waits_us && !shelf.opens_us) {
         store_settle(shelf.store);
     }
     buf_free(&text);

@@ -20,7 +20,7 @@ struct shelf {
     uint64_t max_bytes; /* 0: STORE_LEAST */
     uint64_t terms;
     uint64_t boot; /* 0: that of the machine */
-    int64_t waits_us;
+    int64_t waits_us, opens_us;
     bool write_all, reads_later;
     bool fails; /* reads may fail for good, so that none is tried again */
     int64_t retry_us; /* as the store has it; 0: as by default */

@@ -2,6 +2,11 @@
  * A store with every allocation of its callers failing in turn: it is opened or refused, and what was
  * purged does not come back.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "store/disk_log.h"
 #include "tests/unit/store/shelf.h"
 #include "tests/unit/torture.h"
 
@@ -45,10 +50,56 @@ START_TEST(opening)
     shelf_close();
     shelf_make_cache();
     config = shelf_config();
-    ck_assert_uint_ge(torture_walk(open_and_close, &config), 7);
+    ck_assert_uint_ge(torture_walk(open_and_close, &config), 5);
     cache_destroy(shelf.cache);
     ck_assert(shelf_open());
     ck_assert(shelf_has(URL, 3000) || shelf_count(STORE_DAMAGED) == 0);
+}
+END_TEST
+
+/* As the writer's thread does. A journal whose marks find no memory purges all. */
+static void
+open_files(void *context)
+{
+    struct disk_journal journal = JOURNAL_NONE;
+    struct disk_identity identity;
+    enum journal_found found = JOURNAL_NEW;
+    struct disk_marks marks;
+    struct disk_log log = {.folder = -1};
+    int error;
+
+    journal.folder = *(int *)context;
+    disk_marks_init(&marks);
+    marks.most = 1000;
+    marks.most_text = 10000;
+    error = disk_journal_open(&journal, 0, &marks, &identity, &found);
+    ck_assert(!error || (error == ENOMEM && torture_failed()));
+    ck_assert(found == JOURNAL_READ || torture_failed());
+    if (!error) {
+        if (!disk_log_init(&log, journal.folder, &identity, STORE_LEAST))
+            ck_assert(torture_failed());
+        disk_log_free(&log);
+    }
+    disk_journal_close(&journal);
+    disk_marks_free(&marks);
+}
+
+START_TEST(opening_its_files)
+{
+    static const struct source_marked some = {.marked = true};
+    int folder;
+
+    ck_assert(shelf_open());
+    shelf_put_more(URL, "", "", "tag", 3000, INT64_MAX);
+    (void)store_mark(shelf.store, CACHE_BY_TAG, false, span_str("tag"), span_of(NULL, 0), &some);
+    shelf_await_sync();
+    shelf_close();
+    folder = open(shelf.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ck_assert_int_ge(folder, 0);
+    ck_assert_uint_ge(torture_walk(open_files, &folder), 2);
+    close(folder);
+    ck_assert(shelf_open());
+    ck_assert(!shelf_has(URL, 3000));
 }
 END_TEST
 
@@ -90,6 +141,7 @@ unit_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, opening);
+    tcase_add_test(tc, opening_its_files);
     tcase_add_test(tc, offering_and_purging);
     suite_add_tcase(suite, tc);
     return suite;
