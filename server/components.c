@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -415,6 +416,27 @@ make_http(struct components *parts)
     return EX_OSERR;
 }
 
+/* Options on the store that are given and do nothing. */
+static void
+warn_of_idle_options(const struct options *options)
+{
+    static const char *const of_store[] = {"store-size", "store-admit", "store-sync", "store-reads",
+                                           "store-readers"};
+    struct options defaults;
+
+    if (options->store && strcasecmp(options->policy, "none") == 0)
+        log_warning("%sstore: nothing is stored with policy none", options_place(options, "store"));
+    if (options->store)
+        return;
+    if (options_init(&defaults)) {
+        for (size_t i = 0; i < sizeof(of_store) / sizeof(of_store[0]); i++)
+            if (options_differ(options, &defaults, (const char *const[]){of_store[i], NULL}))
+                log_warning("%s%s: it has no effect without store",
+                            options_place(options, of_store[i]), of_store[i]);
+    }
+    options_free(&defaults);
+}
+
 /* The first one that is not EX_OK. */
 static int
 first_error(int before, int status)
@@ -440,6 +462,7 @@ components_make_settings(struct components *parts)
     parts->descriptors =
         plan_descriptors(parts->options, service->workers, descriptor_plan_raise_limit());
     /* Each one whatever the others are, so that every error is logged. */
+    warn_of_idle_options(parts->options);
     status = check_descriptors(parts->options, service->workers, &parts->descriptors);
     status = first_error(status, confinement_find_user(parts->options, &parts->user));
     parts->addresses = make_addresses(parts->options, &made);

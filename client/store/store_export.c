@@ -17,6 +17,7 @@
 #include "trace/builder.h"
 
 struct export_options {
+    struct server_options server;
     const char *to;
     const char *output;
     const char *files;
@@ -36,7 +37,8 @@ static const struct option_group own = {.rows = rows};
 /* ---- as files -------------------------------------------------------------------------------- */
 
 /* Names of files are numbers: nothing of a URL is in them. */
-struct export {
+struct export
+{
     int folder;
     FILE *index;
     uint64_t count, damaged;
@@ -129,17 +131,16 @@ make_folder(const char *path, struct export *export)
 }
 
 static int
-export_files(const char *folder, const char *to)
+export_files(const char *folder, const char *to, struct store_totals *totals)
 {
     struct export export = {.folder = -1};
     const struct store_look look = {
         .wanted = {.bodies = true}, .see = export_entry, .context = &export};
-    struct store_totals totals;
     int status = EX_OK;
 
     export.error = make_folder(to, &export);
     if (!export.error)
-        status = store_look_through(folder, &look, &totals);
+        status = store_look_through(folder, &look, totals);
     if (export.index && fclose(export.index) != 0 && !export.error)
         export.error = errno;
     if (export.folder >= 0)
@@ -259,17 +260,16 @@ write_trace(struct pages *pages, const struct trace_writer *writer, const char *
 }
 
 static int
-export_trace(const char *folder, const struct export_options *options)
+export_trace(const char *folder, const struct export_options *options, struct store_totals *totals)
 {
     const struct trace_writer *writer = trace_choose_writer(options->to, options->output, NULL);
     struct pages pages = {.list = NULL};
     const struct store_look look = {.see = add_page, .context = &pages};
-    struct store_totals totals;
     int status;
 
     if (!writer)
         return command_usage(&command_store_export);
-    status = store_look_through(folder, &look, &totals);
+    status = store_look_through(folder, &look, totals);
     if (status == EX_OK && !pages.failed && !pages.count) {
         output_complain("%s has no pages", folder);
         status = EX_DATAERR;
@@ -284,11 +284,11 @@ export_trace(const char *folder, const struct export_options *options)
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-static int
-export(int argc, char **argv)
+static int export(int argc, char **argv)
 {
     struct export_options options = {.to = NULL};
-    void *const into[] = {&options};
+    struct store_totals totals;
+    void *const into[] = {&options, &options.server};
     int status = command_read(&command_store_export, into, argc, argv);
 
     if (status != COMMAND_GO_ON)
@@ -297,8 +297,11 @@ export(int argc, char **argv)
         output_complain("--files and --%s exclude each other", options.to ? "to" : "output");
         return command_usage(&command_store_export);
     }
-    return options.files ? export_files(argv[optind], options.files)
-                         : export_trace(argv[optind], &options);
+    status = options.files ? export_files(argv[optind], options.files, &totals)
+                           : export_trace(argv[optind], &options, &totals);
+    if (status == EX_OK && totals.in_use)
+        store_ask_daemon(argv[optind], &options.server, NULL, NULL);
+    return status;
 }
 
 static void
@@ -311,13 +314,14 @@ print_lists(void)
 const struct command command_store_export = {
     .name = "store export",
     .summary = "write the pages of a store as a trace, or as files",
-    .about = "usage: sunproxy store export [--to FORMAT] [-o FILE] FOLDER\n"
-             "       sunproxy store export --files NEWFOLDER FOLDER\n\n"
+    .about = "usage: sunproxy store export [--to FORMAT] [-o FILE] [OPTION...] FOLDER\n"
+             "       sunproxy store export --files NEWFOLDER [OPTION...] FOLDER\n\n"
              "Writes a trace with one request for each page, at the time of its response, or\n"
              "a folder with a file for each body and index.jsonl, which has a JSON object for\n"
              "each: name of the file, URL, variant, times, freshness, tags and field lines.\n"
-             "Files have the mode 0600. What was purged, replaced or damaged is left out.\n",
-    .options = {&own},
+             "Files have the mode 0600. What was purged, replaced or damaged is left out.\n"
+             "A daemon that uses the store is asked for its totals.\n",
+    .options = {&own, &server_option_group},
     .after = "Exit status: 0 done; 64 wrong usage; 65 there are no pages for a trace; 73 the\n"
              "output cannot be written;\n" STORE_EXIT_HELP,
     .argument = "FOLDER",

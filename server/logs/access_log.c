@@ -51,7 +51,7 @@ struct access_log {
     bool may_return; /* its reader: that of a FIFO by name, a command, a service */
     struct buf rest; /* of a line of which a pipe has the beginning: the next bytes for it */
     int64_t complained_us;
-    uint64_t unheld_told, unmade_told;
+    uint64_t unheld_told, unmade_told, lost_told;
     struct buf writing;
 };
 
@@ -90,8 +90,8 @@ complain(struct access_log *log, const char *why)
     if (log->complained_us && now - log->complained_us < COMPLAIN_EVERY_US)
         return false;
     log->complained_us = now;
-    log_warning("access log %s: %s; %" PRIu64 " lines lost so far", log->path, why,
-                access_log_lost(log));
+    log->lost_told = access_log_lost(log);
+    log_warning("access log %s: %s; %" PRIu64 " lines lost so far", log->path, why, log->lost_told);
     return true;
 }
 
@@ -294,6 +294,10 @@ run(void *argument)
         note_reopened(log, reopens);
     }
     drop_rest(log);
+    /* What was lost since the last complaint, which was perhaps that lines wait. */
+    if (access_log_lost(log) != log->lost_told)
+        log_warning("access log %s: %" PRIu64 " lines lost in all", log->path,
+                    access_log_lost(log));
     return NULL;
 }
 

@@ -107,6 +107,14 @@ class TargetTest(harness.SystemTest):
         self.assertEqual(self.await_lines(3),
                          ["65534", "CapEff:\t0000000000000000", "http://a.test/1"])
 
+    def test_lines_that_are_lost_at_the_end_are_counted(self):
+        d = self.start(f"syslog:@{self.dir}/none")
+        for n in range(20):
+            self.get(n)
+        harness.wait_until(lambda: "no process reads it" in d.err, what="a word on it")
+        self.assertEqual(d.stop(), 0)
+        self.assertIn("/none: 20 lines lost in all\n", d.err)
+
     # ---- services --------------------------------------------------------------------------
 
     def serve(self, path):

@@ -437,6 +437,9 @@ class StoreTest(StoreCase):
             if i % 10 == 0:
                 result = self.sunproxy("store", "verify", "--socket", self.d.socket, self.folder)
                 self.assertIn(b" 0 damaged\n", result.stdout)
+        for to in (("--to", "tsv", "-o", self.dir / "trace.tsv"), ("--files", self.dir / "files")):
+            result = self.sunproxy("store", "export", *to, "--socket", self.d.socket, self.folder)
+            self.assertIn(f"the daemon at unix:{self.d.socket} has ".encode(), result.stderr)
 
     def test_a_folder_that_cannot_be_used(self):
         file = self.dir / "file"
@@ -445,6 +448,19 @@ class StoreTest(StoreCase):
         self.assertEqual(result.returncode, 73)
         self.assertIn(f"--store: {file}: Not a directory".encode(), result.stderr)
 
+
+    def test_options_that_do_nothing_are_warned_of(self):
+        for options, sentence in (
+                (("--store-size", "1G"), "--store-size: it has no effect without store"),
+                (("--store-admit", "all"), "--store-admit: it has no effect without store"),
+                (("--store", str(self.dir / "s"), "--policy", "none"), "nothing is stored with policy none"),
+                (("--store-size", "10G"), None), (("--store", str(self.dir / "s"), "--store-size", "1G"), None)):
+            done = self.run_daemon("--check-config", *options)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            if sentence:
+                self.assertIn(f"warning: {sentence}" if sentence[0] == "-" else sentence, done.stderr.decode())
+            else:
+                self.assertNotIn(b"store", done.stderr)
 
     def test_a_check_refuses_what_a_start_would(self):
         for folder, why in (("/proc", "Operation not supported"),
