@@ -402,7 +402,7 @@ $(B)/check-policy/torture_policies: $(B)/tests/unit/torture.o
 $(ORIGIN): $(patsubst %.c,$(B)/%.o,$(wildcard tests/origin/*.c)) $(B)/libbase.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(B)/libbase.a \
-		$(shell $(PKG_CONFIG) --libs libevent libevent_openssl openssl) -lm
+		$(shell $(PKG_CONFIG) --libs libevent libevent_openssl openssl zlib) -lm
 
 # Benchmarks: NAME_main.c is a program, the other files of the folder are shared by all (and have
 # unit tests like any others).
