@@ -132,15 +132,23 @@ add_units() { # variant, sources...
     done
 }
 
+# Runs those that standard input names, some at a time.
+run_each() {
+    xargs -P "$jobs" -I{} bash -c "run_unit {} $logs/{}.log"
+}
+
 # Those of all variants one after another, so that processors are idle once at most, at the end.
-# Before the others come those that mostly wait.
+# Beside them run those that mostly wait.
 run_units() {
-    local program
+    local program waits
     [ ${#programs[@]} = 0 ] && return
     printf 'unit tests\n'
     printf '%s\n' "${programs[@]%/*}" | sort -u | sed "s|^|$logs/|" | xargs mkdir -p
-    printf '%s\n' "${waiting[@]}" "${programs[@]}" | awk 'NF && !seen[$0]++' |
-        xargs -P "$jobs" -I{} bash -c "run_unit {} $logs/{}.log"
+    printf '%s\n' "${waiting[@]}" | grep . | run_each &
+    waits=$!
+    printf '%s\n' "${waiting[@]}" '' "${programs[@]}" |
+        awk '!NF { rest = 1; next } rest && !seen[$0] { print } { seen[$0] = 1 }' | run_each
+    wait "$waits"
     for program in "${programs[@]}"; do
         count_unit "$program" "$logs/$program.log"
     done

@@ -1,7 +1,7 @@
 /*
  * Responses that their consumer pauses, and fetches that are cancelled.
  *
- * Waits for most of its time, so tests/run.sh starts it first.
+ * Waits for most of its time, so tests/run.sh runs it beside others.
  */
 #include <errno.h>
 #include <stdio.h>

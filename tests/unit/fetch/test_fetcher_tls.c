@@ -2,7 +2,7 @@
  * TLS and HTTP/2, against servers that others wrote: openssl's s_server and nghttpd, with
  * certificates made on the spot. What is missing is named, and its tests are skipped.
  *
- * Waits for most of its time, so tests/run.sh starts it first.
+ * Waits for most of its time, so tests/run.sh runs it beside others.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /*
  * Methods, and bodies of requests.
  *
- * Waits for most of its time, so tests/run.sh starts it first.
+ * Waits for most of its time, so tests/run.sh runs it beside others.
  */
 #include <stdio.h>
 #include <stdlib.h>

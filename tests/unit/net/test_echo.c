@@ -1,7 +1,7 @@
 /*
  * The net without RPC: lines, streams and greetings under the same bounds, rates and time-outs.
  *
- * Waits for most of its time, so tests/run.sh starts it first.
+ * Waits for most of its time, so tests/run.sh runs it beside others.
  */
 #include "net/connection.h"
 #include "net/timeouts.h"

@@ -1,7 +1,7 @@
 /*
  * Relays: bytes between a connection and another socket.
  *
- * Waits for most of its time, so tests/run.sh starts it first.
+ * Waits for most of its time, so tests/run.sh runs it beside others.
  */
 #include "net/relay.h"
 

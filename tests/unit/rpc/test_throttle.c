@@ -2,7 +2,7 @@
  * Clients over their rates: their calls wait, are answered all the same, and cost no other client
  * anything. A rate bounds time from below, so that is what is asserted.
  *
- * Waits for most of its time, so tests/run.sh starts it first.
+ * Waits for most of its time, so tests/run.sh runs it beside others.
  */
 #include <sys/resource.h>
 

@@ -1,4 +1,4 @@
-/* A tier over models of memcached servers. */
+/* A tier over models of memcached servers. Waits for most of its time. */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Waits for most of its time, so tests/run.sh starts it first. */
+/* Waits for most of its time, so tests/run.sh runs it beside others. */
 #include "server/logs/access_log.h"
 
 #include <arpa/inet.h>

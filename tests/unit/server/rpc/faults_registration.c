@@ -3,7 +3,7 @@
  * replaces and what it keeps, and what it says while rpcbind is absent, refuses or does not
  * answer. tests/system/test_rpcbind.py has a real rpcbind.
  *
- * Waits for most of its time, so tests/run.sh starts it first.
+ * Waits for most of its time, so tests/run.sh runs it beside others.
  */
 #include "server/rpc/registration.h"
 

@@ -1,7 +1,7 @@
 /*
  * Bodies that are read piece by piece over version 2 while they arrive.
  *
- * Waits for most of its time, so tests/run.sh starts it first.
+ * Waits for most of its time, so tests/run.sh runs it beside others.
  */
 #include <poll.h>
 
