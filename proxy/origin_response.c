@@ -406,7 +406,7 @@ select_variant(struct origin_fill *fill, const struct fetch_head *head)
     buf_init(&names, HTTP_VARY_TEXT);
     buf_init(&variant, OBJECT_MAX_VARIANT);
     http_vary_write(&vary, &names);
-    stored_vary(fill, buf_span(&names));
+    stored_vary(fill, head->status, buf_span(&names));
     selected =
         (vary.count == 0 || http_variant_key(&vary, origin_fill_selecting(fill), &variant)) &&
         !buf_failed(&names) && cache_fill_vary(&fill->base, buf_span(&names), buf_span(&variant));

@@ -219,21 +219,48 @@ stored_notes(const struct origin_fill *fill)
     return 0;
 }
 
-/* A lookup of the URL has put the names of what a source has into the cache. */
+/* Does the response take the place of what was stored, though it is not stored itself? */
+static bool
+outdates(const struct origin_fill *fill, unsigned status, bool storable)
+{
+    if (status >= 500)
+        return false;
+    return storable ? !origin_fill_bypasses(fill)
+                    : fill->purpose == ORIGIN_FILL_SHARES || fill->purpose == ORIGIN_FILL_REFRESHES;
+}
+
+/*
+ * Does the response leave what is stored of other variants? What keeps it from being stored is its
+ * request, and says nothing about those that select another variant by the same names.
+ */
+static bool
+spares_others(const struct origin_fill *fill)
+{
+    return sharing_is_by_request(&fill->sharing) && object_variant(fill->base.object).len;
+}
+
+/*
+ * A lookup of the URL has put the names of what a source has into the cache, unless the request did
+ * not ask the sources: then it is not known that those are the same.
+ */
 void
-stored_vary(const struct origin_fill *fill, struct span names)
+stored_vary(const struct origin_fill *fill, unsigned status, struct span names)
 {
     struct source *const *sources = fill->proxy->config.sources;
     const struct span url = object_url(fill->base.object);
     const struct cache_key key = cache_key_of(url);
     struct cache_peeked base;
+    bool others;
 
-    if (!sources[0] || !names.len)
+    if (!sources[0])
         return;
     cache_peek(fill->proxy->config.cache, &key, proxy_now_us(fill->proxy), &base);
-    if (base.object && base.varies && !span_equal(object_fields(base.object), names))
-        for (unsigned i = 0; sources[i]; i++)
-            sources[i]->ops->outdate(sources[i], url, span_of(NULL, 0), true);
+    if (base.object && base.varies && names.len)
+        others = !span_equal(object_fields(base.object), names);
+    else
+        others = sharing_is_by_request(&fill->sharing) && outdates(fill, status, false);
+    for (unsigned i = 0; others && sources[i]; i++)
+        sources[i]->ops->outdate(sources[i], url, span_of(NULL, 0), true);
     object_release(&base.object);
 }
 
@@ -257,16 +284,6 @@ stored_drop_offer(const struct origin_fill *fill)
         sources[i]->ops->drop_offer(sources[i]);
 }
 
-/* Does the response take the place of what was stored, though it is not stored itself? */
-static bool
-outdates(const struct origin_fill *fill, bool storable)
-{
-    if (fill->base.object->status >= 500)
-        return false;
-    return storable ? !origin_fill_bypasses(fill)
-                    : fill->purpose == ORIGIN_FILL_SHARES || fill->purpose == ORIGIN_FILL_REFRESHES;
-}
-
 static void
 settle(struct origin_fill *fill, struct source *source, bool storable, uint64_t position)
 {
@@ -281,8 +298,8 @@ settle(struct origin_fill *fill, struct source *source, bool storable, uint64_t 
         offered = offer(fill->proxy, source, object, position, false);
     else
         source->ops->drop_offer(source);
-    if (!offered && outdates(fill, storable))
-        source->ops->outdate(source, url, variant, !storable);
+    if (!offered && outdates(fill, object->status, storable))
+        source->ops->outdate(source, url, variant, !storable && !spares_others(fill));
 }
 
 void

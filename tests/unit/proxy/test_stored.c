@@ -444,6 +444,53 @@ START_TEST(a_later_response_that_is_refused_removes_it)
 }
 END_TEST
 
+/*
+ * What its request keeps from being stored says nothing about other variants, unless they are
+ * selected by other fields.
+ */
+START_TEST(a_response_to_one_user_leaves_the_other_variants)
+{
+    static const char user[] = "Authorization: Basic YTpi\r\n",
+                      unasked[] = "Authorization: Basic YTpi\r\nCache-Control: no-cache\r\n";
+    static const struct {
+        const char *request, *response;
+        bool stays;
+    } rows[] = {
+        {user, FRESH "Vary: Authorization\r\n", true},
+        {user, FRESH "Vary: Authorization, Accept-Language\r\n", false},
+        {user, FRESH, false},
+        {user, "Cache-Control: private\r\nVary: Authorization\r\n", false},
+        {user, "Cache-Control: no-store\r\nVary: Authorization\r\n", false},
+        /* The names that the store has are not read for it. */
+        {unasked, FRESH "Vary: Authorization\r\n", false},
+        {unasked, FRESH "Vary: Accept-Language\r\n", false},
+    };
+
+    begin(_i);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char url[64];
+        struct visit v;
+
+        snprintf(url, sizeof(url), URL "%zu", i);
+        expect_http_miss(url, "", FRESH "Vary: Authorization\r\n", 300);
+        expect_http_hit(url, "", 300);
+        forget();
+        expect_fetched(&v, url, rows[i].request);
+        scene_respond(url, rows[i].response, 400);
+        await(&v);
+        forget();
+        if (rows[i].stays) {
+            expect_stored(&v, url, "", 300);
+            continue;
+        }
+        expect_fetched(&v, url, "");
+        scene_respond(url, FRESH, 500);
+        expect_body(&v, OUTCOME_MISS, 500);
+    }
+    end();
+}
+END_TEST
+
 START_TEST(the_age_goes_on)
 {
     struct visit v;
@@ -660,6 +707,7 @@ unit_suite(void)
     tcase_add_loop_test(tc, a_later_response_of_another_kind_replaces_it, 0, 2);
     tcase_add_loop_test(tc, a_later_response_that_varies_by_other_fields_replaces_it, 0, 2);
     tcase_add_loop_test(tc, a_later_response_that_is_refused_removes_it, 0, 2);
+    tcase_add_loop_test(tc, a_response_to_one_user_leaves_the_other_variants, 0, 2);
     tcase_add_loop_test(tc, the_age_goes_on, 0, 2);
     tcase_add_loop_test(tc, options_in_force_bound_its_lifetime, 0, 2);
     tcase_add_loop_test(tc, options_in_force_refuse_it, 0, 2);
