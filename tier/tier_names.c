@@ -47,8 +47,10 @@ tier_names_free(struct tier *tier)
 {
     struct tier_names *names = &tier->names;
 
-    for (unsigned i = 0; i < tier->server_count; i++)
+    for (unsigned i = 0; i < tier->server_count; i++) {
         resolver_cancel(names->resolver, &tier->servers[i].query);
+        resolved_release(&tier->servers[i].resolved);
+    }
     resolver_destroy(names->resolver);
     client_release(&names->client);
     clients_destroy(names->clients);
@@ -66,16 +68,46 @@ is_host(const union address *a, const union address *b)
                : memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr, sizeof(a->in6.sin6_addr)) == 0;
 }
 
-/* The address behind the one that has failed, or else the first. */
-static void
-choose(struct tier_address *address, const struct resolved *resolved)
+/* The number of an address in the list; the count if it is not there. */
+static size_t
+find(const struct resolved *resolved, const union address *address)
 {
-    size_t next = 0;
+    size_t i = 0;
 
-    for (size_t i = 0; i < resolved->count; i++)
-        if (address->len && is_host(&resolved->list[i], &address->address))
-            next = (i + 1) % resolved->count;
-    tier_address_set(address, &resolved->list[next]);
+    while (i < resolved->count && !is_host(&resolved->list[i], address))
+        i++;
+    return i;
+}
+
+bool
+tier_names_next(struct tier_server *server)
+{
+    const struct resolved *resolved = server->resolved;
+
+    if (!resolved)
+        return false;
+    if (server->untried == 0) {
+        server->untried = resolved->count - 1;
+        return false;
+    }
+    server->untried--;
+    tier_address_set(
+        &server->address,
+        &resolved->list[(find(resolved, &server->address.address) + 1) % resolved->count]);
+    return true;
+}
+
+/* A server whose address is still among them stays there. */
+static void
+take_list(struct tier_server *server, struct resolved *resolved)
+{
+    resolved_release(&server->resolved);
+    server->resolved = resolved_retain(resolved);
+    server->untried = resolved->count - 1;
+    if (server->address.len == 0 || find(resolved, &server->address.address) == resolved->count) {
+        tier_address_set(&server->address, &resolved->list[0]);
+        server->again_us = server->state == TIER_DOWN ? 0 : server->again_us;
+    }
 }
 
 static void
@@ -83,12 +115,10 @@ take(struct tier *tier, struct tier_server *server)
 {
     struct resolver_query *query = &server->query;
 
-    if (query->error && server->address.len == 0)
+    if (!query->error && server->state <= TIER_CONNECTS)
+        take_list(server, query->resolved);
+    else if (query->error && server->address.len == 0)
         tier_server_fail(tier, server, gai_strerror(query->error));
-    else if (!query->error && server->state <= TIER_CONNECTS)
-        choose(&server->address, query->resolved);
-    if (!query->error && server->state == TIER_DOWN)
-        server->again_us = 0;
     resolved_release(&query->resolved);
 }
 

@@ -42,13 +42,19 @@ fail_ops(struct tier *tier, struct tier_server *server)
 void
 tier_server_fail(struct tier *tier, struct tier_server *server, const char *why)
 {
+    const bool is_over = server->state != TIER_CONNECTS || !tier_names_next(server);
+
     if (server->fd >= 0)
         close(server->fd);
     server->fd = -1;
     server->state = TIER_DOWN;
+    server->events = 0;
+    if (!is_over) {
+        server->again_us = 0;
+        return;
+    }
     atomic_store(&server->up, false);
     atomic_store(&server->lags, false);
-    server->events = 0;
     server->at_journal = server->is_probed = false;
     server->lost_us = 0;
     server->again_us = clock_monotonic_us() + RETRY_US;

@@ -113,6 +113,8 @@ struct tier_server {
     struct tier_address address; /* the name is constant; the address is the thread's */
     struct resolver_query query; /* for its name */
     int64_t asked_us;            /* when it began; 0: never */
+    struct resolved *resolved;   /* a reference: its addresses; NULL: of no name */
+    size_t untried;              /* of them, before it has failed */
     _Atomic bool up;             /* what other threads see of the state */
     _Atomic bool lags;           /* requests pass it by: its answers are slow */
     enum tier_server_state state;
@@ -338,6 +340,10 @@ int64_t tier_server_next(const struct tier *tier, const struct tier_server *serv
 /* 0 or an errno. */
 int tier_names_start(struct tier *tier);
 void tier_names_free(struct tier *tier);
+
+/* A connection cannot be made: goes on to the next address of its name. False: to none, as all of
+ * them were tried. */
+bool tier_names_next(struct tier_server *server);
 
 /* Takes the answers that there are. */
 void tier_names_collect(struct tier *tier);

@@ -203,6 +203,16 @@ class PagesTest(SharedTest):
                                    what="both values")
         self.assertEqual(len(self.fetched("/vary")), 2)
 
+    def test_servers_may_have_names(self):
+        named = self.daemon("--http", "127.0.0.1:0", "--shared",
+                            ",".join(f"memcached://localhost:{s.port}" for s in self.s),
+                            "--shared-key-file", self.key, *self.options, origin=self.o, name="named")
+        self.await_servers(daemons=[named])
+        url = self.url("named")
+        for _ in range(2):
+            self.check(self.get(named, url), url)
+        self.assertNotIn("it is not used", named.err)
+
     def test_what_is_not_for_all_is_not_shared(self):
         for name, line in (("cookie", "Set-Cookie%3a%20a%3db"),
                            ("private", "Cache-Control%3a%20private"),

@@ -1090,6 +1090,17 @@ resolve_differently(const char *host, const char *service, const struct addrinfo
     return resolve_as(number == 1 ? "127.0.0.2" : "127.0.0.1", host, hints, result);
 }
 
+/* Two addresses, of which the first has no server. */
+static int
+resolve_twice(const char *host, const char *service, const struct addrinfo *hints,
+              struct addrinfo **result)
+{
+    int error = resolve_as("127.0.0.2", host, hints, result);
+
+    (void)service;
+    return error ? error : resolve_as("127.0.0.1", host, hints, &(*result)->ai_next);
+}
+
 static int
 resolve_late(const char *host, const char *service, const struct addrinfo *hints,
              struct addrinfo **result)
@@ -1120,6 +1131,27 @@ START_TEST(a_name_is_resolved_again_while_its_server_is_down)
     models[0].fault = MODEL_WORKS;
     await_up(&peers[0], 1);
     open_peer(&peers[1], 20000);
+    end();
+}
+END_TEST
+
+/* One that does not answer does not count as a server that is down. */
+START_TEST(each_address_of_a_name_is_tried)
+{
+    hosts[0] = "cache.test";
+    resolve = resolve_twice;
+    begin(1, 20000);
+    put(&peers[0], 'x');
+    ck_assert_int_eq(get(&peers[1]), 'x');
+    for (unsigned i = 0; i < PEERS; i++) {
+        pthread_mutex_lock(&peers[i].lock);
+        ck_assert_str_eq(peers[i].said, "");
+        pthread_mutex_unlock(&peers[i].lock);
+    }
+    models[0].fault = MODEL_CLOSES;
+    await_up(&peers[0], 0);
+    models[0].fault = MODEL_WORKS;
+    await_up(&peers[0], 1);
     end();
 }
 END_TEST
@@ -1578,6 +1610,7 @@ unit_suite(void)
     tcase_add_test(tests, an_old_server_is_told_from_others);
     tcase_add_test(tests, short_commands_are_sent_at_once);
     tcase_add_test(tests, a_name_is_resolved_again_while_its_server_is_down);
+    tcase_add_test(tests, each_address_of_a_name_is_tried);
     tcase_add_test(tests, a_look_up_that_hangs_delays_no_other_server);
     tcase_add_test(tests, lists_of_servers);
     suite_add_tcase(suite, tests);
