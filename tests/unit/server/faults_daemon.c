@@ -19,6 +19,17 @@
 #include "tests/unit/server/rpc/rpcbind_model.h"
 #include "tests/unit/unit.h"
 
+/*
+ * Options of AddressSanitizer, which calls this. Each daemon starts processes by fork(), which copies
+ * the tables of all pages: with 256 MB of freed memory, the default, that takes half of the time.
+ */
+const char *__asan_default_options(void);
+const char *
+__asan_default_options(void)
+{
+    return "quarantine_size_mb=16";
+}
+
 static char folder[64], socket_option[128], log_option[128];
 static struct options options;
 
