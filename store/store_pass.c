@@ -2,32 +2,8 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
-
-#include "store/disk_store.h"
-
-#define PASS_MAGIC 0x31535350u
-#define SYNC_US ((int64_t)1000000)
-
-/* A purge, with its texts behind it. The answer is a number: it and all before it are noted. */
-struct pass_head {
-    uint32_t magic;
-    uint8_t by;
-    uint8_t soft;
-    uint16_t zero;
-    uint32_t name_len;
-    uint32_t scope_len;
-    uint64_t number;
-};
-
-static bool
-is_retried(int error)
-{
-    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
-}
-
-/* ---- the process that is replaced ------------------------------------------------------------ */
 
 static bool
 take_answers(struct pass *pass)
@@ -36,7 +12,7 @@ take_answers(struct pass *pass)
                      sizeof(pass->answer) - pass->answered, MSG_DONTWAIT);
 
     if (n <= 0)
-        return n < 0 && is_retried(errno);
+        return n < 0 && pass_is_retried(errno);
     pass->answered += (size_t)n;
     if (pass->answered == sizeof(pass->answer)) {
         memcpy(&pass->taken, pass->answer, sizeof(pass->taken));
@@ -65,7 +41,7 @@ send_all(struct pass *pass, const char *bytes, size_t len)
         if (n > 0) {
             bytes += n;
             len -= (size_t)n;
-        } else if (!is_retried(errno) || !await(pass, POLLOUT)) {
+        } else if (!pass_is_retried(errno) || !await(pass, POLLOUT)) {
             return false;
         }
     }
@@ -99,88 +75,4 @@ pass_await(struct pass *pass)
         if (!await(pass, 0))
             return false;
     return true;
-}
-
-/* ---- the other one --------------------------------------------------------------------------- */
-
-/* Waits for bytes. False: the other end is closed. */
-static bool
-receive(int fd, void *to, size_t len)
-{
-    char *at = to;
-
-    while (len) {
-        struct pollfd ready = {.fd = fd, .events = POLLIN};
-        ssize_t n = poll(&ready, 1, -1) < 0 ? -1 : recv(fd, at, len, MSG_DONTWAIT);
-
-        if (n == 0 || (n < 0 && !is_retried(errno)))
-            return false;
-        if (n > 0) {
-            at += n;
-            len -= (size_t)n;
-        }
-    }
-    return true;
-}
-
-static bool
-is_sound(const struct pass_head *head)
-{
-    return head->magic == PASS_MAGIC && head->by <= CACHE_BY_TAG &&
-           head->name_len <= OBJECT_MAX_META && head->scope_len <= OBJECT_MAX_META;
-}
-
-/* Purges what comes next. */
-static bool
-take_one(struct store *store, struct pass_head *head)
-{
-    char *texts;
-    bool sound;
-
-    if (!receive(store->taker_fd, head, sizeof(*head)) || !is_sound(head))
-        return false;
-    texts = malloc((size_t)head->name_len + head->scope_len + 1);
-    sound = texts && receive(store->taker_fd, texts, (size_t)head->name_len + head->scope_len);
-    if (sound)
-        store->config.purged(store->config.context, NULL,
-                             &(struct source_purge){
-                                 .by = (enum cache_by)head->by,
-                                 .soft = head->soft,
-                                 .name = span_of(texts, head->name_len),
-                                 .scope = span_of(texts + head->name_len, head->scope_len),
-                             });
-    free(texts);
-    return sound;
-}
-
-static bool
-has_more(int fd)
-{
-    struct pollfd ready = {.fd = fd, .events = POLLIN};
-
-    return poll(&ready, 1, 0) > 0;
-}
-
-void *
-pass_take_run(void *context)
-{
-    struct store *store = context;
-    struct pass_head head;
-
-    while (take_one(store, &head)) {
-        enum store_synced synced;
-
-        if (has_more(store->taker_fd))
-            continue;
-        do
-            synced = store_await_sync(store, SYNC_US);
-        while (synced == STORE_SYNCS);
-        if (synced == STORE_SYNC_LOST ||
-            send(store->taker_fd, &head.number, sizeof(head.number), MSG_NOSIGNAL) !=
-            (ssize_t)sizeof(head.number))
-            break;
-    }
-    (void)shutdown(store->taker_fd, SHUT_RDWR);
-    atomic_store(&store->taking, false);
-    return NULL;
 }

@@ -5,11 +5,32 @@
 #ifndef SUNPROXY_STORE_STORE_PASS_H
 #define SUNPROXY_STORE_STORE_PASS_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "store/source.h"
+
+#define PASS_MAGIC 0x31535350u
+
+/* A purge, with its texts behind it. The answer is a number: it and all before it are noted. */
+struct pass_head {
+    uint32_t magic;
+    uint8_t by;
+    uint8_t soft;
+    uint16_t zero;
+    uint32_t name_len;
+    uint32_t scope_len;
+    uint64_t number;
+};
+
+/* Is a call that ended so to be made again? */
+static inline bool
+pass_is_retried(int error)
+{
+    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
 
 /* The end of the process that is replaced. */
 struct pass {
@@ -26,7 +47,7 @@ bool pass_send(struct pass *pass, const struct source_purge *purge);
 /* Waits until all are noted there. Likewise. */
 bool pass_await(struct pass *pass);
 
-/* The thread of the other process, with its store. */
+/* The thread of the other process, with its store (store_taker.c). */
 void *pass_take_run(void *store);
 
 #endif
