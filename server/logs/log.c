@@ -166,7 +166,7 @@ capture(enum log_level level, const char *format, va_list args)
 {
     if (!captured)
         return false;
-    if (level <= LOG_LEVEL_WARNING) {
+    if (level <= LOG_LEVEL_ERROR) {
         pthread_mutex_lock(&writing);
         buf_end_line(captured);
         buf_vprintf(captured, format, args);

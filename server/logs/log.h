@@ -26,8 +26,8 @@ void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * From now on errors and warnings are appended to this text, a line each, and no message is
- * written. NULL: they are written again. While no other thread logs.
+ * From now on errors are appended to this text, a line each, and no message is written, so that a
+ * warning is not taken for one of the errors. NULL: they are written again. While no other thread logs.
  */
 void log_capture(struct buf *text);
 

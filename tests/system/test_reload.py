@@ -364,9 +364,15 @@ class ReloadTest(ReloadCase):
             with self.subTest(line):
                 self.assertIn(words, self.refused(self.row(0), line))
                 self.assertTrue(self.is_hit("/1"))
+        # A warning is none of the errors.
+        key = self.dir / "key"
+        key.write_text("0123456789abcdef\n")
+        key.chmod(0o644)
+        said = self.refused(self.row(0), f"peer-key-file = {key}", "peers = http://127.0.0.1:1,http://127.0.0.1:2")
+        self.assertIn("none of the URLs has the address of a listener", said)
+        self.assertNotIn("its mode should be 0600", said)
         self.file.unlink()
-        self.d.signal(signal.SIGHUP)
-        harness.wait_until(lambda: "No such file" in self.d.err, what="a line on it")
+        self.assertIn("No such file", self.hang_up())
         self.write(self.row(0))
         self.assertIn("nothing has changed", self.hang_up())
 
