@@ -41,7 +41,7 @@ check(const struct options *read)
 {
     if (read->workers != 13)
         return EX_OK;
-    log_warning("thirteen workers");
+    log_error("thirteen workers");
     log_error("no such number");
     return EX_CONFIG;
 }
