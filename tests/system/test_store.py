@@ -59,7 +59,7 @@ class StoreCase(harness.SystemTest):
 
 
 class StoreTest(StoreCase):
-    seconds = 60
+    seconds = 30
 
     def test_pages_outlive_the_daemon(self):
         self.begin()
@@ -108,6 +108,120 @@ class StoreTest(StoreCase):
             way(path)
             self.again("--tag-field", "Cache-Tag")
             self.assertEqual(self.get(path)[2], False, number)
+
+    def test_pages_of_other_rules_or_of_another_origin_are_not_used(self):
+        config = self.dir / "settings"
+        config.write_text("")
+        self.begin("--config", config)
+        config.write_text("[rule]\npath = /page*\nlifetime = 1h\n")
+        self.sunproxy("reload", daemon=self.d)
+        self.store("/page")
+        self.again("--config", config)
+        self.assertEqual(self.get("/page")[2], True)
+        config.write_text("")
+        self.again("--config", config)
+        self.assertEqual(self.get("/page")[2], False)
+        self.store("/page")
+        self.member = Member(self)
+        self.member.fields = [("Cache-Control", "max-age=600")]
+        self.again("--config", config)
+        self.assertEqual(self.get("/page")[2], False)
+
+    def test_what_options_allowed_is_not_used_without_them(self):
+        self.member.fields = [("Cache-Control", "max-age=600"), ("Set-Cookie", "session=one")]
+        self.begin("--store-cookies")
+        self.store("/cookie")
+        self.again("--store-cookies")
+        self.assertEqual(self.get("/cookie")[2], True)
+        self.again()
+        self.assertEqual(self.get("/cookie")[2], False)
+        self.assertEqual(self.asked(), 2)
+        self.member.status, self.member.fields = 400, self.member.fields[:1]
+        self.again("--store-client-errors")
+        error = self.get("/error")[1]
+        self.assertEqual(self.get("/error"), (400, error, True))
+        harness.wait_until(lambda: self.have(["/error"]), what="a page on disk")
+        self.again("--store-client-errors")
+        self.assertEqual(self.get("/error")[2], True)
+        self.again()
+        self.assertEqual(self.get("/error")[2], False)
+
+    def test_options_bound_the_lifetimes_of_what_is_on_disk(self):
+        kept = [("Cache-Control", "max-age=600")]
+        rows = ((200, kept, "--max-age", "1ms"), (301, kept, "--redirect-lifetime", "0"),
+                (404, kept, "--error-lifetime", "0"),
+                (200, [("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT")], "--heuristic-lifetime", "0"))
+        self.begin()
+        for number, (status, fields, *option) in enumerate(rows):
+            self.member.status, self.member.fields = status, fields
+            path = f"/page{number}"
+            self.get(path)
+            self.assertEqual(self.get(path)[2], True)
+            harness.wait_until(lambda: self.have([path]), what="a page on disk")
+            self.again()
+            self.assertEqual(self.get(path)[2], True)
+            self.again(*option)
+            harness.wait_until(lambda: not self.get(path)[2], what=f"the bound {option}")
+            self.again()
+
+    def test_the_answer_to_a_reload_holds_after_a_kill_right_behind_it(self):
+        config = self.dir / "settings"
+        config.write_text("")
+        self.begin("--config", config)
+        for number in range(5):
+            config.write_text(f"[rule]\npath = /page*\nlifetime = {number + 1}h\n")
+            self.sunproxy("reload", daemon=self.d)
+            self.again("--config", config)
+            self.assertNotIn("have changed", self.d.err)
+
+    def test_a_damaged_journal_is_said_and_purges_all(self):
+        self.begin()
+        self.store("/one")
+        self.assertEqual(self.d.stop(), 0)
+        journal = max(self.folder.glob("journal-*"))
+        journal.write_bytes(b"x" + journal.read_bytes()[1:])
+        self.begin()
+        self.assertIn("the journal is damaged", self.d.err)
+        self.assertEqual(list(self.folder.glob("segment-*")), [])
+        self.assertEqual(self.get("/one")[2], False)
+
+    def test_a_folder_that_cannot_be_used(self):
+        file = self.dir / "file"
+        file.write_text("x")
+        result = self.run_daemon("--store", str(file), "--socket", "none", "--no-rpcbind")
+        self.assertEqual(result.returncode, 73)
+        self.assertIn(f"--store: {file}: Not a directory".encode(), result.stderr)
+
+
+    def test_options_that_do_nothing_are_warned_of(self):
+        for options, sentence in (
+                (("--store-size", "1G"), "--store-size: it has no effect without store"),
+                (("--store-admit", "all"), "--store-admit: it has no effect without store"),
+                (("--store", str(self.dir / "s"), "--policy", "none"), "nothing is stored with policy none"),
+                (("--store-size", "10G"), None), (("--store", str(self.dir / "s"), "--store-size", "1G"), None)):
+            done = self.run_daemon("--check-config", *options)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            if sentence:
+                self.assertIn(f"warning: {sentence}" if sentence[0] == "-" else sentence, done.stderr.decode())
+            else:
+                self.assertNotIn(b"store", done.stderr)
+
+    def test_a_check_refuses_what_a_start_would(self):
+        for folder, why in (("/proc", "Operation not supported"),
+                            (self.dir / "no" / "folder", "No such file or directory"),
+                            ("", "No such file or directory")):
+            done = self.run_daemon("--check-config", "--store", str(folder))
+            self.assertEqual(done.returncode, 73, done.stderr)
+            self.assertIn(f"--store: {folder}: {why}".encode(), done.stderr)
+        done = self.run_daemon("--check-config", "--store", f"{self.dir}/new/")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertFalse((self.dir / "new").exists())
+
+
+class ReplacementTest(StoreCase):
+    """A store that another process takes over."""
+
+    seconds = 30
 
     def test_a_second_daemon_is_refused_and_a_successor_waits(self):
         self.begin()
@@ -229,81 +343,11 @@ class StoreTest(StoreCase):
         os.kill(pid, signal.SIGTERM)
         harness.wait_until(lambda: not os.path.exists(f"/proc/{pid}"), what="its end")
 
-    def test_pages_of_other_rules_or_of_another_origin_are_not_used(self):
-        config = self.dir / "settings"
-        config.write_text("")
-        self.begin("--config", config)
-        config.write_text("[rule]\npath = /page*\nlifetime = 1h\n")
-        self.sunproxy("reload", daemon=self.d)
-        self.store("/page")
-        self.again("--config", config)
-        self.assertEqual(self.get("/page")[2], True)
-        config.write_text("")
-        self.again("--config", config)
-        self.assertEqual(self.get("/page")[2], False)
-        self.store("/page")
-        self.member = Member(self)
-        self.member.fields = [("Cache-Control", "max-age=600")]
-        self.again("--config", config)
-        self.assertEqual(self.get("/page")[2], False)
 
-    def test_what_options_allowed_is_not_used_without_them(self):
-        self.member.fields = [("Cache-Control", "max-age=600"), ("Set-Cookie", "session=one")]
-        self.begin("--store-cookies")
-        self.store("/cookie")
-        self.again("--store-cookies")
-        self.assertEqual(self.get("/cookie")[2], True)
-        self.again()
-        self.assertEqual(self.get("/cookie")[2], False)
-        self.assertEqual(self.asked(), 2)
-        self.member.status, self.member.fields = 400, self.member.fields[:1]
-        self.again("--store-client-errors")
-        error = self.get("/error")[1]
-        self.assertEqual(self.get("/error"), (400, error, True))
-        harness.wait_until(lambda: self.have(["/error"]), what="a page on disk")
-        self.again("--store-client-errors")
-        self.assertEqual(self.get("/error")[2], True)
-        self.again()
-        self.assertEqual(self.get("/error")[2], False)
+class CommandTest(StoreCase):
+    """sunproxy store"""
 
-    def test_options_bound_the_lifetimes_of_what_is_on_disk(self):
-        kept = [("Cache-Control", "max-age=600")]
-        rows = ((200, kept, "--max-age", "1ms"), (301, kept, "--redirect-lifetime", "0"),
-                (404, kept, "--error-lifetime", "0"),
-                (200, [("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT")], "--heuristic-lifetime", "0"))
-        self.begin()
-        for number, (status, fields, *option) in enumerate(rows):
-            self.member.status, self.member.fields = status, fields
-            path = f"/page{number}"
-            self.get(path)
-            self.assertEqual(self.get(path)[2], True)
-            harness.wait_until(lambda: self.have([path]), what="a page on disk")
-            self.again()
-            self.assertEqual(self.get(path)[2], True)
-            self.again(*option)
-            harness.wait_until(lambda: not self.get(path)[2], what=f"the bound {option}")
-            self.again()
-
-    def test_the_answer_to_a_reload_holds_after_a_kill_right_behind_it(self):
-        config = self.dir / "settings"
-        config.write_text("")
-        self.begin("--config", config)
-        for number in range(5):
-            config.write_text(f"[rule]\npath = /page*\nlifetime = {number + 1}h\n")
-            self.sunproxy("reload", daemon=self.d)
-            self.again("--config", config)
-            self.assertNotIn("have changed", self.d.err)
-
-    def test_a_damaged_journal_is_said_and_purges_all(self):
-        self.begin()
-        self.store("/one")
-        self.assertEqual(self.d.stop(), 0)
-        journal = max(self.folder.glob("journal-*"))
-        journal.write_bytes(b"x" + journal.read_bytes()[1:])
-        self.begin()
-        self.assertIn("the journal is damaged", self.d.err)
-        self.assertEqual(list(self.folder.glob("segment-*")), [])
-        self.assertEqual(self.get("/one")[2], False)
+    seconds = 30
 
     def sunproxy_store(self, *arguments, expect=0):
         return self.sunproxy("store", *arguments, expect=expect).stdout.decode()
@@ -440,38 +484,6 @@ class StoreTest(StoreCase):
         for to in (("--to", "tsv", "-o", self.dir / "trace.tsv"), ("--files", self.dir / "files")):
             result = self.sunproxy("store", "export", *to, "--socket", self.d.socket, self.folder)
             self.assertIn(f"the daemon at unix:{self.d.socket} has ".encode(), result.stderr)
-
-    def test_a_folder_that_cannot_be_used(self):
-        file = self.dir / "file"
-        file.write_text("x")
-        result = self.run_daemon("--store", str(file), "--socket", "none", "--no-rpcbind")
-        self.assertEqual(result.returncode, 73)
-        self.assertIn(f"--store: {file}: Not a directory".encode(), result.stderr)
-
-
-    def test_options_that_do_nothing_are_warned_of(self):
-        for options, sentence in (
-                (("--store-size", "1G"), "--store-size: it has no effect without store"),
-                (("--store-admit", "all"), "--store-admit: it has no effect without store"),
-                (("--store", str(self.dir / "s"), "--policy", "none"), "nothing is stored with policy none"),
-                (("--store-size", "10G"), None), (("--store", str(self.dir / "s"), "--store-size", "1G"), None)):
-            done = self.run_daemon("--check-config", *options)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            if sentence:
-                self.assertIn(f"warning: {sentence}" if sentence[0] == "-" else sentence, done.stderr.decode())
-            else:
-                self.assertNotIn(b"store", done.stderr)
-
-    def test_a_check_refuses_what_a_start_would(self):
-        for folder, why in (("/proc", "Operation not supported"),
-                            (self.dir / "no" / "folder", "No such file or directory"),
-                            ("", "No such file or directory")):
-            done = self.run_daemon("--check-config", "--store", str(folder))
-            self.assertEqual(done.returncode, 73, done.stderr)
-            self.assertIn(f"--store: {folder}: {why}".encode(), done.stderr)
-        done = self.run_daemon("--check-config", "--store", f"{self.dir}/new/")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertFalse((self.dir / "new").exists())
 
 
 class ReadsTest(StoreCase):
