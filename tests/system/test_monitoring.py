@@ -151,7 +151,7 @@ def numbered(pattern):
 class OutageTest(PrometheusCase):
     """One Prometheus and several daemons: one in good health, and one for each kind of trouble."""
 
-    seconds = 60
+    seconds = 70
 
     def setUp(self):
         super().setUp()

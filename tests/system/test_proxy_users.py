@@ -19,6 +19,7 @@ ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
 class DemandTest(ProxyUsersCase):
+    seconds = 15
     threads = True
 
     def test_who_gets_in(self):
@@ -460,6 +461,8 @@ class SeenTest(ProxyUsersCase):
 
 
 class BenchTest(harness.SystemTest):
+    seconds = 12
+
     def test_a_flood_and_lists_are_measured(self):
         """tests/bench/users.py works; the figures of so few are not looked at."""
         done = self.run_program([harness.TOP / "tests/bench/users.py", "--build", harness.BUILD, "--smoke"],

@@ -124,6 +124,7 @@ class MeasuredLargeTest(LargeTest):
 
 
 class ReadersTest(RangesCase):
+    seconds = 13
     threads = True
     options = ("--max-page", "1M", "--hold-timeout", "400ms")
 

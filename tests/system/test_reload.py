@@ -20,7 +20,7 @@ from reload_case import ReloadCase
 
 
 class ReloadTest(ReloadCase):
-    seconds = 30
+    seconds = 60
 
     def test_rows(self):
         self.start(self.row(0, "a.test"), self.row(0, "b.test"))

@@ -23,7 +23,7 @@ class PageTest(report_case.ReportCase):
     """What the page says and draws. The program that makes it is the release build: the tests of
     test_report.py make such pages with the build under test."""
 
-    seconds = 50
+    seconds = 60
     client = harness.release_build(harness.RELEASE_SUNPROXY, harness.SUNPROXY)
 
     @classmethod

@@ -22,7 +22,7 @@ from verdict import Verdict
 
 
 class GeniTest(harness.SystemTest):
-    seconds = 25
+    seconds = 80
     needs = (harness.SUNPROXYD, harness.SUNPROXY, harness.ORIGIN)
 
     def setUp(self):

@@ -26,7 +26,7 @@ from reproduce_parallel_runs import Run, find_python
 
 
 class ParallelTest(harness.SystemTest):
-    seconds = 60
+    seconds = 75
     needs = (harness.SUNPROXYD, harness.SUNPROXY, harness.ORIGIN,
              *(BENCH / name for name in ("pool", "table", "list", "load")))
 

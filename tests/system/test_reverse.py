@@ -233,6 +233,8 @@ class ReverseTest(RowTest):
 
 
 class BalanceTest(RowTest):
+    seconds = 13
+
     def setUp(self):
         super().setUp()
         self.third = Member(self)
