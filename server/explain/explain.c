@@ -16,6 +16,8 @@ explained_word(enum explained explained)
         [EXPLAINED_HIT] = "hit",
         [EXPLAINED_STALE] = "stale",
         [EXPLAINED_JOINS] = "coalesced",
+        [EXPLAINED_ASKS_STORE] = "asks the store",
+        [EXPLAINED_ASKS_TIER] = "asks the tier",
         [EXPLAINED_VALIDATES] = "validation",
         [EXPLAINED_MISS] = "miss",
         [EXPLAINED_PASSES] = "bypass",
@@ -108,15 +110,48 @@ judge_outage(struct exchange *x, struct explanation *e)
         e->would = EXPLAINED_DOWN;
 }
 
-static bool
-is_in_source(const struct exchange *x, struct span variant)
+/* Nothing is in memory: which source does the request ask? EXPLAINED_MISS: none. As
+ * stored_begin(), for a request that shares, and stored_may_begin(), for others. */
+static enum explained
+find_source(const struct exchange *x, const struct demand *demand, struct span variant)
 {
     struct source *const *sources = x->proxy->config.sources;
+    const bool shares = demand->way == REQUEST_SHARES && !demand->only_cached;
+    enum explained asked = EXPLAINED_MISS;
 
-    for (unsigned i = 0; sources[i]; i++)
+    for (unsigned i = 0; sources[i] && !demand->conditions.no_cache; i++) {
         if (sources[i]->ops->may_have(sources[i], x->url, variant))
-            return true;
-    return false;
+            return EXPLAINED_ASKS_STORE;
+        if (sources[i]->ops->is_shared && shares)
+            asked = EXPLAINED_ASKS_TIER;
+    }
+    return asked;
+}
+
+/* There is no stored object in memory. */
+static void
+judge_absent(const struct exchange *x, const struct demand *demand, struct explanation *e,
+             const struct cache_peeked *peeked)
+{
+    const enum http_reason miss = e->names.len ? HTTP_REASON_VARY_MISS : HTTP_REASON_URI_MISS;
+
+    e->passes_for_now = peeked->passes;
+    if (peeked->passes)
+        set(e, EXPLAINED_PASSES, HTTP_REASON_URI_MISS);
+    else if (peeked->filling)
+        set(e, EXPLAINED_JOINS, miss);
+    else
+        set(e, find_source(x, demand, buf_span(&e->variant)), miss);
+    if (e->would == EXPLAINED_ASKS_STORE || e->would == EXPLAINED_ASKS_TIER)
+        e->reason = HTTP_REASON_NONE;
+}
+
+/* Is the request answered without the origin, as far as that is known? */
+static bool
+is_answered(const struct explanation *e)
+{
+    return e->would == EXPLAINED_HIT || e->would == EXPLAINED_STALE ||
+           e->would == EXPLAINED_ASKS_STORE;
 }
 
 void
@@ -134,22 +169,17 @@ explain_exchange(struct exchange *x, struct explanation *e)
     demand_read(&demand, x);
     peek(x, e, &peeked);
     e->object = peeked.object;
-    e->on_disk = !e->object && !peeked.passes && demand.way == REQUEST_SHARES &&
-                 !demand.demands && is_in_source(x, buf_span(&e->variant));
     if (e->object)
         sharing_evaluate_stored(x->proxy, e->object, x->request, 0, &e->storing);
     if (demand.way == REQUEST_PASSES)
         set(e, EXPLAINED_PASSES, demand.reason);
     else if (e->object)
         judge(x, &demand, e, peeked.filling);
-    else if ((e->passes_for_now = peeked.passes))
-        set(e, EXPLAINED_PASSES, HTTP_REASON_URI_MISS);
     else
-        set(e, peeked.filling ? EXPLAINED_JOINS : EXPLAINED_MISS,
-            e->names.len ? HTTP_REASON_VARY_MISS : HTTP_REASON_URI_MISS);
-    if (demand.way == REQUEST_USES && e->would != EXPLAINED_HIT && e->would != EXPLAINED_STALE)
+        judge_absent(x, &demand, e, &peeked);
+    if (demand.way == REQUEST_USES && !is_answered(e))
         set(e, EXPLAINED_PASSES, demand.reason);
-    if (demand.only_cached && e->would != EXPLAINED_HIT && e->would != EXPLAINED_STALE)
+    if (demand.only_cached && !is_answered(e))
         e->would = EXPLAINED_NOT_CACHED;
     if (e->would == EXPLAINED_MISS || e->would == EXPLAINED_VALIDATES ||
         e->would == EXPLAINED_PASSES)

@@ -12,6 +12,8 @@ enum explained {
     EXPLAINED_HIT,
     EXPLAINED_STALE, /* a stale object is used */
     EXPLAINED_JOINS, /* the response of a fetch that is under way, unless that may not be shared */
+    EXPLAINED_ASKS_STORE, /* it is read from disk, if it is there and serves the request */
+    EXPLAINED_ASKS_TIER,  /* the shared tier is asked, and without an answer it is a miss */
     EXPLAINED_VALIDATES,  /* the origin is asked whether the object is still right */
     EXPLAINED_MISS,       /* the response is fetched, and stored if it may be */
     EXPLAINED_PASSES,     /* it is fetched past the cache */
@@ -23,11 +25,11 @@ const char *explained_word(enum explained explained);
 
 struct explanation {
     enum explained would;
-    enum http_reason reason; /* the first one against a hit; HTTP_REASON_NONE: it is a hit */
+    enum http_reason reason; /* the first one against a hit; HTTP_REASON_NONE: it is a hit, or what
+                                a source has decides */
     bool passes_for_now;     /* that is, that an earlier response was one client's: requests pass
                                 for a while */
     struct object *object;   /* that is stored in memory; NULL: none. A reference */
-    bool on_disk;            /* the store may have one, and is asked before the origin */
     struct buf names;        /* of the fields by which what is stored is selected; empty: none */
     struct buf variant;      /* the key that the request's fields make for them */
     struct http_storing storing; /* of the object, if there is one */

@@ -278,7 +278,8 @@ tell_peer(struct asking *a, enum explained would)
     struct origin_peers *peers = config_peers_of(&a->config->peers);
     unsigned owner;
 
-    if (!peers || (would != EXPLAINED_MISS && would != EXPLAINED_VALIDATES))
+    if (!peers || (would != EXPLAINED_MISS && would != EXPLAINED_VALIDATES &&
+                   would != EXPLAINED_ASKS_STORE))
         return;
     owner = origin_peers_owner(peers, a->request.url, a->request.arrived_us);
     line(a->out, "peer", "%.*s%s", (int)peers->route->members[owner].url.len,
@@ -298,8 +299,6 @@ tell(struct asking *a, const struct explanation *e)
             span_line(a->out, "variant", text);
     if (e->object)
         tell_object(a, e);
-    if (e->on_disk)
-        line(a->out, "on disk", "the store may have the page: it is asked first");
     line(a->out, "answer", "%s", explained_word(e->would));
     tell_peer(a, e->would);
     if (e->passes_for_now)

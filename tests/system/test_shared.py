@@ -422,6 +422,11 @@ class PurgeTest(SharedTest):
         self.assertEqual(len(self.fetched("/cookie")), 1 + self.daemons)
         self.assertTrue(http_front.is_hit(self.get(allows, url)))
 
+    def test_that_it_is_asked_is_explained(self):
+        told = self.sunproxy("explain", "http://a.test/asked", daemon=self.d[0]).stdout.decode()
+        self.assertIn("asks the tier", told)
+        self.assertNotIn("reason", told)
+
     def test_each_daemon_bounds_the_lifetimes(self):
         bounds = self.start(8, "--max-age", "1ms", name="bounds")
         self.await_servers(daemons=[bounds])
