@@ -10,6 +10,7 @@
 struct kept {
     _Atomic unsigned references;
     _Atomic(const struct origin_member *) member; /* request_note_member() */
+    _Atomic uint64_t marks[REQUEST_MARKS];        /* request_note_mark() */
     struct memory_account *account;
     size_t charged;
     struct request request; /* its spans are in text */
@@ -56,6 +57,8 @@ request_keep(const struct request *request, struct span url, struct client *clie
     end = kept->text;
     atomic_init(&kept->references, 1);
     atomic_init(&kept->member, NULL);
+    for (unsigned i = 0; i < REQUEST_MARKS; i++)
+        atomic_init(&kept->marks[i], 0);
     kept->account = account;
     kept->charged = size;
     kept->request = *request;
@@ -94,6 +97,18 @@ request_member(const struct request *request)
         atomic_load_explicit(&kept_of(request)->member, memory_order_relaxed);
 
     return member ? member->url : span_of("", 0);
+}
+
+void
+request_note_mark(const struct request *request, unsigned place, uint64_t number)
+{
+    atomic_store_explicit(&kept_of(request)->marks[place], number, memory_order_relaxed);
+}
+
+uint64_t
+request_mark(const struct request *request, unsigned place)
+{
+    return atomic_load_explicit(&kept_of(request)->marks[place], memory_order_relaxed);
 }
 
 void

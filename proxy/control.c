@@ -39,27 +39,28 @@ find_names(const struct proxy *proxy, enum control_purge kind, struct span url, 
 }
 
 uint64_t
-control_purge(struct proxy *proxy, enum control_purge kind, struct span url)
+control_purge_marked(struct proxy *proxy, enum control_purge kind, bool soft, struct span url,
+                     struct purging_marks *marks)
 {
-    struct span name;
-    enum cache_by by;
+    struct purging purging = {.marks = marks};
 
     if (kind == CONTROL_PURGE_ALL)
-        return purging_remove_all(proxy);
-    return find_names(proxy, kind, url, &by, &name)
-               ? purging_remove(proxy, &(struct purging){.by = by, .name = name})
-               : 0;
+        return soft ? 0 : purging_remove_all(proxy, marks);
+    if (!find_names(proxy, kind, url, &purging.by, &purging.name))
+        return 0;
+    return soft ? purging_expire(proxy, &purging) : purging_remove(proxy, &purging);
+}
+
+uint64_t
+control_purge(struct proxy *proxy, enum control_purge kind, struct span url)
+{
+    return control_purge_marked(proxy, kind, false, url, NULL);
 }
 
 uint64_t
 control_expire(struct proxy *proxy, enum control_purge kind, struct span url)
 {
-    struct span name;
-    enum cache_by by;
-
-    if (kind == CONTROL_PURGE_ALL || !find_names(proxy, kind, url, &by, &name))
-        return 0;
-    return purging_expire(proxy, &(struct purging){.by = by, .name = name});
+    return control_purge_marked(proxy, kind, true, url, NULL);
 }
 
 uint64_t
@@ -173,7 +174,7 @@ configure(struct proxy *proxy, const struct control_change *change, struct cache
     if (change->shards)
         proxy->config.shards_automatic = change->shards == CONTROL_SHARDS_AUTOMATIC;
     if (change->cold) {
-        purging_remove_all(proxy);
+        purging_remove_all(proxy, NULL);
         cache_reset_stats(cache);
         metrics_rebase(proxy->config.metrics);
     }

@@ -8,6 +8,8 @@
 #include "policies/policy.h"
 #include "proxy/proxy.h"
 
+struct purging_marks;
+
 enum control_purge {
     CONTROL_PURGE_URL,
     CONTROL_PURGE_PREFIX, /* all URLs that begin with it; none if it is empty */
@@ -27,6 +29,10 @@ uint64_t control_purge(struct proxy *proxy, enum control_purge kind, struct span
  * stale ones may be. Not for CONTROL_PURGE_ALL, for which it removes nothing.
  */
 uint64_t control_expire(struct proxy *proxy, enum control_purge kind, struct span url);
+
+/* Either of them; `marks`, which may be NULL, get those that sources have to note. */
+uint64_t control_purge_marked(struct proxy *proxy, enum control_purge kind, bool soft,
+                              struct span url, struct purging_marks *marks);
 
 /* The number of complete objects that control_purge() would remove now; not for a tag. */
 uint64_t control_count(struct proxy *proxy, enum control_purge kind, struct span url);

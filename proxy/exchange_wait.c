@@ -83,6 +83,8 @@ exchange_keep(struct exchange *x, struct span url, size_t beside)
         x->kept = before;
         return false;
     }
+    for (unsigned i = 0; before && i < REQUEST_MARKS; i++)
+        request_note_mark(x->kept, i, request_mark(before, i));
     x->request = x->kept;
     request_release(&before);
     return true;

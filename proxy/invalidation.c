@@ -6,7 +6,6 @@
 #include "http/field.h"
 #include "http/reference.h"
 #include "proxy/proxy_rules.h"
-#include "proxy/purging.h"
 #include "rules/rules.h"
 #include "rules/tag_rules.h"
 
@@ -99,24 +98,22 @@ tell(const struct invalidation *inv, enum cache_by by, struct span name)
 }
 
 static void
-purge_tag(struct proxy *proxy, struct span tag, struct span scope, struct cache_change *change,
-          const struct source *told_by)
+purge_tag(struct proxy *proxy, struct span tag, struct span scope, const struct purging *more)
 {
-    purging_remove(proxy, &(struct purging){
-                              .by = CACHE_BY_TAG,
-                              .name = tag,
-                              .scope = &(struct cache_scope){.decide = decide, .context = &scope},
-                              .origin = scope,
-                              .change = change,
-                              .told_by = told_by,
-                          });
+    struct purging purging = *more;
+
+    purging.by = CACHE_BY_TAG;
+    purging.name = tag;
+    purging.scope = &(struct cache_scope){.decide = decide, .context = &scope};
+    purging.origin = scope;
+    purging_remove(proxy, &purging);
 }
 
 void
 invalidation_purge_tag(struct proxy *proxy, struct span tag, struct span scope,
                        const struct source *told_by)
 {
-    purge_tag(proxy, tag, scope, NULL, told_by);
+    purge_tag(proxy, tag, scope, &(struct purging){.told_by = told_by});
 }
 
 static void
@@ -125,7 +122,8 @@ purge_words(struct invalidation *inv, struct span words)
     struct span tag;
 
     while (words_next(&words, &tag)) {
-        purge_tag(inv->proxy, tag, inv->scope, &inv->change, NULL);
+        purge_tag(inv->proxy, tag, inv->scope,
+                  &(struct purging){.change = &inv->change, .marks = &inv->marks});
         tell(inv, CACHE_BY_TAG, tag);
     }
 }
@@ -139,7 +137,7 @@ invalidation_purge_url(struct proxy *proxy, struct span url, struct span scope, 
     make_unique(found);
     words = buf_span(found);
     while (words_next(&words, &tag))
-        purge_tag(proxy, tag, scope, NULL, NULL);
+        purge_tag(proxy, tag, scope, &(struct purging){0});
     if (buf_failed(found))
         purging_remove(proxy, &(struct purging){.by = CACHE_BY_PREFIX, .name = scope});
 }
@@ -150,7 +148,9 @@ purge_tags(struct invalidation *inv, struct buf *found)
 {
     inv->all = inv->all || buf_failed(found);
     if (inv->all) {
-        purging_remove(inv->proxy, &(struct purging){.by = CACHE_BY_PREFIX, .name = inv->scope});
+        purging_remove(inv->proxy, &(struct purging){.by = CACHE_BY_PREFIX,
+                                                     .name = inv->scope,
+                                                     .marks = &inv->marks});
         tell(inv, CACHE_BY_PREFIX, inv->scope);
         return;
     }
@@ -200,7 +200,8 @@ purge_key(void *context, struct span key)
     purging_remove(purge->inv->proxy, &(struct purging){.by = CACHE_BY_URL,
                                                         .name = key,
                                                         .tags = purge->found,
-                                                        .change = &purge->inv->change});
+                                                        .change = &purge->inv->change,
+                                                        .marks = &purge->inv->marks});
     tell(purge->inv, CACHE_BY_URL, key);
 }
 
@@ -275,6 +276,8 @@ purge(struct invalidation *inv, unsigned member, struct span lines)
     purge_references(inv, member, lines, &found);
     purge_tags(inv, &found);
     buf_free(&found);
+    for (unsigned i = 0; i < PROXY_SOURCES; i++)
+        request_note_mark(inv->request, i, inv->marks.of[i]);
 }
 
 void

@@ -26,6 +26,7 @@
 
 #include "origins/origin_route.h"
 #include "proxy/proxy.h"
+#include "proxy/purging.h"
 
 /* Of one write; one thread's at a time. All zero: none. */
 struct invalidation {
@@ -39,6 +40,8 @@ struct invalidation {
                         been added */
     size_t charged;  /* for `tags`, to the account (MEMORY_REQUESTS) */
     struct cache_change change; /* of the latest of the functions below */
+    struct purging_marks marks; /* that it has left; the request, which is kept, has them as well once
+                                   it was answered, for the exchange that waits for them */
 };
 
 /* Of the object with this URL, by this request. Both must stay. */

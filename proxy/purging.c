@@ -15,9 +15,23 @@ mark(struct proxy *proxy, const struct purging *p, bool soft, const struct marks
     const struct source_purge purge = {p->by, soft, p->name, p->origin};
     struct marks marks = {0};
 
-    for (unsigned i = 0; sources[i]; i++)
-        if (sources[i] != p->told_by && !(p->local && sources[i]->ops->is_shared))
-            marks.of[i] = sources[i]->ops->mark(sources[i], &purge, before ? &before->of[i] : NULL);
+    for (unsigned i = 0; sources[i]; i++) {
+        if (sources[i] == p->told_by || (p->local && sources[i]->ops->is_shared))
+            continue;
+        marks.of[i] = sources[i]->ops->mark(sources[i], &purge, before ? &before->of[i] : NULL);
+        if (p->marks && marks.of[i].number > p->marks->of[i])
+            p->marks->of[i] = marks.of[i].number;
+    }
+    return marks;
+}
+
+struct purging_marks
+purging_all_marks(void)
+{
+    struct purging_marks marks;
+
+    for (unsigned i = 0; i < PROXY_SOURCES; i++)
+        marks.of[i] = SOURCE_ALL_MARKS;
     return marks;
 }
 
@@ -42,9 +56,9 @@ purging_remove(struct proxy *proxy, const struct purging *p)
 }
 
 uint64_t
-purging_remove_all(struct proxy *proxy)
+purging_remove_all(struct proxy *proxy, struct purging_marks *left)
 {
-    const struct purging all = {.by = CACHE_BY_PREFIX};
+    const struct purging all = {.by = CACHE_BY_PREFIX, .marks = left};
     const struct marks marks = mark(proxy, &all, false, NULL);
     const uint64_t count = cache_purge_all(proxy->config.cache);
 
@@ -92,7 +106,10 @@ purging_is_noted(const struct proxy *proxy, struct purging_wait *wait)
     atomic_store(&wait->lost, false);
     atomic_store(&wait->untold, false);
     for (unsigned i = 0; sources[i]; i++) {
-        wait->noted[i] = (struct purging_noted){.base.notify = note, .wait = wait};
+        wait->noted[i] = (struct purging_noted){
+            .base = {.notify = note, .number = wait->marks.of[i]}, .wait = wait};
+        if (!wait->marks.of[i])
+            continue;
         atomic_fetch_add(&wait->pending, 1);
         if (!sources[i]->ops->is_synced(sources[i], &wait->noted[i].base))
             continue;

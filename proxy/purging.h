@@ -20,12 +20,21 @@ struct purging {
     const struct source *told_by; /* the source that has it already; NULL: none */
     bool local; /* terms of this process have changed: a shared source has what is stored under
                    others elsewhere */
+    struct purging_marks *marks; /* get those that are left; NULL: none waits for them */
 };
+
+/* The latest marks of some purges that sources have to note, by source; 0: there is none. */
+struct purging_marks {
+    uint64_t of[PROXY_SOURCES];
+};
+
+/* All up to now. */
+struct purging_marks purging_all_marks(void);
 
 /* Removes; returns the number of objects that were removed from memory, or of a URL from a source
  * if those are more. */
 uint64_t purging_remove(struct proxy *proxy, const struct purging *purging);
-uint64_t purging_remove_all(struct proxy *proxy);
+uint64_t purging_remove_all(struct proxy *proxy, struct purging_marks *marks);
 
 /* Has them expire, without a scope; returns the number of those in memory that have. */
 uint64_t purging_expire(struct proxy *proxy, const struct purging *purging);
@@ -38,6 +47,7 @@ uint64_t purging_expire(struct proxy *proxy, const struct purging *purging);
 /* Waits until all sources have noted what was purged. */
 struct purging_wait {
     void (*notify)(struct purging_wait *wait); /* set by the caller. [any thread; must not block] */
+    struct purging_marks marks;                /* likewise: those that it waits for */
     struct purging_noted {
         struct source_waiter base; /* first */
         struct purging_wait *wait;
@@ -48,7 +58,7 @@ struct purging_wait {
                             can be reached */
 };
 
-/* Have they noted all up to now, or lost it? If not, the waiter is notified once when they have. */
+/* Have they noted its marks, or lost them? If not, the waiter is notified once when they have. */
 bool purging_is_noted(const struct proxy *proxy, struct purging_wait *wait);
 
 /* It waits no longer. False: it has been notified, or is being. */

@@ -123,6 +123,8 @@ noted(struct purging_wait *wait)
     exchange_wake_by_source(((struct stored_wait *)wait)->exchange);
 }
 
+_Static_assert(REQUEST_MARKS == PROXY_SOURCES, "a request has a mark of each source");
+
 /* What a write purges is marked before its response is given to the exchange. */
 bool
 stored_awaits(struct exchange *x)
@@ -137,6 +139,8 @@ stored_awaits(struct exchange *x)
         return false;
     x->noted->exchange = x;
     x->noted->wait.notify = noted;
+    for (unsigned i = 0; i < PROXY_SOURCES; i++)
+        x->noted->wait.marks.of[i] = x->kept ? request_mark(x->kept, i) : SOURCE_ALL_MARKS;
     x->noted->done = purging_is_noted(x->proxy, &x->noted->wait);
     return !x->noted->done;
 }

@@ -27,8 +27,11 @@ scan(struct store *store, struct disk_segment *segment, size_t *count, bool *sea
                   "segment %016llx cannot be read as a whole: %zu records of it are used",
                   (unsigned long long)segment->number, *count);
     }
-    *sealed = !*failed && end && all &&
-              disk_log_seal(&store->log, segment, all, *count, end) == 0 && how == DISK_SCANNED;
+    *sealed = !*failed && end && all && disk_log_seal(&store->log, segment, all, *count, end) == 0;
+    /* The next start reads it by its heads again, and may find more. */
+    if (how != DISK_SCANNED && !*sealed)
+        disk_hide_any(store);
+    *sealed = *sealed && how == DISK_SCANNED;
     return all;
 }
 

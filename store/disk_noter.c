@@ -62,40 +62,56 @@ leave(struct store *store, struct pending_mark *pending, struct disk_mark *mark)
     }
 }
 
-/*
- * May there be a record that the index does not lead to: one that is about to be written, or was
- * given up after an error, which the next start may find?
- */
-static bool
-is_unsure(struct store *store)
+static _Atomic uint64_t *
+hidden_of(struct store *store, uint64_t url)
 {
-    bool offers;
-
-    if (store_stage(store) != STORE_OPEN || atomic_load(&store->offering) ||
-        atomic_load(&store->counts[STORE_DAMAGED]) ||
-        atomic_load(&store->counts[STORE_READ_ERRORS]) ||
-        atomic_load(&store->counts[STORE_WRITE_ERRORS]))
-        return true;
-    pthread_mutex_lock(&store->offers_lock);
-    offers = store->writer_busy || !STAILQ_EMPTY(&store->offers);
-    pthread_mutex_unlock(&store->offers_lock);
-    return offers;
+    return &store->hidden[hash64_uint(url) % STORE_OFFERED];
 }
 
-static void
+void
+disk_hide(struct store *store, uint64_t url)
+{
+    atomic_store(hidden_of(store, url), atomic_load(&store->position));
+}
+
+void
+disk_hide_any(struct store *store)
+{
+    atomic_store(&store->hidden_any, atomic_load(&store->position));
+}
+
+/*
+ * May there be a record of the URL that the index does not lead to: one that is about to be written,
+ * or was given up after an error, which the next start may find?
+ */
+static bool
+is_unsure(struct store *store, struct span url)
+{
+    const uint64_t oldest = atomic_load(&store->oldest);
+
+    return store_stage(store) != STORE_OPEN || atomic_load(&store->offering) ||
+           disk_offered(store, url, span_of(NULL, 0)) || !oldest ||
+           atomic_load(&store->hidden_any) >= oldest ||
+           atomic_load(hidden_of(store, store_key(store, url, span_of(NULL, 0)).url)) >= oldest;
+}
+
+/* Returns its number; 0 without `noted`. */
+static uint64_t
 add_mark(struct store *store, const struct source_purge *purge, struct disk_mark *mark, bool noted)
 {
     struct pending_mark *pending = noted ? make_pending(purge) : NULL;
+    uint64_t number = 0;
 
     pthread_mutex_lock(&store->purges_lock);
     leave(store, pending, mark);
     if (noted)
-        store->marked++;
+        number = ++store->marked;
     if (pending)
         STAILQ_INSERT_TAIL(&store->pending, pending, link);
     store->lost = store->lost || (noted && !pending);
     pthread_cond_signal(&store->purges_wake);
     pthread_mutex_unlock(&store->purges_lock);
+    return number;
 }
 
 /* Removes those of a URL from the index, or says whether there is one. */
@@ -112,17 +128,18 @@ take_url(struct store *store, struct span url, bool soft)
                 : disk_index_remove_url(&store->index, hash);
 }
 
-/* The store was left: no mark is noted. False: none is waited for either. */
-static bool
+/* The store was left: no mark is noted, and none is waited for either if it is gone. */
+static struct source_marked
 lose_mark(struct store *store, bool counts)
 {
-    bool lost;
+    struct source_marked now = {.count = 0};
 
     pthread_mutex_lock(&store->purges_lock);
-    lost = !store->gone;
-    store->marked += lost && counts;
+    now.marked = !store->gone;
+    if (now.marked && counts)
+        now.number = ++store->marked;
     pthread_mutex_unlock(&store->purges_lock);
-    return lost;
+    return now;
 }
 
 struct source_marked
@@ -139,18 +156,16 @@ store_mark(struct store *store, enum cache_by kind, bool soft, struct span name,
     const struct source_purge purge = {kind, soft, name, scope};
     struct source_marked now = {.count = 0};
 
-    if (store_stage(store) == STORE_LEFT) {
-        now.marked = lose_mark(store, before != NULL);
-        return now;
-    }
+    if (store_stage(store) == STORE_LEFT)
+        return lose_mark(store, before != NULL);
     /* Before the look into the index: what is written meanwhile is in one of the two. What the
      * first call has marked may be on disk since, though not in the index. */
-    now.marked = kind != CACHE_BY_URL || is_unsure(store) || (before && before->marked);
+    now.marked = kind != CACHE_BY_URL || (before && before->marked) || is_unsure(store, name);
     if (kind == CACHE_BY_URL)
         now.count = take_url(store, name, soft);
     now.marked = now.marked || now.count;
     if (now.marked)
-        add_mark(store, &purge, &mark, before != NULL);
+        now.number = add_mark(store, &purge, &mark, before != NULL);
     /* What was read while the mark was not there yet. */
     if (kind == CACHE_BY_URL && !soft && now.count)
         (void)take_url(store, name, soft);
@@ -191,7 +206,9 @@ disk_outdate(struct store *store, struct span url, uint64_t position, bool noted
         .us = store_now_us(store),
     };
 
-    add_mark(store, &(struct source_purge){.by = CACHE_BY_URL, .name = url}, &mark, noted);
+    if (!noted)
+        disk_hide(store, store_key(store, url, span_of(NULL, 0)).url);
+    (void)add_mark(store, &(struct source_purge){.by = CACHE_BY_URL, .name = url}, &mark, noted);
     (void)take_url(store, url, false);
 }
 
@@ -272,10 +289,11 @@ store_is_synced(struct store *store, struct source_waiter *waiter)
     enum store_synced synced;
 
     pthread_mutex_lock(&store->purges_lock);
-    synced = find_synced(store, store->marked);
+    if (waiter->number > store->marked)
+        waiter->number = store->marked;
+    synced = find_synced(store, waiter->number);
     waiter->lost = synced == STORE_SYNC_LOST;
     if (synced == STORE_SYNCS) {
-        waiter->number = store->marked;
         waiter->listed = true;
         STAILQ_INSERT_TAIL(&store->waiters, waiter, link);
     }
@@ -317,10 +335,16 @@ store_await_sync(struct store *store, int64_t us)
 static void
 notify_waiters(struct store *store, bool all)
 {
+    struct source_waiters waiters = STAILQ_HEAD_INITIALIZER(waiters);
     struct source_waiter *waiter;
 
-    while ((waiter = STAILQ_FIRST(&store->waiters)) && (all || waiter->number <= store->synced)) {
-        STAILQ_REMOVE_HEAD(&store->waiters, link);
+    STAILQ_CONCAT(&waiters, &store->waiters);
+    while ((waiter = STAILQ_FIRST(&waiters))) {
+        STAILQ_REMOVE_HEAD(&waiters, link);
+        if (!all && waiter->number > store->synced) {
+            STAILQ_INSERT_TAIL(&store->waiters, waiter, link);
+            continue;
+        }
         waiter->listed = false;
         waiter->lost = waiter->number > store->synced && !store->gone;
         waiter->notify(waiter);

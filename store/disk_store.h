@@ -78,6 +78,10 @@ struct store {
     struct offers offers;
     _Atomic uint32_t offered[STORE_OFFERED]; /* how many of them, by hashes of URL and variant:
                                                 those in the queue, and those not settled */
+    /* Records to which the index does not lead, though a later start may find them: the segments of
+     * at most this number may have some, by hashes of URLs, and of any URL. */
+    _Atomic uint64_t hidden[STORE_OFFERED], hidden_any;
+    _Atomic uint64_t oldest; /* the number of the first segment; 0 where files were left */
     size_t offer_count;
     uint64_t offered_bytes;
     bool writer_busy, writer_stops;
@@ -188,6 +192,17 @@ void *disk_writer_run(void *store);
 /* Waits until it has read the journal and the names of segments: 0 or an errno. Where that takes too
  * long it is done later, as if another process had the store meanwhile. */
 int disk_writer_await(struct store *store);
+
+/*
+ * A record of this URL, whose hash is the key's, is on disk, or was given up in the middle, and the
+ * index will not lead there; any: of any URL. A purge leaves a mark for it then, as long as there are
+ * segments from now or before. [any thread]
+ */
+void disk_hide(struct store *store, uint64_t url);
+void disk_hide_any(struct store *store);
+
+/* Segments have come or gone. [the writer] */
+void disk_note_oldest(struct store *store);
 
 /* ---- disk_load.c ----------------------------------------------------------------------------- */
 

@@ -114,6 +114,8 @@ static void
 settle_one(struct store *store, struct offer_placed *placed, bool written)
 {
     if (!placed->offer) {
+        if (!written)
+            disk_hide(store, placed->key.url);
         if (written &&
             disk_index_move(&store->index, &placed->key, &placed->from, &placed->place))
             store_add(store, STORE_REINSERTED, 1);
@@ -123,6 +125,8 @@ settle_one(struct store *store, struct offer_placed *placed, bool written)
     if (written && !is_purged(store, placed->offer) &&
         disk_index_put(&store->index, &placed->key, &placed->place, false))
         store_add(store, STORE_WRITTEN, 1);
+    else
+        disk_hide(store, placed->key.url);
     pthread_mutex_unlock(&store->order);
     if (!written)
         outdate_replaced(store, placed->offer);
@@ -274,6 +278,15 @@ reinsert_requested(struct store *store, const struct disk_segment *segment,
     flush(store);
 }
 
+void
+disk_note_oldest(struct store *store)
+{
+    const struct disk_segment *oldest = TAILQ_FIRST(&store->log.segments);
+    const uint64_t number = oldest ? oldest->number : UINT64_MAX;
+
+    atomic_store(&store->oldest, store->log.left ? 0 : number);
+}
+
 /* Removes what the index has of a segment. */
 static void
 forget_listed(struct store *store, const struct disk_segment *segment,
@@ -301,8 +314,10 @@ evict_segment(struct store *store, bool again)
     struct disk_listed *listed;
     size_t count = 0;
 
-    if (disk_log_remove_left(&store->log))
+    if (disk_log_remove_left(&store->log)) {
+        disk_note_oldest(store);
         return true;
+    }
     if (!oldest)
         return false;
     listed = disk_segment_footer(oldest, &count);
@@ -315,6 +330,7 @@ evict_segment(struct store *store, bool again)
     free(listed);
     disk_log_remove(&store->log, oldest);
     disk_marks_forget(&store->marks, disk_log_least(&store->log));
+    disk_note_oldest(store);
     return true;
 }
 
@@ -722,6 +738,7 @@ disk_writer_run(void *context)
     struct store *store = context;
 
     if (begin(store) && disk_load(store)) {
+        disk_note_oldest(store);
         atomic_store_explicit(&store->stage, STORE_OPEN, memory_order_release);
         store->placed = calloc(MOST_PLACED, sizeof(*store->placed));
         evict_segments(store, 1);

@@ -54,7 +54,10 @@ struct source_request {
 struct source_marked {
     unsigned count; /* objects of a URL that there were; 0 for a tag or a prefix: it is not known */
     bool marked;    /* what is stored may be concerned, so a mark was left */
+    uint64_t number; /* of the mark that is to be noted; 0: none is */
 };
+
+#define SOURCE_ALL_MARKS UINT64_MAX /* up to now, as a number */
 
 /* What is purged. */
 struct source_purge {
@@ -65,11 +68,11 @@ struct source_purge {
         scope; /* of a tag: concerned are the URLs of the origin that begin so; empty: all */
 };
 
-/* A request or an answer that waits until all marks up to now are noted. */
+/* A request or an answer that waits until a mark is noted. */
 struct source_waiter {
     STAILQ_ENTRY(source_waiter) link;
     void (*notify)(struct source_waiter *waiter); /* [any thread; must not block] */
-    uint64_t number;
+    uint64_t number; /* of the mark, as mark() has it, or SOURCE_ALL_MARKS */
     bool listed;
     bool lost; /* set, when it is answered: they cannot be noted, since the process ends */
     /* Set then as well: they hold in this process, and no place from which others would learn of
@@ -138,8 +141,8 @@ struct source_ops {
      */
     struct source_marked (*mark)(struct source *source, const struct source_purge *purge,
                                  const struct source_marked *before);
-    /* Are all marks up to now noted, as far as they can be, or lost? If not, `waiter` is notified
-     * once when they are, with its notify set. */
+    /* Is the mark that `waiter` names noted, as far as it can be, or lost? If not, it is notified
+     * once when it is, with its notify set. A source may have it wait for later ones, too. */
     bool (*is_synced)(struct source *source, struct source_waiter *waiter);
     /* It waits no longer. False: it has been notified, or is being. */
     bool (*forget_waiter)(struct source *source, struct source_waiter *waiter);

@@ -203,8 +203,9 @@ struct source_marked store_mark(struct store *store, enum cache_by kind, bool so
                                 const struct source_marked *before);
 
 /*
- * Are all marks up to now on disk, as far as they can be, or lost? If not, `waiter` is notified once
- * when they are, with its notify set. One that was left behind store_leave() is lost.
+ * Is the mark that `waiter` names on disk, and each before it, as far as they can be, or lost? If
+ * not, it is notified once when they are, with its notify set. One that was left behind
+ * store_leave() is lost.
  */
 bool store_is_synced(struct store *store, struct source_waiter *waiter);
 

@@ -59,6 +59,8 @@ drop(struct store_fill *fill, const struct disk_key *key, enum store_count why)
         disk_fill_tell(fill, why, "is damaged, and was dropped");
     else
         store_add(fill->store, why, 1);
+    if (why == STORE_DAMAGED)
+        disk_hide(fill->store, key->url);
     (void)disk_index_remove(&fill->store->index, key, &fill->place, &was_read);
 }
 

@@ -116,13 +116,14 @@ tier_mark(struct source *source, const struct source_purge *purge,
         .scope = purge->scope,
     };
     struct tier_mark *mark = before ? make_mark(&entry) : NULL;
+    struct source_marked marked = {.marked = true};
 
     pthread_mutex_lock(&tier->lock);
     entry.epoch = tier_next_epoch(tier, tier->config.skew_us);
     entry.id = splitmix64_next(&tier->random);
     tier_add_mark(tier, &entry);
     if (before)
-        tier->marked++;
+        marked.number = ++tier->marked;
     if (mark) {
         mark->entry.epoch = entry.epoch;
         mark->entry.id = entry.id;
@@ -136,7 +137,7 @@ tier_mark(struct source *source, const struct source_purge *purge,
     pthread_mutex_unlock(&tier->lock);
     if (before)
         tier_wake(tier);
-    return (struct source_marked){.marked = true};
+    return marked;
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */

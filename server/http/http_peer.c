@@ -107,6 +107,7 @@ http_peer_is_noted(struct http_exchange *x)
     struct span says = http_first_value(x->request.fields, PEER_NEWS_FIELD);
     struct peer_message_head head;
 
+    x->noted.marks = purging_all_marks();
     return !peer_message_read(&says, &head) || head.last == head.before || http_purge_is_noted(x);
 }
 

@@ -26,13 +26,14 @@ struct purge {
     bool prefix;
     unsigned tags;
     uint64_t count; /* of objects that were removed, or have expired */
+    struct purging_marks *marks; /* get those that sources have to note */
 };
 
 static void
 purge(struct purge *purge, enum control_purge kind, struct span what)
 {
-    purge->count += purge->soft ? control_expire(purge->proxy, kind, what)
-                                : control_purge(purge->proxy, kind, what);
+    purge->count +=
+        control_purge_marked(purge->proxy, kind, purge->soft, what, purge->marks);
     peer_news_tell(purge->news,
                    &(struct peer_item){.kind = kind, .soft = purge->soft, .name = what});
 }
@@ -155,11 +156,13 @@ http_purge(struct http_exchange *x, const struct http_route *route)
         .proxy = &http_service_of(x)->service->proxy,
         .news = http_service_of(x)->service->news,
         .tag_fields = x->config->rules.tag_fields,
+        .marks = &x->noted.marks,
     };
     struct span rest = x->request.fields, line, name, value;
     const char *reason;
     bool known = true;
 
+    x->noted.marks = (struct purging_marks){0};
     while (known && http_next_line(&rest, &line))
         if (http_split_field(line, &name, &value) && http_name_is(name, "Purge"))
             known = read_members(&p, value);

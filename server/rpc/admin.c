@@ -51,7 +51,7 @@ struct removal {
     struct proxy *proxy;
     struct peer_news *news;
     enum control_purge kind;
-    uint64_t (*remove)(struct proxy *proxy, enum control_purge kind, struct span url);
+    struct purging_marks *marks; /* get those of its purge; NULL: nothing is purged */
     uint64_t count;
 };
 
@@ -60,14 +60,17 @@ remove_key(void *context, struct span key)
 {
     struct removal *removal = context;
 
-    removal->count += removal->remove(removal->proxy, removal->kind, key);
-    if (removal->remove == control_purge)
+    removal->count += removal->marks ? control_purge_marked(removal->proxy, removal->kind, false,
+                                                            key, removal->marks)
+                                     : control_count(removal->proxy, removal->kind, key);
+    if (removal->marks)
         peer_news_tell(removal->news, &(struct peer_item){.kind = removal->kind, .name = key});
 }
 
+/* Without `marks` it is counted only what would be purged. */
 static bool_t
 purge(struct svc_req *call, const proxy_purge_args *args, proxy_purge_result *result,
-      uint64_t (*remove)(struct proxy *proxy, enum control_purge kind, struct span url))
+      struct purging_marks *marks)
 {
     static char unknown[] = "there is no such kind of purge";
     struct span url = span_of(args->url.proxy_url_val, args->url.proxy_url_len);
@@ -85,7 +88,7 @@ purge(struct svc_req *call, const proxy_purge_args *args, proxy_purge_result *re
         struct removal removal = {.proxy = &service->proxy,
                                   .news = service->news,
                                   .kind = kind,
-                                  .remove = remove};
+                                  .marks = marks};
 
         remove_key(&removal, url);
         if (kind == CONTROL_PURGE_URL)
@@ -160,12 +163,13 @@ proxy_purge_2_svc(proxy_purge_args *args, proxy_purge_result *result, struct svc
     struct service *service = service_of(request);
     const bool has_peers = service_config(service)->peers.rows.count != 0;
     struct held_purge *held = rpc_request_data(request);
+    struct purging_marks marks = {0};
 
-    (void)purge(call, args, result, control_purge);
+    (void)purge(call, args, result, &marks);
     if (result->status != PROXY_OK || (!has_peers && !service->proxy.config.sources[0]))
         return TRUE;
     *held = (struct held_purge){
-        .noted.notify = note,
+        .noted = {.notify = note, .marks = marks},
         .wait.done = end_wait,
         .task.run = await_sources,
         .worker = rpc_request_worker(request),
@@ -181,7 +185,7 @@ proxy_purge_2_svc(proxy_purge_args *args, proxy_purge_result *result, struct svc
 bool_t
 proxy_purge_preview_2_svc(proxy_purge_args *args, proxy_purge_result *result, struct svc_req *call)
 {
-    return purge(call, args, result, control_count);
+    return purge(call, args, result, NULL);
 }
 
 /* ---- PROXY_RELOAD ---------------------------------------------------------------------------- */

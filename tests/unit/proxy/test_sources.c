@@ -104,7 +104,7 @@ mark(struct source *source, const struct source_purge *purge, const struct sourc
     ck_assert(!before || before->marked);
     s->marks++;
     s->soft = purge->soft;
-    return (struct source_marked){.marked = true};
+    return (struct source_marked){.marked = true, .number = s->marks};
 }
 
 static bool
@@ -257,7 +257,7 @@ sync_source(struct script *s)
 
 START_TEST(a_wait_ends_with_the_last_of_them)
 {
-    struct purging_wait wait = {.notify = note};
+    struct purging_wait wait = {.notify = note, .marks = purging_all_marks()};
 
     begin();
     notified = 0;
@@ -282,7 +282,7 @@ END_TEST
 
 START_TEST(a_wait_is_forgotten)
 {
-    struct purging_wait wait = {.notify = note};
+    struct purging_wait wait = {.notify = note, .marks = purging_all_marks()};
 
     begin();
     notified = 0;

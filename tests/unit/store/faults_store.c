@@ -415,7 +415,7 @@ open_behind(int64_t waits_us, struct source_waiter *waiter)
 static void
 expect_left(int lock)
 {
-    struct source_waiter waiter = {.notify = NULL};
+    struct source_waiter waiter = {.number = SOURCE_ALL_MARKS};
 
     while (!shelf_is_synced())
         unit_pause();
@@ -648,6 +648,57 @@ START_TEST(a_disk_that_hangs_at_the_start_delays_that_for_a_while)
 }
 END_TEST
 
+/* Is the mark that a purge of this URL leaves noted, or is there none? */
+static bool
+is_purged_at_once(const char *url, struct source_waiter *waiter)
+{
+    const struct source_marked before =
+        store_mark(shelf.store, CACHE_BY_URL, false, span_str(url), span_of(NULL, 0), NULL);
+
+    *waiter = (struct source_waiter){
+        .number = store_mark(shelf.store, CACHE_BY_URL, false, span_str(url), span_of(NULL, 0),
+                             &before)
+                      .number,
+    };
+    return store_is_synced(shelf.store, waiter);
+}
+
+static void
+ignore(struct source_waiter *waiter)
+{
+    (void)waiter;
+}
+
+START_TEST(a_disk_that_hangs_delays_purges_of_what_it_has_alone)
+{
+    struct source_waiter first, offered, later;
+
+    shelf_begin();
+    ck_assert(shelf_open());
+    put(URL "1", 3000);
+    put(URL "2", 3000);
+    disk_model_hang(true);
+    shelf_offer(URL "3", 3000);
+    ck_assert(!is_purged_at_once(URL "1", &first));
+    ck_assert(is_purged_at_once(URL "4", &later));
+    ck_assert(is_purged_at_once(URL "1", &later) || later.number > first.number);
+    ck_assert(!is_purged_at_once(URL "3", &offered));
+    first.notify = offered.notify = ignore;
+    (void)store_forget_waiter(shelf.store, &first);
+    (void)store_forget_waiter(shelf.store, &offered);
+    (void)store_forget_waiter(shelf.store, &later);
+    ck_assert(is_purged_at_once(URL "5", &later));
+    disk_model_hang(false);
+    shelf_await_sync();
+    store_settle(shelf.store);
+    shelf_kill();
+    ck_assert(shelf_open());
+    ck_assert(!shelf_has(URL "1", 3000));
+    ck_assert(shelf_has(URL "2", 3000));
+    ck_assert(!shelf_has(URL "3", 3000));
+}
+END_TEST
+
 /* Records that are not in the index yet are outdated as well. */
 START_TEST(a_page_that_begins_to_vary_while_the_index_is_loaded)
 {
@@ -843,6 +894,7 @@ unit_suite(void)
     tcase_add_loop_test(tc, a_disk_that_hangs_has_no_request_wait_for_longer_than_the_first, 0, 2);
     tcase_add_test(tc, a_journal_that_begins_anew_on_a_disk_that_hangs_delays_no_request);
     tcase_add_loop_test(tc, a_disk_that_hangs_at_the_start_delays_that_for_a_while, 0, 2);
+    tcase_add_test(tc, a_disk_that_hangs_delays_purges_of_what_it_has_alone);
     tcase_add_test(tc, a_page_that_begins_to_vary_while_the_index_is_loaded);
     tcase_add_test(tc, terms_are_waited_for);
     tcase_add_test(tc, reads_that_fail_have_it_left);

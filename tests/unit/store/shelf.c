@@ -309,6 +309,7 @@ void
 shelf_ask_sync(struct source_waiter *waiter)
 {
     waiter->notify = note_sync;
+    waiter->number = SOURCE_ALL_MARKS;
     synced = false; /* before the call, since the waiter may be told before the call returns */
     if (store_is_synced(shelf.store, waiter))
         synced = true;

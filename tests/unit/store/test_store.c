@@ -348,11 +348,13 @@ START_TEST(a_purge_behind_the_end_is_not_said_to_be_noted)
     shelf_put(URL, 3000);
     purge(CACHE_BY_TAG, false, "some", "");
     store_leave(shelf.store);
+    waiter.number = SOURCE_ALL_MARKS;
     ck_assert(store_is_synced(shelf.store, &waiter));
     ck_assert(!waiter.lost);
     ck_assert_int_eq(store_await_sync(shelf.store, 0), STORE_SYNCED);
     (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL), span_of("", 0), NULL);
     (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL), span_of("", 0), &some);
+    waiter.number = SOURCE_ALL_MARKS;
     ck_assert(store_is_synced(shelf.store, &waiter));
     ck_assert(waiter.lost);
     ck_assert_int_eq(store_await_sync(shelf.store, 0), STORE_SYNC_LOST);
@@ -376,6 +378,44 @@ START_TEST(a_purge_of_what_is_not_there_is_not_noted)
     purge(CACHE_BY_URL, false, URL, "");
     ck_assert_uint_eq(shelf_count(STORE_PURGES), 3);
     store_drop_offer(shelf.store);
+}
+END_TEST
+
+/* Has a purge of this URL a mark to be noted? */
+static bool
+leaves_mark(const char *url)
+{
+    const struct source_marked before =
+        store_mark(shelf.store, CACHE_BY_URL, false, span_str(url), span_of("", 0), NULL);
+    const struct source_marked now =
+        store_mark(shelf.store, CACHE_BY_URL, false, span_str(url), span_of("", 0), &before);
+
+    ck_assert(now.marked == (now.number != 0));
+    return now.number;
+}
+
+/* A later start may find the record, while its segment is there. */
+START_TEST(after_damage_a_purge_of_that_url_is_noted_and_of_no_other)
+{
+    char url[64];
+
+    shelf_put(URL, 3000);
+    shelf_close();
+    shelf_flip(shelf_file("segment"), 1000);
+    ck_assert(shelf_open());
+    shelf_put(URL "2", 3000);
+    ck_assert(!shelf_has(URL, 3000));
+    ck_assert_uint_eq(shelf_count(STORE_DAMAGED), 1);
+    ck_assert(!leaves_mark(URL "3"));
+    ck_assert(leaves_mark(URL "2"));
+    ck_assert(!leaves_mark(URL "2"));
+    ck_assert(leaves_mark(URL));
+    ck_assert(leaves_mark(URL));
+    for (unsigned i = 0; i < 90; i++) {
+        snprintf(url, sizeof(url), URL "-%u", i);
+        shelf_put(url, 200000);
+    }
+    ck_assert(!leaves_mark(URL));
 }
 END_TEST
 
@@ -914,8 +954,8 @@ START_TEST(a_journal_that_is_damaged_or_gone_purges_all)
         char path[200];
 
         shelf_put(URL, 3000);
-        purge(CACHE_BY_URL, false, URL "1", "");
-        purge(CACHE_BY_URL, false, URL "2", "");
+        purge(CACHE_BY_TAG, false, "1", "");
+        purge(CACHE_BY_TAG, false, "2", "");
         shelf_close();
         snprintf(path, sizeof(path), "%s", shelf_file("journal"));
         if (round == 0) {
@@ -1090,6 +1130,7 @@ add_tests(Suite *suite, const char *name, void (*begin)(void))
     tcase_add_test(tc, what_the_first_call_has_marked_is_noted_by_the_second);
     tcase_add_test(tc, a_purge_behind_the_end_is_not_said_to_be_noted);
     tcase_add_test(tc, a_purge_of_what_is_not_there_is_not_noted);
+    tcase_add_test(tc, after_damage_a_purge_of_that_url_is_noted_and_of_no_other);
     tcase_add_test(tc, many_prefixes_purge_more_than_they_name);
     tcase_add_test(tc, many_tags_are_remembered);
     tcase_add_test(tc, more_tags_than_there_is_space_for_purge_all);

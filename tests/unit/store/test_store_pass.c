@@ -119,7 +119,7 @@ open_second(void)
 
 START_TEST(what_is_purged_is_passed_to_the_process_that_has_the_store)
 {
-    struct source_waiter waiter = {.notify = NULL};
+    struct source_waiter waiter = {.number = SOURCE_ALL_MARKS};
 
     shelf_put(URL "1", 100);
     shelf_put(URL "2", 100);
