@@ -273,7 +273,7 @@ begin_polling(struct tier *tier)
 struct tier *
 tier_open(const struct tier_config *config)
 {
-    static const struct tier_above above = {take_reply, tier_fill_fail};
+    static const struct tier_above above = {take_reply, tier_fill_fail, tier_names_next};
     struct tier *tier = calloc(1, sizeof(*tier));
 
     if (!tier)

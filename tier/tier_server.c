@@ -42,7 +42,7 @@ fail_ops(struct tier *tier, struct tier_server *server)
 void
 tier_server_fail(struct tier *tier, struct tier_server *server, const char *why)
 {
-    const bool is_over = server->state != TIER_CONNECTS || !tier_names_next(server);
+    const bool is_over = server->state != TIER_CONNECTS || !tier->above->next_address(server);
 
     if (server->fd >= 0)
         close(server->fd);

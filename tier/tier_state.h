@@ -302,6 +302,7 @@ struct tier_above {
     void (*take)(struct tier *tier, struct tier_server *server, const struct tier_op *op,
                  const struct tier_meta *reply);
     void (*fail)(struct tier *tier, struct tier_fill *fill);
+    bool (*next_address)(struct tier_server *server); /* tier_names_next() */
 };
 
 /* ---- tier_server.c: the thread's ------------------------------------------------------------- */
