@@ -351,24 +351,29 @@ shelf_objects(void)
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
-/* The bytes of a URL's body from one on. */
+/* The bytes of a URL's body from one on: eight follow from a number, so that this is quick. */
 static void
-write_letters(char *bytes, size_t len, const char *url, uint64_t at)
+write_bytes(char *bytes, size_t len, const char *url, uint64_t at)
 {
     const uint64_t hash = hash64_bytes(span_str(url));
 
-    for (size_t i = 0; i < len; i++, at++)
-        bytes[i] = (char)('a' + (hash + at * at + at / 256) % 26);
+    for (size_t i = 0, n; i < len; i += n, at += n) {
+        const uint64_t word = (hash + at / 8) * UINT64_C(0x9e3779b97f4a7c15);
+        const size_t from = at % 8;
+
+        n = len - i < 8 - from ? len - i : 8 - from;
+        memcpy(bytes + i, (const char *)&word + from, n);
+    }
 }
 
 static void
-expect_letters(struct span run, const char *url, uint64_t at)
+expect_bytes(struct span run, const char *url, uint64_t at)
 {
     char piece[1000];
 
     for (size_t i = 0, n; i < run.len; i += n) {
         n = run.len - i < sizeof(piece) ? run.len - i : sizeof(piece);
-        write_letters(piece, n, url, at + i);
+        write_bytes(piece, n, url, at + i);
         ck_assert_mem_eq(run.ptr + i, piece, n);
     }
 }
@@ -393,7 +398,7 @@ shelf_object(const char *url, const char *variant, const char *tags, size_t len,
     ck_assert_ptr_nonnull(object);
     for (size_t at = 0, n; at < len; at += n) {
         n = len - at < sizeof(piece) ? len - at : sizeof(piece);
-        write_letters(piece, n, url, at);
+        write_bytes(piece, n, url, at);
         ck_assert_int_eq(object_append(object, piece, n, UINT64_MAX), 0);
     }
     object_complete(object, 1234, shelf.now_us, object_lifetime_of(lifetime_us));
@@ -516,7 +521,7 @@ shelf_check(const struct object *object, const char *url, size_t len)
 
     ck_assert_uint_eq(object_length(object), len);
     while (run = object_read(object, &place), run.len) {
-        expect_letters(run, url, at);
+        expect_bytes(run, url, at);
         at += run.len;
     }
     ck_assert_uint_eq(at, len);

@@ -60,7 +60,7 @@ void shelf_await_sync(void);
 uint64_t shelf_count(enum store_count which);
 uint64_t shelf_objects(void);
 
-/* A ready object, with a body of letters that follow from URL and position; a reference. */
+/* A ready object, with a body of bytes that follow from URL and position; a reference. */
 struct object *shelf_object(const char *url, const char *variant, const char *tags, size_t len,
                             int64_t lifetime_us);
 
