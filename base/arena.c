@@ -56,6 +56,7 @@ static struct {
     uint32_t classes[LEVELS];
     struct block_list lists[LEVELS][CLASSES];
     struct arena_stats stats;
+    size_t kept; /* arena_keep() */
 } arena = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -178,7 +179,7 @@ is_whole_region(const struct block *block)
 static bool
 has_surplus(size_t more)
 {
-    return arena.stats.free + more > arena.stats.used / FREE_SHARE + FREE_MIN;
+    return arena.stats.free + more > arena.stats.used / FREE_SHARE + FREE_MIN + arena.kept;
 }
 
 /* Returns the whole pages of a free block to the kernel. */
@@ -309,6 +310,14 @@ arena_free(void *memory)
         give_back((struct block *)(void *)((char *)memory - offsetof(struct block, links)));
         pthread_mutex_unlock(&arena.lock);
     }
+}
+
+void
+arena_keep(ptrdiff_t change)
+{
+    pthread_mutex_lock(&arena.lock);
+    arena.kept += (size_t)change;
+    pthread_mutex_unlock(&arena.lock);
 }
 
 void

@@ -27,6 +27,12 @@ void *arena_calloc(size_t bytes) __attribute__((malloc, warn_unused_result));
 /* NULL is harmless. */
 void arena_free(void *memory);
 
+/*
+ * That many bytes more, or fewer, are free before any are returned to the kernel: for long blocks
+ * that are freed and allocated again all the time. At first 0.
+ */
+void arena_keep(ptrdiff_t change);
+
 struct arena_stats {
     size_t used;     /* bytes of allocated blocks, with their headers */
     size_t free;     /* of free blocks, that may be resident */

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "store/disk_fill.h"
 #include "store/disk_ring.h"
 #include "store/record_fill.h"
@@ -21,6 +22,7 @@
 #define CACHED_IN_SUCCESSION 16u /* after which the next one is taken for cached, too */
 #define MOST_BYTES ((size_t)16 << 20)  /* of a lane's reads */
 #define MOST_OF_ALL ((size_t)64 << 20) /* of those of all lanes, or two long ones for each */
+#define KEPT_FREE ((ptrdiff_t)16 << 20) /* of the arena, for long reads */
 
 struct store_lane {
     struct disk_ring *ring;            /* not owned; NULL: none */
@@ -320,6 +322,7 @@ disk_lanes_make(struct store *store)
     store->lanes = calloc(count, sizeof(*store->lanes));
     if (!store->lanes)
         return false;
+    arena_keep(KEPT_FREE);
     for (unsigned i = 0; i < count; i++) {
         struct store_lane *lane = &store->lanes[i];
 
@@ -354,6 +357,8 @@ disk_lanes_free(struct store *store)
 {
     for (unsigned i = 0; store->lanes && i < store->config.lanes; i++)
         free_lane(store, &store->lanes[i]);
+    if (store->lanes)
+        arena_keep(-KEPT_FREE);
     free(store->lanes);
     store->lanes = NULL;
 }

@@ -4,7 +4,7 @@
 All are reverse proxies before one origin on loopback, with their pages in a folder each on the same
 disk; those that are not installed are left out. Each has one worker, and memory of its own for a
 twentieth of the pages; nginx has none. It fails if sunproxyd, as its metrics say, has read less than
-nine tenths of the pages of a turn from disk, three times. sunproxyd is measured twice, as it reads by io_uring
+nine tenths of the pages of a turn from disk, ten times. sunproxyd is measured twice, as it reads by io_uring
 and by threads. nginx is measured with "sendfile off", its default,
 with "sendfile on; tcp_nopush on", and with "aio threads", with which a read does not delay other
 requests. Squid has the rock store.
@@ -49,7 +49,7 @@ STATES = ("cold", "warm")
 CONNECTIONS = 8
 IN_MEMORY = 1 / 20  # of the pages, in the memory of a server's own
 FROM_DISK = 0.9  # of sunproxyd's hits, at least
-TRIES = 3  # of a turn with fewer
+TRIES = 10  # of a turn with fewer
 LONGEST = 60  # seconds, of a turn
 MISS_US = 1  # of the origin's CPU, per hit: beyond that it was asked for more than a twentieth of the pages
 

@@ -121,6 +121,26 @@ START_TEST(memory_is_returned_after_a_peak)
 }
 END_TEST
 
+/* Blocks that are freed and allocated again in turns of 8 MiB stay where they are. */
+START_TEST(what_is_to_be_kept_is_not_returned)
+{
+    void *blocks[8];
+    size_t before;
+
+    arena_keep((ptrdiff_t)16 << 20);
+    for (unsigned turn = 0; turn < 3; turn++) {
+        for (unsigned i = 0; i < 8; i++)
+            ck_assert_ptr_nonnull(blocks[i] = memset(arena_alloc(1 << 20), 1, 1 << 20));
+        before = stats().returned;
+        for (unsigned i = 0; i < 8; i++)
+            arena_free(blocks[i]);
+        ck_assert_uint_eq(stats().returned, before);
+        ck_assert_uint_ge(stats().free, (size_t)8 << 20);
+    }
+    arena_keep(-((ptrdiff_t)16 << 20));
+}
+END_TEST
+
 /* Pages that replace pages of other lengths leave little free memory between them. */
 START_TEST(replaced_blocks_leave_little_free_memory)
 {
@@ -151,6 +171,7 @@ unit_suite(void)
     tcase_add_test(tests, blocks_have_any_length_up_to_the_most);
     tcase_add_test(tests, a_longer_block_is_refused);
     tcase_add_test(tests, memory_is_returned_after_a_peak);
+    tcase_add_test(tests, what_is_to_be_kept_is_not_returned);
     tcase_add_test(tests, replaced_blocks_leave_little_free_memory);
     suite_add_tcase(suite, tests);
     return suite;
