@@ -17,6 +17,7 @@ enum { NOTHING_PURGED = 1 }; /* an exit status */
 struct purge_options {
     struct server_options server;
     const char *prefix;
+    const char *tag;
     bool all;
     bool dry_run;
     bool json;
@@ -27,6 +28,7 @@ struct purge_options {
 static const struct option_row rows[] = {
     {"prefix", 0, "PREFIX", option_text, AT(prefix), 0, 0, NULL,
      "every page whose URL begins with PREFIX"},
+    {"tag", 0, "TAG", option_text, AT(tag), 0, 0, NULL, "every page that has this tag"},
     {"all", 0, NULL, option_flag, AT(all), 0, 0, NULL, "every page"},
     {"dry-run", 'n', NULL, option_flag, AT(dry_run), 0, 0, NULL,
      "remove nothing; print the number of pages that would be removed"},
@@ -80,7 +82,9 @@ purge_all(const struct purge_options *options, char **urls, int count)
     if (!client)
         return status;
     status = EX_OK;
-    if (count == 0)
+    if (options->tag)
+        status = purge_one(client, options, PROXY_PURGE_TAG, options->tag, &purged);
+    else if (count == 0)
         status = purge_one(client, options, options->all ? PROXY_PURGE_ALL : PROXY_PURGE_PREFIX,
                            options->prefix, &purged);
     for (int i = 0; i < count && status == EX_OK; i++)
@@ -97,7 +101,9 @@ purge_all(const struct purge_options *options, char **urls, int count)
                options->dry_run ? "would be purged (dry run)" : "purged");
     if (purged.count || options->all)
         return EX_OK;
-    output_complain("no page with such a URL is stored; a URL is that of the client's request");
+    output_complain(options->tag
+                        ? "no page in memory has that tag"
+                        : "no page with such a URL is stored; a URL is that of the client's request");
     return NOTHING_PURGED;
 }
 
@@ -110,8 +116,12 @@ purge(int argc, char **argv)
 
     if (status != COMMAND_GO_ON)
         return status;
-    if (options.all + (options.prefix != NULL) + (optind != argc) != 1) {
-        output_complain("nothing to purge: give URLs, --prefix or --all");
+    if (options.all + (options.prefix != NULL) + (options.tag != NULL) + (optind != argc) != 1) {
+        output_complain("nothing to purge: give URLs, --prefix, --tag or --all");
+        return command_usage(&command_purge);
+    }
+    if (options.tag && options.dry_run) {
+        output_complain("--tag and --dry-run exclude each other: pages of a tag are not counted");
         return command_usage(&command_purge);
     }
     if (options.prefix && *options.prefix == '\0') {
@@ -126,15 +136,16 @@ const struct command command_purge = {
     .summary = "remove pages from the cache of a running server",
     .about = "usage: sunproxy purge [OPTION...] URL...\n"
              "       sunproxy purge [OPTION...] --prefix PREFIX\n"
+             "       sunproxy purge [OPTION...] --tag TAG\n"
              "       sunproxy purge [OPTION...] --all\n\n"
              "Removes pages from the server's cache and prints their number. A URL is that\n"
              "of the client's request, also where the server is a reverse proxy: scheme and\n"
              "host in either case, with or without the default port, and otherwise the same\n"
              "byte for byte. For administrators, over the AF_UNIX socket.\n",
     .options = {&own, &server_option_group},
-    .after = "Exit status: 0 done; 1 no page with such a URL is stored; 64 wrong usage; 69 no\n"
-             "server; 74 output could not be written; 75 no answer in time; 77 permission\n"
-             "denied.\n",
+    .after = "Exit status: 0 done; 1 no page with such a URL or tag is stored; 64 wrong\n"
+             "usage; 69 no server; 74 output could not be written; 75 no answer in time;\n"
+             "77 permission denied.\n",
     .most = COMMAND_MANY,
     .run = purge,
 };

@@ -43,8 +43,23 @@ purge_of(proxy_purge_kind wanted, enum control_purge *kind)
     case PROXY_PURGE_ALL:
         *kind = CONTROL_PURGE_ALL;
         return true;
+    case PROXY_PURGE_TAG:
+        *kind = CONTROL_PURGE_TAG;
+        return true;
     }
     return false;
+}
+
+/* Why this is no tag to purge by, or NULL. Its pages are not counted (control_count()). */
+static const char *
+find_fault_of_tag(struct span tag, bool removes)
+{
+    if (!removes)
+        return "how many pages a tag would remove is not counted";
+    for (size_t i = 0; i < tag.len; i++)
+        if ((unsigned char)tag.ptr[i] <= ' ' || tag.ptr[i] == ',' || tag.ptr[i] == 0x7f)
+            return "a tag has neither blanks nor commas";
+    return tag.len ? NULL : "the tag is empty";
 }
 
 struct removal {
@@ -72,7 +87,7 @@ static bool_t
 purge(struct svc_req *call, const proxy_purge_args *args, proxy_purge_result *result,
       struct purging_marks *marks)
 {
-    static char unknown[] = "there is no such kind of purge";
+    const char *fault = NULL;
     struct span url = span_of(args->url.proxy_url_val, args->url.proxy_url_len);
     struct service *service = admin_service(call);
     enum control_purge kind;
@@ -81,9 +96,15 @@ purge(struct svc_req *call, const proxy_purge_args *args, proxy_purge_result *re
     if (!service) {
         result->status = PROXY_DENIED;
         result->proxy_purge_result_u.sentence = admin_refusal;
-    } else if (!purge_of(args->kind, &kind)) {
+        return TRUE;
+    }
+    if (!purge_of(args->kind, &kind))
+        fault = "there is no such kind of purge";
+    else if (kind == CONTROL_PURGE_TAG)
+        fault = find_fault_of_tag(url, marks != NULL);
+    if (fault) {
         result->status = PROXY_BAD_VALUE;
-        result->proxy_purge_result_u.sentence = unknown;
+        result->proxy_purge_result_u.sentence = (char *)(uintptr_t)fault;
     } else {
         struct removal removal = {.proxy = &service->proxy,
                                   .news = service->news,

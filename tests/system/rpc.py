@@ -16,7 +16,7 @@ STATUSES = ["ok", "bad_url", "bad_headers", "denied", "resolve_failed", "connect
             "tls_failed", "timed_out", "origin_broke", "too_large", "bad_redirect", "overloaded",
             "stopping", "internal", "bad_value", "no_object", "purged_here"]
 ACCEPT = ["SUCCESS", "PROG_UNAVAIL", "PROG_MISMATCH", "PROC_UNAVAIL", "GARBAGE_ARGS", "SYSTEM_ERR"]
-PURGE_URL, PURGE_PREFIX, PURGE_ALL = 0, 1, 2
+PURGE_URL, PURGE_PREFIX, PURGE_ALL, PURGE_TAG = 0, 1, 2, 3
 
 
 def opaque(data):

@@ -90,6 +90,23 @@ class StoreTest(StoreCase):
         self.assertEqual(self.get("/one")[2], False)
         self.assertEqual(self.get("/two")[2], True)
 
+    def test_the_command_purges_by_tag(self):
+        self.member.fields.append(("Surrogate-Key", "red blue"))
+        self.begin()
+        self.store("/one", "/two")
+        self.again()  # "one" is on disk alone, "two" in memory as well
+        self.assertEqual(self.get("/two")[2], True)
+        self.assertEqual(self.sunproxy("purge", "--tag", "red", daemon=self.d).stdout, b"1 page purged\n")
+        for path in ("/one", "/two"):
+            self.assertEqual(self.get(path)[2], False)
+        done = self.sunproxy("purge", "--tag", "green", daemon=self.d, expect=1)
+        self.assertIn(b"no page in memory has that tag", done.stderr)
+        for tag in ("", "red blue", "red,blue"):
+            self.sunproxy("purge", "--tag", tag, daemon=self.d, expect=64)
+        done = self.sunproxy("purge", "--tag", "red", "--dry-run", daemon=self.d, expect=64)
+        self.assertIn(b"exclude each other", done.stderr)
+        self.assertEqual(self.get("/one")[2], True)
+
     def test_each_answer_to_a_purge_or_a_write_holds_after_a_kill_right_behind_it(self):
         ways = [lambda path: self.get(path, method="PURGE"),
                 lambda path: self.get(path, fields="Purge: prefix\r\n", method="PURGE"),

@@ -114,6 +114,41 @@ START_TEST(a_purge_and_its_preview)
 }
 END_TEST
 
+/* None of the pages has a tag. */
+START_TEST(a_tag_is_a_word_and_has_no_preview)
+{
+    static const struct {
+        const char *tag;
+        uint32_t procedure;
+        proxy_status status;
+    } rows[] = {
+        {"red", PROXY_PURGE, PROXY_OK},
+        {"", PROXY_PURGE, PROXY_BAD_VALUE},
+        {"red blue", PROXY_PURGE, PROXY_BAD_VALUE},
+        {"red,blue", PROXY_PURGE, PROXY_BAD_VALUE},
+        {"red", PROXY_PURGE_PREVIEW, PROXY_BAD_VALUE},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        proxy_purge_args args = {
+            .kind = PROXY_PURGE_TAG,
+            .url = {(u_int)strlen(rows[i].tag), (char *)(uintptr_t)rows[i].tag},
+        };
+        proxy_purge_result result = {.status = PROXY_INTERNAL};
+        int fd = connect_as(true);
+
+        send_call(fd, XID, rows[i].procedure, (xdrproc_t)xdr_proxy_purge_args, &args);
+        receive_result(fd, XID, (xdrproc_t)xdr_proxy_purge_result, &result);
+        ck_assert_int_eq(result.status, rows[i].status);
+        if (result.status == PROXY_OK)
+            ck_assert_uint_eq(result.proxy_purge_result_u.purged, 0);
+        xdr_free((xdrproc_t)xdr_proxy_purge_result, &result);
+        close(fd);
+    }
+    ck_assert_uint_eq(scene_stats().pages, 3);
+}
+END_TEST
+
 START_TEST(another_caller_purges_nothing)
 {
     purge(false, PROXY_PURGE_PREVIEW, (size_t)_i, PROXY_DENIED, 0);
@@ -383,6 +418,7 @@ unit_suite(void)
     tests = tcase_create("administration");
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, a_tag_is_a_word_and_has_no_preview);
     tcase_add_loop_test(tests, a_purge_and_its_preview, 0, sizeof(purges) / sizeof(purges[0]));
     tcase_add_loop_test(tests, another_caller_purges_nothing, 0,
                         sizeof(purges) / sizeof(purges[0]));
