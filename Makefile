@@ -531,8 +531,9 @@ soak: setup
 		SUNPROXY_ORIGIN=build/release/tests/origin/origin \
 		python3 tests/system/run.py LiveTest ReloadLoadTest RestartLoadTest \
 		ClusterLoadTest SharedLoadTest test_reload.ReloadTest.test_every_line_of_the_example
-	$(Q)$(MAKE) VARIANT=asan build/asan/tests/unit/store/faults_store
+	$(Q)$(MAKE) VARIANT=asan build/asan/tests/unit/store/faults_store build/asan/tests/unit/tier/test_tier
 	$(Q)SUNPROXY_LONG_TESTS=1 build/asan/tests/unit/store/faults_store
+	$(Q)SUNPROXY_LONG_TESTS=1 build/asan/tests/unit/tier/test_tier
 	$(Q)SUNPROXY_STORE_KILLS=200 SUNPROXY_BUILD=build/release python3 tests/system/run.py test_store_kills
 	$(Q)tests/soak/soak.py $(REQUESTS)
 	$(Q)tests/soak/http_soak.py --seconds $(SECONDS_HTTP)
