@@ -23,6 +23,10 @@ struct purging {
     struct purging_marks *marks; /* get those that are left; NULL: none waits for them */
 };
 
+/* And of one that is lost. */
+#define PURGED_FOR_NOW                                                                             \
+    "what was purged may not last: the proxy is stopping, or the disk of its store does not answer"
+
 /* The latest marks of some purges that sources have to note, by source; 0: there is none. */
 struct purging_marks {
     uint64_t of[PROXY_SOURCES];
@@ -53,7 +57,8 @@ struct purging_wait {
         struct purging_wait *wait;
     } noted[PROXY_SOURCES];
     _Atomic unsigned pending; /* sources, and 1 while they are being asked */
-    _Atomic bool lost;        /* one cannot note it, since the process ends: no answer may say so */
+    _Atomic bool lost;        /* one does not note it, since the process ends, or its disk does not
+                                 answer: no answer may say so */
     _Atomic bool untold; /* it holds in this process alone, as long as no server of a shared source
                             can be reached */
 };

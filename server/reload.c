@@ -304,7 +304,7 @@ end_terms(struct store *store, bool others)
 {
     if (others)
         outdate_store(store);
-    if (!store_await_sync(store, STORE_SYNC_US))
+    if (store_await_sync(store, STORE_SYNC_US) != STORE_SYNCED)
         log_warning("the disk of the store is slow: it does not have the rules in force yet");
 }
 

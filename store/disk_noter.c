@@ -6,6 +6,8 @@
 #include "base/hash.h"
 #include "store/disk_store.h"
 
+#define MOST_PENDING ((size_t)1 << 16) /* while the disk does not take any; then all is purged */
+
 struct pending_mark {
     STAILQ_ENTRY(pending_mark) link;
     struct disk_mark mark;
@@ -103,11 +105,17 @@ add_mark(struct store *store, const struct source_purge *purge, struct disk_mark
     uint64_t number = 0;
 
     pthread_mutex_lock(&store->purges_lock);
+    if (store->stuck && store->pending_count >= MOST_PENDING) {
+        free(pending);
+        pending = NULL;
+    }
     leave(store, pending, mark);
     if (noted)
         number = ++store->marked;
-    if (pending)
+    if (pending) {
         STAILQ_INSERT_TAIL(&store->pending, pending, link);
+        store->pending_count++;
+    }
     store->lost = store->lost || (noted && !pending);
     pthread_cond_signal(&store->purges_wake);
     pthread_mutex_unlock(&store->purges_lock);
@@ -279,8 +287,9 @@ find_synced(struct store *store, uint64_t number)
 {
     if (store->synced >= number || store->gone)
         return STORE_SYNCED;
-    return store->noter_ended || store_stage(store) == STORE_LEFT ? STORE_SYNC_LOST
-                                                                  : STORE_SYNCS;
+    return store->stuck || store->noter_ended || store_stage(store) == STORE_LEFT
+               ? STORE_SYNC_LOST
+               : STORE_SYNCS;
 }
 
 bool
@@ -295,6 +304,7 @@ store_is_synced(struct store *store, struct source_waiter *waiter)
     waiter->lost = synced == STORE_SYNC_LOST;
     if (synced == STORE_SYNCS) {
         waiter->listed = true;
+        waiter->since_us = store_now_us(store);
         STAILQ_INSERT_TAIL(&store->waiters, waiter, link);
     }
     pthread_mutex_unlock(&store->purges_lock);
@@ -349,6 +359,28 @@ notify_waiters(struct store *store, bool all)
         waiter->lost = waiter->number > store->synced && !store->gone;
         waiter->notify(waiter);
     }
+}
+
+/* What the successor of this process is passed is not for the disk to take. */
+void
+disk_noter_answer_late(struct store *store)
+{
+    const int64_t now_us = store_now_us(store);
+    const struct source_waiter *first;
+
+    pthread_mutex_lock(&store->purges_lock);
+    first = STAILQ_FIRST(&store->waiters);
+    if (!store->stuck && !store->passes && atomic_load(&store->noting_us) && first &&
+        now_us - first->since_us >= STORE_NOTE_US) {
+        store->stuck = true;
+        store_say(store, STORE_ERROR,
+                  "the disk does not answer: purges hold in this process, and are lost if it is "
+                  "killed before they are noted");
+        pthread_cond_broadcast(&store->synced_wake);
+    }
+    if (store->stuck)
+        notify_waiters(store, true);
+    pthread_mutex_unlock(&store->purges_lock);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
@@ -477,12 +509,17 @@ note_pending(struct store *store)
     const bool lost = store->lost;
 
     STAILQ_CONCAT(&marks, &store->pending);
+    store->pending_count = 0;
     store->lost = false;
     store->notes = true;
     pthread_mutex_unlock(&store->purges_lock);
+    disk_begin_write(store, &store->noting_us);
     note(store, STAILQ_FIRST(&marks), lost, terms);
     pthread_mutex_lock(&store->purges_lock);
     store->noted = marked;
+    if (store->stuck)
+        store_say(store, STORE_INFO, "purges are noted again");
+    store->stuck = false;
     if (store->passes) {
         STAILQ_CONCAT(&store->passed, &marks);
         store->lost_passed = store->lost_passed || lost;
@@ -492,9 +529,11 @@ note_pending(struct store *store)
     }
     if (store->journal.size >= store->journal.renew_size) {
         pthread_mutex_unlock(&store->purges_lock);
+        disk_begin_write(store, &store->noting_us);
         shorten(store);
         pthread_mutex_lock(&store->purges_lock);
     }
+    atomic_store(&store->noting_us, 0);
     store->notes = false;
     pthread_cond_broadcast(&store->synced_wake);
 }
@@ -566,6 +605,7 @@ pass_pending(struct store *store)
 
     STAILQ_CONCAT(&marks, &store->passed);
     STAILQ_CONCAT(&marks, &store->pending);
+    store->pending_count = 0;
     store->lost = store->lost_passed = false;
     pthread_mutex_unlock(&store->purges_lock);
     passed = pass_marks(&store->pass, &marks, lost);

@@ -22,6 +22,19 @@ store_say(const struct store *store, enum store_severity severity, const char *f
     store->config.log(store->config.context, severity, place);
 }
 
+void
+disk_begin_write(struct store *store, _Atomic int64_t *since_us)
+{
+    const int64_t now_us = store_now_us(store);
+
+    atomic_store(since_us, now_us ? now_us : 1);
+    if (atomic_exchange(&store->watches_writes, true))
+        return;
+    pthread_mutex_lock(&store->reads_lock);
+    pthread_cond_signal(&store->watch_wake);
+    pthread_mutex_unlock(&store->reads_lock);
+}
+
 struct disk_key
 store_key(const struct store *store, struct span url, struct span variant)
 {

@@ -114,6 +114,10 @@ struct store {
     bool has_watcher;
     pthread_cond_t watch_wake;
     bool watches;        /* it looks at `active` by itself */
+    _Atomic bool watches_writes; /* and at these two, */
+    _Atomic int64_t writing_us, noting_us; /* since when the writer and the noter are at the disk; 0:
+                                              they are not */
+    int64_t stuck_us;    /* the last of them that took too long; the watcher's */
     enum { PROBE_NONE, PROBE_WANTED, PROBE_RUNS } probe;
     _Atomic unsigned failures; /* of reads in succession; changed under the lock */
     int64_t probed_us;   /* the last probe's end */
@@ -126,6 +130,8 @@ struct store {
     struct disk_journal journal; /* the noter's, once the store is open */
     _Atomic uint64_t journal_bytes, journal_most; /* of its files, now and before the next is begun */
     STAILQ_HEAD(pending_marks, pending_mark) pending;
+    size_t pending_count;
+    bool stuck; /* the disk does not take marks: none is waited for until it has taken one */
     uint64_t terms;          /* those that are to be in the journal */
     uint64_t marked, noted, synced; /* numbers of marks: left, in the journal, and answered */
     bool notes;        /* the noter uses the journal, without the lock */
@@ -184,6 +190,10 @@ bool disk_writer_is_to_stop(void *store);
  * for that, for a second at most. [the noter] */
 void disk_writer_reserve(struct store *store, uint64_t most);
 
+/* The calling thread, the writer or the noter, is at the disk from now on, until it sets this to 0: the
+ * watcher looks whether that takes too long. */
+void disk_begin_write(struct store *store, _Atomic int64_t *since_us);
+
 /* ---- disk_writer.c --------------------------------------------------------------------------- */
 
 /* Its thread's; the lock of the store's folder is taken here if another process has it. */
@@ -237,6 +247,9 @@ void disk_outdate(struct store *store, struct span url, uint64_t position, bool 
  * that is on disk.
  */
 void disk_noter_begin(struct store *store);
+
+/* Answers those whose marks the disk does not take. [the watcher] */
+void disk_noter_answer_late(struct store *store);
 
 /* All marks are noted, the noter is done with the journal, and it is closed: STORE_PASSES begins. */
 void disk_noter_pass(struct store *store, int fd);

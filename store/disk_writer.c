@@ -719,6 +719,7 @@ write_offers(struct store *store)
     for (;;) {
         struct offer *offer = take_offer(store, time_to_wait(store));
 
+        disk_begin_write(store, &store->writing_us);
         if (offer)
             write_offer(store, offer);
         else
@@ -727,6 +728,7 @@ write_offers(struct store *store)
         if (store->written_us &&
             clock_monotonic_us() - store->written_us >= store->config.sync_us)
             sync_log(store);
+        atomic_store(&store->writing_us, 0);
         if (!offer && disk_writer_is_to_stop(store))
             return;
     }

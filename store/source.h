@@ -73,8 +73,10 @@ struct source_waiter {
     STAILQ_ENTRY(source_waiter) link;
     void (*notify)(struct source_waiter *waiter); /* [any thread; must not block] */
     uint64_t number; /* of the mark, as mark() has it, or SOURCE_ALL_MARKS */
+    int64_t since_us; /* the source's: when it began to wait */
     bool listed;
-    bool lost; /* set, when it is answered: they cannot be noted, since the process ends */
+    bool lost; /* set, when it is answered: the marks are not noted, since the process ends, or the
+                  place does not answer; they hold in this process */
     /* Set then as well: they hold in this process, and no place from which others would learn of
      * them can be reached. */
     bool untold;

@@ -40,6 +40,8 @@ uint32_t store_descriptors(uint64_t max_bytes);
 
 #define STORE_LATE_US ((int64_t)40000)
 #define STORE_RETRY_US ((int64_t)500000)
+#define STORE_STUCK_US ((int64_t)3000000) /* of a write: the store is not used until it ends */
+#define STORE_NOTE_US ((int64_t)5000000)  /* that a purge waits for its mark, on such a disk */
 #define STORE_OPEN_US ((int64_t)5000000)
 
 struct store_config {
@@ -205,7 +207,8 @@ struct source_marked store_mark(struct store *store, enum cache_by kind, bool so
 /*
  * Is the mark that `waiter` names on disk, and each before it, as far as they can be, or lost? If
  * not, it is notified once when they are, with its notify set. One that was left behind
- * store_leave() is lost.
+ * store_leave() is lost; so is one whose mark the disk has not taken after STORE_NOTE_US, and each
+ * later one until it answers. Those marks hold in this process, and are noted then.
  */
 bool store_is_synced(struct store *store, struct source_waiter *waiter);
 
@@ -216,7 +219,8 @@ bool store_forget_waiter(struct store *store, struct source_waiter *waiter);
 enum store_synced {
     STORE_SYNCS,    /* not all marks up to now are on disk */
     STORE_SYNCED,   /* they are, as far as they can be */
-    STORE_SYNC_LOST /* they never will be: the store was left meanwhile, since the process ends */
+    STORE_SYNC_LOST /* they are not waited for: the store was left meanwhile, since the process
+                       ends, or the disk does not answer */
 };
 
 enum store_synced store_await_sync(struct store *store, int64_t us);

@@ -12,6 +12,7 @@
 
 #define MOST_READS 256u /* that wait */
 #define WATCH_US ((int64_t)5000)
+#define WATCH_WRITES_US ((int64_t)100000)
 #define MOST_FAILURES 8u
 
 size_t
@@ -282,11 +283,12 @@ read_record(struct store_fill *fill)
 static void
 set_sick(struct store *store, const char *why)
 {
-    if (atomic_exchange(&store->sick, true))
+    if (atomic_load(&store->sick))
         return;
     store_say(store, STORE_WARNING, "%s: it is not used until a probe succeeds", why);
     store->probed_us = clock_monotonic_us();
     store->watches = true;
+    atomic_store(&store->sick, true);
     pthread_cond_signal(&store->watch_wake);
 }
 
@@ -483,19 +485,50 @@ want_probe(struct store *store)
     pthread_cond_signal(&store->reads_wake);
 }
 
+/* Has this write, which has begun then, just been found to take too long? */
+static bool
+gets_stuck(struct store *store, int64_t since_us, int64_t now_us)
+{
+    if (!since_us || since_us == store->stuck_us || now_us - since_us < STORE_STUCK_US)
+        return false;
+    store->stuck_us = since_us;
+    return true;
+}
+
+/* Under the lock, which is released meanwhile if the noter is at the disk. */
+static void
+watch_writes(struct store *store)
+{
+    const int64_t noting_us = atomic_load(&store->noting_us);
+
+    if (noting_us) {
+        pthread_mutex_unlock(&store->reads_lock);
+        disk_noter_answer_late(store);
+        pthread_mutex_lock(&store->reads_lock);
+    }
+    atomic_store(&store->watches_writes, false);
+    if (atomic_load(&store->writing_us) || atomic_load(&store->noting_us))
+        atomic_store(&store->watches_writes, true);
+    if (gets_stuck(store, atomic_load(&store->writing_us), store_now_us(store)))
+        set_sick(store, "a page takes too long to be written");
+    if (gets_stuck(store, noting_us, store_now_us(store)))
+        set_sick(store, "a purge takes too long to be noted");
+}
+
 void *
 store_watcher_run(void *context)
 {
     struct store *store = context;
 
     pthread_mutex_lock(&store->reads_lock);
-    while (!store->readers_stop) {
-        const struct timespec until = clock_timespec(clock_monotonic_us() + WATCH_US);
+    while (watch_writes(store), !store->readers_stop) {
+        const int64_t next_us = store->watches ? WATCH_US : WATCH_WRITES_US;
+        const struct timespec until = clock_timespec(clock_monotonic_us() + next_us);
 
         give_up_late(store, store_now_us(store));
         want_probe(store);
         store->watches = !TAILQ_EMPTY(&store->active) || atomic_load(&store->sick);
-        if (store->watches)
+        if (store->watches || atomic_load(&store->watches_writes))
             pthread_cond_timedwait(&store->watch_wake, &store->reads_lock, &until);
         else
             pthread_cond_wait(&store->watch_wake, &store->reads_lock);

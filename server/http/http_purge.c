@@ -186,7 +186,7 @@ static void
 answer_less(struct http_exchange *x)
 {
     if (atomic_load(&x->noted.lost))
-        refuse(x, 503, "the proxy is stopping: what was purged may not last");
+        refuse(x, 503, PURGED_FOR_NOW);
     else if (atomic_load(&x->noted.untold))
         refuse(x, 202, PURGED_HERE);
 }

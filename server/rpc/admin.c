@@ -137,7 +137,7 @@ answer_purge(struct net_task *task)
 {
     struct held_purge *held = container_of(task, struct held_purge, task);
     proxy_purge_result result = {.status = PROXY_OK, .proxy_purge_result_u.purged = held->purged};
-    static char stopping[] = "the proxy is stopping: what was purged may not last";
+    static char stopping[] = PURGED_FOR_NOW;
     static char here[] = PURGED_HERE;
 
     if (atomic_load(&held->noted.lost)) {

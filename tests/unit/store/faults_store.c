@@ -699,6 +699,101 @@ START_TEST(a_disk_that_hangs_delays_purges_of_what_it_has_alone)
 }
 END_TEST
 
+/* Lets the clock run until the store is not used. */
+static void
+run_until_sick(void)
+{
+    while (!shelf_is_sick()) {
+        shelf.now_us += SHELF_SECOND;
+        unit_pause();
+    }
+}
+
+START_TEST(a_purge_waits_for_a_disk_that_hangs_for_a_while)
+{
+    struct source_waiter waiter = {.notify = NULL}, later;
+
+    shelf_begin();
+    ck_assert(shelf_open());
+    put(URL "1", 3000);
+    put(URL "2", 3000);
+    put(URL "3", 3000);
+    disk_model_hang(true);
+    (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL "1"), span_of(NULL, 0), &some);
+    shelf_ask_sync(&waiter);
+    run_until_sick();
+    while (!shelf_is_synced()) {
+        shelf.now_us += SHELF_SECOND;
+        unit_pause();
+    }
+    ck_assert(waiter.lost);
+    /* From then on each is answered at once, as lost if it has left a mark. */
+    ck_assert(is_purged_at_once(URL "2", &later));
+    ck_assert(later.number && later.lost);
+    ck_assert(is_purged_at_once(URL "4", &later));
+    ck_assert(!later.number && !later.lost);
+    ck_assert_int_eq(store_await_sync(shelf.store, 600 * SHELF_SECOND), STORE_SYNC_LOST);
+    disk_model_hang(false);
+    while (store_await_sync(shelf.store, 1000) != STORE_SYNCED)
+        unit_pause();
+    ck_assert(shelf_has(URL "3", 3000));
+    ck_assert(!shelf_has(URL "1", 3000));
+    shelf_kill();
+    ck_assert(shelf_open());
+    ck_assert(!shelf_has(URL "1", 3000));
+    ck_assert(!shelf_has(URL "2", 3000));
+    ck_assert(shelf_has(URL "3", 3000));
+}
+END_TEST
+
+/* Of the marks that wait then some are kept, and beyond that all is purged. */
+START_TEST(more_marks_than_are_kept_for_a_disk_that_hangs_purge_all)
+{
+    struct source_waiter waiter = {.notify = NULL};
+    char tag[32];
+
+    shelf_begin();
+    shelf.max_bytes = (uint64_t)1 << 30;
+    ck_assert(shelf_open());
+    put(URL "1", 3000);
+    disk_model_hang(true);
+    (void)store_mark(shelf.store, CACHE_BY_TAG, false, span_str("tag"), span_of(NULL, 0), &some);
+    shelf_ask_sync(&waiter);
+    while (!shelf_is_synced()) {
+        shelf.now_us += SHELF_SECOND;
+        unit_pause();
+    }
+    for (unsigned i = 0; i <= 1 << 16; i++) {
+        snprintf(tag, sizeof(tag), "tag-%u", i);
+        (void)store_mark(shelf.store, CACHE_BY_TAG, false, span_str(tag), span_of(NULL, 0),
+                         &some);
+    }
+    disk_model_hang(false);
+    while (store_await_sync(shelf.store, 1000) != STORE_SYNCED)
+        unit_pause();
+    ck_assert(!shelf_has(URL "1", 3000));
+    shelf_kill();
+    ck_assert(shelf_open());
+    ck_assert(!shelf_has(URL "1", 3000));
+}
+END_TEST
+
+START_TEST(a_page_that_a_disk_that_hangs_does_not_take_is_told)
+{
+    shelf_begin();
+    ck_assert(shelf_open());
+    put(URL "1", 3000);
+    disk_model_hang(true);
+    shelf_offer(URL "2", 3000);
+    run_until_sick();
+    ck_assert(strstr(shelf.said, "a page takes too long to be written"));
+    disk_model_hang(false);
+    store_settle(shelf.store);
+    ck_assert(shelf_has(URL "1", 3000));
+    ck_assert(shelf_has(URL "2", 3000));
+}
+END_TEST
+
 /* Records that are not in the index yet are outdated as well. */
 START_TEST(a_page_that_begins_to_vary_while_the_index_is_loaded)
 {
@@ -895,6 +990,9 @@ unit_suite(void)
     tcase_add_test(tc, a_journal_that_begins_anew_on_a_disk_that_hangs_delays_no_request);
     tcase_add_loop_test(tc, a_disk_that_hangs_at_the_start_delays_that_for_a_while, 0, 2);
     tcase_add_test(tc, a_disk_that_hangs_delays_purges_of_what_it_has_alone);
+    tcase_add_test(tc, a_purge_waits_for_a_disk_that_hangs_for_a_while);
+    tcase_add_test(tc, more_marks_than_are_kept_for_a_disk_that_hangs_purge_all);
+    tcase_add_test(tc, a_page_that_a_disk_that_hangs_does_not_take_is_told);
     tcase_add_test(tc, a_page_that_begins_to_vary_while_the_index_is_loaded);
     tcase_add_test(tc, terms_are_waited_for);
     tcase_add_test(tc, reads_that_fail_have_it_left);
