@@ -100,7 +100,8 @@ class Bench:
     def start_origin(self, size):
         port = free_port()
         argv = [self.program("tests", "origin", "origin"), "--quiet", "--http-port", str(port),
-                "--size-min", str(size), "--size-max", str(size)]
+                "--size-min", str(size), "--size-max", str(size),
+                "--header", "Cache-Control: max-age=86400"]
         self.origins[size] = self.start("origin", argv, port, None).wait_until_listening()
 
     def start_sunproxyd(self, capacity, *options, protocol="rpc2"):

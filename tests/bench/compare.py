@@ -31,6 +31,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 import bench
 
@@ -41,6 +42,7 @@ PARTS = ("hits", "misses", "memory", "simulator")
 POLICIES = "lru,fifo,slru,2q,arc,sieve,s3-fifo,w-tinylfu,gdsf"
 CAPACITY = 40000
 URLS = 1000000
+MISS_US = 0.5  # of the origin's CPU, per hit: beyond that it was asked for some
 
 
 RULES = ("path=/application{0}/*; cookie=session; pass=yes",
@@ -110,9 +112,21 @@ class Comparison(bench.Bench):
     def hits(self, servers, size, connections):
         for server in servers:
             self.fill(server, size, bench.KEYS)
-        return self.run_turns(servers, lambda server: self.load(
-            server, size, "--connections", connections, "--keys", bench.KEYS, "--requests",
-            self.plan.requests, "--warm-up", self.plan.warm_up, cpu=self.cpus[0])["server_cpu_us"])
+
+        def run(server):
+            before = self.origin_seconds(size)
+            answer = self.load(server, size, "--connections", connections, "--keys", bench.KEYS,
+                               "--requests", self.plan.requests, "--warm-up", self.plan.warm_up,
+                               cpu=self.cpus[0])
+            if (self.origin_seconds(size) - before) * 1e6 > MISS_US * self.plan.requests:
+                raise bench.Failure(f"{server.name}: not all of {size} bytes were hits")
+            return answer["server_cpu_us"]
+
+        return self.run_turns(servers, run)
+
+    def origin_seconds(self, size):
+        """CPU time of an origin: clock_getcpuclockid(3)."""
+        return time.clock_gettime(~self.origins[size].pid << 3 | 2)
 
     def misses(self, servers, size, connections):
         self.origins[size].pin(self.cpus[0])
