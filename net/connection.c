@@ -506,7 +506,8 @@ on_ready(struct net_watch *watch, uint32_t events)
     set->worker->events++;
     if (c->reading && (events & (EPOLLIN | EPOLLERR | EPOLLHUP)))
         read_once(c, events);
-    else if (c->paused && !c->writing && (events & (EPOLLRDHUP | EPOLLERR | EPOLLHUP)))
+    else if (c->paused && !c->finished && !c->writing &&
+             (events & (EPOLLRDHUP | EPOLLERR | EPOLLHUP)))
         note_end(c, events);
     else if (c->lingering)
         net_connection_check_lingering(c);

@@ -15,6 +15,7 @@ struct echo_connection {
     size_t len;
     bool charged;
     bool holding;
+    bool ends; /* when what it holds is answered */
 };
 
 struct echo_reply {
@@ -69,6 +70,10 @@ answer_all(struct net_task *task)
     while ((reply = TAILQ_FIRST(&echo.waiting))) {
         TAILQ_REMOVE(&echo.waiting, reply, link);
         net_connection_resume_request(&reply->connection->net);
+        if (reply->connection->ends) {
+            net_connection_set_unread(&reply->connection->net);
+            net_connection_finish(&reply->connection->net);
+        }
         reply->connection->holding = false;
         net_connection_release_input(&reply->connection->net);
         if (net_connection_is_open(&reply->connection->net))
@@ -97,8 +102,10 @@ answer(struct echo_connection *c, struct span line)
         reply->chunks = n - 1;
         send_piece(reply, echo.body, ECHO_CHUNK);
     } else if (span_starts_with(line, span_str("later ")) ||
-               span_starts_with(line, span_str("hold "))) {
-        c->holding = reply->text[0] == 'h';
+               span_starts_with(line, span_str("hold ")) ||
+               span_starts_with(line, span_str("last "))) {
+        c->ends = span_starts_with(line, span_str("last "));
+        c->holding = c->ends || reply->text[0] == 'h';
         net_connection_defer_request(&c->net);
         TAILQ_INSERT_TAIL(&echo.waiting, reply, link);
         atomic_fetch_add(&echo.deferred, 1);

@@ -5,6 +5,7 @@
  *   body N    N bytes by reference
  *   later X   comes back when echo_answer() says so; on servers of one worker only
  *   hold X    likewise, and until then no further line is taken
+ *   last X    likewise, and no line is taken after it: the connection ends
  *   stream N  N times ECHO_CHUNK bytes, each queued when the one before has been written
  * Greetings, on a port of their own: ECHO_BODY bytes before anything is asked; the first byte from
  * the peer ends the input.

@@ -398,6 +398,41 @@ START_TEST(held_input_waits)
 }
 END_TEST
 
+static atomic_uint events;
+
+static void
+note_events(struct net_task *task)
+{
+    struct net_worker *worker = net_server_connections(echo.server, 0)->worker;
+
+    (void)task;
+    atomic_store(&events, (unsigned)worker->events + 1);
+}
+
+/* Its end is reported until it is read. */
+START_TEST(a_peer_that_closes_after_the_last_answer_wakes_the_worker_once)
+{
+    struct net_task task = {.run = note_events};
+    int fd;
+
+    atomic_store(&events, 0);
+    echo_start(&small, 1);
+    fd = echo_connect();
+    echo_send(fd, "last 1\ntwo\n");
+    AWAIT(atomic_load(&echo.held) == 1);
+    echo_answer();
+    echo_expect(fd, "last 1\n");
+    ck_assert(peer_is_cut(fd));
+    ck_assert_uint_eq(echo_stats().connections, 1);
+    close(fd);
+    AWAIT(echo_stats().connections == 0);
+    net_worker_post(net_server_connections(echo.server, 0)->worker, &task);
+    AWAIT(atomic_load(&events));
+    ck_assert_uint_le(atomic_load(&events) - 1, 10);
+    stop();
+}
+END_TEST
+
 START_TEST(output_follows_output)
 {
     enum { CHUNKS = 1000 };
@@ -625,6 +660,7 @@ unit_suite(void)
     tcase_add_test(tcase, a_slow_reader_is_not_read);
     tcase_add_test(tcase, no_more_is_in_work_than_may_be);
     tcase_add_test(tcase, held_input_waits);
+    tcase_add_test(tcase, a_peer_that_closes_after_the_last_answer_wakes_the_worker_once);
     tcase_add_test(tcase, output_follows_output);
     tcase_add_test(tcase, lines_begun_and_idle_connections_time_out);
     tcase_add_test(tcase, the_last_byte_counts_wherever_a_connection_is_listed);
