@@ -233,6 +233,7 @@ START_TEST(what_comes_while_a_connection_lingers_is_discarded)
     echo_start(&small, 1);
     fd = connect_and_linger(false);
     other = echo_connect();
+    AWAIT(echo_stats().bytes_in == read_before);
     for (unsigned i = 0; i < 64; i++)
         ck_assert(peer_write(fd, more, sizeof(more)));
     echo_expect_alive(other);
