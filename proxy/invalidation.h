@@ -31,7 +31,7 @@
 /* Of one write; one thread's at a time. All zero: none. */
 struct invalidation {
     struct proxy *proxy;
-    const struct request *request;
+    const struct request *request; /* kept */
     struct span url;   /* the object's that the fetch fills, before its head */
     struct span scope; /* tags concern the URLs of this origin, in any spelling; empty: all */
     bool early;
@@ -40,13 +40,13 @@ struct invalidation {
                         been added */
     size_t charged;  /* for `tags`, to the account (MEMORY_REQUESTS) */
     struct cache_change change; /* of the latest of the functions below */
-    struct purging_marks marks; /* that it has left; the request, which is kept, has them as well once
-                                   it was answered, for the exchange that waits for them */
+    struct purging_marks marks; /* that it has left; the request has them as well once it was
+                                   answered, for the exchange that waits for them */
 };
 
-/* Of the object with this URL, by this request. Both must stay. */
+/* Of the object with this URL, by this request, which is kept (request_keep()). Both must stay. */
 void invalidation_init(struct invalidation *invalidation, struct proxy *proxy,
-                       const struct request *request, struct span url);
+                       const struct request *kept, struct span url);
 
 /*
  * The request is about to be forwarded. False if the account has no memory for the tags of what has

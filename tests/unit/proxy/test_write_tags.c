@@ -124,10 +124,22 @@ START_TEST(without_memory_for_the_tags_of_what_is_removed_a_write_is_refused)
 }
 END_TEST
 
+/* A request that is kept, as those of fetches are. */
+static const struct request *
+keep(unsigned flags, const char *url)
+{
+    const struct request asked = {.flags = flags};
+    const struct request *kept = request_keep(&asked, span_str(url), SCENE_CLIENT, &scene.account);
+
+    ck_assert_ptr_nonnull(kept);
+    return kept;
+}
+
 /* The memory of requests is used up: nothing else is removed, and nothing less. */
 START_TEST(a_response_to_a_write_needs_no_memory_of_requests)
 {
     for (unsigned early = 0; early < 2; early++) {
+        const struct request *request;
         struct invalidation write;
         size_t taken = 0;
 
@@ -138,13 +150,15 @@ START_TEST(a_response_to_a_write_needs_no_memory_of_requests)
         store_http(HOST "/b", FRESH "Surrogate-Key: x\r\n");
         store_http(HOST "/c", FRESH "Surrogate-Key: y\r\n");
         store_http(HOST "/d", FRESH "Surrogate-Key: z\r\n");
-        invalidation_init(&write, &scene.proxy, &(struct request){0}, span_str(HOST "/a"));
+        request = keep(0, HOST "/a");
+        invalidation_init(&write, &scene.proxy, request, span_str(HOST "/a"));
         ck_assert(invalidation_before(&write));
         while (memory_charge(&scene.account, MEMORY_REQUESTS, 16))
             taken += 16;
         invalidation_after(&write, 0, 204, span_str(""));
         memory_uncharge(&scene.account, MEMORY_REQUESTS, taken);
         invalidation_free(&write);
+        request_release(&request);
         ck_assert(!has_http(HOST "/a") && !has_http(HOST "/b") && !has_http(HOST "/c") &&
                   has_http(HOST "/d"));
         scene_end();
@@ -198,6 +212,7 @@ START_TEST(a_write_to_a_long_path_invalidates_no_more_than_others)
 
     /* Escaped, the second is longer than any URL. */
     for (unsigned i = 0; i < 2; i++) {
+        const struct request *request;
         struct invalidation write;
 
         scene_begin(&(struct scene_options){0});
@@ -208,12 +223,13 @@ START_TEST(a_write_to_a_long_path_invalidates_no_more_than_others)
         strcpy(url, HOST "/");
         memset(url + strlen(url), ',', i ? 60000 : 3000);
         url[strlen(HOST "/") + (i ? 60000 : 3000)] = '\0';
-        invalidation_init(&write, &scene.proxy, &(struct request){.flags = REQUEST_OWNED},
-                          span_str(url));
+        request = keep(REQUEST_OWNED, url);
+        invalidation_init(&write, &scene.proxy, request, span_str(url));
         ck_assert(invalidation_before(&write));
         ck_assert(!has_http(HOST "/x") && has_http("http://host.test"));
         invalidation_after(&write, 0, 404, span_str(""));
         invalidation_free(&write);
+        request_release(&request);
         ck_assert(has_http("http://host.test"));
         scene_end();
     }
