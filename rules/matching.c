@@ -118,15 +118,6 @@ rules_index_finish(struct rules *rules)
         index_reach(rules, kind);
 }
 
-/* May find() find a rule? */
-static bool
-reaches(const struct rules *rules, struct rules_reach reach, const struct rules_url *url)
-{
-    return reach.all || (reach.prefix && affix_may_find(&rules->prefixes, url->plain)) ||
-           (reach.suffix && affix_may_find(&rules->suffixes, url->plain)) ||
-           (reach.host && affix_may_find(&rules->hosts, url->host));
-}
-
 /* The rules of the group whose literals the host and the path have. True if there is one. */
 static bool
 find(const struct rules *rules, const struct rules_url *url, enum rules_group of,
@@ -443,11 +434,7 @@ bool
 rules_match_request(const struct rules *rules, const struct rules_request *request,
                     const struct rules_url *url, struct rules_set *found)
 {
-    const unsigned kind = (request->has & HTTP_HAS_COOKIE ? RULES_WITH_COOKIE : 0u) |
-                          (url->query.ptr ? RULES_WITH_QUERY : 0u);
-
-    return reaches(rules, rules->reach[kind], url) &&
-           find(rules, url, RULES_ON_REQUESTS + kind, found) &&
+    return find(rules, url, RULES_ON_REQUESTS + rules_kind(request, url), found) &&
            narrow(rules, found, url, request_holds, request);
 }
 

@@ -5,6 +5,7 @@
 #ifndef SUNPROXY_RULES_MATCHING_H
 #define SUNPROXY_RULES_MATCHING_H
 
+#include "http/request_head.h"
 #include "rules/affix.h"
 #include "rules/url_split.h"
 #include "rules/rule.h"
@@ -56,6 +57,26 @@ struct rules {
 /* Puts the last rule into the index. False without memory. */
 bool rules_index(struct rules *rules);
 void rules_index_finish(struct rules *rules);
+
+/* The kind of a request. */
+static inline unsigned
+rules_kind(const struct rules_request *request, const struct rules_url *url)
+{
+    return (request->has & HTTP_HAS_COOKIE ? RULES_WITH_COOKIE : 0u) |
+           (url->query.ptr ? RULES_WITH_QUERY : 0u);
+}
+
+/* May rules_match_request() find a rule? False for most requests that are of no rule's concern. */
+static inline bool
+rules_may_match(const struct rules *rules, const struct rules_request *request,
+                const struct rules_url *url)
+{
+    const struct rules_reach reach = rules->reach[rules_kind(request, url)];
+
+    return reach.all || (reach.prefix && affix_may_find(&rules->prefixes, url->plain)) ||
+           (reach.suffix && affix_may_find(&rules->suffixes, url->plain)) ||
+           (reach.host && affix_may_find(&rules->hosts, url->host));
+}
 
 /* Sets `found` to the rules whose conditions on requests hold; true if there is one. */
 bool rules_match_request(const struct rules *rules, const struct rules_request *request,

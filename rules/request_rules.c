@@ -322,23 +322,18 @@ must_pass(const struct rules *rules, const struct rules_set *set, unsigned edits
     return false;
 }
 
-static void
-apply(const struct rules *rules, const struct rules_request *request, bool takes, char *bytes,
-      size_t size, struct rules_answer *answer)
+/* For a request that a rule may concern. */
+static __attribute__((noinline)) void
+apply_found(const struct rules *rules, const struct rules_request *request,
+            const struct rules_url *url, bool takes, struct writer *w, struct rules_answer *answer)
 {
-    struct writer w = {.bytes = bytes, .size = size};
     struct rules_cursor cursor = {0};
     struct rules_set set UNINITIALIZED;
-    struct rules_url url UNINITIALIZED;
     struct rule *rule;
     unsigned edits = 0;
     bool decided = false, allowed = false;
 
-    *answer = (struct rules_answer){.url = request->url, .has = request->has};
-    if (!rules->act_on_requests)
-        return;
-    rules_url_split(request->url, &url);
-    if (!rules_match_request(rules, request, &url, &set))
+    if (!rules_match_request(rules, request, url, &set))
         return;
     while (!answer->by && (rule = rules_next(rules, &set, &cursor))) {
         struct rule_values pass = rule_values(rule, RULE_PASS);
@@ -351,18 +346,34 @@ apply(const struct rules *rules, const struct rules_request *request, bool takes
         if (!allowed && rule_denies(rule))
             deny(rule, answer);
         else
-            redirect(rule, request, &url, &w, answer);
+            redirect(rule, request, url, w, answer);
         allowed = allowed || rule_has(rule, RULE_DENY);
         if (!answer->by)
             limit(rule, request->now_us, takes, answer);
     }
     if (answer->by)
         return;
-    answer->passes = answer->passes || must_pass(rules, &set, edits, &url);
+    answer->passes = answer->passes || must_pass(rules, &set, edits, url);
     answer->edits = edits & (RULE_EDITS_FIELDS | RULE_EDITS_COOKIES);
     answer->has = answer->edits ? fields_left(rules, &set, edits, request) : request->has;
-    if (edits & RULE_EDITS_URL && url.query.ptr && http_method_is_safe(request->method))
-        answer->url = edit_url(rules, &set, request->url, &url, &w);
+    if (edits & RULE_EDITS_URL && url->query.ptr && http_method_is_safe(request->method))
+        answer->url = edit_url(rules, &set, request->url, url, w);
+}
+
+/* Most requests are of no rule's concern: for them it is short, and has little memory. */
+static inline void
+apply(const struct rules *rules, const struct rules_request *request, bool takes, char *bytes,
+      size_t size, struct rules_answer *answer)
+{
+    struct rules_url url UNINITIALIZED;
+
+    *answer = (struct rules_answer){.url = request->url, .has = request->has};
+    if (!rules->act_on_requests)
+        return;
+    rules_url_split(request->url, &url);
+    if (rules_may_match(rules, request, &url))
+        apply_found(rules, request, &url, takes, &(struct writer){.bytes = bytes, .size = size},
+                    answer);
 }
 
 bool
