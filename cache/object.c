@@ -266,6 +266,24 @@ object_read(const struct object *object, struct object_place *place)
     return span_of(segment->bytes + (offset - segment->start), (size_t)(end - offset));
 }
 
+bool
+object_has_zero_byte(const struct object *object)
+{
+    struct object *noted = (struct object *)(uintptr_t)object;
+    uint64_t published = atomic_load_explicit(&object->published, memory_order_acquire);
+    struct object_place place = {0};
+    struct span run;
+
+    if (!(published & ~OBJECT_LENGTH)) {
+        do
+            run = object_read(object, &place);
+        while (run.len && !span_has_zero(run));
+        published = run.len ? OBJECT_HAS_ZERO : OBJECT_NO_ZERO;
+        atomic_fetch_or_explicit(&noted->published, published, memory_order_relaxed);
+    }
+    return published & OBJECT_HAS_ZERO;
+}
+
 /*
  * Makes `len` more bytes of the body available, in the last segment and a new one behind it: 0 or
  * an errno.
@@ -329,17 +347,15 @@ segments_put(struct segment *segment, uint64_t at, const char *bytes, size_t len
  * afterwards: a waiter that joins either is counted there or reads this length.
  */
 static void
-publish(struct object *object, uint64_t length, bool has_zero)
+publish(struct object *object, uint64_t length)
 {
-    atomic_store_explicit(&object->published, length | (has_zero ? OBJECT_HAS_ZERO : 0),
-                          memory_order_seq_cst);
+    atomic_store_explicit(&object->published, length, memory_order_seq_cst);
 }
 
 int
 object_append(struct object *object, const void *bytes, size_t len, uint64_t limit)
 {
     uint64_t length = object_length(object);
-    bool has_zero = false;
 
     if (len == 0)
         return 0;
@@ -354,9 +370,8 @@ object_append(struct object *object, const void *bytes, size_t len, uint64_t lim
         if (len > object->inline_size - length)
             return EFBIG;
         memcpy(inline_body(object) + length, bytes, len);
-        has_zero = object_has_zero_byte(object) || memchr(bytes, 0, len) != NULL;
     }
-    publish(object, length + len, has_zero);
+    publish(object, length + len);
     return 0;
 }
 
@@ -443,7 +458,7 @@ object_compact(const struct object *object)
     at = inline_body(copy);
     while (run = object_read(object, &place), run.len)
         at = span_put(at, run);
-    publish(copy, parts.inline_size, memchr(inline_body(copy), 0, parts.inline_size) != NULL);
+    publish(copy, parts.inline_size);
     return copy;
 }
 
@@ -468,7 +483,8 @@ object_remake(const struct object *ready, const struct object_parts *parts, stru
         if (list->first)
             atomic_fetch_add_explicit(&list->first->owners, 1, memory_order_relaxed);
     }
-    publish(*object, length, object_has_zero_byte(ready));
+    /* With what is known of its bytes. */
+    publish(*object, atomic_load_explicit(&ready->published, memory_order_relaxed));
     return 0;
 }
 

@@ -64,7 +64,7 @@ struct object {
     int64_t fetched_us;        /* monotonic clock: when the response's age was 0; set when ready, or
                                   with the head (struct object_head). Of an entry that requests
                                   pass: the end of that (table.h) */
-    _Atomic uint64_t published;     /* length of the body, and above it OBJECT_HAS_ZERO */
+    _Atomic uint64_t published;     /* OBJECT_LENGTH of the body, and what is known of its bytes */
     struct memory_account *account; /* charged (MEMORY_PAGES) while no cache counts it; or NULL */
     LIST_HEAD(, cache_fill)
     fills;        /* under the shard's lock, while the object is an entry's: the
@@ -82,6 +82,8 @@ _Static_assert(sizeof(struct object) == 64, "a hit reads one cache line of an ob
 #define OBJECT_INLINE_MAX 1048576u
 #define OBJECT_MAX_FAILURE 383u /* bytes of a failure's sentence; longer ones are cut off */
 #define OBJECT_HAS_ZERO ((uint64_t)1 << 63)
+#define OBJECT_NO_ZERO ((uint64_t)1 << 62) /* neither of the two: it was not searched */
+#define OBJECT_LENGTH (OBJECT_NO_ZERO - 1)
 
 /* Acquires: after OBJECT_READY the whole object may be read. */
 static inline enum object_state
@@ -94,14 +96,7 @@ object_state(const struct object *object)
 static inline uint64_t
 object_length(const struct object *object)
 {
-    return atomic_load_explicit(&object->published, memory_order_acquire) & ~OBJECT_HAS_ZERO;
-}
-
-/* Of an inline body: is a zero byte in what is published so far? Then no C string can carry it. */
-static inline bool
-object_has_zero_byte(const struct object *object)
-{
-    return atomic_load_explicit(&object->published, memory_order_acquire) & OBJECT_HAS_ZERO;
+    return atomic_load_explicit(&object->published, memory_order_acquire) & OBJECT_LENGTH;
 }
 
 /* Of a ready object: its freshness lifetime; INT64_MAX if it is not limited. */
@@ -184,6 +179,12 @@ struct object_place {
  * taken may be freed at any time, and the others too once it has left the object.
  */
 struct span object_read(const struct object *object, struct object_place *place);
+
+/*
+ * Of a ready object: is a zero byte in the body? Then no C string can carry it. Searched once, and
+ * noted in the object. [any thread that has a reference]
+ */
+bool object_has_zero_byte(const struct object *object);
 
 /* Is the beginning of the body freed when it has been read? Sequentially consistent. [any thread
  * that has a reference] */

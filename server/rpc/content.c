@@ -159,13 +159,8 @@ content_piece_inline(const struct content_piece *piece)
 bool
 content_piece_has_zero_byte(const struct content_piece *piece)
 {
-    struct content_piece rest = *piece;
-
-    if (piece->object && !piece->object->segmented)
+    if (piece->object)
         return object_has_zero_byte(piece->object);
-    for (struct span run; piece->object && (run = content_piece_read(&rest)).len;)
-        if (memchr(run.ptr, 0, run.len))
-            return true;
     for (const struct content_block *block = piece->blocks; block; block = block->next)
         if (memchr(block->bytes, 0, block->len))
             return true;

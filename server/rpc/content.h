@@ -121,7 +121,7 @@ struct span content_piece_read(struct content_piece *piece);
  * with a zero byte behind it. A NULL pointer otherwise. */
 struct span content_piece_inline(const struct content_piece *piece);
 
-/* Is a zero byte in the piece? It is a whole body. */
+/* Is a zero byte in the piece? It is the whole body of a complete object. */
 bool content_piece_has_zero_byte(const struct content_piece *piece);
 
 /* Harmless on a zeroed one, and on one that has been released. */
