@@ -374,6 +374,7 @@ begin_segment(struct store *store)
     if (!error) {
         evict_segments(store, 1);
         error = disk_log_begin(&store->log, atomic_fetch_add(&store->position, 1));
+        disk_note_oldest(store);
     }
     if (error)
         fail(store, error);
