@@ -550,16 +550,12 @@ hash_origin(uint64_t hash, const struct http_origin *row)
     return row->route.count ? hash64_uint(hash ^ hash64_bytes(row->route.members[0].url)) : hash;
 }
 
-/* Rules and tags decide under which key a page is stored, and by what it is purged; the others,
- * whether it is stored at all. */
-uint64_t
-components_terms(const struct config *config)
+/* Rules and tags decide under which key a page is stored, and by what it is purged. */
+static uint64_t
+hash_keys(uint64_t hash, const struct config *config)
 {
     const struct options *options = config->options;
-    uint64_t hash = hash64_uint(options->freshness);
 
-    hash = hash64_uint(hash ^ (options->store_cookies ? 1u : 0));
-    hash = hash64_uint(hash ^ (options->store_client_errors ? 1u : 0));
     hash = hash_list(hash, &options->rule);
     for (size_t i = 0; i < options->rule.count; i++)
         hash = hash64_uint(hash ^ rules_digest_of_files(config->table, i));
@@ -568,6 +564,23 @@ components_terms(const struct config *config)
     for (size_t i = 0; i < config->origins.count; i++)
         hash = hash_origin(hash, &config->origins.rows[i]);
     return hash;
+}
+
+uint64_t
+components_store_terms(const struct config *config)
+{
+    return hash_keys(hash64_uint(config->options->freshness), config);
+}
+
+uint64_t
+components_tier_terms(const struct config *config)
+{
+    const struct options *options = config->options;
+    uint64_t hash = hash64_uint(options->freshness);
+
+    hash = hash64_uint(hash ^ (options->store_cookies ? 1u : 0));
+    hash = hash64_uint(hash ^ (options->store_client_errors ? 1u : 0));
+    return hash_keys(hash, config);
 }
 
 /*
@@ -619,7 +632,7 @@ components_make_store(struct components *parts)
         &(struct store_config){
             .folder = options->store,
             .max_bytes = options->store_size,
-            .terms = components_terms(service_config(service)),
+            .terms = components_store_terms(service_config(service)),
             .write_all = options->store_admit == STORE_ADMIT_ALL,
             .waits_us = parts->restart.fd >= 0 ? STORE_WAIT_US : 0,
             .readers = (unsigned)options->store_readers,
@@ -677,7 +690,7 @@ components_make_tier(struct components *parts)
     service->tier = tier_open(&(struct tier_config){
         .servers = &config->tier.servers,
         .keys = &config->tier.keys,
-        .terms = components_terms(config),
+        .terms = components_tier_terms(config),
         .most = options->shared_max,
         .poll_us = options->shared_poll,
         .skew_us = options->shared_skew,

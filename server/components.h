@@ -56,8 +56,15 @@ int components_make_store(struct components *parts);
 /* Makes the shared tier, likewise: finds the addresses of its servers. The next function starts it. */
 int components_make_tier(struct components *parts);
 
-/* A hash of what decides about keys, tags and storing, and from which origins pages come. */
-uint64_t components_terms(const struct config *config);
+/*
+ * A hash of what decides about keys and tags, and from which origins pages come. Other options on
+ * storing leave what a store has: it is reviewed when it is read (sharing_review()).
+ */
+uint64_t components_store_terms(const struct config *config);
+
+/* Likewise, and of --store-cookies and --store-client-errors: daemons where these differ share no
+ * pages of the tier. */
+uint64_t components_tier_terms(const struct config *config);
 
 /* Makes the parts that start threads, which inherit the privileges of the process. */
 int components_make_threads(struct components *parts);

@@ -312,8 +312,8 @@ static void
 replace(struct service *service, struct config *next)
 {
     struct config *last = service_config(service);
-    const uint64_t terms = components_terms(next);
-    const bool others = components_terms(last) != terms;
+    const uint64_t terms = components_store_terms(next);
+    const bool others = components_store_terms(last) != terms;
 
     http_origins_inherit(&next->origins, &last->origins);
     http_origins_inherit(&next->peers.rows, &last->peers.rows);
@@ -322,7 +322,7 @@ replace(struct service *service, struct config *next)
     if (service->store)
         begin_terms(service->store, terms, others);
     if (service->tier)
-        tier_configure(service->tier, &next->tier.keys, terms);
+        tier_configure(service->tier, &next->tier.keys, components_tier_terms(next));
     atomic_store_explicit(&service->config, next, memory_order_release);
     /* What requests with the last one still fetch is not stored. */
     atomic_store(&service->proxy.generation, next->rules.generation);

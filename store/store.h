@@ -47,8 +47,8 @@ uint32_t store_descriptors(uint64_t max_bytes);
 struct store_config {
     const char *folder;
     uint64_t max_bytes; /* of all files, at least STORE_LEAST */
-    uint64_t terms;     /* a hash of what decides about keys, tags and storing: what was stored under
-                           other ones is removed */
+    uint64_t terms;     /* a hash of what decides about keys and tags: what was stored under other
+                           ones is removed */
     bool write_all;     /* objects are admitted at their first request, not at the second */
     int64_t waits_us;   /* another process has the store, and is to leave it within this time; 0:
                            none has it */

@@ -160,6 +160,87 @@ class StoreTest(StoreCase):
         self.again()
         self.assertEqual(self.get("/error")[2], False)
 
+    def fetched(self, path, way):
+        """What a request of this way is given: the status, the cookie, and the conditions that its origin got."""
+        if way == "RPC":
+            done = self.sunproxy("get", "-w", "%{http_code} %{source}", "-o", self.dir / "got", f"http://site.test{path}",
+                                 daemon=self.d, expect=None)
+            status, source = done.stdout.decode().split()
+            return int(status), "old" if source == "hit" else "new", None
+        method = "HEAD" if way == "HEAD" else "GET"
+        asked, c = self.asked(), Connection(self.address)
+        c.send(f"{method} {path} HTTP/1.1\r\nHost: site.test\r\n{way if ':' in way else ''}\r\n")
+        reply = c.receive(head_only=method == "HEAD")
+        c.close()
+        lines = [fields.get("If-None-Match") for _, _, fields in self.member.heads[asked:]]
+        return reply.status, reply.field("set-cookie"), lines[0] if lines else None
+
+    def test_a_change_of_options_on_storing_leaves_what_is_on_disk(self):
+        ways = {"GET": 200, "HEAD": 200, "RPC": 200, "Range: bytes=0-3\r\n": 206, "Cache-Control: max-stale\r\n": 200,
+                "Cache-Control: only-if-cached\r\n": 200, "If-None-Match: \"a\"\r\n": 304}
+        kept = [("Cache-Control", "max-age=600, stale-if-error=600"), ("ETag", '"a"')]
+        config = self.dir / "settings"
+        allowed = "store-cookies = yes\nstore-client-errors = yes\n"
+
+        def change(text, reloads):
+            config.write_text(text)
+            if reloads:
+                self.sunproxy("reload", daemon=self.d)
+            else:
+                self.again("--config", config)
+
+        config.write_text(allowed)
+        self.begin("--config", config)
+        for reloads in (False, True):
+            at = f"/{reloads}"
+            paths = [f"{at}/{number}" for number in range(len(ways))]
+            stale, expired, validated, later, error, other = (
+                f"{at}/{name}" for name in ("stale", "expired", "validated", "later", "error", "other"))
+            self.member.status, self.member.fields = 200, kept + [("Set-Cookie", "old")]
+            self.store(*paths, stale, validated, later)
+            self.member.fields.append(("Cache-Control", "stale-while-revalidate=600"))
+            self.store(expired)
+            self.member.status, self.member.fields = 400, kept
+            self.get(error)
+            self.get(error)
+            self.member.status = 200
+            self.store(other)
+            harness.wait_until(lambda: self.have([error]), what="pages on disk")
+            for path in (stale, expired, validated):
+                self.get(path, "Purge: soft\r\n", method="PURGE")
+            self.again("--config", config)
+            self.member.fields = kept + [("Set-Cookie", "new")]
+            # With the options each way has what is on disk.
+            self.member.status = 503
+            self.assertEqual(self.fetched(stale, "GET"), (200, "old", '"a"'))
+            self.member.status = 200
+            for (way, status), path in zip(ways.items(), paths):
+                if reloads:
+                    self.assertEqual(self.fetched(path, way), (status, "old", None), way)
+            if reloads:
+                self.again("--config", config)
+            asked = self.asked()
+            change("", reloads)
+            self.assertEqual(self.get(other)[2], True)
+            self.assertEqual(self.asked(), asked)
+            for way, path in zip(ways, paths):
+                with self.subTest(way=way, reloads=reloads):
+                    status, cookie, condition = self.fetched(path, way)
+                    self.assertNotEqual(cookie, "old")
+                    self.assertIn(condition, (None, '"a"') if "None" in way else (None,))
+            self.member.confirming = kept
+            self.assertEqual(self.fetched(validated, "GET"), (200, "new", None))
+            self.member.confirming, self.member.status = None, 503
+            self.assertEqual(self.fetched(expired, "GET")[0], 503)
+            self.member.status = 200
+            self.assertEqual(self.get(error)[0], 200)
+            # What was not asked for is there when the options are on again.
+            asked = self.asked()
+            change(allowed, reloads)
+            self.assertEqual(self.fetched(later, "GET"), (200, "old", None))
+            self.assertEqual(self.get(other)[2], True)
+            self.assertEqual(self.asked(), asked)
+
     def explained(self, path, *options):
         lines = self.sunproxy("explain", *options, f"http://site.test{path}", daemon=self.d).stdout.decode()
         told = {line[:14].strip(): line[15:] for line in lines.splitlines()}
