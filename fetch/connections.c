@@ -136,16 +136,21 @@ connections_may_keep(const struct connections *connections, const struct pool_le
 
 /* ---- descriptors --------------------------------------------------------------------- */
 
+struct connection *
+connections_find(const struct connections *connections, int fd)
+{
+    return fd >= 0 && (size_t)fd < connections->fd_count ? connections->by_fd[fd] : NULL;
+}
+
 /* Forgets what is known of a descriptor, if anything. */
 static void
 forget(struct connections *connections, int fd)
 {
-    struct connection *connection;
+    struct connection *connection = connections_find(connections, fd);
     struct pool_lease *lease;
 
-    if (fd < 0 || (size_t)fd >= connections->fd_count || !connections->by_fd[fd])
+    if (!connection)
         return;
-    connection = connections->by_fd[fd];
     connections->by_fd[fd] = NULL;
     end_idleness(connection);
     set_kept(connection, false);

@@ -51,6 +51,7 @@ struct connection {
         CONNECTION_IDLE,
         CONNECTION_CLAIMED, /* idle, and expected to be used by the claimer */
     } state;
+    bool watched;   /* epoll has the socket (poller.h) */
     bool shareable; /* it speaks HTTP/2; known once a transfer has it */
     bool kept;      /* idle or claimed, or will be when its transfer ends: counted by its origin */
     const struct pool_lease *opener; /* of CONNECTION_OPENING; it may have ended */
@@ -137,6 +138,9 @@ void connections_end_lease(struct connections *connections, struct pool_lease *l
  */
 struct connection *connections_add(struct connections *connections, const struct pool_lease *opener,
                                    int fd);
+
+/* The connection with this descriptor, or NULL. */
+struct connection *connections_find(const struct connections *connections, int fd);
 
 /* libcurl has given the connection, which may be shared (HTTP/2), to the lease's transfer. */
 void connections_use(struct connection *connection, struct pool_lease *lease, bool shared);

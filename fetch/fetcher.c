@@ -294,7 +294,8 @@ fetcher_create(const struct fetch_config *config, char *why, size_t why_size)
     fetcher->loop.queue = queue_create(&limits, CLIENT_FETCHES);
     fetcher->loop.place.multi = curl_multi_init();
     if (!fetcher->loop.queue || !fetcher->loop.place.multi ||
-        !poller_init(&fetcher->loop.place.poller, fetcher->loop.place.multi))
+        !poller_init(&fetcher->loop.place.poller, fetcher->loop.place.multi,
+                     &fetcher->loop.place.connections))
         goto failed;
     if (connections_set_bounds(&fetcher->loop.place.connections, fetcher->loop.place.multi))
         goto failed;

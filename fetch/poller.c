@@ -2,47 +2,20 @@
 
 #include <errno.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+/* Watches a socket for these events from now on. False with errno. */
 static bool
-is_watched(const struct poller *poller, int fd)
+watch(struct poller *poller, struct connection *connection, uint32_t events)
 {
-    return (size_t)fd < poller->size && poller->watched[fd];
-}
+    struct epoll_event event = {.events = events, .data.fd = connection->fd};
 
-/* Makes room for the descriptor in what is known of all. False without memory. */
-static bool
-know(struct poller *poller, int fd)
-{
-    size_t size = (size_t)fd < poller->size ? poller->size : 2 * (size_t)fd + 64;
-    bool *watched = poller->watched;
-
-    if (size == poller->size)
-        return true;
-    watched = realloc(watched, size * sizeof(*watched));
-    if (!watched)
+    if (epoll_ctl(poller->epoll, connection->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD,
+                  connection->fd, &event) != 0)
         return false;
-    memset(watched + poller->size, 0, (size - poller->size) * sizeof(*watched));
-    poller->watched = watched;
-    poller->size = size;
+    connection->watched = true;
     return true;
-}
-
-/* Watches a socket for these events from now on. */
-static void
-watch(struct poller *poller, int fd, uint32_t events)
-{
-    struct epoll_event event = {.events = events, .data.fd = fd};
-
-    if (!know(poller, fd))
-        return;
-    /* A socket that was watched may have been closed, and this one have its descriptor. */
-    if (!poller->watched[fd] || epoll_ctl(poller->epoll, EPOLL_CTL_MOD, fd, &event) != 0)
-        epoll_ctl(poller->epoll, EPOLL_CTL_ADD, fd, &event);
-    poller->watched[fd] = true;
 }
 
 /* libcurl says what it waits for on a socket: CURLMOPT_SOCKETFUNCTION. */
@@ -50,44 +23,45 @@ static int
 on_interest(CURL *easy, curl_socket_t fd, int what, void *context, void *of_socket)
 {
     struct poller *poller = context;
+    struct connection *connection = connections_find(poller->connections, fd);
 
     (void)easy;
     (void)of_socket;
     if (what == CURL_POLL_REMOVE)
         poller_remove(poller, fd);
-    else
-        watch(poller, fd,
-              (what & CURL_POLL_IN ? EPOLLIN : 0u) | (what & CURL_POLL_OUT ? EPOLLOUT : 0u));
+    else if (connection)
+        (void)watch(poller, connection,
+                    (what & CURL_POLL_IN ? EPOLLIN : 0u) | (what & CURL_POLL_OUT ? EPOLLOUT : 0u));
     /* An error here would end all transfers of the handle. */
     return 0;
 }
 
-void
-poller_add(struct poller *poller, int fd)
+bool
+poller_add(struct poller *poller, struct connection *connection)
 {
     for (int i = 0; i < poller->ready; i++)
-        if (poller->events[i].data.fd == fd)
+        if (poller->events[i].data.fd == connection->fd)
             poller->events[i].data.fd = -1;
-    if (is_watched(poller, fd))
-        poller->watched[fd] = false;
-    watch(poller, fd, EPOLLOUT);
+    return watch(poller, connection, EPOLLOUT);
 }
 
 void
 poller_remove(struct poller *poller, int fd)
 {
-    if (!is_watched(poller, fd))
+    struct connection *connection = connections_find(poller->connections, fd);
+
+    if (!connection || !connection->watched)
         return;
     epoll_ctl(poller->epoll, EPOLL_CTL_DEL, fd, NULL);
-    poller->watched[fd] = false;
+    connection->watched = false;
 }
 
 bool
-poller_init(struct poller *poller, CURLM *multi)
+poller_init(struct poller *poller, CURLM *multi, const struct connections *connections)
 {
     struct epoll_event event = {.events = EPOLLIN};
 
-    *poller = (struct poller){.multi = multi};
+    *poller = (struct poller){.multi = multi, .connections = connections};
     poller->epoll = epoll_create1(EPOLL_CLOEXEC);
     poller->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     event.data.fd = poller->wakeup;
@@ -107,9 +81,6 @@ poller_free(struct poller *poller)
     if (poller->wakeup >= 0)
         close(poller->wakeup);
     poller->epoll = poller->wakeup = -1;
-    free(poller->watched);
-    poller->watched = NULL;
-    poller->size = 0;
 }
 
 /*

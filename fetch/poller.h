@@ -12,31 +12,33 @@
 #include <stdbool.h>
 #include <sys/epoll.h>
 
+#include "fetch/connections.h"
+
 #define POLLER_EVENTS 256
 
 struct poller {
     CURLM *multi; /* not owned */
+    const struct connections *connections; /* not owned; it changes their `watched` */
     int epoll;
-    int wakeup;    /* an eventfd */
-    bool *watched; /* by descriptor: epoll has the socket */
-    size_t size;   /* of `watched` */
-    int ready;     /* of events: found by poller_wait(), not yet given to libcurl */
+    int wakeup; /* an eventfd */
+    int ready;  /* of events: found by poller_wait(), not yet given to libcurl */
     struct epoll_event events[POLLER_EVENTS];
 };
 
 /*
  * Takes over the sockets of a multi handle that has no transfers yet: its CURLMOPT_SOCKETFUNCTION
  * and -DATA are the poller's. False with errno, or ENOMEM, without descriptors or memory;
- * poller_free() is harmless then.
+ * poller_free() is harmless then. It watches the
+ * sockets of `connections` alone.
  */
-bool poller_init(struct poller *poller, CURLM *multi);
+bool poller_init(struct poller *poller, CURLM *multi, const struct connections *connections);
 
 /*
  * Watches a socket that libcurl is about to connect. libcurl 7.88 reports no change when a socket
  * that it could not connect is followed by another one with the same descriptor. Events of the
- * earlier one that have not been delivered are dropped.
+ * earlier one that have not been delivered are dropped. False with errno if epoll cannot watch it.
  */
-void poller_add(struct poller *poller, int fd);
+bool poller_add(struct poller *poller, struct connection *connection);
 
 /*
  * Ends that: before the socket is closed, since libcurl may tell its removal later, when the
@@ -60,8 +62,8 @@ void poller_drive(struct poller *poller);
 
 /*
  * Waits for an event, for libcurl's next timer, for poller_wake(), or for that many milliseconds. A
- * socket that epoll cannot watch, for want of memory, has no events; the time limits of its
- * transfer end that.
+ * kept connection that epoll cannot watch again, for want of memory, has no events; the time limits
+ * of its transfer end that.
  */
 void poller_wait(struct poller *poller, int timeout_ms);
 

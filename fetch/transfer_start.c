@@ -59,6 +59,15 @@ may_begin(struct transfer *t)
     return false;
 }
 
+/* Has a new socket of the transfer watched. False without memory, the kernel's included. */
+static bool
+register_socket(struct transfer *t, int fd)
+{
+    struct connection *connection = connections_add(&t->place->connections, &t->lease, fd);
+
+    return connection && poller_add(&t->place->poller, connection);
+}
+
 /*
  * CURLOPT_OPENSOCKETFUNCTION: a socket, if the address may be connected to, and the request has not
  * been sent before unless it may be repeated.
@@ -95,12 +104,10 @@ open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
     }
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         return give_none(t, FETCH_OVERLOADED, "no descriptor is left for a connection; try again");
-    if (fd >= 0 && !connections_add(&t->place->connections, &t->lease, fd)) {
-        close(fd);
+    if (fd >= 0 && !register_socket(t, fd)) {
+        (void)connections_on_close(&t->place->connections, fd);
         return give_none(t, FETCH_INTERNAL, "out of memory");
     }
-    if (fd >= 0)
-        poller_add(&t->place->poller, fd);
     return fd;
 }
 

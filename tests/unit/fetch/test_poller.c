@@ -1,6 +1,7 @@
 /* libcurl driven by epoll: transfers end, waits end, and nothing is left watched. */
 #include "fetch/poller.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -23,6 +24,8 @@ static const struct line script[] = {
 
 static CURLM *multi;
 static struct poller poller;
+static struct connections connections;
+static struct pool_lease lease; /* of all sockets */
 static struct origin *origin;
 
 static void
@@ -30,7 +33,9 @@ set_up(void)
 {
     multi = curl_multi_init();
     ck_assert_ptr_nonnull(multi);
-    ck_assert(poller_init(&poller, multi));
+    connections_init(&connections, 2 * TRANSFERS, TRANSFERS);
+    ck_assert(connections_lease(&connections, &lease, "http://a.test:80", POOL_NEW));
+    ck_assert(poller_init(&poller, multi, &connections));
     origin = origin_start(script);
 }
 
@@ -38,6 +43,8 @@ static void
 tear_down(void)
 {
     ck_assert_int_eq(curl_multi_cleanup(multi), CURLM_OK);
+    connections_end_lease(&connections, &lease);
+    connections_free(&connections);
     poller_free(&poller);
     poller_free(&poller);
     origin_stop(origin);
@@ -51,6 +58,35 @@ count_bytes(char *bytes, size_t size, size_t count, void *sum)
     return size * count;
 }
 
+static void
+add(int fd)
+{
+    struct connection *connection = connections_add(&connections, &lease, fd);
+
+    ck_assert_ptr_nonnull(connection);
+    ck_assert(poller_add(&poller, connection));
+}
+
+static curl_socket_t
+open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
+{
+    int fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+
+    (void)context;
+    (void)purpose;
+    ck_assert_int_ge(fd, 0);
+    add(fd);
+    return fd;
+}
+
+static int
+close_socket(void *context, curl_socket_t fd)
+{
+    (void)context;
+    poller_remove(&poller, fd);
+    return connections_on_close(&connections, fd);
+}
+
 static CURL *
 begin(const char *path, size_t *sum)
 {
@@ -61,6 +97,8 @@ begin(const char *path, size_t *sum)
     curl_easy_setopt(easy, CURLOPT_URL, url);
     curl_easy_setopt(easy, CURLOPT_PROXY, "");
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, count_bytes);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, sum);
     ck_assert_int_eq(curl_multi_add_handle(multi, easy), CURLM_OK);
@@ -150,7 +188,7 @@ static void
 open_pair(int pair[2])
 {
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-    poller_add(&poller, pair[0]);
+    add(pair[0]);
 }
 
 /* The same, and waits until it is reported. */
@@ -193,7 +231,7 @@ START_TEST(a_socket_with_the_number_of_a_closed_one_is_watched)
     replace(pair);
     poller_wait(&poller, 0);
     ck_assert_int_eq(poller.ready, 0);
-    poller_add(&poller, pair[0]);
+    add(pair[0]);
     poller_wait(&poller, LONG_MS);
     ck_assert_int_eq(poller.ready, 1);
     ck_assert_int_eq(poller.events[0].data.fd, pair[0]);
@@ -208,7 +246,7 @@ START_TEST(events_of_a_closed_socket_are_not_those_of_its_successor)
 
     open_ready(pair);
     replace(pair);
-    poller_add(&poller, pair[0]);
+    add(pair[0]);
     ck_assert_int_eq(poller.events[0].data.fd, -1);
     poller_deliver(&poller);
     ck_assert_int_eq(poller.ready, 0);
@@ -265,15 +303,27 @@ START_TEST(a_late_removal_is_not_of_the_next_socket)
     struct epoll_event event = {.events = EPOLLIN};
     int fd = socket(AF_INET, SOCK_STREAM, 0), next;
 
-    poller_add(&poller, fd);
-    poller_remove(&poller, fd);
-    close(fd);
+    add(fd);
+    ck_assert_int_eq(close_socket(NULL, fd), 0);
     next = socket(AF_INET, SOCK_STREAM, 0);
     ck_assert_int_eq(next, fd);
     ck_assert_int_eq(epoll_ctl(poller.epoll, EPOLL_CTL_ADD, next, &event), 0);
     poller_remove(&poller, fd);
     ck_assert_int_eq(epoll_ctl(poller.epoll, EPOLL_CTL_DEL, next, NULL), 0);
     close(next);
+}
+END_TEST
+
+START_TEST(a_socket_that_cannot_be_watched)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct connection *connection = connections_add(&connections, &lease, fd);
+
+    ck_assert_ptr_nonnull(connection);
+    close(fd);
+    ck_assert(!poller_add(&poller, connection));
+    ck_assert_int_eq(errno, EBADF);
+    poller_remove(&poller, fd);
 }
 END_TEST
 
@@ -292,6 +342,7 @@ unit_suite(void)
     tcase_add_test(tcase, a_duplicate_of_a_socket_that_was_removed_has_no_events);
     tcase_add_test(tcase, a_wake_up_ends_one_wait);
     tcase_add_test(tcase, a_late_removal_is_not_of_the_next_socket);
+    tcase_add_test(tcase, a_socket_that_cannot_be_watched);
     tcase_set_timeout(tcase, 50);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -83,9 +83,9 @@ trial_start(struct trial *trial, const char *address, uint16_t port,
         .context = trial,
     };
     trial->place.multi = curl_multi_init();
-    trial->place.poller.epoll = trial->place.poller.wakeup = -1;
     trial->place.changed = take_change;
     connections_init(&trial->place.connections, 1, 1);
+    ck_assert(poller_init(&trial->place.poller, trial->place.multi, &trial->place.connections));
     fetch_config_default(&config);
     config.addresses = addresses;
     trial->place.settings = fetch_settings_create(&config, why, sizeof(why));
@@ -173,6 +173,21 @@ START_TEST(the_socket_address_is_checked)
     address_policy_destroy(open);
     address_policy_destroy(closed);
     origin_stop(origin);
+}
+END_TEST
+
+/* As without memory in the kernel: the fetch does not wait for its time limit. */
+START_TEST(a_socket_that_cannot_be_watched)
+{
+    struct address_policy *open = address_policy_create();
+    struct trial trial;
+    char why[128];
+
+    ck_assert(address_policy_allow(open, "127.0.0.0/8", why, sizeof(why)));
+    trial_start(&trial, "127.0.0.1", 1, open, false, "pinned.test");
+    poller_free(&trial.place.poller);
+    ck_assert_int_eq(trial_end(&trial, trial_run(&trial)->data.result), FETCH_INTERNAL);
+    address_policy_destroy(open);
 }
 END_TEST
 
@@ -355,6 +370,7 @@ unit_suite(void)
 
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, the_socket_address_is_checked);
+    tcase_add_test(tc, a_socket_that_cannot_be_watched);
     tcase_add_test(tc, a_handle_serves_another_transfer);
     tcase_add_loop_test(tc, a_write_is_not_begun_twice, 0, 3);
     tcase_add_test(tc, libcurl_resolves_nothing);
