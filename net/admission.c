@@ -88,14 +88,14 @@ net_admission_is_bounded(const struct net_peer *peer)
     return !peer->is_privileged && !peer->for_others;
 }
 
-static bool
+static enum net_refusal
 refuse(struct net_admission *admission, enum net_refusal why)
 {
     net_counter_add(&admission->refusals[why], 1);
-    return false;
+    return why;
 }
 
-static bool
+static enum net_refusal
 admit_privileged(struct net_admission *admission, uint64_t open)
 {
     const struct net_limits *limits = admission->limits;
@@ -103,27 +103,41 @@ admit_privileged(struct net_admission *admission, uint64_t open)
     if (open >= (uint64_t)limits->max_connections + limits->reserved)
         return refuse(admission, NET_REFUSED_FULL);
     atomic_fetch_add(&admission->privileged, 1);
-    return true;
+    return NET_ADMITTED;
 }
 
-bool
-net_admission_admit(struct net_admission *admission, int fd, const struct net_peer *peer,
-                    struct client *client, uint64_t open, bool scarce)
+/* What is scarce for all that are not privileged. */
+static enum net_refusal
+find_room(const struct net_admission *admission, int fd, uint64_t open, bool scarce)
 {
     const struct net_limits *limits = admission->limits;
     uint64_t privileged = atomic_load(&admission->privileged);
+
+    if (scarce || descriptors_is_reserved(fd, limits->reserved))
+        return NET_REFUSED_DESCRIPTORS;
+    /* The two sums may be of different moments, by a connection that is just being closed. */
+    return open >= privileged + limits->max_connections ? NET_REFUSED_FULL : NET_ADMITTED;
+}
+
+enum net_refusal
+net_admission_admit(struct net_admission *admission, int fd, const struct net_peer *peer,
+                    struct client *client, uint64_t open, bool scarce)
+{
+    const bool bounded = net_admission_is_bounded(peer);
+    enum net_refusal room;
 
     if (!client)
         return refuse(admission, NET_REFUSED_MEMORY);
     if (peer->is_privileged)
         return admit_privileged(admission, open);
-    if (scarce || descriptors_is_reserved(fd, limits->reserved))
-        return refuse(admission, NET_REFUSED_DESCRIPTORS);
-    /* The two sums may be of different moments, by a connection that is just being closed. */
-    if (open >= privileged + limits->max_connections)
-        return refuse(admission, NET_REFUSED_FULL);
-    return !net_admission_is_bounded(peer) || client_connect(client) ||
-           refuse(admission, NET_REFUSED_CLIENT);
+    if (bounded && !client_connect(client))
+        return refuse(admission, NET_REFUSED_CLIENT);
+    room = find_room(admission, fd, open, scarce);
+    if (room == NET_ADMITTED)
+        return room;
+    if (bounded)
+        client_disconnect(client);
+    return refuse(admission, room);
 }
 
 bool

@@ -36,12 +36,14 @@ bool net_admission_is_bounded(const struct net_peer *peer);
 
 /*
  * Admits or refuses a new connection on `fd`, whose peer is complete, of this client (NULL: there
- * was no memory for it): true if it is admitted beside `open` connections. If so, it counts until
- * net_admission_leave(), also for its client if that bounds it; otherwise the refusal is counted,
- * and the descriptor is the caller's. `scarce`: no descriptor was left for it. [worker 0]
+ * was no memory for it), beside `open` connections. If it is admitted, it counts until
+ * net_admission_leave(), also for its client if that bounds it. Otherwise the refusal is counted,
+ * and the descriptor is the caller's; NET_REFUSED_CLIENT comes before what is scarce for all.
+ * `scarce`: no descriptor was left for it. [worker 0]
  */
-bool net_admission_admit(struct net_admission *admission, int fd, const struct net_peer *peer,
-                         struct client *client, uint64_t open, bool scarce);
+enum net_refusal net_admission_admit(struct net_admission *admission, int fd,
+                                     const struct net_peer *peer, struct client *client,
+                                     uint64_t open, bool scarce);
 
 /* With a new connection on `fd` beside `open` ones, is no more than an eighth left of the
  * connections or of as many descriptors? [worker 0] */

@@ -706,6 +706,7 @@ net_connections_close_lingering(struct net_connections *set)
     count++;
     for (c = TAILQ_FIRST(&set->lingering), count = (count + 1) / 2; count; count--, c = next) {
         next = TAILQ_NEXT(c, partial);
+        (void)net_discard_input(c->fd, set->scratch, sizeof(set->scratch), &c->discarded);
         net_connection_close(c);
     }
 }

@@ -262,8 +262,9 @@ void net_connections_set_limits(struct net_connections *set, const struct net_li
 /* Looks at every marked connection; the end of every callback of the loop. */
 void net_connections_settle(struct net_connections *set);
 
-/* Closes the half of the lingering connections, rounded up, that have lingered longest. The kernel
- * still sends what it has of their output, but input that comes later resets them. */
+/* Closes the half of the lingering connections, rounded up, that have lingered longest. Their input
+ * is discarded, up to 1 MiB of each, and the kernel still sends what it has of their output; but
+ * input that comes later resets them. */
 void net_connections_close_lingering(struct net_connections *set);
 
 /* Closes and frees all, requests that have no answer included. The worker's thread must not run. */

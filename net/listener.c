@@ -54,8 +54,8 @@ choose_set(struct net_acceptor *acceptor, uint64_t *open)
     return best;
 }
 
-/* Beside `open` connections, the newcomer is one of the last that can be admitted: those that are
- * only lingering make room. */
+/* If the newcomer is one of the last that can be admitted, beside `open` connections, those that
+ * are only lingering make room for the next ones. */
 static void
 make_room(struct net_acceptor *acceptor, int fd, uint64_t open)
 {
@@ -74,13 +74,16 @@ hand_over(struct net_listener *listener, int fd, struct net_peer *peer, bool spa
     struct net_connections *set = choose_set(acceptor, &open);
     struct client *client;
     struct net_connection *c;
+    enum net_refusal admitted;
 
-    make_room(acceptor, fd, open);
     peer->address.ss_family = listener->family;
     client = net_admission_identify(acceptor->admission, fd, peer);
     peer->for_others =
         listener->protocol->for_others && listener->protocol->for_others(listener->context, peer);
-    if (!net_admission_admit(acceptor->admission, fd, peer, client, open, spare)) {
+    admitted = net_admission_admit(acceptor->admission, fd, peer, client, open, spare);
+    if (admitted != NET_REFUSED_CLIENT)
+        make_room(acceptor, fd, open);
+    if (admitted != NET_ADMITTED) {
         client_release(&client);
         close(fd);
         return;

@@ -8,13 +8,14 @@
 
 #include "base/clients.h"
 
-/* Why a connection was refused. */
+/* Why a connection was refused, or that it was not. */
 enum net_refusal {
     NET_REFUSED_FULL,        /* over max_connections, or its reserve */
     NET_REFUSED_CLIENT,      /* over max_connections_per_client */
     NET_REFUSED_DESCRIPTORS, /* none left but those in reserve */
     NET_REFUSED_MEMORY,
-    NET_REFUSALS
+    NET_REFUSALS, /* the number of reasons */
+    NET_ADMITTED = NET_REFUSALS
 };
 
 /* Each counter is the sum over workers: read at any time, exact once the server has stopped. */

@@ -124,7 +124,7 @@ static int
 connect_and_linger(bool unix_socket)
 {
     static char longest[ECHO_LINE + 1];
-    unsigned released = atomic_load(&echo.released);
+    const uint64_t bytes_in = echo_stats().bytes_in;
     int fd, room = 4096;
 
     memset(longest, 'x', sizeof(longest) - 1);
@@ -138,7 +138,7 @@ connect_and_linger(bool unix_socket)
     }
     echo_send(fd, "body 60000\n");
     ck_assert(peer_write(fd, longest, sizeof(longest) - 1));
-    AWAIT(atomic_load(&echo.released) > released);
+    AWAIT(echo_stats().bytes_in == bytes_in + 11 + ECHO_LINE);
     return fd;
 }
 
@@ -223,6 +223,68 @@ START_TEST(connections_that_linger_make_room)
 }
 END_TEST
 
+/* They keep their answers when a client asks for more than its share. */
+START_TEST(a_client_over_its_share_makes_no_room)
+{
+    enum { SHARE = 8, REFUSED = 20 };
+    struct net_limits limits = small;
+    int fds[2 * SHARE];
+
+    limits.max_connections = 2 * SHARE + 3;
+    limits.max_connections_per_client = SHARE;
+    echo_start(&limits, 1);
+    for (unsigned i = 0; i < 2 * SHARE; i++)
+        fds[i] = i < SHARE ? connect_and_linger(false) : echo_connect();
+    AWAIT(echo_stats().connections == 2 * SHARE);
+    for (unsigned i = 0; i < REFUSED; i++) {
+        int fd = echo_connect();
+
+        ck_assert(peer_is_cut(fd));
+        close(fd);
+    }
+    net_server_await_turn(echo.server);
+    ck_assert_uint_eq(echo_stats().connections_refused[NET_REFUSED_CLIENT], REFUSED);
+    ck_assert_uint_eq(echo_stats().connections, 2 * SHARE);
+    for (unsigned i = 0; i < 2 * SHARE; i++)
+        close(fds[i]);
+    stop();
+}
+END_TEST
+
+static atomic_uint closing;
+
+/* The peer sends in the meantime, and the worker does not see it. */
+static void
+close_lingering_soon(struct net_task *task)
+{
+    (void)task;
+    atomic_store(&closing, 1);
+    while (atomic_load(&closing) == 1)
+        usleep(1000);
+    net_connections_close_lingering(net_server_connections(echo.server, 0));
+}
+
+START_TEST(input_that_is_not_read_does_not_cut_the_answer_off)
+{
+    static char more[10000];
+    struct net_task task = {.run = close_lingering_soon};
+    int fd;
+
+    atomic_store(&closing, 0);
+    echo_start(&small, 1);
+    fd = connect_and_linger(false);
+    net_worker_post(net_server_connections(echo.server, 0)->worker, &task);
+    AWAIT(atomic_load(&closing) == 1);
+    ck_assert(peer_write(fd, more, sizeof(more)));
+    atomic_store(&closing, 2);
+    AWAIT(echo_stats().connections == 0);
+    echo_expect_body(fd, 60000);
+    ck_assert(peer_is_cut(fd));
+    close(fd);
+    stop();
+}
+END_TEST
+
 /* It may send on until its time is up, and keeps no other one waiting. */
 START_TEST(what_comes_while_a_connection_lingers_is_discarded)
 {
@@ -233,7 +295,6 @@ START_TEST(what_comes_while_a_connection_lingers_is_discarded)
     echo_start(&small, 1);
     fd = connect_and_linger(false);
     other = echo_connect();
-    AWAIT(echo_stats().bytes_in == read_before);
     for (unsigned i = 0; i < 64; i++)
         ck_assert(peer_write(fd, more, sizeof(more)));
     echo_expect_alive(other);
@@ -654,6 +715,8 @@ unit_suite(void)
     tcase_add_test(tcase, a_client_that_closes_each_connection_keeps_its_share);
     tcase_add_test(tcase, connections_that_linger_are_beside_the_share);
     tcase_add_test(tcase, connections_that_linger_make_room);
+    tcase_add_test(tcase, a_client_over_its_share_makes_no_room);
+    tcase_add_test(tcase, input_that_is_not_read_does_not_cut_the_answer_off);
     tcase_add_test(tcase, what_comes_while_a_connection_lingers_is_discarded);
     tcase_add_test(tcase, limits_take_the_place_of_others);
     tcase_add_test(tcase, a_server_that_leaves_serves_its_connections_on);
