@@ -662,19 +662,22 @@ static void
 log_tier(void *context, enum tier_log kind, const char *sentence)
 {
     struct service *service = context;
+    const uint64_t subject = hash64_bytes(span_str(sentence));
+    const int64_t now_us = clock_monotonic_us();
     uint64_t withheld = 0;
-    bool is_due;
 
     if (kind == TIER_LOG_INFO) {
         log_info("%s", sentence);
         return;
     }
-    is_due = log_limit_take(&service->tier_log, hash64_bytes(span_str(sentence)),
-                            clock_monotonic_us(), &withheld);
+    if (kind == TIER_LOG_WARNING)
+        log_limit_note(&service->tier_log, subject, now_us, &withheld);
+    else if (!log_limit_take(&service->tier_log, subject, now_us, &withheld))
+        return;
     if (withheld)
         log_warning("%s (%llu more since the last such line)", sentence,
                     (unsigned long long)withheld);
-    else if (is_due || kind == TIER_LOG_WARNING)
+    else
         log_warning("%s", sentence);
 }
 

@@ -23,25 +23,49 @@ may_log(struct log_limit *limit, const struct log_limit_subject *subject, int64_
     return limit->lines < LOG_LIMIT_LINES;
 }
 
-bool
-log_limit_take(struct log_limit *limit, uint64_t hash, int64_t now_us, uint64_t *withheld)
+/* Locks the limit. */
+static struct log_limit_subject *
+lock_subject(struct log_limit *limit, uint64_t hash)
 {
     struct log_limit_subject *subject = &limit->subjects[hash % LOG_LIMIT_SUBJECTS];
-    bool may;
 
     pthread_mutex_lock(&limit->lock);
     if (subject->hash != hash)
         *subject = (struct log_limit_subject){.hash = hash};
-    may = may_log(limit, subject, now_us);
-    if (may) {
-        *withheld = subject->withheld;
-        subject->withheld = 0;
-        subject->logged_us = now_us;
-        if (limit->lines++ == 0)
-            limit->since_us = now_us;
-    } else {
+    return subject;
+}
+
+static void
+count_line(struct log_limit *limit, struct log_limit_subject *subject, int64_t now_us,
+           uint64_t *withheld)
+{
+    *withheld = subject->withheld;
+    subject->withheld = 0;
+    subject->logged_us = now_us;
+    if (limit->lines++ == 0)
+        limit->since_us = now_us;
+}
+
+bool
+log_limit_take(struct log_limit *limit, uint64_t hash, int64_t now_us, uint64_t *withheld)
+{
+    struct log_limit_subject *subject = lock_subject(limit, hash);
+    const bool may = may_log(limit, subject, now_us);
+
+    if (may)
+        count_line(limit, subject, now_us, withheld);
+    else
         subject->withheld++;
-    }
     pthread_mutex_unlock(&limit->lock);
     return may;
+}
+
+void
+log_limit_note(struct log_limit *limit, uint64_t hash, int64_t now_us, uint64_t *withheld)
+{
+    struct log_limit_subject *subject = lock_subject(limit, hash);
+
+    (void)may_log(limit, subject, now_us); /* begins a minute, perhaps */
+    count_line(limit, subject, now_us, withheld);
+    pthread_mutex_unlock(&limit->lock);
 }

@@ -37,4 +37,7 @@ void log_limit_free(struct log_limit *limit);
  */
 bool log_limit_take(struct log_limit *limit, uint64_t hash, int64_t now_us, uint64_t *withheld);
 
+/* A line about it is logged in any case: it counts as one for which log_limit_take() is true. */
+void log_limit_note(struct log_limit *limit, uint64_t hash, int64_t now_us, uint64_t *withheld);
+
 #endif
