@@ -1,10 +1,18 @@
 """How far one machine goes: the short form of its benchmark, the memory of idle connections, and many workers."""
 
+import contextlib
+import io
 import resource
+import sys
+import types
+import unittest.mock
 
 import harness
 import http_front
 import rpc
+
+sys.path.insert(0, str(harness.TOP / "tests/bench"))
+import disk
 
 
 class ScaleTest(harness.SystemTest):
@@ -88,3 +96,23 @@ class IdleTest(harness.SystemTest):
             self.assertEqual(c.get("http://idle.test/").status, "ok")
 
         self.assertLessEqual(self.bytes_of_a_connection(connect), 1024)
+
+
+class DiskBenchTest(unittest.TestCase):
+    """tests/bench/disk.py, without servers."""
+
+    def test_turns_that_are_repeated_are_told(self):
+        figures = {"requests": 100, "cpu_us": 5, "median_us": 3, "requests_per_second": 9, "origin_us": 0}
+        bench = disk.Bench.__new__(disk.Bench)
+        results = {}
+        with unittest.mock.patch.object(disk.time, "sleep"):
+            for name, counts in (("sunproxyd", [10, 89, 90, 100]), ("nginx", [None, None])):
+                counts = iter(counts)
+                bench.turn = lambda *_: {**figures, "from_disk": next(counts)}
+                results[name] = [bench.measure(types.SimpleNamespace(name=name), 1, 2) for _ in range(2)]
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            disk.print_case("case", results)
+        lines = {line.split()[0]: line for line in out.getvalue().splitlines() if line}
+        self.assertIn("(2 of 4 turns were not from disk, and were repeated)", lines["sunproxyd"])
+        self.assertNotIn("repeated", lines["nginx"])
