@@ -192,8 +192,8 @@ const struct request *request_retain(const struct request *kept);
 void request_note_member(const struct request *kept, const struct origin_member *member);
 struct span request_member(const struct request *kept);
 
-/* The number of the mark that its fetch has left in a place behind the cache, for one who waits until
- * it is noted; 0 before that. [any thread] */
+/* The highest number of the marks that its fetches have left in a place behind the cache, for the
+ * exchange that waits until they are noted; 0 before that. [any thread] */
 #define REQUEST_MARKS 2u
 void request_note_mark(const struct request *kept, unsigned place, uint64_t number);
 uint64_t request_mark(const struct request *kept, unsigned place);

@@ -108,7 +108,8 @@ struct proxy_fetched {
     enum http_reason reason; /* why the response is not stored, or an expired one is used */
 };
 
-/* What a write has purged, for other caches with the same pages. Spans are valid during the call. */
+/* What a write has purged, for other caches with the same pages. Spans are valid during the
+ * call. */
 struct proxy_purged {
     enum cache_by by;
     struct span name;
@@ -176,8 +177,8 @@ struct proxy {
      */
     struct buf *scratch;
     unsigned scratch_count;
-    struct sketch at_peers;      /* of URLs that were fetched from peers; the fetcher's thread's; all
-                                    zero before the first */
+    struct sketch at_peers;      /* of URLs that were fetched from peers; the fetcher's thread's;
+                                    all zero before the first */
     struct recent *recent;       /* misses */
     _Atomic unsigned generation; /* of the rules in force: set by their owner */
     pthread_mutex_t configuring; /* one change of the cache's configuration at a time */

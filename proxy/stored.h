@@ -50,7 +50,8 @@ void stored_seen(struct proxy *proxy, struct object *object);
 unsigned stored_notes(const struct origin_fill *fill);
 
 /* The URL varies by these names from now on, as a response with this status says (empty: it does
- * not): what it varied by others is used no more. Before the cache has the names. [the fetcher's thread] */
+ * not): what it varied by others is used no more. Before the cache has the names. [the fetcher's
+ * thread] */
 void stored_vary(const struct origin_fill *fill, unsigned status, struct span names);
 
 /* An offer to all sources: their positions. */

@@ -18,7 +18,8 @@
 #define DISK_NO_FILE ENOTBLK
 
 /*
- * Opens a regular file of a folder. A link is not followed, and a FIFO not waited for. -1 with errno.
+ * Opens a regular file of a folder. A link is not followed, and a FIFO not waited for. -1 with
+ * errno.
  */
 int disk_open(int folder, const char *name, int flags);
 

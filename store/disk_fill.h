@@ -1,6 +1,6 @@
 /*
- * A fill from a store, and what its ways of reading share: a thread of the store (store_fill.c), and
- * a ring (store_lane.c). Private.
+ * A fill from a store, and what its ways of reading share: a thread of the store (store_fill.c),
+ * and a ring (store_lane.c). Private.
  */
 #ifndef SUNPROXY_STORE_DISK_FILL_H
 #define SUNPROXY_STORE_DISK_FILL_H

@@ -64,8 +64,9 @@ size_t disk_index_count(struct disk_index *index);
 size_t disk_index_bytes(struct disk_index *index);
 
 /*
- * Finds the key, or for the empty variant any one of the URL. `hold` is called under the lock, which
- * an eviction of the segment takes before it goes. Notes that it was read, if `hold` is not NULL.
+ * Finds the key, or for the empty variant any one of the URL. `hold` is called under the lock,
+ * which an eviction of the segment takes before it goes. Notes that it was read, if `hold` is not
+ * NULL.
  */
 bool disk_index_find(struct disk_index *index, const struct disk_key *key, struct disk_place *place,
                      void (*hold)(void *context, uint16_t segment), void *context);

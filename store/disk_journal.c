@@ -205,7 +205,8 @@ remove_other(void *context, uint64_t number)
         (void)disk_unlink(journal->folder, KIND, number);
 }
 
-/* Writes the marks that a walk has come to. They are no journal yet, so none is synced by itself. */
+/* Writes the marks that a walk has come to. They are no journal yet, so none is synced by
+ * itself. */
 static int
 write_marks(struct disk_journal *journal, const struct disk_mark *marks, size_t count)
 {
@@ -503,7 +504,8 @@ was_begun(const char *bytes, size_t size)
     return false;
 }
 
-/* *begun: it may have marks that no earlier file has; *valid: they have been added. 0 or an errno. */
+/* *begun: it may have marks that no earlier file has; *valid: they have been added. 0 or an
+ * errno. */
 static int
 read_journal(struct disk_journal *journal, uint64_t number, struct disk_marks *marks,
              struct disk_identity *identity, bool *begun, bool *is_valid)

@@ -35,7 +35,8 @@ disk_first_position(const struct disk_identity *identity)
 struct disk_journal {
     int folder;            /* not owned */
     struct disk_now now;   /* of the caller, not earlier than any mark */
-    uint64_t slack;        /* bytes that may be appended before it is worth being renewed, at least */
+    uint64_t slack;        /* bytes that may be appended before it is worth being renewed, at
+                              least */
     _Atomic uint64_t *bytes; /* of all its files, or NULL */
     int fd;                /* -1: none */
     uint64_t size;         /* of header and marks */
@@ -62,14 +63,14 @@ enum journal_found {
     JOURNAL_NEW,   /* there is none: the identity is new */
     JOURNAL_READ,  /* its marks have been added */
     JOURNAL_OTHER, /* its terms are others: everything on disk is purged, and the identity is new */
-    JOURNAL_LOST,  /* it is damaged, or has a number that none is given: everything on disk is purged,
-                      and the identity is new */
+    JOURNAL_LOST,  /* it is damaged, or has a number that none is given: everything on disk is
+                      purged, and the identity is new */
 };
 
 /*
- * Reads the latest journal in the folder, if there is one, and begins another one with the marks. The
- * first members are set. 0 or an errno: also if it cannot be read, which does not tell that it is
- * damaged, and nothing has changed then.
+ * Reads the latest journal in the folder, if there is one, and begins another one with the marks.
+ * The first members are set. 0 or an errno: also if it cannot be read, which does not tell that it
+ * is damaged, and nothing has changed then.
  */
 int disk_journal_open(struct disk_journal *journal, uint64_t terms, struct disk_marks *marks,
                       struct disk_identity *identity, enum journal_found *found);
@@ -84,12 +85,13 @@ int disk_journal_append(struct disk_journal *journal, const struct disk_mark *ma
 /* Waits until what was appended is on disk. 0 or an errno. */
 int disk_journal_sync(struct disk_journal *journal);
 
-/* Begins another file with these marks alone, synced, and no lock held over that. 0 or an errno, after
- * which the journal is as it was. */
+/* Begins another file with these marks alone, synced, and no lock held over that. 0 or an errno,
+ * after which the journal is as it was. */
 int disk_journal_renew(struct disk_journal *journal, struct disk_marks *marks,
                        const struct disk_identity *identity);
 
-/* Makes the next start find that marks are lost, after an error. False if the disk does not let it. */
+/* Makes the next start find that marks are lost, after an error. False if the disk does not let
+ * it. */
 bool disk_journal_spoil(struct disk_journal *journal);
 
 void disk_journal_close(struct disk_journal *journal);

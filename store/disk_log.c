@@ -261,7 +261,8 @@ disk_log_adopt(struct disk_log *log, uint64_t number)
     return segment;
 }
 
-/* Where the records of an ended segment end, as far as its last bytes say; or the end of the file. */
+/* Where the records of an ended segment end, as far as its last bytes say; or the end of the
+ * file. */
 static uint64_t
 records_end(const struct disk_segment *segment)
 {

@@ -53,8 +53,8 @@ struct disk_log {
     uint64_t segment_bytes; /* of one */
     _Atomic uint64_t bytes; /* of all, buffered ones included */
     _Atomic uint64_t written; /* since the start */
-    bool left;              /* there are files that are no segments of the log: they could not be opened,
-                               or not be removed */
+    bool left;              /* there are files that are no segments of the log: they could not be
+                               opened, or not be removed */
     uint64_t left_bytes;    /* of those, as far as they count */
     struct disk_segments segments; /* the oldest first; the last one is appended to if `listed` is
                                       open */
@@ -83,8 +83,8 @@ void disk_log_free(struct disk_log *log);
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
-/* Holds a segment that the index leads to, under the lock of that. Releasing it closes nothing, since
- * the close of a removed file takes as long as its disk does. [any thread] */
+/* Holds a segment that the index leads to, under the lock of that. Releasing it closes nothing,
+ * since the close of a removed file takes as long as its disk does. [any thread] */
 struct disk_segment *disk_log_hold(struct disk_log *log, uint16_t id);
 void disk_segment_release(struct disk_segment *segment);
 
@@ -96,8 +96,8 @@ bool disk_log_has_unclosed(const struct disk_log *log);
 
 /*
  * Opens the segment of this number that a process before has written, and adds it before those that
- * there are with higher numbers. NULL if it is none of this store's, with errno EINVAL, or cannot be
- * opened or read, with another errno.
+ * there are with higher numbers. NULL if it is none of this store's, with errno EINVAL, or cannot
+ * be opened or read, with another errno.
  */
 struct disk_segment *disk_log_adopt(struct disk_log *log, uint64_t number);
 

@@ -171,7 +171,8 @@ disk_marks_add(struct disk_marks *marks, const struct disk_mark *mark, uint64_t 
     bool added;
 
     pthread_mutex_lock(&marks->lock);
-    added = !is_all && (mark->kind == MARK_PREFIX ? add_prefix(marks, mark) : add_slot(marks, mark));
+    added =
+        !is_all && (mark->kind == MARK_PREFIX ? add_prefix(marks, mark) : add_slot(marks, mark));
     if (!added) {
         if (marks->all < mark->position)
             marks->all = mark->position;

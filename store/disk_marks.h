@@ -113,8 +113,8 @@ struct marks_walk {
 
 void disk_marks_begin_walk(struct disk_marks *marks, struct marks_walk *walk);
 
-/* The next ones, at most this many; 0: there are no more, or walk->failed. Everything earlier is one
- * of an empty prefix. A text is valid until the next call. */
+/* The next ones, at most this many; 0: there are no more, or walk->failed. Everything earlier is
+ * one of an empty prefix. A text is valid until the next call. */
 size_t disk_marks_walk(struct marks_walk *walk, struct disk_mark *out, size_t most);
 
 void disk_marks_end_walk(struct marks_walk *walk);

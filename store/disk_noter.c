@@ -83,8 +83,8 @@ disk_hide_any(struct store *store)
 }
 
 /*
- * May there be a record of the URL that the index does not lead to: one that is about to be written,
- * or was given up after an error, which the next start may find?
+ * May there be a record of the URL that the index does not lead to: one that is about to be
+ * written, or was given up after an error, which the next start may find?
  */
 static bool
 is_unsure(struct store *store, struct span url)
@@ -97,9 +97,38 @@ is_unsure(struct store *store, struct span url)
            atomic_load(hidden_of(store, store_key(store, url, span_of(NULL, 0)).url)) >= oldest;
 }
 
-/* Returns its number; 0 without `noted`. */
+/* Under the lock of the purges. */
+static void
+expect_mark(struct store *store, struct span url, uint64_t number)
+{
+    const uint64_t hash = hash64_bytes(url);
+    struct mark_expected *expected = &store->expected[hash64_uint(hash) % STORE_OFFERED];
+
+    if (expected->number <= store->synced)
+        expected->url = hash;
+    else if (expected->url != hash)
+        expected->url = 0;
+    expected->number = number;
+}
+
+/* Has the URL a mark that is not noted yet? */
+static bool
+expects_mark(struct store *store, struct span url)
+{
+    const uint64_t hash = hash64_bytes(url);
+    const struct mark_expected *expected = &store->expected[hash64_uint(hash) % STORE_OFFERED];
+    bool expects;
+
+    pthread_mutex_lock(&store->purges_lock);
+    expects = expected->number > store->synced && (!expected->url || expected->url == hash);
+    pthread_mutex_unlock(&store->purges_lock);
+    return expects;
+}
+
+/* Returns its number; 0 without `noted`. With `follows` another one that is noted follows it. */
 static uint64_t
-add_mark(struct store *store, const struct source_purge *purge, struct disk_mark *mark, bool noted)
+add_mark(struct store *store, const struct source_purge *purge, struct disk_mark *mark, bool noted,
+         bool follows)
 {
     struct pending_mark *pending = noted ? make_pending(purge) : NULL;
     uint64_t number = 0;
@@ -112,6 +141,8 @@ add_mark(struct store *store, const struct source_purge *purge, struct disk_mark
     leave(store, pending, mark);
     if (noted)
         number = ++store->marked;
+    if (purge->by == CACHE_BY_URL && (noted || follows))
+        expect_mark(store, purge->name, noted ? number : UINT64_MAX);
     if (pending) {
         STAILQ_INSERT_TAIL(&store->pending, pending, link);
         store->pending_count++;
@@ -122,9 +153,9 @@ add_mark(struct store *store, const struct source_purge *purge, struct disk_mark
     return number;
 }
 
-/* Removes those of a URL from the index, or says whether there is one. */
+/* Those of a URL in the index: are there any, or removes them, and returns their number. */
 static unsigned
-take_url(struct store *store, struct span url, bool soft)
+take_url(struct store *store, struct span url, bool stay)
 {
     const enum store_stage stage = store_stage(store);
     uint64_t hash;
@@ -132,7 +163,7 @@ take_url(struct store *store, struct span url, bool soft)
     if (stage != STORE_LOADING && stage != STORE_OPEN)
         return 0;
     hash = store_key(store, url, span_of(NULL, 0)).url;
-    return soft ? disk_index_has_url(&store->index, hash)
+    return stay ? disk_index_has_url(&store->index, hash)
                 : disk_index_remove_url(&store->index, hash);
 }
 
@@ -167,16 +198,15 @@ store_mark(struct store *store, enum cache_by kind, bool soft, struct span name,
     if (store_stage(store) == STORE_LEFT)
         return lose_mark(store, before != NULL);
     /* Before the look into the index: what is written meanwhile is in one of the two. What the
-     * first call has marked may be on disk since, though not in the index. */
-    now.marked = kind != CACHE_BY_URL || (before && before->marked) || is_unsure(store, name);
+     * first call has marked may be on disk since, though not in the index. After it: what another
+     * purge takes from there has its mark before. */
+    now.marked = kind != CACHE_BY_URL || (before && before->marked) || is_unsure(store, name) ||
+                 take_url(store, name, true) || expects_mark(store, name);
+    if (!now.marked)
+        return now;
+    now.number = add_mark(store, &purge, &mark, before != NULL, !before);
     if (kind == CACHE_BY_URL)
         now.count = take_url(store, name, soft);
-    now.marked = now.marked || now.count;
-    if (now.marked)
-        now.number = add_mark(store, &purge, &mark, before != NULL);
-    /* What was read while the mark was not there yet. */
-    if (kind == CACHE_BY_URL && !soft && now.count)
-        (void)take_url(store, name, soft);
     return now;
 }
 
@@ -216,7 +246,8 @@ disk_outdate(struct store *store, struct span url, uint64_t position, bool noted
 
     if (!noted)
         disk_hide(store, store_key(store, url, span_of(NULL, 0)).url);
-    (void)add_mark(store, &(struct source_purge){.by = CACHE_BY_URL, .name = url}, &mark, noted);
+    (void)add_mark(store, &(struct source_purge){.by = CACHE_BY_URL, .name = url}, &mark, noted,
+                   false);
     (void)take_url(store, url, false);
 }
 

@@ -1,11 +1,11 @@
 /*
  * The format of a record: what a store keeps of one object, and the checksums over it. A record is
- * its head, the texts of the object, a checksum for each part of the body, and the body. Numbers are
- * those of the machine: a store is not moved to one with another order of bytes, which its magic
- * numbers show.
+ * its head, the texts of the object, a checksum for each part of the body, and the body. Numbers
+ * are those of the machine: a store is not moved to one with another order of bytes, which its
+ * magic numbers show.
  *
- * The checksums are XXH3 with a seed that is the segment's own. So a record that is found in another
- * place than it was written to is damaged, too. Safe on any thread.
+ * The checksums are XXH3 with a seed that is the segment's own. So a record that is found in
+ * another place than it was written to is damaged, too. Safe on any thread.
  */
 #ifndef SUNPROXY_STORE_DISK_RECORD_H
 #define SUNPROXY_STORE_DISK_RECORD_H

@@ -19,7 +19,8 @@
 
 struct disk_ring;
 
-/* For this many reads at a time, a power of two. NULL with errno: the kernel has none, or refuses. */
+/* For this many reads at a time, a power of two. NULL with errno: the kernel has none, or
+ * refuses. */
 struct disk_ring *disk_ring_make(unsigned reads);
 
 /* No read is under way. NULL is harmless. */
@@ -45,7 +46,8 @@ bool disk_ring_take_back(struct disk_ring *ring, void **context);
 /* Waits until one has ended. 0 or an errno. */
 int disk_ring_wait(struct disk_ring *ring);
 
-/* Takes a read that has ended: its bytes, which may be fewer, or minus an errno. False: none has. */
+/* Takes a read that has ended: its bytes, which may be fewer, or minus an errno. False: none
+ * has. */
 bool disk_ring_take(struct disk_ring *ring, void **context, ssize_t *result);
 
 /* Reads that were asked for and not taken. */

@@ -6,8 +6,8 @@
  *
  * Locks, each taken alone unless stated: `offers` is the writer's queue, `reads` that of the
  * readers, `purges` that of the noter. A table of the index and the marks have one each. The marks'
- * may be taken under `order`, which makes the check of a record and its insertion into the index one
- * step for purges; a table's lock as well.
+ * may be taken under `order`, which makes the check of a record and its insertion into the index
+ * one step for purges; a table's lock as well.
  */
 #ifndef SUNPROXY_STORE_DISK_STORE_H
 #define SUNPROXY_STORE_DISK_STORE_H
@@ -36,8 +36,8 @@ STAILQ_HEAD(offers, offer);
 
 /*
  * OPENING -the lock is taken, and the journal read-> LOADING -segments are known-> OPEN -another
- * process has the store, and is passed what is purged-> PASSES -> LEFT. Before LOADING and after OPEN
- * nothing is found or written. If opening fails LEFT follows at once.
+ * process has the store, and is passed what is purged-> PASSES -> LEFT. Before LOADING and after
+ * OPEN nothing is found or written. If opening fails LEFT follows at once.
  */
 enum store_stage { STORE_OPENING, STORE_LOADING, STORE_OPEN, STORE_PASSES, STORE_LEFT };
 
@@ -115,8 +115,8 @@ struct store {
     pthread_cond_t watch_wake;
     bool watches;        /* it looks at `active` by itself */
     _Atomic bool watches_writes; /* and at these two, */
-    _Atomic int64_t writing_us, noting_us; /* since when the writer and the noter are at the disk; 0:
-                                              they are not */
+    _Atomic int64_t writing_us, noting_us; /* since when the writer and the noter are at the disk;
+                                              0: they are not */
     int64_t stuck_us;    /* the last of them that took too long; the watcher's */
     enum { PROBE_NONE, PROBE_WANTED, PROBE_RUNS } probe;
     _Atomic unsigned failures; /* of reads in succession; changed under the lock */
@@ -128,12 +128,19 @@ struct store {
     pthread_mutex_t purges_lock;
     pthread_cond_t purges_wake, synced_wake;
     struct disk_journal journal; /* the noter's, once the store is open */
-    _Atomic uint64_t journal_bytes, journal_most; /* of its files, now and before the next is begun */
+    _Atomic uint64_t journal_bytes, journal_most; /* of its files, now and before the next is
+                                                     begun */
     STAILQ_HEAD(pending_marks, pending_mark) pending;
     size_t pending_count;
     bool stuck; /* the disk does not take marks: none is waited for until it has taken one */
     uint64_t terms;          /* those that are to be in the journal */
     uint64_t marked, noted, synced; /* numbers of marks: left, in the journal, and answered */
+    /* The number of the last mark of a URL, by hashes of URLs. The index does not lead to what it
+     * concerns any more, though a later start may until it is noted. */
+    struct mark_expected {
+        uint64_t url;    /* its hash; 0: several */
+        uint64_t number; /* UINT64_MAX: it will be left */
+    } expected[STORE_OFFERED];
     bool notes;        /* the noter uses the journal, without the lock */
     bool passes;       /* what is noted is kept in `passed`, and answered later */
     bool lost_passed;  /* a mark of those for which there was no memory */
@@ -190,8 +197,8 @@ bool disk_writer_is_to_stop(void *store);
  * for that, for a second at most. [the noter] */
 void disk_writer_reserve(struct store *store, uint64_t most);
 
-/* The calling thread, the writer or the noter, is at the disk from now on, until it sets this to 0: the
- * watcher looks whether that takes too long. */
+/* The calling thread, the writer or the noter, is at the disk from now on, until it sets this to 0:
+ * the watcher looks whether that takes too long. */
 void disk_begin_write(struct store *store, _Atomic int64_t *since_us);
 
 /* ---- disk_writer.c --------------------------------------------------------------------------- */
@@ -199,14 +206,14 @@ void disk_begin_write(struct store *store, _Atomic int64_t *since_us);
 /* Its thread's; the lock of the store's folder is taken here if another process has it. */
 void *disk_writer_run(void *store);
 
-/* Waits until it has read the journal and the names of segments: 0 or an errno. Where that takes too
- * long it is done later, as if another process had the store meanwhile. */
+/* Waits until it has read the journal and the names of segments: 0 or an errno. Where that takes
+ * too long it is done later, as if another process had the store meanwhile. */
 int disk_writer_await(struct store *store);
 
 /*
  * A record of this URL, whose hash is the key's, is on disk, or was given up in the middle, and the
- * index will not lead there; any: of any URL. A purge leaves a mark for it then, as long as there are
- * segments from now or before. [any thread]
+ * index will not lead there; any: of any URL. A purge leaves a mark for it then, as long as there
+ * are segments from now or before. [any thread]
  */
 void disk_hide(struct store *store, uint64_t url);
 void disk_hide_any(struct store *store);
@@ -243,15 +250,16 @@ void disk_count_offer(struct store *store, const struct object *object, int more
 void disk_outdate(struct store *store, struct span url, uint64_t position, bool noted);
 
 /*
- * The journal is open, and the log known: STORE_LOADING begins. Marks from before are later than all
- * that is on disk.
+ * The journal is open, and the log known: STORE_LOADING begins. Marks from before are later than
+ * all that is on disk.
  */
 void disk_noter_begin(struct store *store);
 
 /* Answers those whose marks the disk does not take. [the watcher] */
 void disk_noter_answer_late(struct store *store);
 
-/* All marks are noted, the noter is done with the journal, and it is closed: STORE_PASSES begins. */
+/* All marks are noted, the noter is done with the journal, and it is closed: STORE_PASSES
+ * begins. */
 void disk_noter_pass(struct store *store, int fd);
 
 /* The store cannot be opened: STORE_LEFT begins, and no mark is waited for. */

@@ -303,9 +303,9 @@ forget_listed(struct store *store, const struct disk_segment *segment,
 }
 
 /*
- * Removes what was left at the start, of which a later one may find what has been replaced since, or
- * else the oldest segment. What was read of that is written to the open one, `again`. False: there
- * is none.
+ * Removes what was left at the start, of which a later one may find what has been replaced since,
+ * or else the oldest segment. What was read of that is written to the open one, `again`. False:
+ * there is none.
  */
 static bool
 evict_segment(struct store *store, bool again)

@@ -54,7 +54,8 @@ struct store_config {
                            none has it */
     int64_t opens_us;   /* the start waits this long for the disk, and has the store opened later
                            then; 0: STORE_OPEN_US */
-    bool reads_later;   /* no read is tried at once, as if the kernel had nothing in memory: for tests */
+    bool reads_later;   /* no read is tried at once, as if the kernel had nothing in memory: for
+                           tests */
     unsigned readers;   /* threads that read */
     int64_t late_us;    /* a read that takes longer is given up, and with it the use of the store
                            for a while; 0: STORE_LATE_US */
@@ -66,7 +67,8 @@ struct store_config {
     int64_t sync_us;    /* what was written is on disk after this time */
     struct cache *cache;
     struct memory_account *account; /* of the objects that are filled */
-    unsigned failure; /* the number of a failure for waiters that have begun to read (cache/fill.h) */
+    unsigned failure; /* the number of a failure for waiters that have begun to read
+                         (cache/fill.h) */
     struct store_clock clock;
     /* What an operator is told. [any thread] */
     void (*log)(void *context, enum store_severity severity, const char *sentence);
@@ -109,10 +111,10 @@ struct store_stats {
 
 /*
  * Opens a store, whose folder is there, and starts its threads. What is in it is read by a thread,
- * and unknown until then. NULL with a sentence if the folder or the journal is not usable, or another
- * process has the store. With `waits_us`, and where the disk has not answered after `opens_us`, that
- * is found out later: a store that is not usable then is as if it had been left, and all waiters are
- * notified.
+ * and unknown until then. NULL with a sentence if the folder or the journal is not usable, or
+ * another process has the store. With `waits_us`, and where the disk has not answered after
+ * `opens_us`, that is found out later: a store that is not usable then is as if it had been left,
+ * and all waiters are notified.
  */
 struct store *store_open(const struct store_config *config, struct buf *why);
 
@@ -158,8 +160,8 @@ struct source *store_source(struct store *store);
 bool store_may_have(struct store *store, struct span url, struct span variant);
 
 /*
- * Begins an offer, before the object is found to be current: purges from then on concern it. Returns
- * its position, for store_offer() or store_drop_offer(), one of which follows.
+ * Begins an offer, before the object is found to be current: purges from then on concern it.
+ * Returns its position, for store_offer() or store_drop_offer(), one of which follows.
  */
 uint64_t store_begin_offer(struct store *store);
 void store_drop_offer(struct store *store);

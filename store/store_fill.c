@@ -149,7 +149,9 @@ publish(struct store_fill *fill, const struct disk_record *record, struct body_r
     const struct disk_key key = {head->url_hash, head->variant_hash};
     const size_t first_len = head->body_len < DISK_PART ? (size_t)head->body_len : DISK_PART;
     const bool taken = is_taken(reader);
-    const char *first = taken ? whole_body(reader) : first_len ? read_part(reader, 0, first_len) : NULL;
+    const char *first = taken       ? whole_body(reader)
+                        : first_len ? read_part(reader, 0, first_len)
+                                    : NULL;
     struct object_head own = {.notes = HTTP_KNOWN_SAVED, .account = store->config.account};
     int error;
 
@@ -395,8 +397,8 @@ take_read(struct store *store)
 }
 
 /*
- * Does the disk answer soon? A write and its sync do not find it in the kernel's memory; whether they
- * succeed does not matter here. Under the lock, which is released meanwhile.
+ * Does the disk answer soon? A write and its sync do not find it in the kernel's memory; whether
+ * they succeed does not matter here. Under the lock, which is released meanwhile.
  */
 static void
 probe(struct store *store)
@@ -451,8 +453,8 @@ store_reader_run(void *context)
 /* ---- the watcher ----------------------------------------------------------------------------- */
 
 /*
- * Gives up the reads that take too long: their requests look up again, and go to the origin. A thread
- * that hangs in one frees it when it returns. Under the lock.
+ * Gives up the reads that take too long: their requests look up again, and go to the origin. A
+ * thread that hangs in one frees it when it returns. Under the lock.
  */
 static void
 give_up_late(struct store *store, int64_t now_us)

@@ -71,7 +71,8 @@ take_memory(struct store_lane *lane, struct store_fill *fill)
     return true;
 }
 
-/* What take_memory() has taken for a fill of this size. The segment of a long one stays the fill's. */
+/* What take_memory() has taken for a fill of this size. The segment of a long one stays the
+ * fill's. */
 static void
 return_memory(struct store_lane *lane, size_t size, char *bytes)
 {
@@ -115,8 +116,8 @@ enum cached { CACHED, NOT_CACHED, NOT_KNOWN };
 
 /*
  * Has the kernel this in memory? An attempt to read it at once would tell, but begins to read it if
- * not, as Linux does since 5.9: it would then be read twice. The last record of a file counts as not
- * there where the index takes it for longer than the file.
+ * not, as Linux does since 5.9: it would then be read twice. The last record of a file counts as
+ * not there where the index takes it for longer than the file.
  */
 static enum cached
 is_cached(int fd, uint64_t offset, size_t len)

@@ -1,6 +1,6 @@
 /*
- * Passing what is purged to the process that has taken a store over, over a connection between both,
- * which is the noter's at one end and a thread's of its own at the other. Private.
+ * Passing what is purged to the process that has taken a store over, over a connection between
+ * both, which is the noter's at one end and a thread's of its own at the other. Private.
  */
 #ifndef SUNPROXY_STORE_STORE_PASS_H
 #define SUNPROXY_STORE_STORE_PASS_H

@@ -13,7 +13,8 @@ struct store_entry {
     const struct disk_record *record; /* NULL: bytes that are no record */
     struct span body;                 /* if bodies are read, and it is not damaged */
     int64_t age_us;                   /* of the response, now */
-    int64_t lifetime_us;              /* of it, as a request would find it; INT64_MAX: not limited */
+    int64_t lifetime_us;              /* of it, as a request would find it; INT64_MAX: not
+                                         limited */
     uint64_t segment;                 /* number of its file */
     uint64_t offset;                  /* in that */
     bool current;                     /* what a request would get: the latest one, and not purged */
@@ -39,8 +40,8 @@ struct store_wanted {
 
 /*
  * Calls `visit` for each record, the latest first. False with a sentence if the folder cannot be
- * read, or is none of a store. Of a store that is in use, what is being written or removed meanwhile
- * is left out.
+ * read, or is none of a store. Of a store that is in use, what is being written or removed
+ * meanwhile is left out.
  */
 bool store_visit(const char *folder, const struct store_wanted *wanted,
                  void (*visit)(void *context, const struct store_entry *entry), void *context,

@@ -166,6 +166,28 @@ START_TEST(a_response_to_a_write_needs_no_memory_of_requests)
 }
 END_TEST
 
+/* A second attempt may find nothing to purge, while what the first has purged is to be noted yet. */
+START_TEST(a_second_attempt_of_a_write_forgets_no_mark_of_the_first)
+{
+    const struct request *request;
+    struct invalidation write;
+
+    scene_begin(&(struct scene_options){0});
+    request = keep(0, HOST "/a");
+    request_note_mark(request, 0, 7);
+    request_note_mark(request, 1, 9);
+    invalidation_init(&write, &scene.proxy, request, span_str(HOST "/a"));
+    invalidation_unanswered(&write);
+    ck_assert_uint_eq(request_mark(request, 0), 7);
+    ck_assert_uint_eq(request_mark(request, 1), 9);
+    request_note_mark(request, 0, 8);
+    ck_assert_uint_eq(request_mark(request, 0), 8);
+    invalidation_free(&write);
+    request_release(&request);
+    scene_end();
+}
+END_TEST
+
 /* The variants of a URL may have more tags together than one object can. */
 START_TEST(a_write_invalidates_all_tags_of_all_variants)
 {
@@ -260,6 +282,7 @@ unit_suite(void)
     tcase_add_test(tests, tags_of_other_origins_are_invalidated_by_their_owner_only);
     tcase_add_test(tests, without_memory_for_the_tags_of_what_is_removed_a_write_is_refused);
     tcase_add_test(tests, a_response_to_a_write_needs_no_memory_of_requests);
+    tcase_add_test(tests, a_second_attempt_of_a_write_forgets_no_mark_of_the_first);
     tcase_add_test(tests, a_write_invalidates_all_tags_of_all_variants);
     tcase_add_test(tests, a_write_to_a_long_path_invalidates_no_more_than_others);
     tcase_add_test(tests, a_write_invalidates_the_tags_of_the_objects_of_its_references);
