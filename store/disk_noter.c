@@ -199,9 +199,11 @@ store_mark(struct store *store, enum cache_by kind, bool soft, struct span name,
         return lose_mark(store, before != NULL);
     /* Before the look into the index: what is written meanwhile is in one of the two. What the
      * first call has marked may be on disk since, though not in the index. After it: what another
-     * purge takes from there has its mark before. */
+     * purge takes from there has its mark before, and a segment that is being removed leaves the
+     * index before the disk. */
     now.marked = kind != CACHE_BY_URL || (before && before->marked) || is_unsure(store, name) ||
-                 take_url(store, name, true) || expects_mark(store, name);
+                 take_url(store, name, true) || !atomic_load(&store->oldest) ||
+                 expects_mark(store, name);
     if (!now.marked)
         return now;
     now.number = add_mark(store, &purge, &mark, before != NULL, !before);

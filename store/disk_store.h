@@ -81,7 +81,8 @@ struct store {
     /* Records to which the index does not lead, though a later start may find them: the segments of
      * at most this number may have some, by hashes of URLs, and of any URL. */
     _Atomic uint64_t hidden[STORE_OFFERED], hidden_any;
-    _Atomic uint64_t oldest; /* the number of the first segment; 0 where files were left */
+    _Atomic uint64_t oldest; /* the number of the first segment; 0 where files were left, and while
+                                one is removed */
     size_t offer_count;
     uint64_t offered_bytes;
     bool writer_busy, writer_stops;

@@ -323,6 +323,8 @@ evict_segment(struct store *store, bool again)
     listed = disk_segment_footer(oldest, &count);
     if (listed && again)
         reinsert_requested(store, oldest, listed, count);
+    /* Until the file is gone a later start finds what the index does not lead to any more. */
+    atomic_store(&store->oldest, 0);
     if (listed)
         forget_listed(store, oldest, listed, count);
     if (!listed)

@@ -112,10 +112,10 @@ is_full(void)
 }
 
 void
-disk_model_hang_from(const char *kind)
+disk_model_hang_from(const char *name)
 {
     pthread_mutex_lock(&lock);
-    snprintf(hangs_from, sizeof(hangs_from), "%s", kind);
+    snprintf(hangs_from, sizeof(hangs_from), "%s", name);
     pthread_mutex_unlock(&lock);
 }
 
@@ -141,8 +141,9 @@ disk_model_hung(void)
     return count;
 }
 
+/* Of a file that was opened, or of a call. */
 static void
-note_open(const char *name)
+note_name(const char *name)
 {
     pthread_mutex_lock(&lock);
     if (hangs_from[0] && strncmp(name, hangs_from, strlen(hangs_from)) == 0) {
@@ -182,6 +183,7 @@ count_call(const char *name)
 static enum outcome
 begin_call(const char *name)
 {
+    note_name(name);
     wait_while_it_hangs();
     return count_call(name);
 }
@@ -320,7 +322,7 @@ __wrap_openat(int fd, const char *path, int flags, ...)
     if (result >= 0 && flags & O_CREAT)
         lost_writes_note_create(fd, path);
     if (result >= 0)
-        note_open(path);
+        note_name(path);
     return result;
 }
 

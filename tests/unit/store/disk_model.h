@@ -31,8 +31,9 @@ bool disk_model_hangs(void);
 /* How many calls wait? Without those by a ring. */
 unsigned disk_model_hung(void);
 
-/* The same from the moment on at which a file is opened whose name begins so. */
-void disk_model_hang_from(const char *kind);
+/* The same from the moment on at which a file is opened whose name begins so, or a call of such a name
+ * is made, which waits itself. */
+void disk_model_hang_from(const char *name);
 
 /* Reads succeed, and all else fails with EROFS. */
 void disk_model_read_only(bool read_only);

@@ -729,6 +729,33 @@ START_TEST(a_purge_of_what_is_gone_already_waits_for_its_mark)
 }
 END_TEST
 
+/* Of a segment that has left the index, and not the disk, a start after a kill has the pages. */
+START_TEST(a_purge_while_a_segment_is_removed_is_noted)
+{
+    struct source_waiter waiter;
+    unsigned i = 0;
+
+    shelf_begin();
+    ck_assert(shelf_open());
+    disk_model_hang_from("unlinkat");
+    for (; !disk_model_hangs(); i++) {
+        shelf_offer(name_of(i), 200000);
+        while (shelf_count(STORE_WRITTEN) <= i && !disk_model_hangs())
+            unit_pause();
+    }
+    ck_assert_uint_eq(shelf_count(STORE_EVICTED), 1);
+    ck_assert(!is_purged_at_once(name_of(0), &waiter));
+    ck_assert_uint_ne(waiter.number, 0);
+    waiter.notify = ignore;
+    (void)store_forget_waiter(shelf.store, &waiter);
+    disk_model_hang(false);
+    shelf_await_sync();
+    store_settle(shelf.store);
+    ck_assert(is_purged_at_once(name_of(0), &waiter));
+    ck_assert_uint_eq(waiter.number, 0);
+}
+END_TEST
+
 /* Lets the clock run until the store is not used. */
 static void
 run_until_sick(void)
@@ -1021,6 +1048,7 @@ unit_suite(void)
     tcase_add_loop_test(tc, a_disk_that_hangs_at_the_start_delays_that_for_a_while, 0, 2);
     tcase_add_test(tc, a_disk_that_hangs_delays_purges_of_what_it_has_alone);
     tcase_add_test(tc, a_purge_of_what_is_gone_already_waits_for_its_mark);
+    tcase_add_test(tc, a_purge_while_a_segment_is_removed_is_noted);
     tcase_add_test(tc, a_purge_waits_for_a_disk_that_hangs_for_a_while);
     tcase_add_test(tc, more_marks_than_are_kept_for_a_disk_that_hangs_purge_all);
     tcase_add_test(tc, a_page_that_a_disk_that_hangs_does_not_take_is_told);
