@@ -582,10 +582,10 @@ drop_pending(struct store *store)
 }
 
 void
-disk_noter_leave(struct store *store)
+disk_noter_leave(struct store *store, bool gone)
 {
     pthread_mutex_lock(&store->purges_lock);
-    store->gone = true;
+    store->gone = gone;
     atomic_store_explicit(&store->stage, STORE_LEFT, memory_order_release);
     drop_pending(store);
     pthread_mutex_unlock(&store->purges_lock);

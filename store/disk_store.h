@@ -150,8 +150,8 @@ struct store {
     struct source_waiters waiters;
     bool lost; /* a mark for which there was no memory */
     bool noter_stops, noter_ended;
-    bool gone; /* no mark is waited for: the store could not be opened, or the process is gone that
-                  marks are passed to */
+    bool gone; /* no mark is needed: the store could not be opened, and has been removed or is
+                  another process's; or the process is gone that marks are passed to */
     bool spoils; /* the journal is to be spoiled, which the disk did not let; the noter's */
 
     /* what another process passes */
@@ -263,8 +263,9 @@ void disk_noter_answer_late(struct store *store);
  * begins. */
 void disk_noter_pass(struct store *store, int fd);
 
-/* The store cannot be opened: STORE_LEFT begins, and no mark is waited for. */
-void disk_noter_leave(struct store *store);
+/* The store cannot be opened: STORE_LEFT begins, and no mark is waited for. Without `gone` a later
+ * start may find what is purged, which is answered so. */
+void disk_noter_leave(struct store *store, bool gone);
 
 /* ---- store_fill.c ---------------------------------------------------------------------------- */
 

@@ -640,12 +640,19 @@ await_lock(struct store *store)
     return 0;
 }
 
-/* What is purged without a journal must not be found by the next start. */
-static void
+/* What is purged without a journal must not be found by the next start. False: some may be there
+ * still. */
+static bool
 give_up_segments(struct store *store)
 {
+    bool all;
+
+    /* The list may be what has failed. */
+    store->number_count = 0;
+    all = list_segments(store) == 0;
     while (store->number_count)
-        (void)disk_unlink(store->folder, "segment", store->numbers[--store->number_count]);
+        all = disk_unlink(store->folder, "segment", store->numbers[--store->number_count]) && all;
+    return all && fsync(store->folder) == 0;
 }
 
 /* Tells store_open(), if that waits still. */
@@ -686,22 +693,24 @@ begin(struct store *store)
 {
     int error = store->config.waits_us ? await_lock(store) : 0;
     const bool locked = !error;
+    bool gone;
 
     if (locked)
         error = open_files(store);
     if (tell_opened(store, error) || !error)
         return !error;
-    if (error == ETIMEDOUT && !locked) {
+    gone = locked ? give_up_segments(store) : error == ETIMEDOUT;
+    if (gone && !locked) {
         store_say(store, STORE_ERROR,
                   "another process does not leave it: it is not used, and what is purged from now "
                   "on may be found again by a later start");
     } else if (locked) {
-        give_up_segments(store);
-        store_say(store, STORE_ERROR,
-                  "it cannot be opened, and is not used: %s%s%s; its segments are removed",
-                  store->journal.bad, store->journal.bad[0] ? ": " : "", disk_strerror(error));
+        store_say(store, STORE_ERROR, "it cannot be opened, and is not used: %s%s%s; %s",
+                  store->journal.bad, store->journal.bad[0] ? ": " : "", disk_strerror(error),
+                  gone ? "its segments are removed"
+                       : "its segments cannot be removed: a later start may find what is purged");
     }
-    disk_noter_leave(store);
+    disk_noter_leave(store, gone);
     return false;
 }
 

@@ -456,6 +456,57 @@ START_TEST(a_successor_whose_store_cannot_be_opened_serves_without_it)
 }
 END_TEST
 
+/* Segments without a journal, of which none can be removed: no purge is answered as if it held. */
+START_TEST(a_successor_that_cannot_remove_the_segments_answers_so)
+{
+    struct source_waiter waiter = {.notify = NULL};
+    const int lock = open_behind(600 * SHELF_SECOND, &waiter);
+
+    disk_model_fail(2, EIO, true);
+    ck_assert_int_eq(flock(lock, LOCK_UN), 0);
+    while (!shelf_is_synced())
+        unit_pause();
+    ck_assert(waiter.lost);
+    store_settle(shelf.store);
+    ck_assert(strstr(shelf.said, "its segments cannot be removed"));
+    disk_model_fail(0, 0, false);
+    ck_assert_uint_eq(shelf_files("segment"), 1);
+    ck_assert(store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL), span_of(NULL, 0), &some)
+                  .marked);
+    ck_assert_int_eq(store_await_sync(shelf.store, 600 * SHELF_SECOND), STORE_SYNC_LOST);
+    shelf_close();
+    close(lock);
+}
+END_TEST
+
+/* That is tried although the list of them has failed before. */
+START_TEST(a_successor_that_could_not_list_the_segments_removes_them)
+{
+    struct source_waiter waiter = {.notify = NULL};
+    const int lock = open_behind(600 * SHELF_SECOND, &waiter);
+
+    disk_model_fail(1, EMFILE, false);
+    ck_assert_int_eq(flock(lock, LOCK_UN), 0);
+    expect_left(lock);
+    ck_assert(!waiter.lost);
+    ck_assert(strstr(shelf.said, "its segments are removed"));
+    ck_assert_uint_eq(shelf_files("segment"), 0);
+}
+END_TEST
+
+START_TEST(a_daemon_that_ends_before_it_has_the_store_has_noted_nothing)
+{
+    struct source_waiter waiter = {.notify = NULL};
+    const int lock = open_behind(600 * SHELF_SECOND, &waiter);
+
+    store_leave(shelf.store);
+    ck_assert(shelf_is_synced());
+    ck_assert(waiter.lost);
+    shelf_close();
+    close(lock);
+}
+END_TEST
+
 /* ---- a disk that hangs ----------------------------------------------------------------------- */
 
 START_TEST(a_disk_that_hangs_is_left_until_it_answers)
@@ -1042,6 +1093,9 @@ unit_suite(void)
     tcase_add_test(tc, a_file_system_that_becomes_read_only);
     tcase_add_test(tc, a_store_that_another_process_keeps_is_not_used);
     tcase_add_test(tc, a_successor_whose_store_cannot_be_opened_serves_without_it);
+    tcase_add_test(tc, a_successor_that_cannot_remove_the_segments_answers_so);
+    tcase_add_test(tc, a_successor_that_could_not_list_the_segments_removes_them);
+    tcase_add_test(tc, a_daemon_that_ends_before_it_has_the_store_has_noted_nothing);
     tcase_add_test(tc, a_disk_that_hangs_is_left_until_it_answers);
     tcase_add_loop_test(tc, a_disk_that_hangs_has_no_request_wait_for_longer_than_the_first, 0, 2);
     tcase_add_test(tc, a_journal_that_begins_anew_on_a_disk_that_hangs_delays_no_request);
