@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "store/disk_store.h"
 
-#define MOST_PENDING ((size_t)1 << 16) /* while the disk does not take any; then all is purged */
+#define MOST_PENDING ((size_t)1 << 16) /* while the disk does not take any */
 
 struct pending_mark {
     STAILQ_ENTRY(pending_mark) link;
@@ -44,6 +44,28 @@ make_pending(const struct source_purge *purge)
     pending->purge.name.ptr = pending->text;
     pending->purge.scope.ptr = pending->text + name_len;
     return pending;
+}
+
+static void
+free_all(struct pending_marks *marks)
+{
+    struct pending_mark *pending;
+
+    while ((pending = STAILQ_FIRST(marks))) {
+        STAILQ_REMOVE_HEAD(marks, link);
+        free(pending);
+    }
+}
+
+/* Under the lock of the purges: one of everything takes the place of those that wait. */
+static void
+replace_all(struct store *store, struct pending_mark *pending, struct disk_mark *mark)
+{
+    free_all(&store->pending);
+    store->pending_count = 0;
+    pending->purge = (struct source_purge){.by = CACHE_BY_PREFIX, .name = span_of("", 0)};
+    *mark = (struct disk_mark){.kind = MARK_PREFIX};
+    store_say(store, STORE_WARNING, "too much is purged while the disk does not answer: all is");
 }
 
 /* Under the lock of the purges. Without memory everything is purged, which needs less. */
@@ -134,10 +156,9 @@ add_mark(struct store *store, const struct source_purge *purge, struct disk_mark
     uint64_t number = 0;
 
     pthread_mutex_lock(&store->purges_lock);
-    if (store->stuck && store->pending_count >= MOST_PENDING) {
-        free(pending);
-        pending = NULL;
-    }
+    if (pending && store->pending_count >= MOST_PENDING &&
+        (store->stuck || store_stage(store) == STORE_OPENING))
+        replace_all(store, pending, mark);
     leave(store, pending, mark);
     if (noted)
         number = ++store->marked;
@@ -511,17 +532,6 @@ shorten(struct store *store)
     disk_writer_reserve(store, disk_journal_most(&store->journal));
     if (store->journal.size > JOURNAL_MAX / 2)
         give_up(store, error);
-}
-
-static void
-free_all(struct pending_marks *marks)
-{
-    struct pending_mark *pending;
-
-    while ((pending = STAILQ_FIRST(marks))) {
-        STAILQ_REMOVE_HEAD(marks, link);
-        free(pending);
-    }
 }
 
 /* Under the lock. */

@@ -886,6 +886,39 @@ START_TEST(more_marks_than_are_kept_for_a_disk_that_hangs_purge_all)
 }
 END_TEST
 
+/* At the start each response leaves a mark. */
+START_TEST(marks_are_bounded_while_the_disk_hangs_at_the_start)
+{
+    char url[64];
+
+    shelf_begin();
+    ck_assert(shelf_open());
+    put(URL "1", 3000);
+    shelf_close();
+    shelf.opens_us = 1000;
+    disk_model_hang_from(".");
+    ck_assert(shelf_open());
+    while (!disk_model_hangs())
+        unit_pause();
+    for (unsigned i = 0; i <= 1 << 16; i++) {
+        snprintf(url, sizeof(url), URL "-%u", i);
+        store_outdate(shelf.store, span_str(url), span_of(NULL, 0), true);
+    }
+    ck_assert_uint_eq(shelf.store->pending_count, 1);
+    ck_assert(!shelf.store->lost);
+    disk_model_hang(false);
+    shelf_await_sync();
+    store_settle(shelf.store);
+    ck_assert(!shelf_has(URL "1", 3000));
+    put(URL "2", 3000);
+    shelf_kill();
+    shelf.opens_us = 0;
+    ck_assert(shelf_open());
+    ck_assert(!shelf_has(URL "1", 3000));
+    ck_assert(shelf_has(URL "2", 3000));
+}
+END_TEST
+
 START_TEST(a_page_that_a_disk_that_hangs_does_not_take_is_told)
 {
     shelf_begin();
@@ -1105,6 +1138,7 @@ unit_suite(void)
     tcase_add_test(tc, a_purge_while_a_segment_is_removed_is_noted);
     tcase_add_test(tc, a_purge_waits_for_a_disk_that_hangs_for_a_while);
     tcase_add_test(tc, more_marks_than_are_kept_for_a_disk_that_hangs_purge_all);
+    tcase_add_test(tc, marks_are_bounded_while_the_disk_hangs_at_the_start);
     tcase_add_test(tc, a_page_that_a_disk_that_hangs_does_not_take_is_told);
     tcase_add_test(tc, a_page_that_begins_to_vary_while_the_index_is_loaded);
     tcase_add_test(tc, terms_are_waited_for);
