@@ -411,13 +411,16 @@ START_TEST(after_damage_a_purge_of_that_url_is_noted_and_of_no_other)
     ck_assert_uint_eq(shelf_count(STORE_DAMAGED), 1);
     ck_assert(!leaves_mark(URL "3"));
     ck_assert(leaves_mark(URL "2"));
+    shelf_await_sync();
     ck_assert(!leaves_mark(URL "2"));
     ck_assert(leaves_mark(URL));
+    shelf_await_sync();
     ck_assert(leaves_mark(URL));
     for (unsigned i = 0; i < 90; i++) {
         snprintf(url, sizeof(url), URL "-%u", i);
         shelf_put(url, 200000);
     }
+    shelf_await_sync();
     ck_assert(!leaves_mark(URL));
 }
 END_TEST
