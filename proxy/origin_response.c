@@ -565,10 +565,13 @@ update(struct origin_fill *fill, const struct fetch_head *head, struct span befo
                                            .made_for = sharing_made_for(previous->notes)});
     /*
      * The stored body may be that of another user: origins give the same entity tag to all. So it
-     * is neither given to this request nor stored again, if it is one client's as updated.
+     * is neither given to this request nor stored again, if it is one client's as updated. Nor are
+     * cookies that --store-cookies had stored.
      */
     if (http_is_for_credentials(fill->sharing.refusal) ||
-        (fill->sharing.unshared && sharing_made_for(fill->sharing.notes)))
+        (fill->sharing.unshared && sharing_made_for(fill->sharing.notes)) ||
+        (fill->sharing.unshared == HTTP_REASON_SET_COOKIE &&
+         http_first_value(before, "Set-Cookie").ptr))
         return repeat(fill);
     *error = edit_updated(fill, fields) ? refresh(fill, head, parts) : ENOMEM;
     if (*error)

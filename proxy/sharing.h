@@ -97,8 +97,9 @@ void sharing_evaluate_stored(const struct proxy *proxy, const struct object *obj
 /*
  * Reviews what was stored under other options: one that refuses it now, or bounds its lifetime, as
  * --max-age does. Lowers head->lifetime_us to the bound, and returns why it may not be given to
- * others; HTTP_REASON_NONE: it may. `request` has the rules that are in force, and whether the
- * origin is the operator's. A lifetime that a rule has set is bounded by --max-age alone.
+ * others (HTTP_REASON_MEMORY: it is not known); HTTP_REASON_NONE: it may. `request` has the rules
+ * that are in force, and whether the origin is the operator's. A lifetime that a rule has set is
+ * bounded by --max-age alone.
  */
 enum http_reason sharing_review(const struct proxy *proxy, const struct request *request,
                                 struct source_head *head);

@@ -56,7 +56,7 @@ stored_give_up(struct exchange *x, struct cache_fill *fill)
     waiter->notify = exchange_notify;
 }
 
-static bool
+static enum http_reason
 review(const struct source_review *by, struct source_head *head)
 {
     const struct request request = {.rules = by->rules, .flags = by->flags};
@@ -64,7 +64,7 @@ review(const struct source_review *by, struct source_head *head)
     /* Later requests have it validated by the rules that are in force. */
     if (proxy_rules_are_replaced(by->context, &request))
         head->lifetime_us = 0;
-    return sharing_review(by->context, &request, head) == HTTP_REASON_NONE;
+    return sharing_review(by->context, &request, head);
 }
 
 enum source_filling

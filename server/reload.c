@@ -227,13 +227,16 @@ review_object(struct object *object, const void *context)
 {
     const struct review *review = context;
     struct source_head head;
+    enum http_reason refusal;
 
     if (object_state(object) != OBJECT_READY)
         return CACHE_SPARED;
     head = sharing_head_of(object);
-    if (sharing_review(review->proxy, &review->request, &head))
+    refusal = sharing_review(review->proxy, &review->request, &head);
+    if (refusal && refusal != HTTP_REASON_MEMORY)
         return CACHE_REMOVED;
-    object_shorten(object, head.lifetime_us);
+    /* Without memory for a review it is validated, by the options in force. */
+    object_shorten(object, refusal ? 0 : head.lifetime_us);
     return CACHE_SPARED;
 }
 

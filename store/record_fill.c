@@ -24,7 +24,7 @@ record_fill_vary(struct cache_fill *fill, const struct disk_record *record, stru
            cache_fill_vary(fill, record->names, buf_span(variant));
 }
 
-bool
+enum http_reason
 record_fill_times(const struct source_review *review, const struct disk_record *record,
                   const struct disk_now *now, int64_t expired_us, int64_t *born_us,
                   int64_t *lifetime_us)
@@ -36,14 +36,14 @@ record_fill_times(const struct source_review *review, const struct disk_record *
         .notes = record->head.notes,
         .fetch_us = record->head.fetch_us,
     };
-    bool may_be_used;
+    enum http_reason refusal;
 
     disk_record_times(&record->head, now, expired_us, born_us, lifetime_us);
     head.born_us = *born_us;
     head.lifetime_us = *lifetime_us;
-    may_be_used = !review->review || review->review(review, &head);
+    refusal = review->review ? review->review(review, &head) : HTTP_REASON_NONE;
     *lifetime_us = head.lifetime_us;
-    return may_be_used;
+    return refusal;
 }
 
 int

@@ -20,10 +20,10 @@ bool record_fill_is_wanted(const struct cache_fill *fill, const struct disk_reco
 bool record_fill_vary(struct cache_fill *fill, const struct disk_record *record, struct span fields,
                       struct buf *variant);
 
-/* As disk_record_times(), within what the review permits. False: the record is not to be used. */
-bool record_fill_times(const struct source_review *review, const struct disk_record *record,
-                       const struct disk_now *now, int64_t expired_us, int64_t *born_us,
-                       int64_t *lifetime_us);
+/* As disk_record_times(), within what the review permits, whose result it returns. */
+enum http_reason record_fill_times(const struct source_review *review,
+                                   const struct disk_record *record, const struct disk_now *now,
+                                   int64_t expired_us, int64_t *born_us, int64_t *lifetime_us);
 
 /*
  * Fills the head: the age was 0 at `born_us`, and it is fresh for `lifetime_us` from then on.

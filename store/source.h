@@ -14,6 +14,7 @@
 
 #include "base/shared.h"
 #include "cache/fill.h"
+#include "http/reason.h"
 
 /* What is stored of a response. */
 struct source_head {
@@ -27,9 +28,10 @@ struct source_head {
 
 /* The options in force, by which what is read is reviewed: it may have been stored under others. */
 struct source_review {
-    /* Lowers head->lifetime_us as they demand; false: it is not to be used. NULL: all is used as it
-     * was stored. [any thread] */
-    bool (*review)(const struct source_review *review, struct source_head *head);
+    /* Lowers head->lifetime_us as they demand, and returns HTTP_REASON_NONE, or why it is not to be
+     * used: HTTP_REASON_MEMORY is no reason to remove it. NULL: all is used as it was stored. [any
+     * thread] */
+    enum http_reason (*review)(const struct source_review *review, struct source_head *head);
     const void *context;
     struct shared *rules; /* the options, to which a source has a reference while it fills; NULL */
     unsigned flags;       /* of the request */

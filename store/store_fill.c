@@ -223,6 +223,7 @@ disk_fill_use(struct store_fill *fill, const char *bytes, size_t len)
     struct body_reader reader = {.fill = fill, .record = &record, .bytes = bytes, .len = len};
     const struct disk_now now = store_now(store);
     enum mark_verdict verdict;
+    enum http_reason refusal;
     int64_t expired_us = 0, born_us, lifetime_us;
 
     if (!disk_head_read(bytes, len, fill->segment->seed, &record)) {
@@ -244,9 +245,14 @@ disk_fill_use(struct store_fill *fill, const char *bytes, size_t len)
         disk_fill_send_back(fill);
         return;
     }
-    if (!record_fill_times(&fill->review, &record, &now,
-                           verdict == MARKED_EXPIRED ? expired_us : INT64_MAX, &born_us,
-                           &lifetime_us)) {
+    refusal = record_fill_times(&fill->review, &record, &now,
+                                verdict == MARKED_EXPIRED ? expired_us : INT64_MAX, &born_us,
+                                &lifetime_us);
+    if (refusal == HTTP_REASON_MEMORY) {
+        disk_fill_send_back(fill);
+        return;
+    }
+    if (refusal) {
         drop_record(fill, &record);
         return;
     }

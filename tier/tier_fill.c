@@ -283,7 +283,7 @@ use_record(struct tier_fill *fill, const struct tier_meta *reply, struct disk_re
         ahead_us > 0 && ahead_us <= tier->config.skew_us ? record->head.born_wall_us : wall_us};
     int64_t born_us, lifetime_us;
 
-    if (!record_fill_times(&fill->review, record, &now, expired_us, &born_us, &lifetime_us)) {
+    if (record_fill_times(&fill->review, record, &now, expired_us, &born_us, &lifetime_us)) {
         replace(fill, reply);
         return;
     }

@@ -538,6 +538,29 @@ START_TEST(options_in_force_refuse_it)
 }
 END_TEST
 
+/* What was read before the options changed is validated: its cookies are given to no other. */
+START_TEST(cookies_are_not_given_after_a_validation)
+{
+    static const char cookie[] = "ETag: \"a\"\r\n" FRESH "Set-Cookie: a=b\r\n";
+    struct visit v;
+
+    begin(_i);
+    scene.rules.set_cookie = true;
+    store_twice(URL, cookie, 300);
+    expect_stored(&v, URL, "", 300);
+    control_expire(&scene.proxy, CONTROL_PURGE_URL, span_str(URL));
+    scene.rules.set_cookie = false;
+    expect_fetched(&v, URL, "");
+    ck_assert_str_eq(scene_fetch(URL)->fields, "If-None-Match: \"a\"\r\n");
+    scene_answer(URL, 304, FRESH, 0);
+    ck_assert(!v.ended);
+    ck_assert_str_eq(scene_fetch(URL)->fields, "");
+    scene_answer(URL, 200, cookie, 400);
+    expect_body(&v, OUTCOME_MISS, 400);
+    end();
+}
+END_TEST
+
 START_TEST(variants)
 {
     static const char *const languages[] = {"Accept-Language: de\r\n", "Accept-Language: fr\r\n"};
@@ -711,6 +734,7 @@ unit_suite(void)
     tcase_add_loop_test(tc, the_age_goes_on, 0, 2);
     tcase_add_loop_test(tc, options_in_force_bound_its_lifetime, 0, 2);
     tcase_add_loop_test(tc, options_in_force_refuse_it, 0, 2);
+    tcase_add_loop_test(tc, cookies_are_not_given_after_a_validation, 0, 2);
     tcase_add_loop_test(tc, variants, 0, 2);
     tcase_add_loop_test(tc, purges_concern_it, 0, 2);
     tcase_add_loop_test(tc, a_soft_purge_has_it_validated, 0, 2);

@@ -439,11 +439,21 @@ later(void *context)
         shelf.later();
 }
 
+static enum http_reason
+review(const struct source_review *by, struct source_head *head)
+{
+    (void)by;
+    (void)head;
+    return shelf.refusal;
+}
+
 static bool
 begin(struct requester *r, const char *url, const char *variant, const char *fields)
 {
-    const struct source_request request = {
-        .fields = span_str(fields), .most = UINT64_MAX, .later = later};
+    const struct source_request request = {.fields = span_str(fields),
+                                           .most = UINT64_MAX,
+                                           .later = later,
+                                           .review = {.review = review}};
 
     request_lookup_variant(r, shelf.cache, url, variant, shelf.now_us,
                            (struct cache_request){.fill_size = store_fill_size()});

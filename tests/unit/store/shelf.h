@@ -24,6 +24,7 @@ struct shelf {
     bool write_all, reads_later;
     bool fails; /* reads may fail for good, so that none is tried again */
     int64_t retry_us; /* as the store has it; 0: as by default */
+    enum http_reason refusal; /* of what is read, by its review */
     void (*later)(void);    /* called before a read that is not done at once; NULL: nothing is */
     unsigned lanes;         /* SHELF_LANES at most; 0: one */
     struct disk_ring *ring; /* by which lane 0 reads; owned; NULL: none */

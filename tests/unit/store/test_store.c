@@ -1026,6 +1026,22 @@ START_TEST(a_journal_that_is_cut_short_purges_all)
 }
 END_TEST
 
+START_TEST(what_a_review_refuses_is_removed)
+{
+    shelf_put(URL, 3000);
+    /* Not where it had no memory. */
+    shelf.refusal = HTTP_REASON_MEMORY;
+    ck_assert(!shelf_has(URL, 3000));
+    shelf.refusal = HTTP_REASON_NONE;
+    ck_assert(shelf_has(URL, 3000));
+    shelf.refusal = HTTP_REASON_SET_COOKIE;
+    ck_assert(!shelf_has(URL, 3000));
+    shelf.refusal = HTTP_REASON_NONE;
+    ck_assert(!shelf_has(URL, 3000));
+    ck_assert_uint_eq(shelf_objects(), 0);
+}
+END_TEST
+
 START_TEST(other_terms_remove_all)
 {
     shelf_put(URL, 3000);
@@ -1172,6 +1188,7 @@ add_tests(Suite *suite, const char *name, void (*begin)(void))
     tcase_add_test(tc, starts_in_succession_leave_no_short_segments);
     tcase_add_test(tc, a_journal_that_is_damaged_or_gone_purges_all);
     tcase_add_test(tc, a_journal_that_is_cut_short_purges_all);
+    tcase_add_test(tc, what_a_review_refuses_is_removed);
     tcase_add_test(tc, other_terms_remove_all);
     tcase_add_test(tc, terms_that_change_meanwhile);
     tcase_add_test(tc, a_purge_before_other_terms_holds_with_them);
