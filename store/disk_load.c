@@ -73,9 +73,11 @@ refuse_segment(struct store *store, uint64_t number, int error)
         return;
     }
     store_add(store, STORE_READ_ERRORS, 1);
-    store_say(store, STORE_WARNING, "segment-%016llx cannot be used, and is left as it is: %s",
-              (unsigned long long)number, disk_strerror(error));
-    disk_log_leave(&store->log, number);
+    store_say(store, STORE_WARNING, "segment-%016llx cannot be used%s: %s",
+              (unsigned long long)number, error == ENOENT ? "" : ", and is left as it is",
+              disk_strerror(error));
+    if (error != ENOENT)
+        disk_log_leave(&store->log, number);
 }
 
 /* `newest` is NULL for another one. */

@@ -965,6 +965,30 @@ START_TEST(a_page_that_begins_to_vary_while_the_index_is_loaded)
 }
 END_TEST
 
+/* Something else has removed it, between the list of the segments and the look into it. */
+START_TEST(a_segment_that_is_gone_has_no_purge_noted)
+{
+    struct source_waiter waiter;
+
+    shelf_begin();
+    ck_assert(shelf_open());
+    put(URL "1", 210000);
+    shelf_close();
+    shelf.waits_us = 600 * SHELF_SECOND;
+    disk_model_hang_from("journal-");
+    ck_assert(shelf_open());
+    while (!disk_model_hangs())
+        unit_pause();
+    ck_assert_int_eq(unlink(shelf_file("segment")), 0);
+    disk_model_hang(false);
+    store_settle(shelf.store);
+    ck_assert(!shelf_has(URL "1", 210000));
+    ck_assert_uint_eq(shelf_count(STORE_READ_ERRORS), 1);
+    ck_assert(is_purged_at_once(URL "1", &waiter));
+    ck_assert_uint_eq(waiter.number, 0);
+}
+END_TEST
+
 START_TEST(terms_are_waited_for)
 {
     shelf_begin();
@@ -1141,6 +1165,7 @@ unit_suite(void)
     tcase_add_test(tc, marks_are_bounded_while_the_disk_hangs_at_the_start);
     tcase_add_test(tc, a_page_that_a_disk_that_hangs_does_not_take_is_told);
     tcase_add_test(tc, a_page_that_begins_to_vary_while_the_index_is_loaded);
+    tcase_add_test(tc, a_segment_that_is_gone_has_no_purge_noted);
     tcase_add_test(tc, terms_are_waited_for);
     tcase_add_test(tc, reads_that_fail_have_it_left);
     tcase_add_test(tc, what_was_synced_survives_a_power_failure);
