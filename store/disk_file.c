@@ -24,11 +24,15 @@ disk_open(int folder, const char *name, int flags)
             errno = DISK_NO_FILE;
         return -1;
     }
+    if (fstat(fd, &st) != 0)
+        error = errno;
+    else if (!S_ISREG(st.st_mode))
+        error = DISK_NO_FILE;
     /* A ring would not wait for a file of O_NONBLOCK. */
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-        fcntl(fd, F_SETFL, flags & (O_DIRECT | O_NOATIME)) == 0)
+    else if (fcntl(fd, F_SETFL, flags & (O_DIRECT | O_NOATIME)) != 0)
+        error = errno;
+    else
         return fd;
-    error = S_ISREG(st.st_mode) ? errno : DISK_NO_FILE;
     close(fd);
     errno = error;
     return -1;

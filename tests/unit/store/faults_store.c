@@ -8,9 +8,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "store/disk_file.h"
 #include "store/disk_ring.h"
 #include "store/disk_store.h"
 #include "store/store_lane.h"
+#include "tests/unit/faults.h"
 #include "tests/unit/store/disk_model.h"
 #include "tests/unit/store/lost_writes.h"
 #include "tests/unit/store/shelf.h"
@@ -989,6 +991,25 @@ START_TEST(a_segment_that_is_gone_has_no_purge_noted)
 }
 END_TEST
 
+START_TEST(the_error_of_a_look_at_an_open_file_is_told)
+{
+    const char *path;
+
+    shelf_begin();
+    ck_assert(shelf_open());
+    shelf_close();
+    path = shelf_file("journal");
+    for (unsigned n = 1; n <= 2; n++) {
+        faults_fail_at(n, EIO);
+        errno = 0;
+        ck_assert_int_lt(disk_open(AT_FDCWD, path, O_RDONLY), 0);
+        ck_assert_int_eq(errno, EIO);
+        ck_assert_str_eq(faults_failed(), n == 1 ? "fstat" : "fcntl");
+    }
+    faults_fail_at(0, 0);
+}
+END_TEST
+
 START_TEST(terms_are_waited_for)
 {
     shelf_begin();
@@ -1166,6 +1187,7 @@ unit_suite(void)
     tcase_add_test(tc, a_page_that_a_disk_that_hangs_does_not_take_is_told);
     tcase_add_test(tc, a_page_that_begins_to_vary_while_the_index_is_loaded);
     tcase_add_test(tc, a_segment_that_is_gone_has_no_purge_noted);
+    tcase_add_test(tc, the_error_of_a_look_at_an_open_file_is_told);
     tcase_add_test(tc, terms_are_waited_for);
     tcase_add_test(tc, reads_that_fail_have_it_left);
     tcase_add_test(tc, what_was_synced_survives_a_power_failure);
