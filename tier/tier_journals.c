@@ -211,6 +211,7 @@ write_journal(struct tier *tier, struct tier_server *server, struct writing *w)
     server->appended = (unsigned)(w->journal.number - number);
     if (server->compares)
         append_lacking(tier, &w->journal, entries);
+    server->compared = server->compares;
     server->compares = false;
     if (op && !w->is_new && w->journal.number == number) {
         /* It lacks nothing, or is full of what others have yet to read. */
@@ -420,8 +421,8 @@ take_written(struct tier *tier, struct tier_server *server, const struct tier_op
     const struct buf copy = server->copy;
 
     if (reply->code != TIER_META_DONE) {
-        /* Another daemon has written. */
-        server->compares = true;
+        /* Another daemon has written, to all servers as this one does. */
+        server->compares = server->compares || server->compared;
         ask_journal(tier, server, TIER_OP_READ);
         return;
     }

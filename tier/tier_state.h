@@ -150,6 +150,7 @@ struct tier_server {
     struct tier_journal written; /* WRITE: what it has then, */
     struct buf writing;          /* its entries, */
     unsigned appended;           /* and those of them that are purges of this daemon */
+    bool compared;               /* WRITE: it has what other servers have */
     bool lacks;                  /* marks that were forgotten: all is to be purged */
     bool at_journal;             /* an op of POLL, READ or WRITE is under way */
     int64_t write_us; /* it takes no more marks before: entries that others may not have read would

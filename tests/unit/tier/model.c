@@ -146,6 +146,7 @@ set(struct model *m, int fd, const char *key, const char *line, const char *valu
     } else if (cas && !item) {
         say_text(fd, "NF\r\n");
     } else if (cas && item->cas != cas) {
+        m->conflicts++;
         say_text(fd, "EX\r\n");
     } else if (has_flag(line, "ME") && item) {
         say_text(fd, "NS\r\n");

@@ -52,6 +52,7 @@ struct model {
     _Atomic enum model_fault fault;
     _Atomic unsigned sets, gets, probes;
     _Atomic unsigned pages; /* commands that ask for a page, whatever comes of them */
+    _Atomic unsigned conflicts; /* values not stored, since another one was there */
     _Atomic unsigned pause_ms; /* of MODEL_IS_SLOW */
     _Atomic unsigned age_s;    /* of leases, as the server says */
     pthread_mutex_t lock;

@@ -18,6 +18,7 @@
 #define SECOND ((int64_t)1000000)
 #define PEERS 2
 #define SERVERS 3
+#define CONFLICTING 100 /* purges of each daemon while others purge */
 
 static const struct peer_keys keys = {1, {{"a key of sixteen bytes", 22}}};
 
@@ -567,8 +568,8 @@ forge(struct model *m, struct tier_entry entry, unsigned count)
     pthread_mutex_unlock(&m->lock);
 }
 
-static uint64_t
-latest_of(struct model *m)
+static struct tier_journal
+journal_of(struct model *m)
 {
     struct tier_journal journal;
     struct span entries;
@@ -576,7 +577,13 @@ latest_of(struct model *m)
     pthread_mutex_lock(&m->lock);
     (void)open_journal(m, &journal, &entries);
     pthread_mutex_unlock(&m->lock);
-    return journal.latest;
+    return journal;
+}
+
+static uint64_t
+latest_of(struct model *m)
+{
+    return journal_of(m).latest;
 }
 
 static struct tier_entry
@@ -651,6 +658,39 @@ START_TEST(many_purges_do_not_outdate_everything)
     ck_assert_uint_eq(peers[1].purged_all, 0);
     ck_assert_uint_eq(stats_of(&peers[1]).counts[TIER_LOST], 0);
     ck_assert_int_eq(get(&peers[1]), 'x');
+    end();
+}
+END_TEST
+
+static void *
+purge_often(void *context)
+{
+    for (unsigned i = 0; i < CONFLICTING; i++)
+        purge(context, CACHE_BY_URL, false, URL "2");
+    return NULL;
+}
+
+/* Each server gets each purge once, though daemons often have to write again. */
+START_TEST(daemons_in_conflict_write_each_purge_once)
+{
+    uint64_t before[SERVERS];
+    pthread_t threads[PEERS];
+
+    late_us = 600 * SECOND; /* a server that returns would be compared with the others */
+    begin(SERVERS, 20000);
+    put(&peers[0], 'x');
+    for (unsigned i = 0; i < SERVERS; i++)
+        before[i] = journal_of(&models[i]).number;
+    for (unsigned i = 0; i < PEERS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, purge_often, &peers[i]), 0);
+    for (unsigned i = 0; i < PEERS; i++)
+        pthread_join(threads[i], NULL);
+    for (unsigned i = 0; i < SERVERS; i++) {
+        ck_assert_uint_gt(models[i].conflicts, 0);
+        ck_assert_uint_eq(journal_of(&models[i]).number - before[i], PEERS * CONFLICTING);
+    }
+    for (unsigned i = 0; i < PEERS; i++)
+        ck_assert_int_eq(get(&peers[i]), 'x');
     end();
 }
 END_TEST
@@ -1589,6 +1629,7 @@ unit_suite(void)
     tcase_add_test(tests, the_same_purge_with_a_later_epoch_counts);
     tcase_add_test(tests, purges_that_were_missed_are_hard);
     tcase_add_test(tests, many_purges_do_not_outdate_everything);
+    tcase_add_test(tests, daemons_in_conflict_write_each_purge_once);
     tcase_add_test(tests, a_purge_is_told_when_the_daemon_ends);
     tcase_add_test(tests, a_purge_that_cannot_be_told_is_said);
     tcase_add_test(tests, a_daemon_that_cannot_read_all_journals_uses_nothing_older);
