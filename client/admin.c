@@ -44,8 +44,9 @@ admin_purge(struct rpc_client *client, int64_t timeout_us, const proxy_purge_arg
 
     if (status != EX_OK)
         return status;
-    *purged = (struct admin_purged){.here = result.status == PROXY_PURGED_HERE};
-    if (result.status == PROXY_OK)
+    *purged = (struct admin_purged){.here = result.status == PROXY_PURGED_HERE,
+                                    .more = result.status == PROXY_PURGED_MORE};
+    if (result.status == PROXY_OK || purged->more)
         purged->count = result.proxy_purge_result_u.purged;
     else
         output_complain("%s", result.proxy_purge_result_u.sentence);

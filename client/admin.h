@@ -16,6 +16,7 @@ void admin_free_stats(proxy_stats *stats);
 
 struct admin_purged {
     uint64_t count; /* of removed pages; with a preview, of those that would be */
+    bool more;      /* pages that are not in memory are not counted */
     bool here;      /* other daemons that share pages do not know of it yet, which was a complaint;
                        the number is not known */
 };

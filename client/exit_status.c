@@ -24,6 +24,7 @@ static const struct {
     [PROXY_BAD_VALUE] = {"bad_value", EX_USAGE},
     [PROXY_NO_OBJECT] = {"no_object", EX_TEMPFAIL},
     [PROXY_PURGED_HERE] = {"purged_here", EX_TEMPFAIL},
+    [PROXY_PURGED_MORE] = {"purged_more", EX_OK},
 };
 
 #define KNOWN(status) ((size_t)(status) < sizeof(proxy_statuses) / sizeof(proxy_statuses[0]))

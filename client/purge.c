@@ -32,7 +32,8 @@ static const struct option_row rows[] = {
     {"all", 0, NULL, option_flag, AT(all), 0, 0, NULL, "every page"},
     {"dry-run", 'n', NULL, option_flag, AT(dry_run), 0, 0, NULL,
      "remove nothing; print the number of pages that would be removed"},
-    {"json", 0, NULL, option_flag, AT(json), 0, 0, NULL, "print {\"purged\":N,\"dry_run\":false}"},
+    {"json", 0, NULL, option_flag, AT(json), 0, 0, NULL,
+     "print {\"purged\":N,\"more\":false,\"dry_run\":false}"},
     {0},
 };
 
@@ -56,6 +57,7 @@ purge_one(struct rpc_client *client, const struct purge_options *options, proxy_
     int status = admin_purge(client, options->server.timeout_us, &args, options->dry_run, &one);
 
     purged->count += one.count;
+    purged->more = purged->more || one.more;
     purged->here = purged->here || one.here;
     return status;
 }
@@ -68,6 +70,31 @@ is_repeated(const struct purge_options *options, char **urls, int number)
         if (strcmp(urls[i], urls[number]) == 0)
             return true;
     return false;
+}
+
+static void
+print(const struct purge_options *options, const struct admin_purged *purged)
+{
+    if (options->json)
+        printf("{\"purged\":%" PRIu64 ",\"more\":%s,\"dry_run\":%s}\n", purged->count,
+               purged->more ? "true" : "false", options->dry_run ? "true" : "false");
+    else
+        printf("%" PRIu64 " %s%s %s%s\n", purged->count, purged->count == 1 ? "page" : "pages",
+               purged->more ? " in memory, and those that are not in memory," : "",
+               options->dry_run ? "would be purged" : "purged",
+               options->dry_run ? " (dry run)" : "");
+}
+
+/* Nothing was counted: is that an error? */
+static int
+judge_none(const struct purge_options *options, const struct admin_purged *purged)
+{
+    if (purged->more || options->all)
+        return EX_OK;
+    output_complain(options->tag ? "no page has that tag"
+                                 : "no page with such a URL is stored; a URL is that of the "
+                                   "client's request");
+    return NOTHING_PURGED;
 }
 
 /* Purges the URLs on the command line, or what the options name. */
@@ -93,18 +120,8 @@ purge_all(const struct purge_options *options, char **urls, int count)
     rpc_client_close(client);
     if (status != EX_OK || purged.here)
         return status != EX_OK ? status : EX_TEMPFAIL;
-    if (options->json)
-        printf("{\"purged\":%" PRIu64 ",\"dry_run\":%s}\n", purged.count,
-               options->dry_run ? "true" : "false");
-    else
-        printf("%" PRIu64 " %s %s\n", purged.count, purged.count == 1 ? "page" : "pages",
-               options->dry_run ? "would be purged (dry run)" : "purged");
-    if (purged.count || options->all)
-        return EX_OK;
-    output_complain(options->tag
-                        ? "no page in memory has that tag"
-                        : "no page with such a URL is stored; a URL is that of the client's request");
-    return NOTHING_PURGED;
+    print(options, &purged);
+    return purged.count ? EX_OK : judge_none(options, &purged);
 }
 
 static int
@@ -144,7 +161,8 @@ const struct command command_purge = {
              "byte for byte. For administrators, over the AF_UNIX socket.\n",
     .options = {&own, &server_option_group},
     .after = "Exit status: 0 done; 1 no page with such a URL or tag is stored; 64 wrong\n"
-             "usage; 69 no server; 74 output could not be written; 75 no answer in time;\n"
+             "usage; 69 no server; 74 output could not be written; 75 no answer in time,\n"
+             "or purged at this daemon alone or not for good, with a message and no number;\n"
              "77 permission denied.\n",
     .most = COMMAND_MANY,
     .run = purge,

@@ -49,6 +49,14 @@ service_is_admin(const struct service *service, const struct net_peer *peer)
     return false;
 }
 
+const char *
+service_uncounted(const struct service *service, bool counts_disk)
+{
+    if (service->tier)
+        return ", and those of the shared tier";
+    return service->store && !counts_disk ? ", and those on disk" : "";
+}
+
 bool
 service_shows_victims(const struct service *service, const struct net_peer *peer)
 {

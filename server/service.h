@@ -89,6 +89,12 @@ void service_log(const struct service *service, const struct access_entry *entry
 /* May this caller change the server, over the socket only (AUTH_SYS over TCP proves nothing)? */
 bool service_is_admin(const struct service *service, const struct net_peer *peer);
 
+/*
+ * What is behind memory, concerned by a purge, and not in its number: words to follow the number,
+ * or "". `counts_disk`: pages on disk are in the number.
+ */
+const char *service_uncounted(const struct service *service, bool counts_disk);
+
 /* May this caller know the URLs of pages that were evicted (--show-victims)? */
 bool service_shows_victims(const struct service *service, const struct net_peer *peer);
 

@@ -136,13 +136,9 @@ static void
 respond(struct http_exchange *x, const struct purge *purge)
 {
     const struct service *service = http_service_of(x)->service;
-    const char *more = "";
+    const char *more = service_uncounted(service, !purge->prefix && !purge->tags);
     char sentence[96];
 
-    if (service->tier)
-        more = ", and those of the shared tier";
-    else if (service->store && (purge->prefix || purge->tags))
-        more = ", and those on disk";
     snprintf(sentence, sizeof(sentence), "%" PRIu64 " stored response%s %s%s", purge->count,
              purge->count == 1 ? "" : "s", purge->soft ? "expired" : "removed", more);
     http_page_make(x, &(struct http_page){.status = purge->count || more[0] ? 200 : 404,

@@ -114,7 +114,9 @@ purge(struct svc_req *call, const proxy_purge_args *args, proxy_purge_result *re
         remove_key(&removal, url);
         if (kind == CONTROL_PURGE_URL)
             front_rules_visit_keys(service, url, remove_key, &removal);
-        result->status = PROXY_OK;
+        result->status = service_uncounted(service, marks && kind == CONTROL_PURGE_URL)[0]
+                             ? PROXY_PURGED_MORE
+                             : PROXY_OK;
         result->proxy_purge_result_u.purged = removal.count;
     }
     return TRUE;
@@ -127,7 +129,7 @@ struct held_purge {
     struct net_task task;
     struct net_worker *worker;
     struct service *service;
-    uint64_t purged;
+    proxy_purge_result result; /* if it holds */
 };
 
 _Static_assert(sizeof(struct held_purge) <= FRONT_REQUEST_DATA, "it is in the request's memory");
@@ -136,7 +138,7 @@ static void
 answer_purge(struct net_task *task)
 {
     struct held_purge *held = container_of(task, struct held_purge, task);
-    proxy_purge_result result = {.status = PROXY_OK, .proxy_purge_result_u.purged = held->purged};
+    proxy_purge_result result = held->result;
     static char stopping[] = PURGED_FOR_NOW;
     static char here[] = PURGED_HERE;
 
@@ -187,7 +189,8 @@ proxy_purge_2_svc(proxy_purge_args *args, proxy_purge_result *result, struct svc
     struct purging_marks marks = {0};
 
     (void)purge(call, args, result, &marks);
-    if (result->status != PROXY_OK || (!has_peers && !service->proxy.config.sources[0]))
+    if ((result->status != PROXY_OK && result->status != PROXY_PURGED_MORE) ||
+        (!has_peers && !service->proxy.config.sources[0]))
         return TRUE;
     *held = (struct held_purge){
         .noted = {.notify = note, .marks = marks},
@@ -195,7 +198,7 @@ proxy_purge_2_svc(proxy_purge_args *args, proxy_purge_result *result, struct svc
         .task.run = await_sources,
         .worker = rpc_request_worker(request),
         .service = service,
-        .purged = result->proxy_purge_result_u.purged,
+        .result = *result,
     };
     rpc_request_defer(request);
     if (!has_peers || !peer_news_wait(service->news, &held->wait))

@@ -49,7 +49,8 @@ purge_all(struct rpc_client *admin, uint64_t *purged, char *why, size_t size)
     enum rpc_client_status status = rpc_client_call_wait(
         admin, PROXY_FETCHPROG, PROXY_VERS2, PROXY_PURGE, (xdrproc_t)xdr_proxy_purge_args, &args,
         (xdrproc_t)xdr_proxy_purge_result, &result, PATIENCE_US);
-    bool done = status == RPC_CLIENT_OK && result.status == PROXY_OK;
+    bool done = status == RPC_CLIENT_OK &&
+                (result.status == PROXY_OK || result.status == PROXY_PURGED_MORE);
 
     if (done)
         *purged += result.proxy_purge_result_u.purged;

@@ -14,7 +14,7 @@ FLAG_NO_STORE, FLAG_WANT_VICTIMS = 1, 2
 SOURCES = ["hit", "miss", "coalesced", "bypass", "revalidated", "stale"]
 STATUSES = ["ok", "bad_url", "bad_headers", "denied", "resolve_failed", "connect_failed",
             "tls_failed", "timed_out", "origin_broke", "too_large", "bad_redirect", "overloaded",
-            "stopping", "internal", "bad_value", "no_object", "purged_here"]
+            "stopping", "internal", "bad_value", "no_object", "purged_here", "purged_more"]
 ACCEPT = ["SUCCESS", "PROG_UNAVAIL", "PROG_MISMATCH", "PROC_UNAVAIL", "GARBAGE_ARGS", "SYSTEM_ERR"]
 PURGE_URL, PURGE_PREFIX, PURGE_ALL, PURGE_TAG = 0, 1, 2, 3
 
@@ -378,7 +378,7 @@ class Connection:
     def _verdict(self, reply):
         r = Reader(self._results(reply))
         status = STATUSES[r.uint()]
-        value = r.hyper() if status == "ok" else r.opaque().decode()
+        value = r.hyper() if status in ("ok", "purged_more") else r.opaque().decode()
         r.end()
         return status, value
 

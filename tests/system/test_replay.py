@@ -542,6 +542,8 @@ class AdministerTest(ReplayCase):
         for arguments in (["http://h1.test/1"], ["--prefix", "http://h0.test/"], ["-n", "http://h/"]):
             done = self.sunproxy("purge", *arguments, daemon=self.d, expect=1)
             self.assertIn(b"no page with such a URL is stored", done.stderr)
+        done = self.sunproxy("purge", "--tag", "none", daemon=self.d, expect=1)
+        self.assertIn(b"no page has that tag", done.stderr)
         self.assertEqual(self.purged("--all"), 0)
         self.assertEqual(self.stat(self.d)["pages"], 0)
 
@@ -564,7 +566,7 @@ class AdministerTest(ReplayCase):
                                  (["--prefix", "http://h0.test/"], 3), (["--all"], 6)):
             with self.subTest(arguments=arguments):
                 out = self.sunproxy("purge", "--dry-run", "--json", *arguments, daemon=self.d).stdout
-                self.assertEqual(json.loads(out), {"purged": count, "dry_run": True})
+                self.assertEqual(json.loads(out), {"purged": count, "more": False, "dry_run": True})
                 self.assertEqual(self.stat(self.d)["pages"], 6)
                 out = self.sunproxy("purge", "-n", *arguments, daemon=self.d).stdout.decode()
                 self.assertEqual(out, f"{count} page{'' if count == 1 else 's'} would be purged (dry run)\n")

@@ -96,16 +96,31 @@ class StoreTest(StoreCase):
         self.store("/one", "/two")
         self.again()  # "one" is on disk alone, "two" in memory as well
         self.assertEqual(self.get("/two")[2], True)
-        self.assertEqual(self.sunproxy("purge", "--tag", "red", daemon=self.d).stdout, b"1 page purged\n")
+        self.assertEqual(self.sunproxy("purge", "--tag", "red", daemon=self.d).stdout,
+                         b"1 page in memory, and those that are not in memory, purged\n")
         for path in ("/one", "/two"):
             self.assertEqual(self.get(path)[2], False)
-        done = self.sunproxy("purge", "--tag", "green", daemon=self.d, expect=1)
-        self.assertIn(b"no page in memory has that tag", done.stderr)
         for tag in ("", "red blue", "red,blue"):
             self.sunproxy("purge", "--tag", tag, daemon=self.d, expect=64)
         done = self.sunproxy("purge", "--tag", "red", "--dry-run", daemon=self.d, expect=64)
         self.assertIn(b"exclude each other", done.stderr)
         self.assertEqual(self.get("/one")[2], True)
+
+    def test_the_command_knows_that_pages_on_disk_are_not_counted(self):
+        self.begin()
+        self.store("/one", "/two", "/three", "/four")
+        self.again()
+        for arguments in (["--prefix", "http://site.test/t", "-n"], ["--prefix", "http://site.test/t"],
+                          ["http://site.test/one", "-n"], ["--tag", "none"]):
+            done = self.sunproxy("purge", "--json", *arguments, daemon=self.d)
+            self.assertEqual(json.loads(done.stdout),
+                             {"purged": 0, "more": True, "dry_run": "-n" in arguments})
+            self.assertEqual(done.stderr, b"")
+        for url, count in (("http://site.test/one", 1), ("http://site.test/none", 0)):
+            done = self.sunproxy("purge", "--json", url, daemon=self.d, expect=0 if count else 1)
+            self.assertEqual(json.loads(done.stdout), {"purged": count, "more": False, "dry_run": False})
+        self.assertEqual(self.get("/three")[2], False)
+        self.assertEqual(self.get("/four")[2], True)
 
     def test_each_answer_to_a_purge_or_a_write_holds_after_a_kill_right_behind_it(self):
         ways = [lambda path: self.get(path, method="PURGE"),
