@@ -77,11 +77,11 @@ segment_make(size_t size, size_t alignment, char **bytes)
     return segment;
 }
 
-size_t
-object_make_size(const struct object_parts *parts)
+/* Bytes of the allocation of an object. */
+static size_t
+make_size(const struct object_parts *parts)
 {
-    return whole_size(parts->url.len + parts->variant.len +
-                          parts->fields.len + parts->tags.len,
+    return whole_size(parts->url.len + parts->variant.len + parts->fields.len + parts->tags.len,
                       parts->segmented, parts->inline_size);
 }
 
@@ -98,7 +98,7 @@ object_size(const struct object *object)
 struct object *
 object_make(const struct object_parts *parts)
 {
-    size_t size = object_make_size(parts);
+    size_t size = make_size(parts);
     struct object *object = parts->short_lived ? malloc(size) : arena_alloc(size);
     char *at;
 
@@ -124,8 +124,9 @@ object_make(const struct object_parts *parts)
     at = span_put(at, parts->fields);
     span_put(at, parts->tags);
     if (parts->segmented)
-        *segments_of(object) = (struct segments){
-            .first = parts->segment, .last = parts->segment, .allocated = segment_size(parts->segment)};
+        *segments_of(object) = (struct segments){.first = parts->segment,
+                                                 .last = parts->segment,
+                                                 .allocated = segment_size(parts->segment)};
     if (parts->segment) {
         parts->segment->bytes = (char *)(uintptr_t)parts->body.ptr;
         parts->segment->size = parts->body.len;
@@ -137,7 +138,7 @@ object_make(const struct object_parts *parts)
 int
 object_make_charged(const struct object_parts *parts, size_t shared, struct object **object)
 {
-    size_t size = object_make_size(parts) + shared + segment_size(parts->segment);
+    size_t size = make_size(parts) + shared + segment_size(parts->segment);
 
     if (!memory_charge(parts->account, MEMORY_PAGES, size))
         return ENOBUFS;
@@ -437,7 +438,7 @@ object_compact(const struct object *object)
         .inline_size = (uint32_t)object_length(object),
         .account = object->account,
     };
-    size_t size = object_make_size(&parts);
+    size_t size = make_size(&parts);
     struct object_place place = {0};
     const struct segment *first = segments_of(object)->first;
     struct object *copy;

@@ -252,12 +252,9 @@ struct object_parts {
     struct memory_account *account;
 };
 
-/* Bytes of the allocation that object_make() needs. */
-size_t object_make_size(const struct object_parts *parts);
-
 /*
  * A busy object with one reference and an empty body, or NULL without memory. It calls no hook of
- * the account and charges nothing: the caller charges object_make_size() before.
+ * the account and charges nothing.
  */
 struct object *object_make(const struct object_parts *parts);
 

@@ -47,8 +47,9 @@ shard_init(struct shard *shard, const struct policy_spec *spec, const struct pol
     return true;
 }
 
-void
-shard_free_entry(struct entry *entry)
+/* Frees an entry, and drops its object; it is in no table. */
+static void
+free_entry(struct entry *entry)
 {
     if (entry_is_stored(entry))
         object_release_from_cache(&entry->object);
@@ -64,7 +65,7 @@ free_tree(struct entry *tree)
         return;
     free_tree(tree->left);
     free_tree(tree->right);
-    shard_free_entry(tree);
+    free_entry(tree);
 }
 
 void
@@ -94,6 +95,22 @@ shard_move(struct shard *to, struct shard *from)
     TAILQ_CONCAT(&to->varied.list, &from->varied.list, links);
 }
 
+/* The bytes that an object with this number of tags counts when it is stored. */
+static uint64_t
+bytes_of(const struct shard *shard, const struct object *object, size_t tag_count)
+{
+    if (shard->body_only)
+        return object_length(object);
+    return object_size(object) - sizeof(*object) - 1 + shard->overhead +
+           (tag_count ? tag_count * TAGS_CHARGE + object->tags_len : 0);
+}
+
+uint64_t
+shard_bytes_of_entry(const struct shard *shard, const struct entry *entry)
+{
+    return bytes_of(shard, entry->object, entry->tag_count);
+}
+
 /* What the policy may know of a page. */
 static struct policy_page
 describe_page(const struct shard *shard, const struct entry *entry, uint64_t key)
@@ -112,6 +129,19 @@ entry_of(void *node)
     return container_of(node, struct entry, node);
 }
 
+static size_t
+tags_offset(const struct shard *shard)
+{
+    return (shard->entry_size + _Alignof(struct tag_link) - 1) / _Alignof(struct tag_link) *
+           _Alignof(struct tag_link);
+}
+
+struct tag_link *
+shard_tags_of(const struct shard *shard, struct entry *entry)
+{
+    return (struct tag_link *)(void *)((char *)entry + tags_offset(shard));
+}
+
 struct entry *
 shard_make_entry(struct shard *shard, struct object *object, uint32_t hash)
 {
@@ -120,7 +150,7 @@ shard_make_entry(struct shard *shard, struct object *object, uint32_t hash)
     struct entry *entry;
 
     if (count)
-        size = shard_tags_offset(shard) + count * sizeof(struct tag_link);
+        size = tags_offset(shard) + count * sizeof(struct tag_link);
     entry = arena_calloc(size);
     if (!entry)
         return NULL;
@@ -150,6 +180,28 @@ remove_tags(struct shard *shard, struct entry *entry)
     tags_remove(&shard->tags, shard_tags_of(shard, entry), entry->tag_count);
 }
 
+/* From one object of an entry to another one. */
+static void
+move_fills(struct object *from, struct object *to)
+{
+    if (from == to || LIST_EMPTY(&from->fills))
+        return;
+    to->fills = from->fills;
+    LIST_FIRST(&to->fills)->link.le_prev = &LIST_FIRST(&to->fills);
+    LIST_INIT(&from->fills);
+}
+
+/* Gives it another object with a reference of its own, and the fills of the one before. */
+static void
+set_object(struct entry *entry, struct object *object)
+{
+    struct object *before = entry->object;
+
+    entry->object = object_retain(object);
+    move_fills(before, object);
+    object_release(&before);
+}
+
 /* ---- marks -----------------------------------------------------------------------------------
  *
  * Of two kinds: entries that requests pass, and names of URLs that vary. Each kind is a list from
@@ -158,6 +210,21 @@ remove_tags(struct shard *shard, struct entry *entry)
 
 /* Mean bytes of a mark's object that its shard has memory for; URLs have about 80. */
 #define MARK_BYTES 1024u
+
+static struct mark *
+mark_of(struct entry *entry)
+{
+    return (struct mark *)(void *)entry->node;
+}
+
+/* Or NULL. */
+static struct entry *
+oldest_of(const struct marks *marks)
+{
+    struct mark *oldest = TAILQ_FIRST(&marks->list);
+
+    return oldest ? entry_of(oldest) : NULL;
+}
 
 static struct marks *
 marks_of(struct shard *shard, enum entry_kind kind)
@@ -170,7 +237,7 @@ shard_clear_mark(struct shard *shard, struct entry *entry)
 {
     struct marks *marks = marks_of(shard, entry->kind);
 
-    TAILQ_REMOVE(&marks->list, entry_mark(entry), links);
+    TAILQ_REMOVE(&marks->list, mark_of(entry), links);
     marks->count--;
     marks->bytes -= object_size(entry->object);
     entry->kind = ENTRY_EMPTY;
@@ -189,11 +256,11 @@ shard_mark(struct shard *shard, struct entry *entry, enum entry_kind kind, struc
     if (entry_is_mark(entry))
         shard_clear_mark(shard, entry);
     while (marks->count && (marks->count >= most || marks->bytes + bytes > MARK_BYTES * most))
-        shard_remove(shard, marks_oldest(marks));
-    entry_set_object(entry, object);
+        shard_remove(shard, oldest_of(marks));
+    set_object(entry, object);
     entry->kind = (uint8_t)kind;
     entry->entered = entered;
-    TAILQ_INSERT_TAIL(&marks->list, entry_mark(entry), links);
+    TAILQ_INSERT_TAIL(&marks->list, mark_of(entry), links);
     marks->count++;
     marks->bytes += bytes;
 }
@@ -202,7 +269,7 @@ void
 shard_remove_expired_marks(struct shard *shard, int64_t now_us)
 {
     for (int i = 0; i < 2; i++) {
-        struct entry *oldest = marks_oldest(&shard->passed);
+        struct entry *oldest = oldest_of(&shard->passed);
 
         if (!oldest || now_us < oldest->object->fetched_us)
             return;
@@ -301,7 +368,7 @@ free_chain(struct entry *entry)
 
     for (; entry; entry = next) {
         next = entry->right;
-        shard_free_entry(entry);
+        free_entry(entry);
     }
 }
 
@@ -401,27 +468,6 @@ object_remove_fills(struct object *object)
         entry_remove_fill(LIST_FIRST(&object->fills));
 }
 
-/* From one object of an entry to another one. */
-static void
-move_fills(struct object *from, struct object *to)
-{
-    if (from == to || LIST_EMPTY(&from->fills))
-        return;
-    to->fills = from->fills;
-    LIST_FIRST(&to->fills)->link.le_prev = &LIST_FIRST(&to->fills);
-    LIST_INIT(&from->fills);
-}
-
-void
-entry_set_object(struct entry *entry, struct object *object)
-{
-    struct object *before = entry->object;
-
-    entry->object = object_retain(object);
-    move_fills(before, object);
-    object_release(&before);
-}
-
 void
 shard_remove_if_empty(struct shard *shard, struct entry *entry)
 {
@@ -469,7 +515,7 @@ shard_store(struct shard *shard, const struct cache_key *key, struct entry *exis
     enum evictor_outcome outcome;
 
     if (!shard->evictor.ops ||
-        !evictor_can_hold(&shard->evictor, shard_bytes_of(shard, object, tag_count)))
+        !evictor_can_hold(&shard->evictor, bytes_of(shard, object, tag_count)))
         return EVICTOR_TOO_LARGE;
     entry = existing && !old && tag_count == 0 ? existing
                                                : shard_make_entry(shard, object, key->hash);
@@ -495,16 +541,16 @@ shard_store(struct shard *shard, const struct cache_key *key, struct entry *exis
         /* The cache counts it from now on. */
         memory_uncharge(object->account, MEMORY_PAGES, object_size(object));
         if (call.empty && call.empty != entry)
-            shard_free_entry(call.empty);
+            free_entry(call.empty);
         object_release(&name);
     } else if (name) {
-        entry_set_object(entry, name);
+        set_object(entry, name);
         object_release(&name);
     } else {
         if (existing)
             move_fills(object, existing->object);
         remove_tags(shard, entry);
-        shard_free_entry(entry);
+        free_entry(entry);
     }
     return outcome;
 }

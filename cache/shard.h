@@ -135,9 +135,6 @@ void entry_remove_fill(struct cache_fill *fill);
 /* The same for all of an object that is an entry's. */
 void object_remove_fills(struct object *object);
 
-/* Gives it another object with a reference of its own, and the fills of the one before. */
-void entry_set_object(struct entry *entry, struct object *object);
-
 /* Removes an entry that is empty and has no fills; NULL is harmless. */
 void shard_remove_if_empty(struct shard *shard, struct entry *entry);
 
@@ -178,53 +175,10 @@ void shard_free_removed(struct removed *removed);
 
 /* ---- for the files of a shard ---------------------------------------------------------------- */
 
-/* The bytes that an object with this number of tags counts when it is stored. */
-static inline uint64_t
-shard_bytes_of(const struct shard *shard, const struct object *object, size_t tag_count)
-{
-    if (shard->body_only)
-        return object_length(object);
-    return object_size(object) - sizeof(*object) - 1 + shard->overhead +
-           (tag_count ? tag_count * TAGS_CHARGE + object->tags_len : 0);
-}
-
 /* The bytes that a stored entry counts. */
-static inline uint64_t
-shard_bytes_of_entry(const struct shard *shard, const struct entry *entry)
-{
-    return shard_bytes_of(shard, entry->object, entry->tag_count);
-}
+uint64_t shard_bytes_of_entry(const struct shard *shard, const struct entry *entry);
 
 /* Where an entry has its links of tags. */
-static inline size_t
-shard_tags_offset(const struct shard *shard)
-{
-    return (shard->entry_size + _Alignof(struct tag_link) - 1) / _Alignof(struct tag_link) *
-           _Alignof(struct tag_link);
-}
-
-static inline struct tag_link *
-shard_tags_of(const struct shard *shard, struct entry *entry)
-{
-    return (struct tag_link *)(void *)((char *)entry + shard_tags_offset(shard));
-}
-
-static inline struct mark *
-entry_mark(struct entry *entry)
-{
-    return (struct mark *)(void *)entry->node;
-}
-
-/* Or NULL. */
-static inline struct entry *
-marks_oldest(const struct marks *marks)
-{
-    struct mark *oldest = TAILQ_FIRST(&marks->list);
-
-    return oldest ? container_of(oldest, struct entry, node) : NULL;
-}
-
-/* Frees an entry, and drops its object; it is in no table. */
-void shard_free_entry(struct entry *entry);
+struct tag_link *shard_tags_of(const struct shard *shard, struct entry *entry);
 
 #endif

@@ -87,10 +87,10 @@ make_object(struct table_bench *bench, size_t *block, uint64_t number)
     if (!made)
         return NULL;
     object_complete(made, 0, 0, OBJECT_UNLIMITED);
-    placed = place(bench, block, object_make_size(&parts),
-                   bench->config.layout == TABLE_ALL_ALIGNED ? 0 : -1);
+    placed =
+        place(bench, block, object_size(made), bench->config.layout == TABLE_ALL_ALIGNED ? 0 : -1);
     if (placed)
-        memcpy(placed, made, object_make_size(&parts));
+        memcpy(placed, made, object_size(made));
     object_release(&made);
     return placed;
 }
