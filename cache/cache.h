@@ -68,8 +68,9 @@ enum cache_outcome {
     CACHE_FELL_BACK,  /* nothing was: the fetch failed, and waiters got the object that had expired
                          (fill.h, cache_fill_fall_back()) */
     CACHE_PASSED_ON,  /* it entered, and was itself chosen as the victim, perhaps with others: so do
-                         policies whose newcomers compete (policy.h, enters_first). It counts neither
-                         as an insertion nor as an eviction; an older page of the same URL is gone */
+                         policies whose newcomers compete (policy.h, enters_first). It counts
+                         neither as an insertion nor as an eviction; an older page of the same URL
+                         is gone */
 };
 
 /* Why a page that was to be stored was not. */
@@ -239,10 +240,46 @@ enum cache_by {
     CACHE_BY_TAG,    /* all objects that have this word among their tags (fill.h, object_head) */
 };
 
+/* What a purge makes of an object. */
+enum cache_fate {
+    CACHE_REMOVED,
+    CACHE_EXPIRED, /* a ready one stays, and has expired, now or when it would have (object.h), also
+                      for requests that arrived before; a busy one is treated as by CACHE_REMOVED */
+    CACHE_COUNTED, /* nothing: a purge with this fate counts what others would remove */
+    CACHE_SPARED,
+};
+
+/* What becomes of an object, which has its URL, and what else it has only if it is ready. */
+struct cache_scope {
+    enum cache_fate (*decide)(struct object *object, const void *context);
+    const void *context;
+};
+
+/* Several purges by one writer. Begins zeroed. */
+struct cache_change {
+    uint64_t epoch;  /* of all of them */
+    uint64_t latest; /* of the others that have purged one of the names before; 0: none */
+};
+
+struct cache_purge {
+    enum cache_by by;
+    struct span name;
+    enum cache_fate fate;            /* of what it names */
+    const struct cache_scope *scope; /* by a prefix or a tag: decides about each object instead,
+                                        without a lock of the cache. Busy ones of other URLs count
+                                        as purged, too. Or NULL */
+    int64_t now_us;                  /* monotonic: for what expires */
+    struct buf *tags; /* or NULL: gets the tags of what is removed, and of the busy objects of a
+                         URL: words with one space between two, some perhaps more than once. The
+                         buffer says if that failed */
+    struct cache_change *change; /* that it is part of; or NULL */
+};
+
 /*
- * Purging removes objects. Returns the number of ready ones, which are not counted as evictions.
- * Busy objects are completed for their waiters and not stored, and no later request joins them;
- * marks (table.h) are dropped, but not by a tag, since they have none.
+ * Purging removes objects. Returns the number of ready ones, which are not counted as evictions;
+ * with another fate, of those that it counts, or that were not expired so before. Busy objects are
+ * completed for their waiters and not stored, and no later request joins them; marks (table.h) are
+ * dropped, but not by a tag, since they have none.
  *
  * A tag also concerns busy objects whose fill began before the purge and whose tags come with the
  * head afterwards: they are not stored, and waiters other than the leader get RETRY. That takes
@@ -251,53 +288,11 @@ enum cache_by {
  *
  * A purge by a prefix or a tag releases the lock of a shard after every few objects.
  */
-uint64_t cache_purge(struct cache *cache, enum cache_by by, struct span name);
+uint64_t cache_purge(struct cache *cache, const struct cache_purge *purge);
 uint64_t cache_purge_all(struct cache *cache);
-
-/* Several purges by one writer. Begins zeroed. */
-struct cache_change {
-    uint64_t epoch;  /* of all of them */
-    uint64_t latest; /* of the others that have purged one of the names before; 0: none */
-};
-
-/* What a purge makes of an object. */
-enum cache_fate {
-    CACHE_SPARED,
-    CACHE_COUNTED, /* as by cache_count() */
-    CACHE_EXPIRED, /* as by cache_expire() */
-    CACHE_REMOVED,
-};
-
-/* What becomes of an object, which has its URL, and what else it has only if it is ready. */
-struct cache_scope {
-    enum cache_fate (*decide)(struct object *object, const void *context);
-    const void *context;
-    int64_t now_us; /* for those that expire */
-};
-
-/*
- * A purge that is part of `change` (NULL: of none). By a tag or a prefix it removes, or expires,
- * objects as scope->decide() says (NULL: it removes all), which is called without a lock of the
- * cache; busy ones of other URLs count as purged, too. To
- * `tags`, unless NULL, it appends the tags of what it removes, and of the busy objects of a URL:
- * words with one space between two, some perhaps more than once. The buffer says if that failed.
- */
-uint64_t cache_purge_part(struct cache *cache, enum cache_by by, struct span name,
-                          const struct cache_scope *scope, struct buf *tags,
-                          struct cache_change *change);
 
 /* The present epoch (epochs.h), for a later lookup. */
 uint64_t cache_epoch(struct cache *cache);
-
-/*
- * Soft purging: ready objects stay and have expired, now or when they would have (object.h), also
- * for requests that arrived before. Returns the number of those that were not expired so before.
- * Busy objects and marks are treated as by cache_purge().
- */
-uint64_t cache_expire(struct cache *cache, enum cache_by by, struct span name, int64_t now_us);
-
-/* The number of pages that cache_purge() would remove now. */
-uint64_t cache_count(struct cache *cache, enum cache_by by, struct span name);
 
 /* False for a configuration that is refused with CACHE_BAD_CONFIG. */
 bool cache_config_is_valid(const struct cache_config *config);

@@ -75,8 +75,8 @@ void epochs_leave_prefix(struct epochs *epochs, struct span prefix);
 
 /*
  * Is a response to a request of this epoch outdated by an invalidation of its URL, of a prefix of
- * it, or of everything; or of one of its tags (base/word_list.h)? `own` is the epoch of an invalidation
- * that does not count, or 0.
+ * it, or of everything; or of one of its tags (base/word_list.h)? `own` is the epoch of an
+ * invalidation that does not count, or 0.
  */
 bool epochs_outdate_url(struct epochs *epochs, uint64_t epoch, uint64_t own, struct span url);
 bool epochs_outdate_tags(struct epochs *epochs, uint64_t epoch, uint64_t own, struct span tags);

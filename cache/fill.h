@@ -218,7 +218,7 @@ struct object_head {
     struct segment *segment; /* has the whole body already, which the object takes unless there is
                                 an error; nothing is appended. Or NULL */
     struct span body;        /* where in the segment; not empty */
-    uint32_t lifetime;   /* as struct object has it, if that is known already; 0: unlimited so far */
+    uint32_t lifetime;   /* as struct object has it, if it is known already; 0: unlimited so far */
     int64_t fetched_us;  /* as for cache_fill_finish(), for those that read the object before; 0:
                             not known yet */
     int64_t fresh_until_us;         /* of the same clock: the end of the lifetime, for requests that

@@ -6,15 +6,6 @@
 
 #include "cache/slots.h"
 
-struct purge {
-    enum cache_by by;
-    struct span name;
-    enum cache_fate fate;            /* of what it names, */
-    const struct cache_scope *scope; /* unless this decides, by a prefix or a tag; or NULL */
-    int64_t now_us;                  /* for what expires */
-    struct buf *tags; /* gets those of what is removed, and of the fills of a URL; or NULL */
-};
-
 /* ---- one entry ------------------------------------------------------------------------------- */
 
 /* Appends the tags of an object, unless those of the one before were the same. */
@@ -35,7 +26,7 @@ add_tags(struct buf *all, const struct object *object)
 
 /* Returns whether it counts. */
 static bool
-purge_entry(struct shard *shard, struct entry *entry, const struct purge *purge,
+purge_entry(struct shard *shard, struct entry *entry, const struct cache_purge *purge,
             enum cache_fate fate)
 {
     bool stored = entry_is_stored(entry);
@@ -101,7 +92,7 @@ link_behind(struct shard *shard, const struct tag *tag, const struct object *obj
 
 /* Takes the objects behind the place, by a tag those that have it; true: there may be more. */
 static bool
-take(struct slice *slice, struct shard *shard, const struct purge *purge)
+take(struct slice *slice, struct shard *shard, const struct cache_purge *purge)
 {
     if (purge->by == CACHE_BY_TAG) {
         const struct tag *tag = tags_find(&shard->tags, purge->name);
@@ -122,25 +113,27 @@ take(struct slice *slice, struct shard *shard, const struct purge *purge)
 
 /* Needs no lock. False: the purge spares all of them. */
 static bool
-decide(struct slice *slice, const struct purge *purge)
+decide(struct slice *slice, const struct cache_purge *purge)
 {
     const struct cache_scope *scope = purge->scope;
     bool any = false;
 
     for (unsigned i = 0; i < slice->count; i++) {
-        struct span url = object_url(slice->objects[i]);
+        struct object *object = slice->objects[i];
+        enum cache_fate fate = purge->fate;
 
-        if (purge->by == CACHE_BY_PREFIX && !span_starts_with(url, purge->name))
-            slice->fates[i] = CACHE_SPARED;
-        else
-            slice->fates[i] = scope ? scope->decide(slice->objects[i], scope->context) : purge->fate;
-        any = any || slice->fates[i] != CACHE_SPARED;
+        if (purge->by == CACHE_BY_PREFIX && !span_starts_with(object_url(object), purge->name))
+            fate = CACHE_SPARED;
+        else if (scope)
+            fate = scope->decide(object, scope->context);
+        slice->fates[i] = fate;
+        any = any || fate != CACHE_SPARED;
     }
     return any;
 }
 
 static uint64_t
-apply(const struct slice *slice, struct shard *shard, const struct purge *purge)
+apply(const struct slice *slice, struct shard *shard, const struct cache_purge *purge)
 {
     uint64_t count = 0;
 
@@ -156,7 +149,7 @@ apply(const struct slice *slice, struct shard *shard, const struct purge *purge)
 
 /* Drops the objects, of which one is the place now. Without a lock, since they may be freed. */
 static void
-drop(struct slice *slice, const struct purge *purge)
+drop(struct slice *slice, const struct cache_purge *purge)
 {
     for (unsigned i = 0; i < slice->count; i++) {
         /* A walk by a prefix does not begin anew: it would pass emptied buckets, under the lock. */
@@ -192,7 +185,7 @@ lock_again(struct cache *cache, const struct walk *walk, struct slot *slot)
 /* Purges by a prefix or a tag in one slot, and unlocks it, also meanwhile. */
 static uint64_t
 purge_slot(struct cache *cache, const struct walk *walk, struct slot *slot,
-           const struct purge *purge)
+           const struct cache_purge *purge)
 {
     struct slice slice;
     uint64_t count = 0;
@@ -219,26 +212,24 @@ purge_slot(struct cache *cache, const struct walk *walk, struct slot *slot,
 
 /* ---- all that a purge names ------------------------------------------------------------------ */
 
-/* A purge of this name begins, by itself or as part of a change. */
+/* The purge begins, by itself or as part of a change. */
 static void
-leave_epoch(struct cache *cache, enum cache_by by, struct span name, struct cache_change *change)
+leave_epoch(struct cache *cache, const struct cache_purge *purge)
 {
-    struct cache_change single = {0};
+    struct cache_change single = {0}, *change = purge->change ? purge->change : &single;
     uint64_t before;
 
-    if (!change)
-        change = &single;
-    if (by == CACHE_BY_PREFIX) {
-        epochs_leave_prefix(&cache->epochs, name);
+    if (purge->by == CACHE_BY_PREFIX) {
+        epochs_leave_prefix(&cache->epochs, purge->name);
         return;
     }
-    before = epochs_leave(&cache->epochs, hash64_bytes(name), &change->epoch);
+    before = epochs_leave(&cache->epochs, hash64_bytes(purge->name), &change->epoch);
     if (before != change->epoch && before > change->latest)
         change->latest = before;
 }
 
 static uint64_t
-purge_url(struct cache *cache, const struct purge *purge)
+purge_url(struct cache *cache, const struct cache_purge *purge)
 {
     uint32_t hash = djb_hash(purge->name);
     struct slot *slot = cache_lock(cache, hash);
@@ -260,51 +251,20 @@ purge_url(struct cache *cache, const struct purge *purge)
     return count;
 }
 
-static uint64_t
-purge_all_named(struct cache *cache, const struct purge *purge)
+uint64_t
+cache_purge(struct cache *cache, const struct cache_purge *purge)
 {
     struct walk walk = {0};
     struct slot *slot;
     uint64_t count = 0;
 
+    if (purge->fate != CACHE_COUNTED)
+        leave_epoch(cache, purge);
     if (purge->by == CACHE_BY_URL)
         return purge_url(cache, purge);
     while ((slot = cache_walk(cache, &walk)))
         count += purge_slot(cache, &walk, slot, purge);
     return count;
-}
-
-uint64_t
-cache_purge_part(struct cache *cache, enum cache_by by, struct span name,
-                 const struct cache_scope *scope, struct buf *tags, struct cache_change *change)
-{
-    leave_epoch(cache, by, name, change);
-    return purge_all_named(cache, &(struct purge){.by = by,
-                                                  .name = name,
-                                                  .fate = CACHE_REMOVED,
-                                                  .scope = scope,
-                                                  .now_us = scope ? scope->now_us : 0,
-                                                  .tags = tags});
-}
-
-uint64_t
-cache_purge(struct cache *cache, enum cache_by by, struct span name)
-{
-    return cache_purge_part(cache, by, name, NULL, NULL, NULL);
-}
-
-uint64_t
-cache_expire(struct cache *cache, enum cache_by by, struct span name, int64_t now_us)
-{
-    leave_epoch(cache, by, name, NULL);
-    return purge_all_named(
-        cache, &(struct purge){.by = by, .name = name, .fate = CACHE_EXPIRED, .now_us = now_us});
-}
-
-uint64_t
-cache_count(struct cache *cache, enum cache_by by, struct span name)
-{
-    return purge_all_named(cache, &(struct purge){.by = by, .name = name, .fate = CACHE_COUNTED});
 }
 
 /* ---- everything ------------------------------------------------------------------------------ */
@@ -335,7 +295,7 @@ empty(struct shard *shard, struct shard *old)
 uint64_t
 cache_purge_all(struct cache *cache)
 {
-    const struct purge slow = {.by = CACHE_BY_PREFIX, .fate = CACHE_REMOVED};
+    const struct cache_purge slow = {.by = CACHE_BY_PREFIX};
     struct walk walk = {0};
     struct slot *slot;
     uint64_t count = 0;

@@ -311,9 +311,8 @@ bool fetch_read_authorities(const char *path, struct buf *content, char *why, si
  * connect_to...). */
 struct fetcher *fetcher_create(const struct fetch_config *config, char *why, size_t why_size);
 
-/*
- * The configuration with which it was created: a reference of the caller. Before fetcher_configure().
- */
+/* The configuration with which it was created: a reference of the caller. Before
+ * fetcher_configure(). */
 struct settings *fetcher_get_settings(struct fetcher *fetcher);
 
 /*

@@ -42,13 +42,13 @@ uint64_t
 control_purge_marked(struct proxy *proxy, enum control_purge kind, bool soft, struct span url,
                      struct purging_marks *marks)
 {
-    struct purging purging = {.marks = marks};
+    struct purging purging = {.fate = soft ? CACHE_EXPIRED : CACHE_REMOVED, .marks = marks};
 
     if (kind == CONTROL_PURGE_ALL)
         return soft ? 0 : purging_remove_all(proxy, marks);
     if (!find_names(proxy, kind, url, &purging.by, &purging.name))
         return 0;
-    return soft ? purging_expire(proxy, &purging) : purging_remove(proxy, &purging);
+    return purging_apply(proxy, &purging);
 }
 
 uint64_t
@@ -69,8 +69,10 @@ control_count(struct proxy *proxy, enum control_purge kind, struct span url)
     struct span name;
     enum cache_by by;
 
-    return find_names(proxy, kind, url, &by, &name) ? cache_count(proxy->config.cache, by, name)
-                                                    : 0;
+    if (!find_names(proxy, kind, url, &by, &name))
+        return 0;
+    return cache_purge(proxy->config.cache,
+                       &(struct cache_purge){.by = by, .name = name, .fate = CACHE_COUNTED});
 }
 
 bool

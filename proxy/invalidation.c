@@ -106,7 +106,7 @@ purge_tag(struct proxy *proxy, struct span tag, struct span scope, const struct 
     purging.name = tag;
     purging.scope = &(struct cache_scope){.decide = decide, .context = &scope};
     purging.origin = scope;
-    purging_remove(proxy, &purging);
+    purging_apply(proxy, &purging);
 }
 
 void
@@ -133,13 +133,13 @@ invalidation_purge_url(struct proxy *proxy, struct span url, struct span scope, 
 {
     struct span words, tag;
 
-    purging_remove(proxy, &(struct purging){.by = CACHE_BY_URL, .name = url, .tags = found});
+    purging_apply(proxy, &(struct purging){.by = CACHE_BY_URL, .name = url, .tags = found});
     make_unique(found);
     words = buf_span(found);
     while (words_next(&words, &tag))
         purge_tag(proxy, tag, scope, &(struct purging){0});
     if (buf_failed(found))
-        purging_remove(proxy, &(struct purging){.by = CACHE_BY_PREFIX, .name = scope});
+        purging_apply(proxy, &(struct purging){.by = CACHE_BY_PREFIX, .name = scope});
 }
 
 /* Purges by these tags of what has been removed, and by those that are known. */
@@ -148,9 +148,9 @@ purge_tags(struct invalidation *inv, struct buf *found)
 {
     inv->all = inv->all || buf_failed(found);
     if (inv->all) {
-        purging_remove(inv->proxy, &(struct purging){.by = CACHE_BY_PREFIX,
-                                                     .name = inv->scope,
-                                                     .marks = &inv->marks});
+        purging_apply(
+            inv->proxy,
+            &(struct purging){.by = CACHE_BY_PREFIX, .name = inv->scope, .marks = &inv->marks});
         tell(inv, CACHE_BY_PREFIX, inv->scope);
         return;
     }
@@ -197,11 +197,11 @@ purge_key(void *context, struct span key)
 {
     const struct url_purge *purge = context;
 
-    purging_remove(purge->inv->proxy, &(struct purging){.by = CACHE_BY_URL,
-                                                        .name = key,
-                                                        .tags = purge->found,
-                                                        .change = &purge->inv->change,
-                                                        .marks = &purge->inv->marks});
+    purging_apply(purge->inv->proxy, &(struct purging){.by = CACHE_BY_URL,
+                                                       .name = key,
+                                                       .tags = purge->found,
+                                                       .change = &purge->inv->change,
+                                                       .marks = &purge->inv->marks});
     tell(purge->inv, CACHE_BY_URL, key);
 }
 

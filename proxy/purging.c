@@ -9,10 +9,10 @@ struct marks {
  * after it, which is noted, concerns what was offered to the source meanwhile.
  */
 static struct marks
-mark(struct proxy *proxy, const struct purging *p, bool soft, const struct marks *before)
+mark(struct proxy *proxy, const struct purging *p, const struct marks *before)
 {
     struct source *const *sources = proxy->config.sources;
-    const struct source_purge purge = {p->by, soft, p->name, p->origin};
+    const struct source_purge purge = {p->by, p->fate == CACHE_EXPIRED, p->name, p->origin};
     struct marks marks = {0};
 
     for (unsigned i = 0; sources[i]; i++) {
@@ -45,13 +45,19 @@ most(const struct marks *marks, uint64_t count)
 }
 
 uint64_t
-purging_remove(struct proxy *proxy, const struct purging *p)
+purging_apply(struct proxy *proxy, const struct purging *p)
 {
-    const struct marks marks = mark(proxy, p, false, NULL);
-    const uint64_t count =
-        cache_purge_part(proxy->config.cache, p->by, p->name, p->scope, p->tags, p->change);
+    const struct marks marks = mark(proxy, p, NULL);
+    const struct cache_purge purge = {.by = p->by,
+                                      .name = p->name,
+                                      .fate = p->fate,
+                                      .scope = p->scope,
+                                      .now_us = proxy_now_us(proxy),
+                                      .tags = p->tags,
+                                      .change = p->change};
+    const uint64_t count = cache_purge(proxy->config.cache, &purge);
 
-    mark(proxy, p, false, &marks);
+    mark(proxy, p, &marks);
     return most(&marks, count);
 }
 
@@ -59,21 +65,11 @@ uint64_t
 purging_remove_all(struct proxy *proxy, struct purging_marks *left)
 {
     const struct purging all = {.by = CACHE_BY_PREFIX, .marks = left};
-    const struct marks marks = mark(proxy, &all, false, NULL);
+    const struct marks marks = mark(proxy, &all, NULL);
     const uint64_t count = cache_purge_all(proxy->config.cache);
 
-    mark(proxy, &all, false, &marks);
+    mark(proxy, &all, &marks);
     return count;
-}
-
-uint64_t
-purging_expire(struct proxy *proxy, const struct purging *p)
-{
-    const struct marks marks = mark(proxy, p, true, NULL);
-    const uint64_t count = cache_expire(proxy->config.cache, p->by, p->name, proxy_now_us(proxy));
-
-    mark(proxy, p, true, &marks);
-    return most(&marks, count);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */

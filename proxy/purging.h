@@ -8,10 +8,11 @@
 #include "proxy/proxy.h"
 #include "store/source.h"
 
-/* What is purged: as cache_purge_part() has it. */
+/* What is purged: as struct cache_purge has it. */
 struct purging {
     enum cache_by by;
     struct span name;
+    enum cache_fate fate; /* CACHE_REMOVED or CACHE_EXPIRED */
     const struct cache_scope
         *scope;         /* in sources a prefix concerns all its URLs whatever this says, */
     struct span origin; /* and a tag those that begin so */
@@ -35,13 +36,10 @@ struct purging_marks {
 /* All up to now. */
 struct purging_marks purging_all_marks(void);
 
-/* Removes; returns the number of objects that were removed from memory, or of a URL from a source
- * if those are more. */
-uint64_t purging_remove(struct proxy *proxy, const struct purging *purging);
+/* Returns the number of objects that this has removed from memory, or that it has made expire
+ * there; or of a URL in a source, if those are more. */
+uint64_t purging_apply(struct proxy *proxy, const struct purging *purging);
 uint64_t purging_remove_all(struct proxy *proxy, struct purging_marks *marks);
-
-/* Has them expire, without a scope; returns the number of those in memory that have. */
-uint64_t purging_expire(struct proxy *proxy, const struct purging *purging);
 
 /* What an administrator is told of a purge that is untold. */
 #define PURGED_HERE                                                                                \

@@ -601,14 +601,15 @@ static void
 take_purged(void *context, const struct source *from, const struct source_purge *p)
 {
     struct service *service = context;
-    const struct purging purging = {.by = p->by, .name = p->name, .told_by = from};
+    const struct purging purging = {.by = p->by,
+                                    .name = p->name,
+                                    .fate = p->soft ? CACHE_EXPIRED : CACHE_REMOVED,
+                                    .told_by = from};
 
     if (p->by == CACHE_BY_TAG && !p->soft)
         invalidation_purge_tag(&service->proxy, p->name, p->scope, from);
-    else if (p->soft)
-        (void)purging_expire(&service->proxy, &purging);
     else
-        (void)purging_remove(&service->proxy, &purging);
+        (void)purging_apply(&service->proxy, &purging);
 }
 
 int

@@ -202,12 +202,10 @@ outdate(struct proxy *proxy, const struct config *from, const struct config *to)
 
     if (change.begin == change.end[0] && change.begin == change.end[1])
         return;
-    purging_remove(
-        proxy, &(struct purging){.by = CACHE_BY_PREFIX,
-                                 .scope = &(struct cache_scope){.decide = decide,
-                                                                .context = &change,
-                                                                .now_us = proxy_now_us(proxy)},
-                                 .local = true});
+    purging_apply(proxy, &(struct purging){
+                             .by = CACHE_BY_PREFIX,
+                             .scope = &(struct cache_scope){.decide = decide, .context = &change},
+                             .local = true});
 }
 
 /* ---- options that decide about responses ----------------------------------------------------- */
@@ -249,9 +247,10 @@ review_pages(struct proxy *proxy, const struct config *from, struct config *to)
         .request = {.rules = &to->rules.shared, .flags = to->origins.count ? REQUEST_OWNED : 0}};
 
     if (options_differ(from->options, to->options, names_of_storing))
-        (void)cache_purge_part(
-            proxy->config.cache, CACHE_BY_PREFIX, span_of(NULL, 0),
-            &(struct cache_scope){.decide = review_object, .context = &review}, NULL, NULL);
+        (void)cache_purge(proxy->config.cache,
+                          &(struct cache_purge){.by = CACHE_BY_PREFIX,
+                                                .scope = &(struct cache_scope){
+                                                    .decide = review_object, .context = &review}});
 }
 
 /* ---- taking effect --------------------------------------------------------------------------- */

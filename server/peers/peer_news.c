@@ -565,7 +565,7 @@ peer_news_take(struct peer_news *news, struct span sender, uint64_t incarnation,
     news->stats.taken += head.last - head.before;
     pthread_mutex_unlock(&news->lock);
     if (missed)
-        (void)purging_expire(proxy, &(struct purging){.by = CACHE_BY_PREFIX});
+        (void)purging_apply(proxy, &(struct purging){.by = CACHE_BY_PREFIX, .fate = CACHE_EXPIRED});
     purge_text(news, message, told);
     peer_log_take(&news->log, sender, incarnation, head.last, clock_monotonic_us());
     if (peer_message_is_leave(message))

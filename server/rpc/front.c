@@ -52,8 +52,8 @@ front_drop_broken(const struct front_exchange *front)
 
     if (front->content.decoding && front->content.why == FAILURE_ORIGIN &&
         exchange_is_stored(exchange))
-        purging_remove(exchange->proxy, &(struct purging){.by = CACHE_BY_URL,
-                                                          .name = object_url(exchange->object)});
+        purging_apply(exchange->proxy,
+                      &(struct purging){.by = CACHE_BY_URL, .name = object_url(exchange->object)});
 }
 
 bool

@@ -20,6 +20,7 @@
 #include "cache/fill.h"
 #include "cache/slots.h"
 #include "tests/bench/program.h"
+#include "tests/unit/cache/purge.h"
 
 #define SITE "http://a.test/items/"
 #define FIELDS "Content-Type: application/json\r\n"
@@ -262,26 +263,26 @@ purge_urls(struct bench *bench)
     uint64_t purged = 0;
 
     for (uint64_t i = 0; i < bench->config->objects; i += 1000)
-        purged += cache_purge(bench->cache, CACHE_BY_URL, url_of(bench, i));
+        purged += purge_by(bench->cache, CACHE_BY_URL, url_of(bench, i));
     return purged;
 }
 
 static uint64_t
 purge_tag(struct bench *bench)
 {
-    return cache_purge(bench->cache, CACHE_BY_TAG, tag_of(bench, 1));
+    return purge_by(bench->cache, CACHE_BY_TAG, tag_of(bench, 1));
 }
 
 static uint64_t
 purge_prefix(struct bench *bench)
 {
-    return cache_purge(bench->cache, CACHE_BY_PREFIX, span_str(SITE));
+    return purge_by(bench->cache, CACHE_BY_PREFIX, span_str(SITE));
 }
 
 static uint64_t
 purge_nothing(struct bench *bench)
 {
-    return cache_purge(bench->cache, CACHE_BY_PREFIX, span_str("http://b.test/"));
+    return purge_by(bench->cache, CACHE_BY_PREFIX, span_str("http://b.test/"));
 }
 
 static uint64_t
@@ -293,13 +294,13 @@ purge_all(struct bench *bench)
 static uint64_t
 expire_tag(struct bench *bench)
 {
-    return cache_expire(bench->cache, CACHE_BY_TAG, tag_of(bench, 1), NOW_US);
+    return expire_by(bench->cache, CACHE_BY_TAG, tag_of(bench, 1), NOW_US);
 }
 
 static uint64_t
 expire_prefix(struct bench *bench)
 {
-    return cache_expire(bench->cache, CACHE_BY_PREFIX, span_str(SITE), NOW_US);
+    return expire_by(bench->cache, CACHE_BY_PREFIX, span_str(SITE), NOW_US);
 }
 
 static const struct kind {

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "cache/shard.h"
 #include "tests/unit/cache/pages.h"
+#include "tests/unit/cache/purge.h"
 
 #define LRU_OVERHEAD charge_page_overhead(policy_find("lru"))
 
@@ -83,8 +84,8 @@ START_TEST(without_a_policy_nothing_is_stored)
     ck_assert_ptr_nonnull(cache);
     ck_assert_int_eq(pages_store(cache, "http://a/", 1), CACHE_NOT_STORED);
     ck_assert(!pages_hit(cache, "http://a/"));
-    ck_assert_uint_eq(cache_purge(cache, CACHE_BY_URL, span_str("http://a/")), 0);
-    ck_assert_uint_eq(cache_purge(cache, CACHE_BY_PREFIX, span_str("")), 0);
+    ck_assert_uint_eq(purge_by(cache, CACHE_BY_URL, span_str("http://a/")), 0);
+    ck_assert_uint_eq(purge_by(cache, CACHE_BY_PREFIX, span_str("")), 0);
     ck_assert_uint_eq(cache_purge_all(cache), 0);
     ck_assert_uint_eq(pages_stats(cache).pages, 0);
     ck_assert(cache_is_valid(cache));
@@ -138,7 +139,7 @@ START_TEST(bytes_count_a_page_whole)
     /* A body of unknown length is in segments until it is complete. */
     ck_assert_int_eq(store_hello(cache, "http://a/", -1), CACHE_REPLACED);
     ck_assert_uint_eq(pages_stats(cache).bytes, 9 + 6 + 5 + LRU_OVERHEAD);
-    cache_purge(cache, CACHE_BY_URL, span_str("http://a/"));
+    purge_by(cache, CACHE_BY_URL, span_str("http://a/"));
     ck_assert_uint_eq(pages_stats(cache).bytes, 0);
     cache_destroy(cache);
 }

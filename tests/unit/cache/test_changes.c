@@ -5,6 +5,7 @@
 #define UNIT_STARTS_NO_THREAD
 
 #include "tests/unit/cache/pages.h"
+#include "tests/unit/cache/purge.h"
 
 #define URL "http://a/1"
 #define VARIANT "v"
@@ -176,13 +177,13 @@ is_successor(enum state state)
 static uint64_t
 purge_url(struct cache *cache)
 {
-    return cache_purge(cache, CACHE_BY_URL, span_str(URL));
+    return purge_by(cache, CACHE_BY_URL, span_str(URL));
 }
 
 static uint64_t
 purge_prefix(struct cache *cache)
 {
-    return cache_purge(cache, CACHE_BY_PREFIX, span_str("http://a/"));
+    return purge_by(cache, CACHE_BY_PREFIX, span_str("http://a/"));
 }
 
 static void
@@ -240,8 +241,8 @@ check_expire(enum state state, bool by_prefix)
 
     scene_set_up(&scene, state);
     pages = pages_stats(scene.cache).pages;
-    count = by_prefix ? cache_expire(scene.cache, CACHE_BY_PREFIX, span_str("http://a/"), NOW)
-                      : cache_expire(scene.cache, CACHE_BY_URL, span_str(URL), NOW);
+    count = by_prefix ? expire_by(scene.cache, CACHE_BY_PREFIX, span_str("http://a/"), NOW)
+                      : expire_by(scene.cache, CACHE_BY_URL, span_str(URL), NOW);
     ck_assert_msg(count == was_ready, "%s", state_names[state]);
     ck_assert_msg(cache_is_valid(scene.cache), "%s", state_names[state]);
     ck_assert_uint_eq(pages_stats(scene.cache).pages, pages);
@@ -274,8 +275,8 @@ START_TEST(a_purge_before_a_failure_and_of_others)
         struct scene scene;
 
         scene_set_up(&scene, state);
-        ck_assert_uint_eq(cache_purge(scene.cache, CACHE_BY_URL, span_str("http://a/")), 0);
-        ck_assert_uint_eq(cache_purge(scene.cache, CACHE_BY_PREFIX, span_str("http://b")), 0);
+        ck_assert_uint_eq(purge_by(scene.cache, CACHE_BY_URL, span_str("http://a/")), 0);
+        ck_assert_uint_eq(purge_by(scene.cache, CACHE_BY_PREFIX, span_str("http://b")), 0);
         ck_assert_uint_eq(pages_stats(scene.cache).busy, 1);
         cache_purge_all(scene.cache);
         fill_fail(scene.leader.found.fill);

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "tests/unit/cache/pages.h"
+#include "tests/unit/cache/purge.h"
 
 #define LIMIT ((uint64_t)64 << 20)
 
@@ -217,7 +218,7 @@ START_TEST(it_agrees_with_a_model)
             object_release(slot);
             switch (unit_draw(&state, 100)) {
             case 0:
-                cache_purge(cache, CACHE_BY_URL, span_str(url));
+                purge_by(cache, CACHE_BY_URL, span_str(url));
                 break;
             case 1:
                 cache_get_config(cache, &config);

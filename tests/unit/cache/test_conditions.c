@@ -2,6 +2,7 @@
 #define UNIT_STARTS_NO_THREAD
 
 #include "tests/unit/cache/pages.h"
+#include "tests/unit/cache/purge.h"
 
 enum { SECOND = 1000000, AGED = 3 * SECOND, NOW = 10 * SECOND };
 
@@ -164,7 +165,7 @@ START_TEST(an_object_with_such_a_note_has_expired)
         request_end(&joins);
         request_end(&later);
         ck_assert(pages_hit_at(cache, "b", NOW));
-        ck_assert_uint_eq(cache_purge(cache, CACHE_BY_URL, span_str("b")), 1);
+        ck_assert_uint_eq(purge_by(cache, CACHE_BY_URL, span_str("b")), 1);
     }
 }
 END_TEST
@@ -217,16 +218,16 @@ START_TEST(a_soft_purge_expires_objects)
     struct object *object = pages_get(cache, span_str("a"), NOW);
 
     pages_store(cache, "b", 1);
-    ck_assert_uint_eq(cache_expire(cache, CACHE_BY_URL, span_str("a"), NOW), 1);
+    ck_assert_uint_eq(expire_by(cache, CACHE_BY_URL, span_str("a"), NOW), 1);
     ck_assert_uint_eq(pages_stats(cache).pages, 2);
     /* Also to a request that arrived before, or whose clock is behind. */
     ck_assert_int_eq(ask("a", NOW - 2 * SECOND, NULL), CACHE_STALE);
     ck_assert_int_eq(object_lifetime(object), AGED); /* since when it is stale */
     ck_assert(pages_hit(cache, "b"));
     /* Once. */
-    ck_assert_uint_eq(cache_expire(cache, CACHE_BY_URL, span_str("a"), NOW + SECOND), 0);
+    ck_assert_uint_eq(expire_by(cache, CACHE_BY_URL, span_str("a"), NOW + SECOND), 0);
     ck_assert_int_eq(object_lifetime(object), AGED);
-    ck_assert_uint_eq(cache_expire(cache, CACHE_BY_URL, span_str("none"), NOW), 0);
+    ck_assert_uint_eq(expire_by(cache, CACHE_BY_URL, span_str("none"), NOW), 0);
     object_release(&object);
     pages_store(cache, "a", 1);
     ck_assert(pages_hit_at(cache, "a", NOW));
@@ -237,7 +238,7 @@ START_TEST(a_soft_purge_keeps_the_end_of_what_has_expired)
 {
     struct object *object = pages_get(cache, span_str("a"), NOW);
 
-    ck_assert_uint_eq(cache_expire(cache, CACHE_BY_URL, span_str("a"), NOW + 100 * SECOND), 1);
+    ck_assert_uint_eq(expire_by(cache, CACHE_BY_URL, span_str("a"), NOW + 100 * SECOND), 1);
     ck_assert_int_eq(object_lifetime(object), 8 * SECOND);
     ck_assert_int_eq(ask("a", NOW, NULL), CACHE_STALE);
     object_release(&object);
@@ -247,14 +248,12 @@ END_TEST
 START_TEST(a_soft_purge_by_prefix)
 {
     pages_store_many(cache, 0, 9, 1);
-    ck_assert_uint_eq(cache_expire(cache, CACHE_BY_PREFIX, span_str("http://www.example.com/"), 5),
-                      9);
-    ck_assert_uint_eq(cache_expire(cache, CACHE_BY_PREFIX, span_str("http://www.example.com/"), 5),
-                      0);
+    ck_assert_uint_eq(expire_by(cache, CACHE_BY_PREFIX, span_str("http://www.example.com/"), 5), 9);
+    ck_assert_uint_eq(expire_by(cache, CACHE_BY_PREFIX, span_str("http://www.example.com/"), 5), 0);
     ck_assert_uint_eq(pages_stats(cache).pages, 10);
     ck_assert(!pages_hit(cache, pages_url(3)));
     ck_assert(pages_hit_at(cache, "a", NOW));
-    ck_assert_uint_eq(cache_expire(cache, CACHE_BY_PREFIX, span_of(NULL, 0), NOW), 1);
+    ck_assert_uint_eq(expire_by(cache, CACHE_BY_PREFIX, span_of(NULL, 0), NOW), 1);
 }
 END_TEST
 

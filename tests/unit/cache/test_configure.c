@@ -7,6 +7,7 @@
 
 #include "policies/charge.h"
 #include "tests/unit/cache/pages.h"
+#include "tests/unit/cache/purge.h"
 
 static void
 configure(struct cache *cache, const char *policy, uint64_t pages, uint64_t bytes, unsigned shards)
@@ -35,7 +36,7 @@ START_TEST(a_new_policy_sees_pages_in_order_of_entry)
             ck_assert_uint_eq(stored.victims.count, 1);
             ck_assert(span_equal(object_url(stored.victims.pages[0]), span_str(pages_url(n))));
             stored_free(&stored);
-            cache_purge(cache, CACHE_BY_URL, span_str("http://new/"));
+            purge_by(cache, CACHE_BY_URL, span_str("http://new/"));
         }
         cache_destroy(cache);
     }

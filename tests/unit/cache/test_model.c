@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "policies/charge.h"
 #include "tests/unit/cache/pages.h"
+#include "tests/unit/cache/purge.h"
 
 #define URLS 60
 #define ROUNDS 2000
@@ -216,7 +217,7 @@ check_purge_prefix(struct cache *cache, struct model *m, const char *prefix)
             gone++;
         }
     }
-    ck_assert_uint_eq(cache_purge(cache, CACHE_BY_PREFIX, span_str(prefix)), gone);
+    ck_assert_uint_eq(purge_by(cache, CACHE_BY_PREFIX, span_str(prefix)), gone);
 }
 
 /* Another capacity for the policy as it is: pages that are too large are removed, then victims. */
@@ -265,7 +266,7 @@ check_against_model(const char *policy,
         m.clock_us += 1000;
 
         if (what == 0) {
-            ck_assert_uint_eq(cache_purge(cache, CACHE_BY_URL, span_str(url_of(url))),
+            ck_assert_uint_eq(purge_by(cache, CACHE_BY_URL, span_str(url_of(url))),
                               m.pages[url].inside);
             if (m.pages[url].inside)
                 model_remove(&m, url);
@@ -297,7 +298,7 @@ check_bounds_only(const char *policy, uint64_t capacity_pages, uint64_t capacity
         const char *url = url_of((int)(dice(2) ? dice(URLS / 5) : dice(URLS)));
 
         if (dice(100) == 0)
-            cache_purge(cache, CACHE_BY_URL, span_str(url));
+            purge_by(cache, CACHE_BY_URL, span_str(url));
         else if (!pages_hit_at(cache, url, round))
             pages_store_until(cache, url, dice(1000),
                               dice(3) ? INT64_MAX : round + (int64_t)dice(8000));

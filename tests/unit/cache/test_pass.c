@@ -2,6 +2,7 @@
 #define UNIT_STARTS_NO_THREAD
 
 #include "tests/unit/cache/pages.h"
+#include "tests/unit/cache/purge.h"
 
 static struct cache *cache;
 
@@ -325,13 +326,13 @@ START_TEST(purges_drop_marks)
     for (int i = 0; i < 30; i++)
         mark(pages_url(i), CACHE_MISS, 1000);
     request_lookup(&pass, cache, pages_url(3), 0, false);
-    ck_assert_uint_eq(cache_purge(cache, CACHE_BY_URL, span_str(pages_url(3))), 0);
+    ck_assert_uint_eq(purge_by(cache, CACHE_BY_URL, span_str(pages_url(3))), 0);
     ck_assert_uint_eq(pages_stats(cache).passed, 29);
     /* What was fetched before the purge is not stored, nor is it marked. */
     cache_fill_restrict(pass.found.fill, FILL_PRIVATE, 1000);
     ck_assert_uint_eq(pages_stats(cache).passed, 29);
     finish(&pass, true, CACHE_NOT_STORED);
-    ck_assert_uint_eq(cache_purge(cache, CACHE_BY_PREFIX, span_str("http://www.example.com/1")), 0);
+    ck_assert_uint_eq(purge_by(cache, CACHE_BY_PREFIX, span_str("http://www.example.com/1")), 0);
     ck_assert_uint_eq(pages_stats(cache).passed, 29 - 11);
     ck_assert_uint_eq(cache_purge_all(cache), 0);
     ck_assert_uint_eq(pages_stats(cache).passed, 0);

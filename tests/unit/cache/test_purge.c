@@ -7,16 +7,17 @@
 
 #include "cache/slots.h"
 #include "tests/unit/cache/pages.h"
+#include "tests/unit/cache/purge.h"
 
 START_TEST(purging_one)
 {
     struct cache *cache = pages_cache("lru", 100, 0, 4);
 
     pages_store_many(cache, 0, 50, 10);
-    ck_assert_uint_eq(cache_count(cache, CACHE_BY_URL, span_str(pages_url(7))), 1);
-    ck_assert_uint_eq(cache_purge(cache, CACHE_BY_URL, span_str(pages_url(7))), 1);
-    ck_assert_uint_eq(cache_count(cache, CACHE_BY_URL, span_str(pages_url(7))), 0);
-    ck_assert_uint_eq(cache_purge(cache, CACHE_BY_URL, span_str(pages_url(7))), 0);
+    ck_assert_uint_eq(count_by(cache, CACHE_BY_URL, span_str(pages_url(7))), 1);
+    ck_assert_uint_eq(purge_by(cache, CACHE_BY_URL, span_str(pages_url(7))), 1);
+    ck_assert_uint_eq(count_by(cache, CACHE_BY_URL, span_str(pages_url(7))), 0);
+    ck_assert_uint_eq(purge_by(cache, CACHE_BY_URL, span_str(pages_url(7))), 0);
     ck_assert(!pages_hit(cache, pages_url(7)));
     ck_assert_uint_eq(pages_stats(cache).pages, 49);
     ck_assert_uint_eq(pages_stats(cache).evictions, 0);
@@ -31,17 +32,15 @@ START_TEST(purging_by_prefix)
 
     pages_store_many(cache, 0, 250, 10);
     /* 1, 10 to 19, 100 to 199 */
-    ck_assert_uint_eq(cache_count(cache, CACHE_BY_PREFIX, span_str("http://www.example.com/1")),
-                      111);
-    ck_assert_uint_eq(cache_purge(cache, CACHE_BY_PREFIX, span_str("http://www.example.com/1")),
-                      111);
+    ck_assert_uint_eq(count_by(cache, CACHE_BY_PREFIX, span_str("http://www.example.com/1")), 111);
+    ck_assert_uint_eq(purge_by(cache, CACHE_BY_PREFIX, span_str("http://www.example.com/1")), 111);
     ck_assert(!pages_hit(cache, pages_url(150)));
     ck_assert(pages_hit(cache, pages_url(215)));
-    ck_assert_uint_eq(cache_purge(cache, CACHE_BY_PREFIX, span_str("http://www.example.org/")), 0);
+    ck_assert_uint_eq(purge_by(cache, CACHE_BY_PREFIX, span_str("http://www.example.org/")), 0);
     ck_assert_uint_eq(pages_stats(cache).pages, 139);
     ck_assert(cache_is_valid(cache));
-    ck_assert_uint_eq(cache_count(cache, CACHE_BY_PREFIX, span_of(NULL, 0)), 139);
-    ck_assert_uint_eq(cache_purge(cache, CACHE_BY_PREFIX, span_of(NULL, 0)), 139);
+    ck_assert_uint_eq(count_by(cache, CACHE_BY_PREFIX, span_of(NULL, 0)), 139);
+    ck_assert_uint_eq(purge_by(cache, CACHE_BY_PREFIX, span_of(NULL, 0)), 139);
     ck_assert_uint_eq(pages_stats(cache).bytes, 0);
     cache_destroy(cache);
 }
@@ -97,15 +96,17 @@ START_TEST(purging_while_others_come)
 {
     struct cache *cache = pages_cache("lru", 10000, 0, 2);
     struct deciding deciding = {.cache = cache};
-    const struct cache_scope scope = {.decide = decide, .context = &deciding, .now_us = 1000};
+    const struct cache_scope scope = {.decide = decide, .context = &deciding};
 
     pages_store_many(cache, 0, 900, 10);
     ck_assert_uint_eq(
-        cache_purge_part(cache, CACHE_BY_PREFIX, span_of(NULL, 0), &scope, NULL, NULL), 600);
+        cache_purge(cache,
+                    &(struct cache_purge){.by = CACHE_BY_PREFIX, .scope = &scope, .now_us = 1000}),
+        600);
     ck_assert_int_eq(deciding.decided, 900);
     for (int i = 0; i < 900; i++) {
         ck_assert_int_eq(pages_hit_at(cache, pages_url(i), 2000), i % 3 == 0);
-        ck_assert_uint_eq(cache_count(cache, CACHE_BY_URL, span_str(pages_url(i))), i % 3 != 2);
+        ck_assert_uint_eq(count_by(cache, CACHE_BY_URL, span_str(pages_url(i))), i % 3 != 2);
     }
     ck_assert_uint_eq(pages_stats(cache).pages, 600 + 3000);
     ck_assert(cache_is_valid(cache));
@@ -131,7 +132,7 @@ START_TEST(purging_what_is_replaced)
 
     pages_store_many(cache, 1, 2, 10);
     ck_assert_uint_eq(
-        cache_purge_part(cache, CACHE_BY_PREFIX, span_of(NULL, 0), &scope, NULL, NULL), 0);
+        cache_purge(cache, &(struct cache_purge){.by = CACHE_BY_PREFIX, .scope = &scope}), 0);
     ck_assert(pages_hit(cache, pages_url(1)));
     cache_destroy(cache);
 }
@@ -161,7 +162,7 @@ START_TEST(purging_while_shards_are_rebuilt)
 
     pages_store_many(cache, 0, 1000, 10);
     ck_assert_uint_eq(
-        cache_purge_part(cache, CACHE_BY_PREFIX, span_of(NULL, 0), &scope, NULL, NULL), 1000);
+        cache_purge(cache, &(struct cache_purge){.by = CACHE_BY_PREFIX, .scope = &scope}), 1000);
     ck_assert_int_gt(deciding.decided, 1000);
     ck_assert_uint_eq(pages_stats(cache).pages, 0);
     ck_assert(cache_is_valid(cache));
@@ -197,9 +198,12 @@ START_TEST(a_lock_is_held_for_a_slice)
 
         for (int i = 0; i < 3000; i++)
             pages_store_tagged(cache, pages_url(i), "tag");
-        ck_assert_uint_eq(cache_purge_part(cache, by, span_str(by == CACHE_BY_TAG ? "tag" : ""),
-                                           &scope, NULL, NULL),
-                          3000);
+        ck_assert_uint_eq(
+            cache_purge(cache,
+                        &(struct cache_purge){.by = by,
+                                              .name = span_str(by == CACHE_BY_TAG ? "tag" : ""),
+                                              .scope = &scope}),
+            3000);
         ck_assert_uint_gt(counting.most, 0);
         ck_assert_uint_le(counting.most, PURGE_SLICE);
         pages_end(cache);
@@ -236,7 +240,7 @@ START_TEST(a_walk_goes_on_behind_what_it_has_removed)
 
     pages_store_many(cache, 0, 1000, 10);
     ck_assert_uint_eq(
-        cache_purge_part(cache, CACHE_BY_PREFIX, span_of(NULL, 0), &scope, NULL, NULL), 1000);
+        cache_purge(cache, &(struct cache_purge){.by = CACHE_BY_PREFIX, .scope = &scope}), 1000);
     ck_assert_uint_eq(restoring.decided, 1000);
     ck_assert_uint_eq(pages_stats(cache).pages, 1);
     pages_end(cache);

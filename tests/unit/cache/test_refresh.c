@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "tests/unit/cache/pages.h"
+#include "tests/unit/cache/purge.h"
 
 enum { NOW = 6000 };
 
@@ -157,7 +158,7 @@ START_TEST(the_previous_object_may_be_evicted_or_purged_meanwhile)
         object_release(&late.found.object);
         object_release(&streaming.found.object);
         if (purge)
-            cache_purge(cache, CACHE_BY_URL, span_str("u"));
+            purge_by(cache, CACHE_BY_URL, span_str("u"));
         else
             pages_store_many(cache, 0, 3, 1);
         ck_assert(!pages_hit_at(cache, "u", 0));
@@ -256,7 +257,7 @@ START_TEST(waiters_fall_back_to_an_object_that_is_gone)
 
         request_end(&leader);
         if (purge)
-            cache_purge(cache, CACHE_BY_URL, span_str("u"));
+            purge_by(cache, CACHE_BY_URL, span_str("u"));
         else
             pages_store_many(cache, 0, 3, 1);
         cache_fill_fall_back(fill, 503);

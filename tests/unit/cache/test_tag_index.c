@@ -5,6 +5,7 @@
 
 #include "cache/shard.h"
 #include "tests/unit/cache/pages.h"
+#include "tests/unit/cache/purge.h"
 
 static struct cache *cache;
 
@@ -61,7 +62,7 @@ put(const char *url, const char *tags)
 static uint64_t
 purge(const char *tag)
 {
-    uint64_t count = cache_purge(cache, CACHE_BY_TAG, span_str(tag));
+    uint64_t count = purge_by(cache, CACHE_BY_TAG, span_str(tag));
 
     ck_assert(cache_is_valid(cache));
     return count;
@@ -70,7 +71,7 @@ purge(const char *tag)
 static uint64_t
 expire(const char *tag)
 {
-    uint64_t count = cache_expire(cache, CACHE_BY_TAG, span_str(tag), 1000);
+    uint64_t count = expire_by(cache, CACHE_BY_TAG, span_str(tag), 1000);
 
     ck_assert(cache_is_valid(cache));
     return count;
@@ -119,7 +120,7 @@ START_TEST(a_purge_of_many_objects_is_in_parts)
 {
     enum { MANY = 1500 };
     unsigned decided = 0;
-    const struct cache_scope scope = {.decide = thirds, .context = &decided, .now_us = 1000};
+    const struct cache_scope scope = {.decide = thirds, .context = &decided};
     const struct span x = span_str("x");
     char url[16];
 
@@ -130,19 +131,22 @@ START_TEST(a_purge_of_many_objects_is_in_parts)
         snprintf(url, sizeof(url), "%c%u", 'a' + (int)(i % 7), i);
         put(url, i % 2 ? "x x y" : "x");
     }
-    ck_assert_uint_eq(cache_purge_part(cache, CACHE_BY_TAG, x, &scope, NULL, NULL),
-                      MANY - cache_count(cache, CACHE_BY_PREFIX, span_str("c")) -
-                          cache_count(cache, CACHE_BY_PREFIX, span_str("f")));
+    ck_assert_uint_eq(
+        cache_purge(
+            cache,
+            &(struct cache_purge){.by = CACHE_BY_TAG, .name = x, .scope = &scope, .now_us = 1000}),
+        MANY - count_by(cache, CACHE_BY_PREFIX, span_str("c")) -
+            count_by(cache, CACHE_BY_PREFIX, span_str("f")));
     ck_assert_uint_ge(decided, MANY);
     ck_assert_uint_lt(decided, 2 * MANY);
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(url, sizeof(url), "%c%u", 'a' + (int)(i % 7), i);
         ck_assert_int_eq(pages_hit_at(cache, url, 2000), url[0] % 3 == 0);
-        ck_assert_uint_eq(cache_count(cache, CACHE_BY_URL, span_str(url)), url[0] % 3 != 2);
+        ck_assert_uint_eq(count_by(cache, CACHE_BY_URL, span_str(url)), url[0] % 3 != 2);
     }
     ck_assert(cache_is_valid(cache));
-    ck_assert_uint_eq(cache_count(cache, CACHE_BY_TAG, x),
-                      cache_count(cache, CACHE_BY_PREFIX, span_of(NULL, 0)) - 1);
+    ck_assert_uint_eq(count_by(cache, CACHE_BY_TAG, x),
+                      count_by(cache, CACHE_BY_PREFIX, span_of(NULL, 0)) - 1);
     ck_assert_uint_gt(purge("x"), 0);
     ck_assert_uint_eq(pages_stats(cache).pages, 1);
 }
@@ -162,9 +166,13 @@ START_TEST(a_purge_in_a_scope_leaves_other_urls)
     request_lookup(&outside, cache, "http://b/4", 0, false);
     ck_assert_int_eq(head(&inside, "x"), 0);
     ck_assert_int_eq(head(&outside, "x"), 0);
-    ck_assert_uint_eq(cache_purge_part(cache, CACHE_BY_TAG, x, &scope, NULL, NULL), 2);
+    ck_assert_uint_eq(
+        cache_purge(cache, &(struct cache_purge){.by = CACHE_BY_TAG, .name = x, .scope = &scope}),
+        2);
     ck_assert(cache_is_valid(cache));
-    ck_assert_uint_eq(cache_purge_part(cache, CACHE_BY_TAG, x, &scope, NULL, NULL), 0);
+    ck_assert_uint_eq(
+        cache_purge(cache, &(struct cache_purge){.by = CACHE_BY_TAG, .name = x, .scope = &scope}),
+        0);
     ck_assert(pages_hit(cache, "http://b/1") && pages_hit(cache, "http://a/3"));
     ck_assert_int_eq(finish(&inside), CACHE_NOT_STORED);
     /* Of what is being fetched, other URLs are concerned, too. */
@@ -182,25 +190,40 @@ START_TEST(a_purge_names_the_tags_of_what_it_removes)
     buf_init(&tags, 13);
     put("a", "x y");
     put("b", "z");
-    ck_assert_uint_eq(cache_purge_part(cache, CACHE_BY_URL, span_str("a"), NULL, &tags, NULL), 1);
+    ck_assert_uint_eq(
+        cache_purge(
+            cache, &(struct cache_purge){.by = CACHE_BY_URL, .name = span_str("a"), .tags = &tags}),
+        1);
     ck_assert_str_eq(buf_str(&tags), "x y");
-    ck_assert_uint_eq(cache_purge_part(cache, CACHE_BY_URL, span_str("a"), NULL, &tags, NULL), 0);
+    ck_assert_uint_eq(
+        cache_purge(
+            cache, &(struct cache_purge){.by = CACHE_BY_URL, .name = span_str("a"), .tags = &tags}),
+        0);
     ck_assert_str_eq(buf_str(&tags), "x y");
     request_lookup(&busy, cache, "c", 0, false);
     ck_assert_int_eq(head(&busy, "w"), 0);
-    ck_assert_uint_eq(cache_purge_part(cache, CACHE_BY_URL, span_str("c"), NULL, &tags, NULL), 0);
+    ck_assert_uint_eq(
+        cache_purge(
+            cache, &(struct cache_purge){.by = CACHE_BY_URL, .name = span_str("c"), .tags = &tags}),
+        0);
     ck_assert_int_eq(finish(&busy), CACHE_NOT_STORED);
     ck_assert_str_eq(buf_str(&tags), "x y w");
     /* What is fetched for an expired object has no entry of its own. */
     put("d", "w");
     ck_assert_int_eq(request_lookup(&successor, cache, "d", 6000, false), CACHE_STALE);
     ck_assert_int_eq(head(&successor, "v"), 0);
-    ck_assert_uint_eq(cache_purge_part(cache, CACHE_BY_URL, span_str("d"), NULL, &tags, NULL), 1);
+    ck_assert_uint_eq(
+        cache_purge(
+            cache, &(struct cache_purge){.by = CACHE_BY_URL, .name = span_str("d"), .tags = &tags}),
+        1);
     ck_assert_int_eq(finish(&successor), CACHE_NOT_STORED);
     ck_assert_str_eq(buf_str(&tags), "x y w v w");
     ck_assert(!buf_failed(&tags));
     put("a", "long tag");
-    ck_assert_uint_eq(cache_purge_part(cache, CACHE_BY_URL, span_str("a"), NULL, &tags, NULL), 1);
+    ck_assert_uint_eq(
+        cache_purge(
+            cache, &(struct cache_purge){.by = CACHE_BY_URL, .name = span_str("a"), .tags = &tags}),
+        1);
     ck_assert(buf_failed(&tags));
     buf_free(&tags);
 }
@@ -222,19 +245,22 @@ START_TEST(a_fill_may_date_from_before_a_purge)
             struct requester request = {0}, joined = {0};
 
             if (kind == BY_URL)
-                cache_purge_part(cache, CACHE_BY_URL, url, NULL, NULL, by);
+                cache_purge(cache,
+                            &(struct cache_purge){.by = CACHE_BY_URL, .name = url, .change = by});
             else if (kind == BY_TAG)
-                cache_purge_part(cache, CACHE_BY_TAG, x, NULL, NULL, by);
+                cache_purge(cache,
+                            &(struct cache_purge){.by = CACHE_BY_TAG, .name = x, .change = by});
             else if (kind == BY_PREFIX)
-                cache_purge(cache, CACHE_BY_PREFIX, url);
+                purge_by(cache, CACHE_BY_PREFIX, url);
             else if (kind == EXPIRED)
-                cache_expire(cache, CACHE_BY_URL, url, 0);
+                expire_by(cache, CACHE_BY_URL, url, 0);
             else if (kind == EXPIRED_PREFIX)
-                cache_expire(cache, CACHE_BY_PREFIX, url, 0);
+                expire_by(cache, CACHE_BY_PREFIX, url, 0);
             else if (kind == ALL)
                 cache_purge_all(cache);
             else if (kind == BY_OTHER_URL)
-                cache_purge_part(cache, CACHE_BY_URL, span_str("b"), NULL, NULL, by);
+                cache_purge(cache, &(struct cache_purge){
+                                       .by = CACHE_BY_URL, .name = span_str("b"), .change = by});
             ck_assert_int_eq(request_lookup_with(&request, cache, "a", 0,
                                                  (struct cache_request){
                                                      .epoch = epoch,
@@ -326,11 +352,11 @@ START_TEST(the_index_follows_the_objects)
     ck_assert_int_eq(put(pages_url(9), "other"), CACHE_REPLACED);
     ck_assert_uint_eq(purge("odd"), 1);
     ck_assert_uint_eq(purge("other"), 1);
-    ck_assert_uint_eq(cache_purge(cache, CACHE_BY_URL, span_str(pages_url(8))), 1);
+    ck_assert_uint_eq(purge_by(cache, CACHE_BY_URL, span_str(pages_url(8))), 1);
     ck_assert_uint_eq(purge("all"), 0);
     for (int i = 0; i < 3; i++)
         put(pages_url(i), "all");
-    ck_assert_uint_eq(cache_purge(cache, CACHE_BY_PREFIX, span_str(pages_url(1))), 1);
+    ck_assert_uint_eq(purge_by(cache, CACHE_BY_PREFIX, span_str(pages_url(1))), 1);
     ck_assert_uint_eq(cache_purge_all(cache), 2);
     ck_assert_uint_eq(purge("all"), 0);
     cache_destroy(cache);
@@ -470,7 +496,7 @@ START_TEST(a_fill_during_many_purges_of_other_tags_is_stored)
         char tag[16];
 
         snprintf(tag, sizeof(tag), "%u", i);
-        cache_purge(cache, CACHE_BY_TAG, span_str(tag));
+        purge_by(cache, CACHE_BY_TAG, span_str(tag));
     }
     ck_assert_int_eq(head(&tagged, "x"), 0);
     ck_assert_int_eq(head(&plain, ""), 0);

@@ -8,6 +8,7 @@
 #include <semaphore.h>
 
 #include "tests/unit/cache/pages.h"
+#include "tests/unit/cache/purge.h"
 
 #define THREADS 4
 #define URLS 400
@@ -274,18 +275,18 @@ use(void *context)
 
         snprintf(url, sizeof(url), "http://h/%u", number);
         if (user->purges && unit_draw(&user->dice, 50) == 0)
-            user->purged += cache_purge(cache, CACHE_BY_URL, span_str(url));
+            user->purged += purge_by(cache, CACHE_BY_URL, span_str(url));
         if (user->all && unit_draw(&user->dice, 50) == 0)
-            cache_expire(cache, CACHE_BY_URL, span_str(url), i);
+            expire_by(cache, CACHE_BY_URL, span_str(url), i);
         if (user->purges && unit_draw(&user->dice, 200) == 0) {
             char tag[8];
 
             snprintf(tag, sizeof(tag), "%c%u", unit_draw(&user->dice, 2) ? 't' : 'u',
                      unit_draw(&user->dice, 8));
             if (user->all && unit_draw(&user->dice, 2))
-                cache_expire(cache, CACHE_BY_TAG, span_str(tag), i);
+                expire_by(cache, CACHE_BY_TAG, span_str(tag), i);
             else
-                user->purged += cache_purge(cache, CACHE_BY_TAG, span_str(tag));
+                user->purged += purge_by(cache, CACHE_BY_TAG, span_str(tag));
         }
         while (use_url(user, url, number, i))
             continue;
@@ -458,11 +459,11 @@ START_TEST(configuring_under_load)
             ck_assert_uint_le(stats.pages, config.capacity_pages);
         ck_assert_uint_le(stats.bytes, config.capacity_bytes);
         if (round % 10 == 0)
-            cache_purge(cache, CACHE_BY_PREFIX, span_str("http://h/1"));
+            purge_by(cache, CACHE_BY_PREFIX, span_str("http://h/1"));
         if (round % 25 == 0)
             cache_purge_all(cache);
         if (round % 8 == 3)
-            cache_expire(cache, CACHE_BY_PREFIX, span_str("http://h/2"), 1);
+            expire_by(cache, CACHE_BY_PREFIX, span_str("http://h/2"), 1);
         if (round % 10 == 5)
             ck_assert(cache_is_valid(cache));
     }
@@ -516,7 +517,7 @@ START_TEST(two_may_configure_at_once_and_no_page_is_lost)
     ck_assert_ptr_null(failed);
     ck_assert_int_eq(pthread_join(two, &failed), 0);
     ck_assert_ptr_null(failed);
-    ck_assert_uint_eq(cache_purge(cache, CACHE_BY_PREFIX, span_str("http://h/")), URLS);
+    ck_assert_uint_eq(purge_by(cache, CACHE_BY_PREFIX, span_str("http://h/")), URLS);
     ck_assert(cache_is_valid(cache));
     cache_destroy(cache);
 }
@@ -528,7 +529,7 @@ purge_until_stopped(void *context)
     uint64_t *purged = context;
 
     while (!stop)
-        *purged += cache_purge(cache, CACHE_BY_PREFIX, span_str("http://h/"));
+        *purged += purge_by(cache, CACHE_BY_PREFIX, span_str("http://h/"));
     return NULL;
 }
 

@@ -2,6 +2,7 @@
 #define UNIT_STARTS_NO_THREAD
 
 #include "tests/unit/cache/pages.h"
+#include "tests/unit/cache/purge.h"
 
 static struct cache *cache;
 
@@ -101,12 +102,12 @@ START_TEST(purges_and_counts_concern_all_variants)
         put("uh", "", 4);
         put("t", "x", 4);
         request_lookup_variant(&busy, cache, "u", "hbr", 0, (struct cache_request){0});
-        ck_assert_uint_eq(cache_count(cache, CACHE_BY_URL, span_str("u")), 3);
-        ck_assert_uint_eq(cache_count(cache, CACHE_BY_PREFIX, span_str("u")), 4);
+        ck_assert_uint_eq(count_by(cache, CACHE_BY_URL, span_str("u")), 3);
+        ck_assert_uint_eq(count_by(cache, CACHE_BY_PREFIX, span_str("u")), 4);
         if (soft)
-            ck_assert_uint_eq(cache_expire(cache, CACHE_BY_URL, span_str("u"), 0), 3);
+            ck_assert_uint_eq(expire_by(cache, CACHE_BY_URL, span_str("u"), 0), 3);
         else
-            ck_assert_uint_eq(cache_purge(cache, CACHE_BY_URL, span_str("u")), 3);
+            ck_assert_uint_eq(purge_by(cache, CACHE_BY_URL, span_str("u")), 3);
         ck_assert(cache_is_valid(cache));
         ck_assert_int_eq(length_of("u", ""), -1);
         ck_assert_int_eq(length_of("u", "h"), -1);
@@ -116,7 +117,7 @@ START_TEST(purges_and_counts_concern_all_variants)
         ck_assert_int_eq(fill_page(busy.found.fill, 1), CACHE_NOT_STORED);
         request_take(&busy);
         request_end(&busy);
-        ck_assert_uint_eq(cache_count(cache, CACHE_BY_PREFIX, span_str("")), soft ? 5 : 2);
+        ck_assert_uint_eq(count_by(cache, CACHE_BY_PREFIX, span_str("")), soft ? 5 : 2);
         cache_purge_all(cache);
     }
 }
@@ -268,7 +269,7 @@ START_TEST(a_known_variant_stays_where_it_is)
     /* Though its record was dropped. */
     ck_assert_int_eq(look_up(&leader, "hbr", 6000), CACHE_STALE);
     put("other", "", 1);
-    cache_purge(cache, CACHE_BY_URL, span_str("u"));
+    purge_by(cache, CACHE_BY_URL, span_str("u"));
     ck_assert_uint_eq(pages_stats(cache).varied, 0);
     finish(&leader, 2, CACHE_NOT_STORED);
 }
@@ -286,7 +287,7 @@ START_TEST(a_fill_finds_the_record_of_its_url)
     ck_assert(span_equal(object_fields(record), span_str(NAMES)));
     finish(&leader, 1, CACHE_STORED);
     ck_assert_int_eq(look_up(&leader, "hbr", 0), CACHE_MISS);
-    cache_purge(cache, CACHE_BY_URL, span_str("u"));
+    purge_by(cache, CACHE_BY_URL, span_str("u"));
     ck_assert_ptr_null(cache_fill_names(leader.found.fill));
     /* It is the caller's. */
     ck_assert(span_equal(object_fields(record), span_str(NAMES)));
@@ -482,7 +483,7 @@ START_TEST(what_is_not_stored_does_not_vary)
     ck_assert(vary(&request, NAMES, "hgzip"));
     finish(&request, 1, CACHE_NOT_STORED);
     ck_assert_int_eq(look_up(&request, "", 0), CACHE_MISS);
-    cache_purge(cache, CACHE_BY_URL, span_str("u"));
+    purge_by(cache, CACHE_BY_URL, span_str("u"));
     ck_assert(vary(&request, NAMES, "hgzip"));
     finish(&request, 1, CACHE_NOT_STORED);
     ck_assert(!is_recorded(NAMES));
@@ -541,10 +542,10 @@ START_TEST(the_oldest_of_too_many_variants_is_evicted)
         put("u", variant, (size_t)i);
         put("v", variant, 1);
         if (i >= 63)
-            cache_purge(cache, CACHE_BY_URL, span_str("v"));
+            purge_by(cache, CACHE_BY_URL, span_str("v"));
     }
     ck_assert(cache_is_valid(cache));
-    ck_assert_uint_eq(cache_count(cache, CACHE_BY_URL, span_str("u")), CACHE_MAX_VARIANTS + 1);
+    ck_assert_uint_eq(count_by(cache, CACHE_BY_URL, span_str("u")), CACHE_MAX_VARIANTS + 1);
     ck_assert_uint_eq(pages_stats(cache).evictions, 20);
     for (int i = 0; i < MANY; i++) {
         snprintf(variant, sizeof(variant), "h%d", (i * 37) % 256);
@@ -599,15 +600,15 @@ START_TEST(purges_drop_records_and_configurations_keep_them)
                          CACHE_OK);
         ck_assert(is_recorded(NAMES));
         if (how == 0)
-            ck_assert_uint_eq(cache_purge(cache, CACHE_BY_URL, span_str("u")), 1);
+            ck_assert_uint_eq(purge_by(cache, CACHE_BY_URL, span_str("u")), 1);
         else if (how == 1)
-            ck_assert_uint_eq(cache_purge(cache, CACHE_BY_PREFIX, span_str("u")), 1);
+            ck_assert_uint_eq(purge_by(cache, CACHE_BY_PREFIX, span_str("u")), 1);
         else if (how == 2)
             ck_assert_uint_eq(cache_purge_all(cache), 1);
         else if (how == 3)
-            ck_assert_uint_eq(cache_expire(cache, CACHE_BY_URL, span_str("u"), 0), 1);
+            ck_assert_uint_eq(expire_by(cache, CACHE_BY_URL, span_str("u"), 0), 1);
         else
-            ck_assert_uint_eq(cache_expire(cache, CACHE_BY_PREFIX, span_str(""), 0), 1);
+            ck_assert_uint_eq(expire_by(cache, CACHE_BY_PREFIX, span_str(""), 0), 1);
         ck_assert_uint_eq(pages_stats(cache).varied, 0);
         ck_assert_uint_eq(pages_stats(cache).pages, how >= 3);
         cache_purge_all(cache);

@@ -2,6 +2,7 @@
 #define UNIT_STARTS_NO_THREAD
 
 #include "tests/unit/cache/pages.h"
+#include "tests/unit/cache/purge.h"
 
 enum { SECOND = 1000000, NOW = 100 * SECOND, LIFETIME = 10 * SECOND, LATE = NOW + LIFETIME };
 
@@ -217,9 +218,9 @@ START_TEST(a_purge_concerns_both)
     for (unsigned soft = 0; soft < 2; soft++) {
         begin_second();
         if (soft)
-            cache_expire(cache, CACHE_BY_URL, span_str("u"), LATE);
+            expire_by(cache, CACHE_BY_URL, span_str("u"), LATE);
         else
-            cache_purge(cache, CACHE_BY_URL, span_str("u"));
+            purge_by(cache, CACHE_BY_URL, span_str("u"));
         ck_assert(cache_is_valid(cache));
         ck_assert_int_eq(finish_first(LATE + 1), CACHE_NOT_STORED);
         ck_assert_int_eq(finish(&second, LATE, LATE + 2, LIFETIME), CACHE_NOT_STORED);

@@ -7,6 +7,7 @@
 
 #include "cache/shard.h"
 #include "tests/unit/cache/pages.h"
+#include "tests/unit/cache/purge.h"
 #include "tests/unit/torture.h"
 
 #define PAGES 60
@@ -168,8 +169,8 @@ START_TEST(hits_and_purges_of_a_few_allocate_nothing)
     for (int i = 0; i < PAGES; i++)
         ck_assert(is_inside(cache, i));
     ck_assert(!torture_failed());
-    gone = cache_purge(cache, CACHE_BY_URL, span_str(urls[7]));
-    gone += cache_purge(cache, CACHE_BY_PREFIX, span_str("http://h/1"));
+    gone = purge_by(cache, CACHE_BY_URL, span_str(urls[7]));
+    gone += purge_by(cache, CACHE_BY_PREFIX, span_str("http://h/1"));
     torture_fail_at(0); /* returning memory of the table may allocate, and may be refused */
     ck_assert_uint_eq(gone, 1 + 11);
     ck_assert_uint_eq(count_inside(cache), PAGES - gone);

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "tests/unit/cache/pages.h"
+#include "tests/unit/cache/purge.h"
 #include "tests/unit/torture.h"
 
 /* A body is PIECES of these. */
@@ -365,7 +366,7 @@ follow_page(void *context)
     request_end(&second);
     ck_assert(cache_is_valid(cache));
     ck_assert_uint_eq(pages_stats(cache).busy, 0);
-    cache_purge(cache, CACHE_BY_URL, span_str("u"));
+    purge_by(cache, CACHE_BY_URL, span_str("u"));
 }
 
 START_TEST(following)
@@ -445,8 +446,7 @@ tag_page(void *context)
 
         ck_assert(outcome == CACHE_STORED || (outcome == CACHE_NOT_STORED && torture_failed()));
         ck_assert(cache_is_valid(cache));
-        ck_assert_uint_eq(cache_purge(cache, CACHE_BY_TAG, span_str("new2")),
-                          outcome == CACHE_STORED);
+        ck_assert_uint_eq(purge_by(cache, CACHE_BY_TAG, span_str("new2")), outcome == CACHE_STORED);
     } else {
         cache_fill_fail(request.found.fill, 1, "no memory", NULL, NULL);
     }
@@ -464,7 +464,7 @@ START_TEST(tagging)
     pages_store_tagged(cache, "other", "old one");
     /* The fill, its objects and entry; the head; an entry with links, and two tags. */
     ck_assert_uint_ge(torture_walk(tag_page, cache), 8);
-    ck_assert_uint_eq(cache_purge(cache, CACHE_BY_TAG, span_str("old")), 1);
+    ck_assert_uint_eq(purge_by(cache, CACHE_BY_TAG, span_str("old")), 1);
     cache_destroy(cache);
 }
 END_TEST
@@ -512,7 +512,7 @@ fill_charged(void *context)
     check_body(request.waiter.object);
     ck_assert_uint_eq(memory_used(account, MEMORY_PAGES), 0);
     request_end(&request);
-    cache_purge(reclaimed, CACHE_BY_URL, span_str("u"));
+    purge_by(reclaimed, CACHE_BY_URL, span_str("u"));
     ck_assert(cache_is_valid(reclaimed));
 }
 

@@ -5,6 +5,7 @@
 
 #include "http/request_head.h"
 #include "proxy/control.h"
+#include "tests/unit/cache/purge.h"
 #include "tests/unit/proxy/scene.h"
 
 #define URL "http://origin.test/page"
@@ -299,9 +300,9 @@ START_TEST(an_object_has_the_tags_that_its_response_gives)
             ck_assert_str_eq(v.tags, rows[i].tags);
             scene.now_us += 11 * SECOND;
         }
-        ck_assert_uint_eq(cache_purge(scene.cache, CACHE_BY_TAG, span_str("bc")),
+        ck_assert_uint_eq(purge_by(scene.cache, CACHE_BY_TAG, span_str("bc")),
                           rows[i].tags[0] != 0);
-        ck_assert_uint_eq(cache_purge(scene.cache, CACHE_BY_TAG, span_str("c")), 0);
+        ck_assert_uint_eq(purge_by(scene.cache, CACHE_BY_TAG, span_str("c")), 0);
         scene_end();
     }
 }

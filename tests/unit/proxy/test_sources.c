@@ -221,16 +221,16 @@ START_TEST(purges_mark_all_but_the_one_that_has_told)
         ck_assert_uint_eq(scripts[i].marks, 4);
         ck_assert(scripts[i].soft);
     }
-    (void)purging_remove(&scene.proxy, &(struct purging){.by = CACHE_BY_URL,
-                                                         .name = span_str(URL),
-                                                         .told_by = &scripts[1].source});
+    (void)purging_apply(&scene.proxy, &(struct purging){.by = CACHE_BY_URL,
+                                                        .name = span_str(URL),
+                                                        .told_by = &scripts[1].source});
     ck_assert_uint_eq(scripts[0].marks, 6);
     ck_assert_uint_eq(scripts[1].marks, 4);
     /* A change of terms is no purge to others. */
     shared = *scripts[1].source.ops;
     shared.is_shared = true;
     scripts[1].source.ops = &shared;
-    (void)purging_remove(&scene.proxy, &(struct purging){.by = CACHE_BY_PREFIX, .local = true});
+    (void)purging_apply(&scene.proxy, &(struct purging){.by = CACHE_BY_PREFIX, .local = true});
     ck_assert_uint_eq(scripts[0].marks, 8);
     ck_assert_uint_eq(scripts[1].marks, 4);
     scene_end();

@@ -12,6 +12,7 @@
 #include "store/disk_ring.h"
 #include "store/disk_store.h"
 #include "store/store_lane.h"
+#include "tests/unit/cache/purge.h"
 #include "tests/unit/faults.h"
 #include "tests/unit/store/disk_model.h"
 #include "tests/unit/store/lost_writes.h"
@@ -93,7 +94,7 @@ request(const char *url, size_t len)
     }
     shelf_check(got.object, url, len);
     object_release(&got.object);
-    cache_purge(shelf.cache, CACHE_BY_URL, span_str(url));
+    purge_by(shelf.cache, CACHE_BY_URL, span_str(url));
     run.found++;
 }
 

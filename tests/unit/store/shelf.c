@@ -12,6 +12,7 @@
 #include "store/disk_journal.h"
 #include "store/disk_ring.h"
 #include "store/store_lane.h"
+#include "tests/unit/cache/purge.h"
 
 struct shelf shelf;
 
@@ -556,6 +557,6 @@ shelf_has(const char *url, size_t len)
     }
     shelf_check(got.object, url, len);
     object_release(&got.object);
-    cache_purge(shelf.cache, CACHE_BY_URL, span_str(url));
+    purge_by(shelf.cache, CACHE_BY_URL, span_str(url));
     return true;
 }

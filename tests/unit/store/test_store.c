@@ -11,6 +11,7 @@
 #include "store/disk_journal.h"
 #include "store/disk_record.h"
 #include "store/disk_ring.h"
+#include "tests/unit/cache/purge.h"
 #include "tests/unit/store/shelf.h"
 
 #define URL "http://origin.test/page"
@@ -545,7 +546,7 @@ expect_expired(const char *url, int64_t age_us)
     ck_assert(!object_is_fresh(got.object, shelf.now_us));
     ck_assert_int_eq(object_lifetime(got.object), age_us);
     object_release(&got.object);
-    cache_purge(shelf.cache, CACHE_BY_URL, span_str(url));
+    purge_by(shelf.cache, CACHE_BY_URL, span_str(url));
 }
 
 START_TEST(a_soft_purge_holds_whatever_the_wall_clock_does)

@@ -3,6 +3,7 @@
  * version 1.
  */
 #include "tests/unit/server/rpc/coded.h"
+#include "tests/unit/cache/purge.h"
 #include "tests/unit/server/rpc/cursor_scene.h"
 
 static char coded[MOST + 65536];
@@ -118,7 +119,7 @@ START_TEST(codings_that_are_refused)
     if (_i == 2)
         origin_responds(URL, lines[_i], BODY_SEGMENTED, "abcdef", 6);
     ck_assert_int_eq(receive_status(fd, 3), SYSTEM_ERR);
-    ck_assert_uint_eq(cache_purge(scene.cache, CACHE_BY_URL, span_str(URL)), _i != 2);
+    ck_assert_uint_eq(purge_by(scene.cache, CACHE_BY_URL, span_str(URL)), _i != 2);
     close(fd);
 }
 END_TEST

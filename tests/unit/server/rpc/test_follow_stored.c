@@ -1,4 +1,5 @@
 /* Redirects and what is behind them in the cache, as origins allow and with --freshness off. */
+#include "tests/unit/cache/purge.h"
 #include "tests/unit/server/rpc/follow.h"
 
 /* ---- what is stored -------------------------------------------------------------------------- */
@@ -34,7 +35,7 @@ START_TEST(one_of_both_is_a_miss)
     origin_redirects(A, 301, B, "");
     origin_answers(B, 200, MAX_AGE, "page");
     expect_page_of(fd, 1, PROXY_MISS, B, "page");
-    ck_assert_uint_eq(cache_purge(scene.cache, CACHE_BY_URL, span_str(_i ? B : A)), 1);
+    ck_assert_uint_eq(purge_by(scene.cache, CACHE_BY_URL, span_str(_i ? B : A)), 1);
     send_get(fd, 2, A, 0);
     if (_i)
         origin_answers(B, 200, MAX_AGE, "page");
@@ -119,7 +120,7 @@ START_TEST(without_freshness_a_page_is_stored_where_the_client_asked_for_it)
     ck_assert_uint_eq(scene.submitted, 3);
     scene_expect_metric("requests{outcome=\"hit\"}", 2);
     scene_expect_metric("requests{outcome=\"miss\"}", 1);
-    ck_assert_uint_eq(cache_purge(scene.cache, CACHE_BY_URL, span_str(A)), 1);
+    ck_assert_uint_eq(purge_by(scene.cache, CACHE_BY_URL, span_str(A)), 1);
     /* What is behind has no object of its own. */
     send_get(fd, 4, "http://host/c?d", 0);
     origin_answers("http://host/c?d", 200, "", "page");
@@ -195,7 +196,7 @@ START_TEST(without_freshness_requests_share_a_way)
         close(fd[i]);
     }
     ck_assert_uint_eq(scene_stats().pages, 1);
-    ck_assert_uint_eq(cache_purge(scene.cache, CACHE_BY_URL, span_str(A)), 1);
+    ck_assert_uint_eq(purge_by(scene.cache, CACHE_BY_URL, span_str(A)), 1);
 }
 END_TEST
 

@@ -1,5 +1,6 @@
 /* URLs over RPC of a server that is a reverse proxy: they are matched by its rows. */
 #include "proxy.h"
+#include "tests/unit/cache/purge.h"
 #include "tests/unit/net/stream.h"
 #include "tests/unit/server/front_server.h"
 
@@ -201,10 +202,8 @@ START_TEST(redirects_in_a_row_are_stored)
     send_get(fd, 1, "http://site.test/api/x", 0);
     expect_final_url(fd, "http://site.test/api/y");
     ck_assert_uint_eq(scene.submitted, 2);
-    ck_assert_uint_eq(cache_purge(scene.cache, CACHE_BY_URL, span_str("http://site.test/api/x")),
-                      1);
-    ck_assert_uint_eq(cache_purge(scene.cache, CACHE_BY_URL, span_str("http://site.test/api/y")),
-                      1);
+    ck_assert_uint_eq(purge_by(scene.cache, CACHE_BY_URL, span_str("http://site.test/api/x")), 1);
+    ck_assert_uint_eq(purge_by(scene.cache, CACHE_BY_URL, span_str("http://site.test/api/y")), 1);
     close(fd);
 }
 END_TEST
@@ -240,7 +239,7 @@ START_TEST(members_are_tried)
     send_get(fd, 1, "http://two.test:80/y/../x", 0);
     expect_result(fd, "page");
     ck_assert_uint_eq(scene_metric("requests{outcome=\"hit\"}"), 1);
-    ck_assert_uint_eq(cache_purge(scene.cache, CACHE_BY_URL, span_str("http://two.test/x")), 1);
+    ck_assert_uint_eq(purge_by(scene.cache, CACHE_BY_URL, span_str("http://two.test/x")), 1);
     close(fd);
 }
 END_TEST
