@@ -86,7 +86,7 @@ def counts():
     yield "cycles", include_cycles(), 0, "cycles of files that include each other"
     yield "mean", round(sum(lengths) / len(lengths), 1), 12, "lines of a function, in the mean"
     yield "longest", max(lengths), 96, "lines of the longest function"
-    yield "cache", lines_of(*sources("cache")), 5480, "lines of cache/"
+    yield "cache", lines_of(*sources("cache")), 5440, "lines of cache/"
     yield ("fetching", lines_of(*sources("proxy"), *sources("fetch")), 14340,
            "lines of proxy/ and fetch/")
     yield "readme", lines_of("README.md"), 120, "lines of README.md"
