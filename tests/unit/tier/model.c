@@ -196,6 +196,12 @@ tell_time(const struct model *m, int fd)
     say_text(fd, text);
 }
 
+static void
+pause_for(unsigned ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L}, NULL);
+}
+
 /* Handles a command if it is all there: how many bytes it has. */
 static size_t
 handle(struct model *m, int fd, char *text, size_t len)
@@ -232,7 +238,7 @@ handle(struct model *m, int fd, char *text, size_t len)
         break;
     default:
         if (m->fault == MODEL_IS_SLOW && (strncmp(text, "mn", 2) == 0 || has_flag(text, "N30")))
-            nanosleep(&(struct timespec){.tv_nsec = m->pause_ms * 1000000L}, NULL);
+            pause_for(m->pause_ms);
         if (strncmp(text, "mn", 2) == 0) {
             m->probes++;
             say_text(fd, "MN\r\n");

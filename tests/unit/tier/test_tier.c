@@ -1291,12 +1291,13 @@ END_TEST
 /* What would be asked for next is not. */
 START_TEST(a_request_waits_for_one_slow_answer)
 {
+    late_us = 8 * SECOND;
     begin(1, 20000);
     put(&peers[0], 'x');
     purge(&peers[1], CACHE_BY_URL, false, URL);
     while (!peers[0].purged)
         nap();
-    models[0].pause_ms = 200;
+    models[0].pause_ms = 2100; /* it is slow, and far from late */
     models[0].fault = MODEL_IS_SLOW;
     /* The value is of no use: it would be marked stale, and asked for once more. */
     ck_assert_int_eq(get(&peers[0]), 0);
