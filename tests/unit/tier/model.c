@@ -93,6 +93,7 @@ get(struct model *m, int fd, const char *key, const char *line)
     const enum model_fault fault = m->fault;
     char head[128], *value;
     size_t len, n;
+    bool wins;
 
     m->gets++;
     if (fault == MODEL_PROMISES && has_flag(line, "N")) {
@@ -110,18 +111,20 @@ get(struct model *m, int fd, const char *key, const char *line)
         say_text(fd, head);
         return;
     }
+    wins = is_new || (item->is_stale && !item->is_leased);
     len = fault == MODEL_ROLLS_BACK ? item->first_len : item->len;
     value = malloc(len + 1);
     if (len)
         memcpy(value, fault == MODEL_ROLLS_BACK ? item->first : item->value, len);
     if (fault == MODEL_CORRUPTS && len)
         value[len / 2] = (char)(value[len / 2] ^ 1);
+    m->leases += wins;
     n = (size_t)snprintf(head, sizeof(head), "VA %zu c%llu t%d%s%s\r\n", len,
                          (unsigned long long)item->cas, len ? -1 : 30 - (int)m->age_s,
                          item->is_stale ? " X" : "",
-                         is_new || (item->is_stale && !item->is_leased) ? " W"
-                         : !item->len || item->is_leased                ? " Z"
-                                                                        : "");
+                         wins                            ? " W"
+                         : !item->len || item->is_leased ? " Z"
+                                                         : "");
     item->is_leased = is_new || item->is_stale || item->is_leased;
     if (fault == MODEL_CUTS) {
         say(fd, head, n / 2);

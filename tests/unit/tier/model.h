@@ -51,10 +51,11 @@ struct model {
     _Atomic bool stops;
     _Atomic enum model_fault fault;
     _Atomic unsigned sets, gets, probes;
-    _Atomic unsigned pages; /* commands that ask for a page, whatever comes of them */
+    _Atomic unsigned pages;     /* commands that ask for a page, whatever comes of them */
+    _Atomic unsigned leases;    /* that were given */
     _Atomic unsigned conflicts; /* values not stored, since another one was there */
-    _Atomic unsigned pause_ms; /* of MODEL_IS_SLOW */
-    _Atomic unsigned age_s;    /* of leases, as the server says */
+    _Atomic unsigned pause_ms;  /* of MODEL_IS_SLOW */
+    _Atomic unsigned age_s;     /* of leases, as the server says */
     pthread_mutex_t lock;
     struct model_item items[64]; /* protected by lock */
     unsigned count;

@@ -1099,11 +1099,18 @@ END_TEST
 
 START_TEST(an_expired_page_is_validated_by_one)
 {
-    begin(1, 20000);
+    pthread_t thread;
+
+    begin(1, 600 * SECOND);
     put_more(&peers[0], "", "", "", 'x', 20000);
     nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
     ck_assert_int_eq(get(&peers[0]), 0);
-    ck_assert_int_eq(get(&peers[1]), 0);
+    ck_assert_uint_eq(models[0].leases, 1);
+    /* The other one waits for what it fetches. */
+    pthread_create(&thread, NULL, put_soon, &peers[0]);
+    ck_assert_int_eq(get(&peers[1]), 'y');
+    pthread_join(thread, NULL);
+    ck_assert_uint_eq(models[0].leases, 1);
     ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_HITS], 0);
     end();
 }
