@@ -410,6 +410,13 @@ end_late_ones(struct tier *tier, int64_t now_us)
     return fill ? fill->until_us : INT64_MAX;
 }
 
+/* While its server lags, it is not asked again before it has waited as long as it may. */
+static bool
+is_due(const struct tier_fill *fill, int64_t now_us)
+{
+    return !atomic_load(&fill->server->lags) || has_waited(fill, now_us);
+}
+
 int64_t
 tier_fill_look(struct tier *tier, int64_t now_us)
 {
@@ -418,15 +425,15 @@ tier_fill_look(struct tier *tier, int64_t now_us)
 
     for (fill = TAILQ_FIRST(&tier->waiting); fill; fill = next) {
         next = TAILQ_NEXT(fill, link);
-        if (now_us >= fill->again_us && atomic_load(&fill->server->lags) &&
-            !has_waited(fill, now_us)) {
-            pause(fill, now_us);
-        } else if (now_us >= fill->again_us) {
+        if (now_us >= fill->again_us && is_due(fill, now_us)) {
             fill->until_us = now_us + tier->config.late_us;
             tier_fill_ask(tier, fill);
-        } else if (fill->again_us < next_us) {
-            next_us = fill->again_us;
+            continue;
         }
+        if (now_us >= fill->again_us)
+            pause(fill, now_us);
+        if (fill->again_us < next_us)
+            next_us = fill->again_us;
     }
     return next_us;
 }

@@ -166,6 +166,32 @@ open_peer(struct peer *p, int64_t wait_us)
     buf_free(&text);
 }
 
+/* A tier whose thread does not run. */
+static struct tier *
+open_still(int (*resolves)(const char *host, const char *service, const struct addrinfo *hints,
+                           struct addrinfo **result))
+{
+    struct tier_servers servers;
+    struct tier *tier;
+    struct buf why;
+
+    buf_init(&why, 1000);
+    ck_assert(tier_servers_read(span_str("memcached://cache.test:7"), &servers, &why));
+    buf_free(&why);
+    tier = tier_open(&(struct tier_config){
+        .servers = &servers,
+        .keys = &keys,
+        .wait_us = SECOND,
+        .late_us = SECOND,
+        .log = say,
+        .getaddrinfo = resolves,
+        .freeaddrinfo = freeaddrinfo,
+        .context = &peers[0],
+    });
+    ck_assert_ptr_nonnull(tier);
+    return tier;
+}
+
 static void
 close_peer(struct peer *p)
 {
@@ -1445,6 +1471,25 @@ START_TEST(of_those_that_wait_for_a_server_that_lags_one_goes_on)
 }
 END_TEST
 
+START_TEST(the_next_look_at_a_request_whose_server_lags_is_known)
+{
+    struct tier *tier = open_still(NULL);
+    struct tier_fill fill = {
+        .tier = tier, .server = &tier->servers[0], .in = &tier->waiting, .again_us = 10};
+    int64_t next_us;
+
+    TAILQ_INSERT_TAIL(&tier->waiting, &fill, link);
+    atomic_store(&tier->servers[0].lags, true);
+    next_us = tier_fill_look(tier, 10);
+    ck_assert_int_gt(next_us, 10);
+    ck_assert_int_eq(next_us, fill.again_us);
+    ck_assert_int_lt(next_us, SECOND);
+    ck_assert_int_eq(tier_fill_look(tier, 11), next_us);
+    TAILQ_REMOVE(&tier->waiting, &fill, link);
+    tier_close(tier);
+}
+END_TEST
+
 START_TEST(a_server_that_takes_a_little_longer_is_used)
 {
     late_us = 4 * SECOND;
@@ -1658,6 +1703,7 @@ unit_suite(void)
     tcase_add_test(tests, a_server_that_is_always_slow_is_not_used);
     tcase_add_loop_test(tests, one_request_waits_for_a_server_that_hangs, 0, 2);
     tcase_add_test(tests, of_those_that_wait_for_a_server_that_lags_one_goes_on);
+    tcase_add_test(tests, the_next_look_at_a_request_whose_server_lags_is_known);
     tcase_add_test(tests, a_server_that_takes_a_little_longer_is_used);
     tcase_add_test(tests, a_server_whose_promises_are_not_kept_is_not_waited_for);
     tcase_add_test(tests, a_request_that_has_left_leaves_no_lease);
