@@ -83,6 +83,7 @@ bool
 tier_names_next(struct tier_server *server)
 {
     const struct resolved *resolved = server->resolved;
+    size_t at;
 
     if (!resolved)
         return false;
@@ -91,23 +92,31 @@ tier_names_next(struct tier_server *server)
         return false;
     }
     server->untried--;
-    tier_address_set(
-        &server->address,
-        &resolved->list[(find(resolved, &server->address.address) + 1) % resolved->count]);
+    /* After one that is not in the list comes the first. */
+    at = find(resolved, &server->address.address) + 1;
+    tier_address_set(&server->address, &resolved->list[at < resolved->count ? at : 0]);
     return true;
 }
 
-/* A server whose address is still among them stays there. */
+/* A server whose address is still among them stays there. A connection that is being made goes on;
+ * if it cannot be made, each address of the list is tried. */
 static void
 take_list(struct tier_server *server, struct resolved *resolved)
 {
+    const bool is_listed =
+        server->address.len && find(resolved, &server->address.address) < resolved->count;
+
     resolved_release(&server->resolved);
     server->resolved = resolved_retain(resolved);
     server->untried = resolved->count - 1;
-    if (server->address.len == 0 || find(resolved, &server->address.address) == resolved->count) {
-        tier_address_set(&server->address, &resolved->list[0]);
-        server->again_us = server->state == TIER_DOWN ? 0 : server->again_us;
+    if (is_listed)
+        return;
+    if (server->state == TIER_CONNECTS) {
+        server->untried = resolved->count;
+        return;
     }
+    tier_address_set(&server->address, &resolved->list[0]);
+    server->again_us = 0;
 }
 
 static void

@@ -1260,6 +1260,30 @@ START_TEST(a_look_up_that_hangs_delays_no_other_server)
 }
 END_TEST
 
+/* The first one too, before the server counts as down. */
+START_TEST(each_address_of_a_list_that_comes_late_is_tried)
+{
+    struct tier *tier = open_still(resolve_twice);
+    struct tier_server *server = &tier->servers[0];
+    union address old = {.in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000003)}};
+
+    ck_assert_int_eq(tier_names_start(tier), 0);
+    tier_address_set(&server->address, &old);
+    server->state = TIER_CONNECTS;
+    tier_names_look(tier, server, SECOND);
+    while (!server->resolved)
+        tier_names_collect(tier);
+    ck_assert_uint_eq(server->address.address.in.sin_addr.s_addr, htonl(0x7f000003));
+    ck_assert(tier_names_next(server));
+    ck_assert_uint_eq(server->address.address.in.sin_addr.s_addr, htonl(0x7f000002));
+    ck_assert(tier_names_next(server));
+    ck_assert_uint_eq(server->address.address.in.sin_addr.s_addr, htonl(0x7f000001));
+    ck_assert(!tier_names_next(server));
+    server->state = TIER_DOWN;
+    tier_close(tier);
+}
+END_TEST
+
 START_TEST(lists_of_servers)
 {
     static const struct {
@@ -1715,6 +1739,7 @@ unit_suite(void)
     tcase_add_test(tests, short_commands_are_sent_at_once);
     tcase_add_test(tests, a_name_is_resolved_again_while_its_server_is_down);
     tcase_add_test(tests, each_address_of_a_name_is_tried);
+    tcase_add_test(tests, each_address_of_a_list_that_comes_late_is_tried);
     tcase_add_test(tests, a_look_up_that_hangs_delays_no_other_server);
     tcase_add_test(tests, lists_of_servers);
     suite_add_tcase(suite, tests);
