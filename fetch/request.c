@@ -103,11 +103,9 @@ void
 request_note_mark(const struct request *request, unsigned place, uint64_t number)
 {
     _Atomic uint64_t *mark = &kept_of(request)->marks[place];
-    uint64_t latest = atomic_load_explicit(mark, memory_order_relaxed);
+    uint64_t latest = atomic_load(mark);
 
-    while (latest < number &&
-           !atomic_compare_exchange_weak_explicit(mark, &latest, number, memory_order_relaxed,
-                                                  memory_order_relaxed))
+    while (latest < number && !atomic_compare_exchange_weak(mark, &latest, number))
         ;
 }
 

@@ -108,8 +108,7 @@ struct proxy_fetched {
     enum http_reason reason; /* why the response is not stored, or an expired one is used */
 };
 
-/* What a write has purged, for other caches with the same pages. Spans are valid during the
- * call. */
+/* What a write has purged, for other caches with the same pages. Spans last as long as the call. */
 struct proxy_purged {
     enum cache_by by;
     struct span name;

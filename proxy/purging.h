@@ -24,10 +24,6 @@ struct purging {
     struct purging_marks *marks; /* get those that are left; NULL: none waits for them */
 };
 
-/* And of one that is lost. */
-#define PURGED_FOR_NOW                                                                             \
-    "what was purged may not last: the proxy is stopping, or the disk of its store does not answer"
-
 /* The latest marks of some purges that sources have to note, by source; 0: there is none. */
 struct purging_marks {
     uint64_t of[PROXY_SOURCES];
@@ -45,6 +41,10 @@ uint64_t purging_remove_all(struct proxy *proxy, struct purging_marks *marks);
 #define PURGED_HERE                                                                                \
     "purged at this daemon alone: no server of the shared tier can be reached, and other daemons " \
     "learn of it when one can, while this daemon runs"
+
+/* What an administrator is told of a purge that is lost. */
+#define PURGED_FOR_NOW                                                                             \
+    "what was purged may not last: the proxy is stopping, or the disk of its store does not answer"
 
 /* Waits until all sources have noted what was purged. */
 struct purging_wait {

@@ -49,9 +49,8 @@ void stored_seen(struct proxy *proxy, struct object *object);
 /* The notes of an object that is being fetched, whether it is to be offered now or later. */
 unsigned stored_notes(const struct origin_fill *fill);
 
-/* The URL varies by these names from now on, as a response with this status says (empty: it does
- * not): what it varied by others is used no more. Before the cache has the names. [the fetcher's
- * thread] */
+/* The URL varies by these names from now on, as a response with this status says (empty: not at
+ * all): what varied by others is used no more. Before the cache has them. [the fetcher's thread] */
 void stored_vary(const struct origin_fill *fill, unsigned status, struct span names);
 
 /* An offer to all sources: their positions. */
