@@ -912,6 +912,7 @@ END_TEST
 START_TEST(what_one_server_alone_had_is_written_again)
 {
     patience_us = 600 * SECOND; /* until the other one has returned */
+    late_us = 60 * SECOND;      /* none is away for being slow */
     begin(2, 20000);
     models[1].fault = MODEL_CLOSES;
     for (unsigned i = 0; i < PEERS; i++)
