@@ -4,6 +4,9 @@
  * Waits for most of its time, so tests/run.sh runs it beside others.
  */
 #include "net/connection.h"
+
+#include <sys/ioctl.h>
+
 #include "net/timeouts.h"
 #include "tests/unit/net/echo.h"
 
@@ -264,6 +267,15 @@ close_lingering_soon(struct net_task *task)
     net_connections_close_lingering(net_server_connections(echo.server, 0));
 }
 
+/* Has the other side all that was written? */
+static bool
+has_arrived(int fd)
+{
+    int left = -1;
+
+    return ioctl(fd, TIOCOUTQ, &left) == 0 && left == 0;
+}
+
 START_TEST(input_that_is_not_read_does_not_cut_the_answer_off)
 {
     static char more[10000];
@@ -276,6 +288,7 @@ START_TEST(input_that_is_not_read_does_not_cut_the_answer_off)
     net_worker_post(net_server_connections(echo.server, 0)->worker, &task);
     AWAIT(atomic_load(&closing) == 1);
     ck_assert(peer_write(fd, more, sizeof(more)));
+    AWAIT(has_arrived(fd));
     atomic_store(&closing, 2);
     AWAIT(echo_stats().connections == 0);
     echo_expect_body(fd, 60000);
