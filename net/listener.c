@@ -54,8 +54,8 @@ choose_set(struct net_acceptor *acceptor, uint64_t *open)
     return best;
 }
 
-/* If the newcomer is one of the last that can be admitted, beside `open` connections, those that
- * are only lingering make room for the next ones. */
+/* Closes connections that linger if the newcomer is one of the last that can be admitted, beside
+ * `open` connections. */
 static void
 make_room(struct net_acceptor *acceptor, int fd, uint64_t open)
 {

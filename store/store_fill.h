@@ -2,9 +2,9 @@
  * Filling a version from a store (cache/fill.h), as proxy/origin_fill.h does from an origin. A
  * thread of the store reads the record and verifies its checksums before it publishes anything.
  *
- * The version that was found is given to the requests that wait, who have to see whether it is
- * fresh enough for them, and is put into the cache. If there is none after all, they look up again;
- * so they do for a URL that varies, after the names by which it does have been put into the cache.
+ * Requests that wait get the version that was found, which is put into the cache, too. Each of them
+ * checks whether the version is fresh enough. If there is none, the requests look up again. They do
+ * so as well for a URL that varies, after the names of its Vary have been put into the cache.
  */
 #ifndef SUNPROXY_STORE_STORE_FILL_H
 #define SUNPROXY_STORE_STORE_FILL_H
