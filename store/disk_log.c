@@ -490,6 +490,7 @@ unlink_file(struct disk_log *log, uint64_t number)
     const bool removed = disk_unlink(log->folder, KIND, number) || errno == ENOENT;
 
     log->left = log->left || !removed;
+    log->names_unsynced = log->names_unsynced || removed;
     return removed;
 }
 
@@ -550,6 +551,18 @@ disk_log_remove_left(struct disk_log *log)
     return left.removed;
 }
 
+int
+disk_log_sync_names(struct disk_log *log)
+{
+    while (log->names_unsynced) {
+        if (fsync(log->folder) == 0)
+            log->names_unsynced = false;
+        else if (errno != EINTR)
+            return errno;
+    }
+    return 0;
+}
+
 void
 disk_log_remove(struct disk_log *log, struct disk_segment *segment)
 {
@@ -563,7 +576,7 @@ uint64_t
 disk_log_least(const struct disk_log *log)
 {
     const struct disk_segment *segment;
-    uint64_t least = log->left ? 0 : UINT64_MAX;
+    uint64_t least = log->left || log->names_unsynced ? 0 : UINT64_MAX;
 
     TAILQ_FOREACH(segment, &log->segments, link)
     {
@@ -630,8 +643,10 @@ disk_log_begin(struct disk_log *log, uint64_t number)
     if (!segment)
         return errno ? errno : EMFILE;
     list_segment(log, segment);
-    if (fsync(log->folder) != 0)
-        return errno;
+    log->names_unsynced = true; /* its own */
+    error = disk_log_sync_names(log);
+    if (error)
+        return error;
     log->head = segment;
     log->buffered = 0;
     log->listed_count = 0;

@@ -56,6 +56,7 @@ struct disk_log {
     bool left;              /* there are files that are no segments of the log: they could not be
                                opened, or not be removed */
     uint64_t left_bytes;    /* of those, as far as they count */
+    bool names_unsynced;    /* files were removed since the folder was synced */
     struct disk_segments segments; /* the oldest first; the last one is appended to if `listed` is
                                       open */
     _Atomic(struct disk_segment *) *by_id; /* DISK_SEGMENTS + 1 */
@@ -155,6 +156,10 @@ void disk_log_leave(struct disk_log *log, uint64_t number);
 /* Removes the files that were left, as far as that can be. False: none was removed. */
 bool disk_log_remove_left(struct disk_log *log);
 
+/* Waits until the removal of files is on disk: until then they may be there again after a power
+ * failure. 0 or an errno. */
+int disk_log_sync_names(struct disk_log *log);
+
 /* ---- appending ------------------------------------------------------------------------------- */
 
 /* The largest record that a segment takes. */
@@ -171,7 +176,8 @@ int disk_log_begin(struct disk_log *log, uint64_t number);
 void disk_log_list(struct disk_log *log, const struct disk_key *key, uint64_t position,
                    uint64_t length, struct disk_place *place);
 
-/* The earliest position of all records; 0: not known. */
+/* The earliest position of all records, those of removed files included until their removal is on
+ * disk; 0: not known. */
 uint64_t disk_log_least(const struct disk_log *log);
 
 /* Appends bytes, as much as was listed. 0 or an errno, after which the segment is abandoned. */

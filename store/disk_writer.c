@@ -283,8 +283,9 @@ disk_note_oldest(struct store *store)
 {
     const struct disk_segment *oldest = TAILQ_FIRST(&store->log.segments);
     const uint64_t number = oldest ? oldest->number : UINT64_MAX;
+    const bool gone = disk_log_sync_names(&store->log) == 0 && !store->log.left;
 
-    atomic_store(&store->oldest, store->log.left ? 0 : number);
+    atomic_store(&store->oldest, gone ? number : 0);
 }
 
 /* Removes what the index has of a segment. */
@@ -302,10 +303,18 @@ forget_listed(struct store *store, const struct disk_segment *segment,
     }
 }
 
+/* Segments were removed. From when that is on disk on a later start finds nothing of them. */
+static void
+note_removed(struct store *store)
+{
+    disk_note_oldest(store);
+    disk_marks_forget(&store->marks, disk_log_least(&store->log));
+}
+
 /*
  * Removes what was left at the start, of which a later one may find what has been replaced since,
  * or else the oldest segment. What was read of that is written to the open one, `again`. False:
- * there is none.
+ * there is none. note_removed() is to follow.
  */
 static bool
 evict_segment(struct store *store, bool again)
@@ -314,16 +323,14 @@ evict_segment(struct store *store, bool again)
     struct disk_listed *listed;
     size_t count = 0;
 
-    if (disk_log_remove_left(&store->log)) {
-        disk_note_oldest(store);
+    if (disk_log_remove_left(&store->log))
         return true;
-    }
     if (!oldest)
         return false;
     listed = disk_segment_footer(oldest, &count);
     if (listed && again)
         reinsert_requested(store, oldest, listed, count);
-    /* Until the file is gone a later start finds what the index does not lead to any more. */
+    /* A later start may find what the index does not lead to any more. */
     atomic_store(&store->oldest, 0);
     if (listed)
         forget_listed(store, oldest, listed, count);
@@ -331,8 +338,6 @@ evict_segment(struct store *store, bool again)
         disk_index_remove_segment(&store->index, oldest->id);
     free(listed);
     disk_log_remove(&store->log, oldest);
-    disk_marks_forget(&store->marks, disk_log_least(&store->log));
-    disk_note_oldest(store);
     return true;
 }
 
@@ -349,8 +354,12 @@ is_full(struct store *store, uint64_t more)
 static void
 evict_segments(struct store *store, uint64_t more)
 {
+    bool removed = false;
+
     while (is_full(store, more) && evict_segment(store, false))
-        ;
+        removed = true;
+    if (removed)
+        note_removed(store);
 }
 
 static void
@@ -383,10 +392,21 @@ begin_segment(struct store *store)
     return !error;
 }
 
-/*
- * Space for a record. When a segment is begun, the one that has to be removed next is, while there
- * is space for what is written again of it.
- */
+/* When a segment is begun, the one that has to be removed next is, while there is space for what is
+ * written again of it. */
+static void
+evict_next(struct store *store)
+{
+    bool removed = false;
+
+    while (store->log.head && is_full(store, 2) &&
+           TAILQ_FIRST(&store->log.segments) != store->log.head)
+        removed = evict_segment(store, true) || removed;
+    if (removed)
+        note_removed(store);
+}
+
+/* Space for a record. */
 static bool
 make_space(struct store *store, uint64_t length)
 {
@@ -395,15 +415,14 @@ make_space(struct store *store, uint64_t length)
     if (store->wants_space && (store->log.left || !TAILQ_EMPTY(&store->log.segments))) {
         store->log.max_bytes =
             atomic_load(&store->log.bytes) + atomic_load(&store->journal_most);
-        (void)evict_segment(store, false);
+        if (evict_segment(store, false))
+            note_removed(store);
     }
     store->wants_space = false;
     while (!disk_log_has_space(&store->log, length)) {
         if (!begin_segment(store))
             return false;
-        while (store->log.head && is_full(store, 2) &&
-               TAILQ_FIRST(&store->log.segments) != store->log.head)
-            (void)evict_segment(store, true);
+        evict_next(store);
         if (!store->log.head)
             return false;
     }

@@ -810,6 +810,38 @@ START_TEST(a_purge_while_a_segment_is_removed_is_noted)
 }
 END_TEST
 
+/* The folder is synced before a purge of what is gone is answered without a mark. */
+START_TEST(a_purge_of_a_removed_segment_holds_after_a_power_failure)
+{
+    char folder[sizeof(shelf.folder)];
+    struct source_waiter waiter;
+    uint64_t draws = 7;
+    size_t count;
+
+    shelf_begin();
+    ck_assert(shelf_open());
+    shelf_close();
+    lost_writes_record(shelf.folder);
+    ck_assert(shelf_open());
+    for (unsigned i = 0; shelf_count(STORE_EVICTED) == 0; i++)
+        put(name_of(i), 200000);
+    ck_assert(!shelf_has(name_of(0), 200000));
+    ck_assert(is_purged_at_once(name_of(0), &waiter));
+    count = lost_writes_count();
+    snprintf(folder, sizeof(folder), "%s", shelf.folder);
+    shelf_close();
+    for (unsigned i = 0; i < 10; i++) {
+        snprintf(shelf.folder, sizeof(shelf.folder), "%.50s.lost", folder);
+        lost_writes_make(shelf.folder, count, &draws);
+        ck_assert(shelf_open());
+        ck_assert(!shelf_has(name_of(0), 200000));
+        shelf_end();
+    }
+    lost_writes_record(NULL);
+    snprintf(shelf.folder, sizeof(shelf.folder), "%s", folder);
+}
+END_TEST
+
 /* Lets the clock run until the store is not used. */
 static void
 run_until_sick(void)
@@ -1182,6 +1214,7 @@ unit_suite(void)
     tcase_add_test(tc, a_disk_that_hangs_delays_purges_of_what_it_has_alone);
     tcase_add_test(tc, a_purge_of_what_is_gone_already_waits_for_its_mark);
     tcase_add_test(tc, a_purge_while_a_segment_is_removed_is_noted);
+    tcase_add_test(tc, a_purge_of_a_removed_segment_holds_after_a_power_failure);
     tcase_add_test(tc, a_purge_waits_for_a_disk_that_hangs_for_a_while);
     tcase_add_test(tc, more_marks_than_are_kept_for_a_disk_that_hangs_purge_all);
     tcase_add_test(tc, marks_are_bounded_while_the_disk_hangs_at_the_start);
