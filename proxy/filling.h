@@ -122,6 +122,15 @@ origin_fill_is_no_leader(const struct object_waiter *waiter, void *context)
     return !waiter->leader;
 }
 
+/* Likewise: all of them do. */
+static inline bool
+origin_fill_is_any(const struct object_waiter *waiter, void *context)
+{
+    (void)waiter;
+    (void)context;
+    return true;
+}
+
 /* ---- origin_response.c ----------------------------------------------------------------------- */
 
 /* Why the object is not stored, as far as its head says; `no_store`: the fetch says so. */

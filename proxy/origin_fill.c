@@ -186,20 +186,12 @@ misses_range(struct origin_fill *fill, const struct fetch_head *head)
            !cache_fill_has_waiter(&fill->base, wants_whole, NULL);
 }
 
-static bool
-all(const struct object_waiter *waiter, void *context)
-{
-    (void)waiter;
-    (void)context;
-    return true;
-}
-
 /* Then: the object ends, all requests look up again, and later ones pass. Before the head. */
 static void
 give_up_range(struct origin_fill *fill)
 {
     cache_fill_restrict(&fill->base, FILL_PRIVATE, proxy_now_us(fill->proxy) + ORIGIN_FILL_PASS_US);
-    cache_fill_fail(&fill->base, FAILURE_CANCELLED, "", all, NULL);
+    cache_fill_fail(&fill->base, FAILURE_CANCELLED, "", origin_fill_is_any, NULL);
     fill->stage = ORIGIN_FILL_ENDED;
 }
 

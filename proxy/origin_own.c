@@ -89,8 +89,10 @@ is_storable(struct origin_fill *fill, const struct fetch_head *head)
     struct http_vary vary;
 
     sharing_evaluate(&fill->own_sharing, &received, &rules, proxy_now_us(proxy));
+    /* A Set-Cookie that a rule overrides is in the parts, for the client of the POST. */
     return !fill->own_sharing.refusal && !fill->own_sharing.unshared && !head->no_store &&
-           !rules.key_count && http_vary_read(&vary, head->headers) == HTTP_VARY_NONE;
+           !(fill->own_sharing.notes & HTTP_KNOWN_NO_SET_COOKIE) && !rules.key_count &&
+           http_vary_read(&vary, head->headers) == HTTP_VARY_NONE;
 }
 
 /*

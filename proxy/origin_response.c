@@ -339,6 +339,14 @@ write_fields(struct origin_fill *fill, const struct fetch_head *head, struct spa
     return buf_append(fields, lines.ptr, lines.len);
 }
 
+/* Is the Set-Cookie left out for all clients that a rule overrides? */
+static bool
+drops_cookie(const struct origin_fill *fill)
+{
+    return fill->sharing.notes & HTTP_KNOWN_NO_SET_COOKIE && !fill->sharing.unshared &&
+           !origin_fill_bypasses(fill);
+}
+
 /* What the object of a response with this head has; false without memory. */
 static bool
 write_parts(struct origin_fill *fill, const struct fetch_head *head, struct response_parts *parts)
@@ -350,8 +358,7 @@ write_parts(struct origin_fill *fill, const struct fetch_head *head, struct resp
     bool written;
 
     read_tags(fill, head->headers, &parts->tags);
-    rules.drops_set_cookie = fill->sharing.notes & HTTP_KNOWN_NO_SET_COOKIE &&
-                             !fill->sharing.unshared && !origin_fill_bypasses(fill);
+    rules.drops_set_cookie = drops_cookie(fill);
     buf_init(&edited, EDITED_MAX);
     lines = edit(fill, &response, RULES_EDIT_ALL, &edited);
     written = !buf_failed(&edited) && write_fields(fill, head, lines, &rules, &parts->fields);
@@ -551,8 +558,6 @@ update(struct origin_fill *fill, const struct fetch_head *head, struct span befo
 
     if (!http_not_modified_concerns(head->headers, before, proxy_wall_s(fill->proxy)))
         return repeat(fill);
-    rules.drops_set_cookie =
-        (rules.overrides | rules.default_overrides) & HTTP_OVERRIDE_SET_COOKIE;
     /* Where the updated fields are too many, or too long, a new response may have fewer. */
     if (!http_update_fields(before, head->headers, &rules, proxy_wall_s(fill->proxy), fields))
         return repeat(fill);
@@ -566,13 +571,18 @@ update(struct origin_fill *fill, const struct fetch_head *head, struct span befo
     /*
      * The stored body may be that of another user: origins give the same entity tag to all. So it
      * is neither given to this request nor stored again, if it is one client's as updated. Nor are
-     * cookies that --store-cookies had stored.
+     * cookies that --store-cookies had stored, for whatever reason it is.
      */
     if (http_is_for_credentials(fill->sharing.refusal) ||
-        (fill->sharing.unshared && sharing_made_for(fill->sharing.notes)) ||
-        (fill->sharing.unshared == HTTP_REASON_SET_COOKIE &&
-         http_first_value(before, "Set-Cookie").ptr))
+        (fill->sharing.unshared &&
+         (sharing_made_for(fill->sharing.notes) || http_first_value(before, "Set-Cookie").ptr ||
+          http_first_value(before, "Set-Cookie2").ptr)))
         return repeat(fill);
+    rules.drops_set_cookie = drops_cookie(fill);
+    if (rules.drops_set_cookie) {
+        buf_reset(fields);
+        (void)http_update_fields(before, head->headers, &rules, proxy_wall_s(fill->proxy), fields);
+    }
     *error = edit_updated(fill, fields) ? refresh(fill, head, parts) : ENOMEM;
     if (*error)
         return ORIGIN_RESPONSE_ERROR;

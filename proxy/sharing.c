@@ -100,7 +100,8 @@ sharing_evaluate(struct sharing *sharing, const struct http_received *received,
     sharing->notes = notes_of(&storing);
     if (!sharing->joinable && rules->keeps_unstated && is_joinable_unstated(&storing)) {
         sharing->joinable = true;
-        sharing->notes |= HTTP_KNOWN_UNSTATED;
+        sharing->notes |=
+            HTTP_KNOWN_UNSTATED | (storing.lets_in_cookie ? (unsigned)HTTP_KNOWN_NO_SET_COOKIE : 0);
     }
     sharing->born_us = now_us - storing.age_us;
     if (storing.always_validate)

@@ -36,21 +36,13 @@ stored_may_begin(const struct exchange *x)
     return may_have;
 }
 
-static bool
-all(const struct object_waiter *waiter, void *context)
-{
-    (void)waiter;
-    (void)context;
-    return true;
-}
-
 void
 stored_give_up(struct exchange *x, struct cache_fill *fill)
 {
     struct object_waiter *waiter = &x->waiter.base;
 
     waiter->notify = object_waiter_ignore;
-    cache_fill_fail(fill, 0, "", all, NULL);
+    cache_fill_fail(fill, 0, "", origin_fill_is_any, NULL);
     cache_fill_free(fill);
     (void)object_waiter_take(waiter);
     waiter->notify = exchange_notify;

@@ -251,6 +251,27 @@ START_TEST(what_has_expired_is_validated)
 }
 END_TEST
 
+/* A 304 that sets a cookie makes it its client's: it is read from the store no more. */
+START_TEST(what_a_304_makes_private_is_outdated)
+{
+    struct visit v;
+
+    begin(_i);
+    store_twice(URL, TAGGED, 300);
+    scene.now_us += 11 * SECOND;
+    expect_fetched(&v, URL, "");
+    scene_answer(URL, 304, TAGGED "Set-Cookie: a=b\r\n", 0);
+    expect_body(&v, OUTCOME_REVALIDATED, 300);
+    ck_assert(!v.stored);
+    forget();
+    expect_fetched(&v, URL, "");
+    ck_assert_str_eq(scene_fetch(URL)->fields, "");
+    scene_answer(URL, 200, TAGGED, 400);
+    expect_body(&v, OUTCOME_MISS, 400);
+    end();
+}
+END_TEST
+
 START_TEST(requests_that_demand_more_go_to_the_origin)
 {
     static const char *const fields[] = {"Cache-Control: no-cache\r\n",
@@ -723,6 +744,7 @@ unit_suite(void)
     tcase_add_loop_test(tc, what_is_for_one_client_is_never_written, 0, 2);
     tcase_add_loop_test(tc, requests_join, 0, 2);
     tcase_add_loop_test(tc, what_has_expired_is_validated, 0, 2);
+    tcase_add_loop_test(tc, what_a_304_makes_private_is_outdated, 0, 2);
     tcase_add_loop_test(tc, requests_that_demand_more_go_to_the_origin, 0, 2);
     tcase_add_loop_test(tc, requests_for_which_nothing_is_fetched_ask_the_store, 0, 2);
     tcase_add_loop_test(tc, what_the_store_does_not_have_is_not_found_or_is_passed_on, 0, 2);
