@@ -116,17 +116,41 @@ class RefusingHandler(http.server.BaseHTTPRequestHandler):
 
 
 class RefusedUploadTest(harness.SystemTest):
-    def test_a_client_that_still_sends_gets_the_response(self):
-        """A connection that is closed while its client sends would be reset, and sending fails."""
+    """A connection that is closed while its client sends would be reset, and sending fails."""
+
+    body = bytes(4 * MEBI)
+
+    def setUp(self):
+        super().setUp()
         origin = harness.PythonOrigin(self, RefusingHandler)
         d = self.daemon("--http", "127.0.0.1:0", "--origin", f"/={origin.url}")
-        address = harness.wait_until(lambda: http_front.http_address(d), what="the HTTP front")
-        body = bytes(4 * MEBI)
+        self.address = harness.wait_until(lambda: http_front.http_address(d),
+                                          what="the HTTP front")
+
+    def begin(self):
+        c = http_front.Connection(self.address)
+        self.addCleanup(c.close)
+        c.send(f"POST /x HTTP/1.1\r\nHost: a.test\r\nContent-Length: {len(self.body)}\r\n\r\n")
+        return c
+
+    def assert_refused(self, c):
+        response = c.receive()
+        self.assertEqual((response.status, response.body), (403, b"refused"))
+
+    def test_a_client_that_still_sends_gets_the_response(self):
+        """If all it sends is taken before the response is complete, its connection is kept."""
         for _ in range(20):
-            c = http_front.Connection(address)
-            c.send(f"POST /x HTTP/1.1\r\nHost: a.test\r\nContent-Length: {len(body)}\r\n\r\n")
-            c.send(body)
-            response = c.receive()
-            self.assertEqual((response.status, response.body), (403, b"refused"))
+            c = self.begin()
+            c.send(self.body)
+            self.assert_refused(c)
+            c.close()
+
+    def test_the_rest_of_a_refused_body_is_taken_before_the_end(self):
+        half = len(self.body) // 2
+        for _ in range(5):
+            c = self.begin()
+            c.send(self.body[:half])
+            self.assert_refused(c)
+            c.send(self.body[half:])
             self.assertTrue(c.is_closed())
             c.close()
