@@ -14,7 +14,7 @@
 
 _Static_assert(PEER_WINDOW % 64 == 0, "it is kept in words");
 
-/* The requests of one sender. */
+/* The requests of one process of a sender. */
 struct window {
     uint64_t sender; /* hash of its URL; 0: the place is free */
     uint64_t incarnation;
@@ -262,28 +262,64 @@ is_forgotten(const struct window *window, int64_t wall_us)
     return since_us > 2 * PEER_TIME_US || since_us < -2 * PEER_TIME_US;
 }
 
-/* That of the sender, or a free one; NULL: there is none, or no memory. */
 static struct window *
-find_window(struct peer_auth *auth, uint64_t sender, int64_t wall_us)
+find_known(struct peer_auth *auth, uint64_t sender, uint64_t incarnation)
 {
-    struct window *found = NULL;
+    for (unsigned i = 0; i < PEER_SENDERS; i++)
+        if (auth->windows[i].sender == sender && auth->windows[i].incarnation == incarnation)
+            return &auth->windows[i];
+    return NULL;
+}
+
+/*
+ * A place for another process of the sender: a free one, or that of its earliest one. NULL: there
+ * is none, or a later one is known. An earlier one than that, which is not known itself, is a
+ * recording, or that of a clock that was set back, which is accepted once the later one is
+ * forgotten.
+ */
+static struct window *
+find_place(struct peer_auth *auth, uint64_t sender, uint64_t incarnation, int64_t wall_us)
+{
+    struct window *free_one = NULL, *earliest = NULL;
+    unsigned processes = 0;
 
     for (unsigned i = 0; i < PEER_SENDERS; i++) {
         struct window *window = &auth->windows[i];
 
-        if (window->sender == sender)
-            return window;
-        if (!found && (!window->sender || is_forgotten(window, wall_us)))
-            found = window;
+        if (!window->sender || is_forgotten(window, wall_us)) {
+            free_one = window;
+        } else if (window->sender == sender) {
+            if (window->incarnation > incarnation)
+                return NULL;
+            processes++;
+            if (!earliest || window->incarnation < earliest->incarnation)
+                earliest = window;
+        }
     }
+    return free_one && processes < PEER_PROCESSES ? free_one : earliest;
+}
+
+/* That of the sender's process; NULL: there is none, or no memory. */
+static struct window *
+find_window(struct peer_auth *auth, uint64_t sender, uint64_t incarnation, int64_t wall_us)
+{
+    struct window *found = find_known(auth, sender, incarnation);
+
+    if (found)
+        return found;
+    found = find_place(auth, sender, incarnation, wall_us);
     if (!found)
         return NULL;
     if (!found->seen)
         found->seen = malloc(PEER_WINDOW / 8);
     found->sender = found->seen ? sender : 0;
-    found->incarnation = 0;
+    if (!found->seen)
+        return NULL;
+    found->incarnation = incarnation;
     found->accepted_us = wall_us;
-    return found->seen ? found : NULL;
+    found->highest = 0;
+    memset(found->seen, 0, PEER_WINDOW / 8);
+    return found;
 }
 
 static bool
@@ -314,19 +350,11 @@ static bool
 take_number_once(struct peer_auth *auth, struct span from, const struct stated *stated,
                  int64_t wall_us)
 {
-    struct window *window = find_window(auth, hash64_bytes(from) | 1, wall_us);
+    struct window *window =
+        find_window(auth, hash64_bytes(from) | 1, stated->incarnation, wall_us);
 
     if (!window)
         return false;
-    if (window->incarnation != stated->incarnation) {
-        /* An earlier one than that which is known is a recording, or that of a clock that was set
-         * back, which is accepted once the later one is forgotten. */
-        if (stated->incarnation < window->incarnation && !is_forgotten(window, wall_us))
-            return false;
-        window->incarnation = stated->incarnation;
-        window->highest = 0;
-        memset(window->seen, 0, PEER_WINDOW / 8);
-    }
     if (stated->number > window->highest)
         advance(window, stated->number);
     else if (window->highest - stated->number >= PEER_WINDOW)

@@ -6,10 +6,11 @@
  * that of the request. Bodies and other fields are not covered, nor is anything encrypted.
  *
  * A request is accepted once: the receiver keeps for each sender which of its last PEER_WINDOW
- * numbers have come. A sender that starts again counts anew, and states when it has started. What
- * was sent before the receiver has started, or at another time than now by PEER_TIME_US, is
- * refused, so that nothing has to be kept for longer. Clocks that differ by more exclude each
- * other.
+ * numbers have come. A sender that starts again counts anew, and states when it has started. A
+ * process that was replaced sends on until its connections have ended, so the numbers of the last
+ * PEER_PROCESSES are kept; one that is not known is refused once a later one is. What was sent
+ * before the receiver has started, or at another time than now by PEER_TIME_US, is refused, so that
+ * nothing has to be kept for longer. Clocks that differ by more exclude each other.
  *
  * A key file has a key in each line, at least PEER_KEY_LEAST bytes; empty lines and those that
  * begin with "#" do not count. The first key is sent with, and each is accepted, so that keys can
@@ -35,7 +36,8 @@
 #define PEER_WINDOW 65536u                           /* numbers of a sender that are kept */
 #define PEER_TIME_US ((int64_t)30 * 1000000)         /* how far clocks and ways may differ */
 #define PEER_START_US ((int64_t)2 * 1000000) /* after a start a request from before it is no sign */
-#define PEER_SENDERS 64u                             /* that are known at a time */
+#define PEER_SENDERS 64u                             /* processes that are known at a time */
+#define PEER_PROCESSES 4u                            /* of them, those of one sender */
 #define PEER_VALUE_SIZE (3 * 17 + 2 * PEER_CODE + 8) /* of the field, beside the sender's URL */
 
 struct peer_keys {

@@ -761,6 +761,50 @@ class ClusterLoadTest(ClusterTest):
         self.assertFalse(response.whole)
 
 
+class ReplacedTest(ClusterTest):
+    """A daemon that another process replaces, which serves on until its connections have ended."""
+
+    daemons = 3
+    options = ("--purge-net", "127.0.0.0/8")
+
+    def fill(self, path):
+        url = http_front.stored(f"http://a.test{path}?fault=size:300")
+        for n in list(range(self.daemons)) * 4:
+            self.check(self.get(n, url), url)
+        return url
+
+    def test_nothing_has_failed(self):
+        for i in range(20):
+            self.fill(f"/kept/{i}")
+        logged = [len(d.err) for d in self.d]
+        self.take_over(2)
+        # The successor, whose log is that of the first process, was heard of by the others.
+        self.await_peers()
+        lines = [line for d, before in zip(self.d, logged) for line in d.err[before:].splitlines()
+                 if re.search("is down|is up|left for|claims to be|refuse|fetch from", line)]
+        self.assertEqual(lines, [])
+
+    def test_what_the_first_process_purges_is_told(self):
+        url = self.fill("/purged")
+        held = self.connect(2)
+        held.send(f"PURGE {url} HTTP/1.1\r\nHost: x\r\n")  # its end is to come
+        harness.wait_until(lambda: self.stat(self.d[2])["connections"] >= 2, what="the connection")
+        self.d[2].signal(signal.SIGUSR2)
+        harness.wait_until(lambda: "this one ends" in self.d[2].err, what="the successor")
+        pid, = map(int, re.findall(r"process (\d+) serves; this one ends", self.d[2].err))
+        self.addCleanup(self.end_process, pid)
+        # Both have been heard of.
+        harness.wait_until(lambda: all(self.stat(self.d[n])["peer_news_missed"] for n in (0, 1)),
+                           what="the successor")
+        for n in (0, 1):
+            self.check(self.get(n, url), url)
+        held.send("\r\n")
+        self.assertEqual(held.receive().status, 200)
+        for n in (0, 1):
+            self.assertEqual(self.get(n, url, "Cache-Control: only-if-cached").status, 504)
+        self.assertEqual(self.d[2].wait(), 0)
+
+
 class BlameTest(ClusterTest):
     """A peer is not left for what a client or an origin does."""
 

@@ -194,24 +194,88 @@ START_TEST(what_was_sent_just_before_the_start_is_no_sign_of_a_clock)
 }
 END_TEST
 
+static void
+restart(int64_t start_us)
+{
+    peer_auth_destroy(sender);
+    sender = peer_auth_create(start_us);
+}
+
+/* A copy of the value, which is free()d. */
+static char *
+record(void)
+{
+    return strdup(buf_str(&value));
+}
+
+static enum peer_verdict
+check_recorded(char *recorded)
+{
+    buf_reset(&value);
+    buf_append_str(&value, recorded);
+    return check();
+}
+
 START_TEST(a_sender_that_starts_again_is_another_one)
 {
     char *recorded;
 
     write_one();
-    recorded = strdup(buf_str(&value));
-    write_one();
+    recorded = record();
     ck_assert_int_eq(check(), PEER_ACCEPTED);
-    peer_auth_destroy(sender);
-    sender = peer_auth_create(now_us);
+    restart(now_us);
     write_one();
     ck_assert_int_eq(check(), PEER_ACCEPTED);
     ck_assert_int_eq(check(), PEER_AGAIN);
-    /* What the one before has sent is not accepted after that, though it has never come. */
-    buf_reset(&value);
-    buf_append_str(&value, recorded);
-    ck_assert_int_eq(check(), PEER_AGAIN);
+    ck_assert_int_eq(check_recorded(recorded), PEER_AGAIN);
     free(recorded);
+}
+END_TEST
+
+/* Both send until the connections of the former have ended; each request is accepted once. */
+START_TEST(a_process_that_was_replaced_goes_on)
+{
+    char *recorded[3];
+
+    for (unsigned i = 0; i < 3; i++) {
+        write_one();
+        recorded[i] = record();
+    }
+    ck_assert_int_eq(check_recorded(recorded[0]), PEER_ACCEPTED);
+    restart(now_us);
+    write_one();
+    ck_assert_int_eq(check(), PEER_ACCEPTED);
+    ck_assert_int_eq(check_recorded(recorded[2]), PEER_ACCEPTED);
+    ck_assert_uint_eq(incarnation, (uint64_t)START);
+    write_one();
+    ck_assert_int_eq(check(), PEER_ACCEPTED);
+    ck_assert_int_eq(check_recorded(recorded[1]), PEER_ACCEPTED);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_int_eq(check_recorded(recorded[i]), PEER_AGAIN);
+        free(recorded[i]);
+    }
+}
+END_TEST
+
+/* Of one that was not known before another one came, or that is not known any more, nothing is. */
+START_TEST(a_process_that_is_not_known_is_refused_behind_a_later_one)
+{
+    char *first, *other;
+
+    write_one();
+    first = record();
+    ck_assert_int_eq(check(), PEER_ACCEPTED);
+    write_one();
+    other = record();
+    for (unsigned i = 1; i <= PEER_PROCESSES; i++) {
+        restart(START + i);
+        write_one();
+        ck_assert_int_eq(check(), PEER_ACCEPTED);
+    }
+    ck_assert_int_eq(check_recorded(first), PEER_AGAIN);
+    ck_assert_int_eq(check_recorded(other), PEER_AGAIN);
+    free(first);
+    free(other);
 }
 END_TEST
 
@@ -219,8 +283,7 @@ START_TEST(a_clock_that_was_set_back_excludes_a_sender_for_a_while)
 {
     write_one();
     ck_assert_int_eq(check(), PEER_ACCEPTED);
-    peer_auth_destroy(sender);
-    sender = peer_auth_create(START - 20 * SECOND);
+    restart(START - 20 * SECOND);
     write_one();
     ck_assert_int_eq(check(), PEER_AGAIN);
     now_us += 2 * PEER_TIME_US + 1;
@@ -358,6 +421,8 @@ unit_suite(void)
     tcase_add_test(tests, what_was_sent_before_the_start_is_refused);
     tcase_add_test(tests, what_was_sent_just_before_the_start_is_no_sign_of_a_clock);
     tcase_add_test(tests, a_sender_that_starts_again_is_another_one);
+    tcase_add_test(tests, a_process_that_was_replaced_goes_on);
+    tcase_add_test(tests, a_process_that_is_not_known_is_refused_behind_a_later_one);
     tcase_add_test(tests, a_clock_that_was_set_back_excludes_a_sender_for_a_while);
     tcase_add_test(tests, senders_do_not_displace_each_other);
     tcase_add_test(tests, each_key_is_accepted_and_the_first_is_sent);
