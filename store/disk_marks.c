@@ -268,6 +268,19 @@ disk_marks_find(struct disk_marks *marks, const struct disk_record *record, int6
     return worst;
 }
 
+bool
+disk_marks_outdate(struct disk_marks *marks, struct span url, uint64_t position)
+{
+    const struct mark_slot *slot;
+    bool outdate;
+
+    pthread_mutex_lock(&marks->lock);
+    slot = find_slot(marks, disk_mark_hash(MARK_URL, false, url, span_of(NULL, 0)));
+    outdate = slot && slot->position >= position;
+    pthread_mutex_unlock(&marks->lock);
+    return outdate;
+}
+
 void
 disk_marks_forget(struct disk_marks *marks, uint64_t position)
 {

@@ -90,6 +90,9 @@ bool disk_marks_add(struct disk_marks *marks, const struct disk_mark *mark, uint
 enum mark_verdict disk_marks_find(struct disk_marks *marks, const struct disk_record *record,
                                   int64_t *us);
 
+/* Does a mark of this URL purge each record of it before this position? */
+bool disk_marks_outdate(struct disk_marks *marks, struct span url, uint64_t position);
+
 /* Forgets the marks that are before this position: there is no earlier record. */
 void disk_marks_forget(struct disk_marks *marks, uint64_t position);
 

@@ -92,31 +92,59 @@ hidden_of(struct store *store, uint64_t url)
     return &store->hidden[hash64_uint(url) % STORE_OFFERED];
 }
 
+/* Up to the position now. */
+static void
+hide(struct store *store, _Atomic uint64_t *hidden)
+{
+    const uint64_t position = atomic_load(&store->position);
+    uint64_t before = atomic_load(hidden);
+
+    while (before < position && !atomic_compare_exchange_weak(hidden, &before, position))
+        ;
+}
+
 void
 disk_hide(struct store *store, uint64_t url)
 {
-    atomic_store(hidden_of(store, url), atomic_load(&store->position));
+    hide(store, hidden_of(store, url));
 }
 
 void
 disk_hide_any(struct store *store)
 {
-    atomic_store(&store->hidden_any, atomic_load(&store->position));
+    hide(store, &store->hidden_any);
 }
 
-/*
- * May there be a record of the URL that the index does not lead to: one that is about to be
- * written, or was given up after an error, which the next start may find?
- */
+/* The position before which there may be a hidden record of the URL; 0: there is none. */
+static uint64_t
+hidden_before(struct store *store, struct span url)
+{
+    const uint64_t oldest = atomic_load(&store->oldest);
+    const uint64_t any = atomic_load(&store->hidden_any);
+    uint64_t hidden =
+        atomic_load(hidden_of(store, store_key(store, url, span_of(NULL, 0)).url));
+
+    if (hidden < any)
+        hidden = any;
+    if (!oldest && hidden < atomic_load(&store->unlisted))
+        hidden = atomic_load(&store->unlisted);
+    return hidden >= oldest ? hidden : 0;
+}
+
+bool
+disk_has_hidden(struct store *store, struct span url)
+{
+    const uint64_t before = hidden_before(store, url);
+
+    return before && !disk_marks_outdate(&store->marks, url, before);
+}
+
+/* May there be a record of the URL that is about to be written, or that is not loaded yet? */
 static bool
 is_unsure(struct store *store, struct span url)
 {
-    const uint64_t oldest = atomic_load(&store->oldest);
-
     return store_stage(store) != STORE_OPEN || atomic_load(&store->offering) ||
-           disk_offered(store, url, span_of(NULL, 0)) || !oldest ||
-           atomic_load(&store->hidden_any) >= oldest ||
-           atomic_load(hidden_of(store, store_key(store, url, span_of(NULL, 0)).url)) >= oldest;
+           disk_offered(store, url, span_of(NULL, 0));
 }
 
 /* Under the lock of the purges. */
@@ -145,6 +173,17 @@ expects_mark(struct store *store, struct span url)
     expects = expected->number > store->synced && (!expected->url || expected->url == hash);
     pthread_mutex_unlock(&store->purges_lock);
     return expects;
+}
+
+bool
+disk_noter_has_all(struct store *store)
+{
+    bool has = !atomic_load(&store->purging);
+
+    pthread_mutex_lock(&store->purges_lock);
+    has = has && store->synced == store->marked;
+    pthread_mutex_unlock(&store->purges_lock);
+    return has;
 }
 
 /* Returns its number; 0 without `noted`. With `follows` another one that is noted follows it. */
@@ -220,14 +259,19 @@ store_mark(struct store *store, enum cache_by kind, bool soft, struct span name,
         return lose_mark(store, before != NULL);
     /* Before the look into the index: what is written meanwhile is in one of the two. What the
      * first call has marked may be on disk since, though not in the index. After it: what another
-     * purge takes from there has its mark before, and a segment that is being removed leaves the
-     * index before the disk. */
+     * purge takes from there has its mark before, and what else leaves the index before the disk
+     * is hidden before. */
     now.marked = kind != CACHE_BY_URL || (before && before->marked) || is_unsure(store, name) ||
-                 take_url(store, name, true) || !atomic_load(&store->oldest) ||
+                 take_url(store, name, true) || hidden_before(store, name) ||
                  expects_mark(store, name);
     if (!now.marked)
         return now;
+    now.begun = !before && kind != CACHE_BY_URL;
+    if (now.begun)
+        atomic_fetch_add(&store->purging, 1);
     now.number = add_mark(store, &purge, &mark, before != NULL, !before);
+    if (before && before->begun)
+        atomic_fetch_sub(&store->purging, 1);
     if (kind == CACHE_BY_URL)
         now.count = take_url(store, name, soft);
     return now;
@@ -294,10 +338,12 @@ store_outdate(struct store *store, struct span url, struct span variant, bool al
 
     if (stage >= STORE_PASSES)
         return;
-    /* What has not been loaded is not known. */
-    if (stage == STORE_OPEN && !disk_offered(store, url, all ? span_of(NULL, 0) : variant) &&
+    /* What has not been loaded is not known. In the order of store_mark(). */
+    if (stage == STORE_OPEN && !atomic_load(&store->offering) &&
+        !disk_offered(store, url, all ? span_of(NULL, 0) : variant) &&
         !(all ? disk_index_has_url(&store->index, store_key(store, url, variant).url)
-              : store_replaces(store, url, variant)))
+              : store_replaces(store, url, variant)) &&
+        !disk_has_hidden(store, url))
         return;
     disk_outdate(store, url, 0, true);
 }

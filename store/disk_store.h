@@ -78,11 +78,13 @@ struct store {
     struct offers offers;
     _Atomic uint32_t offered[STORE_OFFERED]; /* how many of them, by hashes of URL and variant:
                                                 those in the queue, and those not settled */
-    /* Records to which the index does not lead, though a later start may find them: the segments of
-     * at most this number may have some, by hashes of URLs, and of any URL. */
+    /* Records to which the index does not lead, though a later start may find them: there may be
+     * some before this position, in segments whose numbers are not higher, by hashes of URLs, and of
+     * any URL. */
     _Atomic uint64_t hidden[STORE_OFFERED], hidden_any;
     _Atomic uint64_t oldest; /* the number of the first segment; 0 where files were left, and while
                                 one is removed */
+    _Atomic uint64_t unlisted; /* the position when it got 0: there may be such records before */
     size_t offer_count;
     uint64_t offered_bytes;
     bool writer_busy, writer_stops;
@@ -134,6 +136,7 @@ struct store {
     STAILQ_HEAD(pending_marks, pending_mark) pending;
     size_t pending_count;
     bool stuck; /* the disk does not take marks: none is waited for until it has taken one */
+    _Atomic unsigned purging; /* by tag or prefix: first calls whose second is to come */
     uint64_t terms;          /* those that are to be in the journal */
     uint64_t marked, noted, synced; /* numbers of marks: left, in the journal, and answered */
     /* The number of the last mark of a URL, by hashes of URLs. The index does not lead to what it
@@ -213,14 +216,22 @@ int disk_writer_await(struct store *store);
 
 /*
  * A record of this URL, whose hash is the key's, is on disk, or was given up in the middle, and the
- * index will not lead there; any: of any URL. A purge leaves a mark for it then, as long as there
- * are segments from now or before. [any thread]
+ * index will not lead there; any: of any URL. What outdates the URL leaves a mark for it then, as
+ * long as there are segments from now or before. It is called before the record leaves the index.
+ * [any thread]
  */
 void disk_hide(struct store *store, uint64_t url);
 void disk_hide_any(struct store *store);
 
-/* Segments have come or gone. [the writer] */
+/*
+ * May a later start find a record of the URL to which the index does not lead, and which no mark of
+ * the URL outdates? The index is looked into first. [any thread]
+ */
+bool disk_has_hidden(struct store *store, struct span url);
+
+/* Segments have come or gone; or one is about to leave the index. [the writer] */
 void disk_note_oldest(struct store *store);
+void disk_note_removal(struct store *store);
 
 /* ---- disk_load.c ----------------------------------------------------------------------------- */
 
@@ -249,6 +260,9 @@ void disk_count_offer(struct store *store, const struct object *object, int more
  * until the process ends.
  */
 void disk_outdate(struct store *store, struct span url, uint64_t position, bool noted);
+
+/* Is each purge up to now in the journal, so that a later start knows it? */
+bool disk_noter_has_all(struct store *store);
 
 /*
  * The journal is open, and the log known: STORE_LOADING begins. Marks from before are later than

@@ -106,7 +106,8 @@ outdate_replaced(struct store *store, const struct offer *offer)
 {
     const struct span url = object_url(offer->object), variant = object_variant(offer->object);
 
-    if (store_replaces(store, url, variant) || disk_offered(store, url, variant) > 1)
+    if (disk_offered(store, url, variant) > 1 || store_replaces(store, url, variant) ||
+        disk_has_hidden(store, url))
         disk_outdate(store, url, offer->position, !store->write_error);
 }
 
@@ -285,7 +286,17 @@ disk_note_oldest(struct store *store)
     const uint64_t number = oldest ? oldest->number : UINT64_MAX;
     const bool gone = disk_log_sync_names(&store->log) == 0 && !store->log.left;
 
-    atomic_store(&store->oldest, gone ? number : 0);
+    if (gone)
+        atomic_store(&store->oldest, number);
+    else if (!atomic_load(&store->unlisted) || atomic_load(&store->oldest))
+        disk_note_removal(store);
+}
+
+void
+disk_note_removal(struct store *store)
+{
+    atomic_store(&store->unlisted, atomic_load(&store->position));
+    atomic_store(&store->oldest, 0);
 }
 
 /* Removes what the index has of a segment. */
@@ -331,7 +342,7 @@ evict_segment(struct store *store, bool again)
     if (listed && again)
         reinsert_requested(store, oldest, listed, count);
     /* A later start may find what the index does not lead to any more. */
-    atomic_store(&store->oldest, 0);
+    disk_note_removal(store);
     if (listed)
         forget_listed(store, oldest, listed, count);
     if (!listed)

@@ -57,6 +57,7 @@ struct source_marked {
     unsigned count; /* objects of a URL that there were; 0 for a tag or a prefix: it is not known */
     bool marked;    /* what is stored may be concerned, so a mark was left */
     uint64_t number; /* of the mark that is to be noted; 0: none is */
+    bool begun;      /* the source's: it waits for the second call */
 };
 
 #define SOURCE_ALL_MARKS UINT64_MAX /* up to now, as a number */

@@ -451,7 +451,8 @@ outdate_others(struct store *store, const struct object *object, uint64_t positi
     /* What has not been loaded is not known. */
     bool turns = store_stage(store) == STORE_LOADING;
 
-    if (turns || (disk_index_replaces(&store->index, &key, &turns) && turns))
+    if (turns || (disk_index_replaces(&store->index, &key, &turns) && turns) ||
+        disk_has_hidden(store, object_url(object)))
         disk_outdate(store, object_url(object), position - 1, true);
 }
 

@@ -50,19 +50,23 @@ disk_fill_tell(const struct store_fill *fill, enum store_count which, const char
                   (unsigned long long)fill->segment->number, what, (unsigned long long)count);
 }
 
-/* Drops the record from the index. */
+/* Drops the record from the index. It is on disk still, and a later start finds it unless
+ * `outdated`, by marks that are there as well. */
 static void
-drop(struct store_fill *fill, const struct disk_key *key, enum store_count why)
+drop(struct store_fill *fill, const struct disk_key *key, bool outdated)
 {
     bool was_read;
 
-    if (why == STORE_DAMAGED)
-        disk_fill_tell(fill, why, "is damaged, and was dropped");
-    else
-        store_add(fill->store, why, 1);
-    if (why == STORE_DAMAGED)
+    if (!outdated)
         disk_hide(fill->store, key->url);
     (void)disk_index_remove(&fill->store->index, key, &fill->place, &was_read);
+}
+
+static void
+drop_damaged(struct store_fill *fill, const struct disk_key *key)
+{
+    disk_fill_tell(fill, STORE_DAMAGED, "is damaged, and was dropped");
+    drop(fill, key, false);
 }
 
 /* ---- what was read --------------------------------------------------------------------------- */
@@ -157,7 +161,7 @@ publish(struct store_fill *fill, const struct disk_record *record, struct body_r
 
     /* Nothing is published of a body whose beginning is damaged. */
     if (head->body_len && !first) {
-        drop(fill, &key, STORE_DAMAGED);
+        drop_damaged(fill, &key);
         disk_fill_send_back(fill);
         return;
     }
@@ -176,7 +180,7 @@ publish(struct store_fill *fill, const struct disk_record *record, struct body_r
         error = append_body(fill, reader, first);
     if (error) {
         if (error == EIO)
-            drop(fill, &key, STORE_DAMAGED);
+            drop_damaged(fill, &key);
         cache_fill_fail(&fill->base, store->config.failure,
                         "a part of the stored response cannot be read", NULL, NULL);
     } else {
@@ -205,11 +209,14 @@ move_to_variant(struct store_fill *fill, const struct disk_record *record)
     return is_same;
 }
 
-/* What was read is not used any more. */
+/* What was read is not used any more: it is outdated, or the options in force do not allow it. */
 static void
-drop_record(struct store_fill *fill, const struct disk_record *record)
+drop_record(struct store_fill *fill, const struct disk_record *record, bool outdated)
 {
-    drop(fill, &(struct disk_key){record->head.url_hash, record->head.variant_hash}, STORE_MISSES);
+    const struct disk_key key = {record->head.url_hash, record->head.variant_hash};
+
+    store_add(fill->store, STORE_MISSES, 1);
+    drop(fill, &key, outdated && disk_noter_has_all(fill->store));
     disk_fill_send_back(fill);
 }
 
@@ -227,7 +234,7 @@ disk_fill_use(struct store_fill *fill, const char *bytes, size_t len)
     int64_t expired_us = 0, born_us, lifetime_us;
 
     if (!disk_head_read(bytes, len, fill->segment->seed, &record)) {
-        drop(fill, &asked, STORE_DAMAGED);
+        drop_damaged(fill, &asked);
         disk_fill_send_back(fill);
         return;
     }
@@ -238,7 +245,7 @@ disk_fill_use(struct store_fill *fill, const char *bytes, size_t len)
     }
     verdict = disk_marks_find(&store->marks, &record, &expired_us);
     if (verdict == MARKED_PURGED) {
-        drop_record(fill, &record);
+        drop_record(fill, &record, true);
         return;
     }
     if (!span_equal(record.variant, object_variant(name)) && !move_to_variant(fill, &record)) {
@@ -253,7 +260,7 @@ disk_fill_use(struct store_fill *fill, const char *bytes, size_t len)
         return;
     }
     if (refusal) {
-        drop_record(fill, &record);
+        drop_record(fill, &record, false);
         return;
     }
     publish(fill, &record, &reader, born_us, lifetime_us);

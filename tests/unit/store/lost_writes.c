@@ -28,7 +28,7 @@ struct deed {
 
 /* A file as it is made again. */
 struct image {
-    char *bytes; /* MOST_BYTES; NULL: it was never there */
+    char *bytes; /* MOST_BYTES; NULL: it was never there, or is gone for good */
     size_t size; /* of what is on disk */
     bool named;  /* its name is on disk */
     bool unlinked;
@@ -237,6 +237,17 @@ put(struct image *image, const struct deed *deed, uint64_t *draws)
 }
 
 static void
+sync_name(struct image *image)
+{
+    if (image->unlinked) {
+        free(image->bytes);
+        image->bytes = NULL;
+    }
+    image->named = image->bytes;
+    image->unlinked = false;
+}
+
+static void
 apply(struct image *images, size_t i)
 {
     struct image *image = &images[deeds[i].file];
@@ -262,10 +273,8 @@ apply(struct image *images, size_t i)
         image->first = i;
         break;
     case ACT_SYNC_FOLDER:
-        for (unsigned f = 0; f < file_count; f++) {
-            images[f].named = images[f].bytes && !images[f].unlinked;
-            images[f].unlinked = false;
-        }
+        for (unsigned f = 0; f < file_count; f++)
+            sync_name(&images[f]);
         break;
     }
 }
