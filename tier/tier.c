@@ -13,8 +13,7 @@
 
 #define EVENTS 64
 #define PATIENCE_US ((int64_t)2000000)
-#define LAST_PURGES_US ((int64_t)1500000) /* for purges that no server has, when the daemon ends \
-                                           */
+#define LAST_US ((int64_t)1500000)
 #define LAST_TURN_MS 50
 #define TURN_WRITES 4u                   /* between two looks at what has come */
 
@@ -170,7 +169,7 @@ end_fills(struct tier *tier)
 static void
 end_purges(struct tier *tier)
 {
-    const int64_t until_us = clock_monotonic_us() + LAST_PURGES_US;
+    const int64_t until_us = clock_monotonic_us() + tier->last_us;
     bool is_told;
 
     while (!(is_told = tier_is_told(tier)) && clock_monotonic_us() < until_us) {
@@ -282,6 +281,7 @@ tier_open(const struct tier_config *config)
     tier->config = *config;
     tier->boot = disk_boot();
     tier->patience_us = PATIENCE_US;
+    tier->last_us = LAST_US;
     tier->poll = tier->wake = -1;
     atomic_init(&tier->terms, config->terms);
     pthread_mutex_init(&tier->lock, NULL);

@@ -246,6 +246,7 @@ struct tier {
     uint64_t unlisted; /* epoch: entries up to it, which this daemon knew of, may be in no copy */
     int64_t patience_us; /* how long a server that has lost its journal waits for others that cannot
                             be reached, or for a daemon that has read it; constant */
+    int64_t last_us; /* how long a server is awaited for the last purges at the end; constant */
     uint64_t seen[TIER_SEEN];    /* ids of entries, by hash */
     struct buf value;
 };

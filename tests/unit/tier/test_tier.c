@@ -24,7 +24,7 @@ static const struct peer_keys keys = {1, {{"a key of sixteen bytes", 22}}};
 
 static struct model models[SERVERS];
 static unsigned model_count;
-static int64_t poll_us = 10000;
+static int64_t poll_us;
 
 /* A daemon. */
 struct peer {
@@ -41,7 +41,18 @@ static struct peer peers[PEERS];
 static const char *hosts[SERVERS]; /* NULL: 127.0.0.1 */
 static int (*resolve)(const char *host, const char *service, const struct addrinfo *hints,
                       struct addrinfo **result);
-static int64_t late_us = 300000, patience_us = 200000;
+static int64_t late_us, patience_us;
+
+/* A server is late in tests alone that say so, not because the machine is busy. */
+static void
+set_up(void)
+{
+    poll_us = 10000;
+    late_us = 600 * SECOND;
+    patience_us = 200000;
+    memset(hosts, 0, sizeof(hosts));
+    resolve = NULL;
+}
 
 static void
 nap(void)
@@ -213,17 +224,18 @@ begin(unsigned servers, int64_t wait_us)
     }
 }
 
+/* After each test, also after one that has failed: what it leaves would trouble the next. */
 static void
-end(void)
+tear_down(void)
 {
-    for (unsigned i = 0; i < PEERS; i++)
-        close_peer(&peers[i]);
+    for (unsigned i = 0; i < PEERS; i++) {
+        peers[i].holds = false;
+        if (peers[i].tier)
+            close_peer(&peers[i]);
+    }
     for (unsigned i = 0; i < model_count; i++)
         model_stop(&models[i]);
-    poll_us = 10000;
-    late_us = 300000;
-    memset(hosts, 0, sizeof(hosts));
-    resolve = NULL;
+    model_count = 0;
 }
 
 /* ---- pages ----------------------------------------------------------------------------------- */
@@ -358,7 +370,6 @@ START_TEST(a_page_reaches_the_other_daemon)
     ck_assert_int_eq(get(&peers[1]), 'x');
     ck_assert_int_eq(get(&peers[0]), 'x');
     ck_assert_uint_eq(stats_of(&peers[1]).counts[TIER_HITS], 1);
-    end();
 }
 END_TEST
 
@@ -383,7 +394,6 @@ START_TEST(one_daemon_waits_for_the_other)
     ck_assert_int_eq(get(&peers[1]), 'y');
     pthread_join(thread, NULL);
     ck_assert_uint_eq(stats_of(&peers[1]).counts[TIER_SHARED], 1);
-    end();
 }
 END_TEST
 
@@ -398,7 +408,6 @@ START_TEST(waiting_has_a_bound)
     ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_NOT_STORED], 1);
     put(&peers[1], 'b');
     ck_assert_int_eq(get(&peers[0]), 'b');
-    end();
 }
 END_TEST
 
@@ -416,7 +425,6 @@ START_TEST(a_lease_is_taken_over_once)
     put(&peers[1], 'b');
     ck_assert_uint_eq(stats_of(&peers[1]).counts[TIER_STORED], 1);
     ck_assert_int_eq(get(&peers[0]), 'b');
-    end();
 }
 END_TEST
 
@@ -432,7 +440,6 @@ START_TEST(a_lease_that_is_overdue_is_taken_over_at_once)
     models[0].age_s = 0;
     put(&peers[1], 'b');
     ck_assert_int_eq(get(&peers[1]), 'b');
-    end();
 }
 END_TEST
 
@@ -444,7 +451,6 @@ START_TEST(a_fetch_that_fails_or_is_not_for_all_ends_the_waiting)
     ck_assert_int_eq(get(&peers[1]), 0); /* has the lease now */
     peers[1].source->ops->outdate(peers[1].source, span_str(URL), span_of(NULL, 0), true);
     ck_assert_int_eq(get(&peers[0]), 0);
-    end();
 }
 END_TEST
 
@@ -460,7 +466,6 @@ START_TEST(the_head_of_a_response_that_others_cannot_have_ends_the_waiting)
     ops->begins(peers[0].source, span_str(URL), span_of(NULL, 0), _i ? 100001 : UINT64_MAX);
     ck_assert_int_eq(get(&peers[1]), 0);
     ck_assert_uint_eq(stats_of(&peers[1]).counts[TIER_GIVEN_UP], 0);
-    end();
 }
 END_TEST
 
@@ -469,7 +474,6 @@ START_TEST(a_variant_is_found_by_its_names)
     begin(1, 20000);
     put_more(&peers[0], "en", "", "", 'n', 100 * SECOND); /* without names */
     ck_assert_int_eq(get(&peers[1]), 0);
-    end();
 }
 END_TEST
 
@@ -507,7 +511,6 @@ START_TEST(purges_reach_the_other_daemon)
         release(&peers[1]);
     }
     ck_assert_uint_eq(peers[0].purged, 0);
-    end();
 }
 END_TEST
 
@@ -526,7 +529,6 @@ START_TEST(what_was_asked_for_before_a_purge_is_not_used)
     ck_assert_int_eq(get(&peers[0]), 0);
     ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_OUTDATED], 1);
     object_release(&object);
-    end();
 }
 END_TEST
 
@@ -634,7 +636,6 @@ START_TEST(the_same_purge_with_a_later_epoch_counts)
     while (get(&peers[0]))
         nap();
     ck_assert_uint_eq(peers[0].purged, 1);
-    end();
 }
 END_TEST
 
@@ -649,7 +650,6 @@ START_TEST(purges_that_were_missed_are_hard)
     while (!peers[0].purged)
         nap();
     expect_last(&peers[0], "00" URL);
-    end();
 }
 END_TEST
 
@@ -684,15 +684,29 @@ START_TEST(many_purges_do_not_outdate_everything)
     ck_assert_uint_eq(peers[1].purged_all, 0);
     ck_assert_uint_eq(stats_of(&peers[1]).counts[TIER_LOST], 0);
     ck_assert_int_eq(get(&peers[1]), 'x');
-    end();
 }
 END_TEST
 
+static _Atomic unsigned conflicting; /* purges */
+
+static bool
+have_conflicts(void)
+{
+    bool have = true;
+
+    for (unsigned i = 0; i < SERVERS; i++)
+        have = have && models[i].conflicts;
+    return have;
+}
+
+/* At least that often, and until other daemons have purged at the same time. */
 static void *
 purge_often(void *context)
 {
-    for (unsigned i = 0; i < CONFLICTING; i++)
+    for (unsigned i = 0; i < CONFLICTING || !have_conflicts(); i++) {
         purge(context, CACHE_BY_URL, false, URL "2");
+        conflicting++;
+    }
     return NULL;
 }
 
@@ -702,7 +716,7 @@ START_TEST(daemons_in_conflict_write_each_purge_once)
     uint64_t before[SERVERS];
     pthread_t threads[PEERS];
 
-    late_us = 600 * SECOND; /* a server that returns would be compared with the others */
+    conflicting = 0;
     begin(SERVERS, 20000);
     put(&peers[0], 'x');
     for (unsigned i = 0; i < SERVERS; i++)
@@ -711,29 +725,24 @@ START_TEST(daemons_in_conflict_write_each_purge_once)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, purge_often, &peers[i]), 0);
     for (unsigned i = 0; i < PEERS; i++)
         pthread_join(threads[i], NULL);
-    for (unsigned i = 0; i < SERVERS; i++) {
-        ck_assert_uint_gt(models[i].conflicts, 0);
-        ck_assert_uint_eq(journal_of(&models[i]).number - before[i], PEERS * CONFLICTING);
-    }
+    for (unsigned i = 0; i < SERVERS; i++)
+        ck_assert_uint_eq(journal_of(&models[i]).number - before[i], conflicting);
     for (unsigned i = 0; i < PEERS; i++)
         ck_assert_int_eq(get(&peers[i]), 'x');
-    end();
 }
 END_TEST
 
 START_TEST(a_purge_is_told_when_the_daemon_ends)
 {
     begin(1, 20000);
-    models[0].fault = MODEL_SILENT;
-    (void)get(&peers[0]);
+    models[0].fault = MODEL_CLOSES;
     await_up(&peers[0], 0);
     ck_assert(purge_untold(&peers[0], CACHE_BY_URL, false, URL));
+    peers[0].tier->last_us = 600 * SECOND;
     models[0].fault = MODEL_WORKS;
     close_peer(&peers[0]);
     while (!peers[1].purged)
         nap();
-    open_peer(&peers[0], 20000);
-    end();
 }
 END_TEST
 
@@ -742,13 +751,11 @@ START_TEST(a_purge_that_cannot_be_told_is_said)
     struct peer *p = &peers[0];
 
     begin(1, 20000);
-    models[0].fault = MODEL_SILENT;
-    (void)get(p);
+    models[0].fault = MODEL_CLOSES;
     await_up(p, 0);
     ck_assert(purge_untold(p, CACHE_BY_URL, false, URL));
     tier_leave(p->tier);
     ck_assert_ptr_nonnull(strstr(p->said, "no server has what was purged last"));
-    end();
 }
 END_TEST
 
@@ -764,13 +771,12 @@ START_TEST(a_daemon_that_cannot_read_all_journals_uses_nothing_older)
     pthread_mutex_lock(&models[0].lock);
     other = models[0].count > 1 ? 1 : 0;
     pthread_mutex_unlock(&models[0].lock);
-    models[other].fault = MODEL_SILENT;
+    models[other].fault = MODEL_CLOSES;
     open_peer(&peers[1], 20000);
     await_up(&peers[1], 1);
     ck_assert_int_eq(get(&peers[1]), 0);
     put(&peers[1], 'y');
     ck_assert_int_eq(get(&peers[1]), 'y');
-    end();
 }
 END_TEST
 
@@ -778,8 +784,7 @@ START_TEST(a_server_that_has_missed_many_purges_is_used_again)
 {
     begin(1, 20000);
     put(&peers[0], 'x');
-    models[0].fault = MODEL_SILENT;
-    (void)get(&peers[0]);
+    models[0].fault = MODEL_CLOSES;
     await_up(&peers[0], 0);
     purge_urls(&peers[0], 400, 7900);
     models[0].fault = MODEL_WORKS;
@@ -788,7 +793,6 @@ START_TEST(a_server_that_has_missed_many_purges_is_used_again)
     /* Each, or everything if they were too many. */
     while (peers[1].purged < 401 && !peers[1].purged_all)
         nap();
-    end();
 }
 END_TEST
 
@@ -821,7 +825,6 @@ START_TEST(journals_that_all_servers_have_lost_outdate_everything)
     ck_assert_uint_ge(latest_of(&models[0]), (uint64_t)(wall_us + 3 * 1000 + 2 * SECOND));
     ck_assert_int_eq(get(&peers[1]), 0);
     ck_assert_uint_ge(stats_of(&peers[0]).counts[TIER_LOST], 1);
-    end();
 }
 END_TEST
 
@@ -904,7 +907,6 @@ START_TEST(a_server_that_returns_gets_what_others_have_purged)
     await_up(&peers[0], 2);
     ck_assert_uint_eq(count_purges(&models[0], URL), 1);
     ck_assert_uint_eq(count_purges(&models[1], URL), 1);
-    end();
 }
 END_TEST
 
@@ -912,7 +914,6 @@ END_TEST
 START_TEST(what_one_server_alone_had_is_written_again)
 {
     patience_us = 600 * SECOND; /* until the other one has returned */
-    late_us = 60 * SECOND;      /* none is away for being slow */
     begin(2, 20000);
     models[1].fault = MODEL_CLOSES;
     for (unsigned i = 0; i < PEERS; i++)
@@ -933,8 +934,6 @@ START_TEST(what_one_server_alone_had_is_written_again)
             nap();
     ck_assert_uint_eq(peers[1].purged_all, 0);
     open_peer(&peers[0], 20000);
-    end();
-    patience_us = 200000;
 }
 END_TEST
 
@@ -1036,7 +1035,6 @@ START_TEST(a_purge_that_a_majority_has_kept_is_not_lost)
         while (!p->purged_all)
             nap();
     open_peer(&peers[0], 20000);
-    end();
 }
 END_TEST
 
@@ -1052,7 +1050,6 @@ START_TEST(a_journal_that_is_put_back_outdates_everything)
     (void)purge_untold(&peers[1], CACHE_BY_URL, false, URL "3");
     while (!peers[0].purged_all)
         nap();
-    end();
 }
 END_TEST
 
@@ -1063,7 +1060,6 @@ START_TEST(values_that_do_not_verify_are_not_used)
     models[0].fault = MODEL_CORRUPTS;
     ck_assert_int_eq(get(&peers[1]), 0);
     ck_assert_uint_ge(stats_of(&peers[1]).counts[TIER_INVALID], 1);
-    end();
 }
 END_TEST
 
@@ -1073,6 +1069,8 @@ START_TEST(a_server_that_fails_is_not_used)
     static const enum model_fault faults[] = {MODEL_SILENT, MODEL_CLOSES, MODEL_CUTS, MODEL_GARBAGE,
                                               MODEL_STRANGE};
 
+    if (faults[_i] == MODEL_SILENT)
+        late_us = 2 * SECOND;
     begin(1, 20000);
     put(&peers[0], 'x');
     models[0].fault = faults[_i];
@@ -1089,7 +1087,6 @@ START_TEST(a_server_that_fails_is_not_used)
     while (!peers[1].purged)
         nap();
     ck_assert_int_eq(get(&peers[1]), 0);
-    end();
 }
 END_TEST
 
@@ -1099,7 +1096,6 @@ START_TEST(a_server_that_is_full_is_passed_by)
     models[0].fault = MODEL_IS_FULL;
     put(&peers[0], 'x');
     ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_NOT_STORED], 1);
-    end();
 }
 END_TEST
 
@@ -1120,7 +1116,6 @@ START_TEST(a_daemon_whose_clock_differs_leaves)
     ck_assert_uint_gt(latest_of(&models[0]), (uint64_t)(clock_wall_us() + 50 * SECOND));
     while (!peers[1].purged)
         nap();
-    end();
 }
 END_TEST
 
@@ -1139,7 +1134,6 @@ START_TEST(an_expired_page_is_validated_by_one)
     pthread_join(thread, NULL);
     ck_assert_uint_eq(models[0].leases, 1);
     ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_HITS], 0);
-    end();
 }
 END_TEST
 
@@ -1213,7 +1207,6 @@ START_TEST(a_name_is_resolved_again_while_its_server_is_down)
     models[0].fault = MODEL_WORKS;
     await_up(&peers[0], 1);
     open_peer(&peers[1], 20000);
-    end();
 }
 END_TEST
 
@@ -1234,7 +1227,6 @@ START_TEST(each_address_of_a_name_is_tried)
     await_up(&peers[0], 0);
     models[0].fault = MODEL_WORKS;
     await_up(&peers[0], 1);
-    end();
 }
 END_TEST
 
@@ -1257,7 +1249,6 @@ START_TEST(a_look_up_that_hangs_delays_no_other_server)
     close_peer(&peers[1]);
     hangs = false;
     open_peer(&peers[1], 20000);
-    end();
 }
 END_TEST
 
@@ -1342,7 +1333,6 @@ START_TEST(a_purge_waits_for_no_server_that_is_down)
     models[0].fault = MODEL_WORKS;
     await_up(&peers[0], 1);
     purge(&peers[0], CACHE_BY_URL, false, URL);
-    end();
 }
 END_TEST
 
@@ -1361,7 +1351,6 @@ START_TEST(a_request_waits_for_one_slow_answer)
     ck_assert_int_eq(get(&peers[0]), 0);
     ck_assert_uint_ge(stats_of(&peers[0]).counts[TIER_PASSED], 1);
     ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_MISSES], 0);
-    end();
 }
 END_TEST
 
@@ -1369,8 +1358,9 @@ START_TEST(a_server_that_is_always_slow_is_not_used)
 {
     unsigned probes;
 
+    late_us = 2 * SECOND;
     begin(1, 20000);
-    models[0].pause_ms = 100;
+    models[0].pause_ms = 600; /* more than a quarter of it */
     models[0].fault = MODEL_IS_SLOW;
     while (stats_of(&peers[0]).up) {
         (void)get(&peers[0]);
@@ -1387,7 +1377,6 @@ START_TEST(a_server_that_is_always_slow_is_not_used)
     await_up(&peers[0], 1);
     put(&peers[0], 'x');
     ck_assert_int_eq(get(&peers[0]), 'x');
-    end();
 }
 END_TEST
 
@@ -1461,7 +1450,6 @@ START_TEST(one_request_waits_for_a_server_that_hangs)
     await_up(&peers[0], 1);
     ck_assert_uint_eq(models[0].pages, 1);
     ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_LATE], 1);
-    end();
 }
 END_TEST
 
@@ -1492,7 +1480,6 @@ START_TEST(of_those_that_wait_for_a_server_that_lags_one_goes_on)
     for (unsigned i = 1; i < 5; i++)
         ck_assert_int_eq(get_url(&peers[1], asked[i].url), 0);
     ck_assert_uint_eq(stats_of(&peers[1]).counts[TIER_GIVEN_UP], 0);
-    end();
 }
 END_TEST
 
@@ -1529,7 +1516,6 @@ START_TEST(a_server_that_takes_a_little_longer_is_used)
     }
     ck_assert_uint_eq(models[0].pages, 10);
     ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_PASSED], 0);
-    end();
 }
 END_TEST
 
@@ -1546,7 +1532,6 @@ START_TEST(a_server_whose_promises_are_not_kept_is_not_waited_for)
     ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_GIVEN_UP], 1);
     ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_MISSES], 20);
     ck_assert_uint_eq(stats_of(&peers[0]).up, 1);
-    end();
 }
 END_TEST
 
@@ -1570,7 +1555,6 @@ START_TEST(a_request_that_has_left_leaves_no_lease)
         nap();
     models[0].fault = MODEL_WORKS;
     ck_assert_int_eq(get(&peers[1]), 0);
-    end();
 }
 END_TEST
 
@@ -1581,7 +1565,6 @@ START_TEST(a_daemon_that_ends_leaves_no_lease)
     close_peer(&peers[0]);
     ck_assert_int_eq(get(&peers[1]), 0);
     open_peer(&peers[0], 20000);
-    end();
 }
 END_TEST
 
@@ -1601,7 +1584,6 @@ START_TEST(leases_of_keys_with_the_same_hash_are_kept)
         ck_assert_uint_eq(tier_lease_take(tier, &key), key.words[0]);
         ck_assert(!tier_lease_is_held(tier, &key));
     }
-    end();
 }
 END_TEST
 
@@ -1613,7 +1595,6 @@ START_TEST(writes_wait_for_a_server_that_reads_slowly)
     static char body[100000];
     uint64_t position;
 
-    late_us = 600 * SECOND;
     begin(1, 20000);
     ck_assert_int_eq(object_append(object, body, sizeof(body), UINT64_MAX), 0);
     object_complete(object, 7, clock_monotonic_us(), object_lifetime_of(100 * SECOND));
@@ -1628,7 +1609,6 @@ START_TEST(writes_wait_for_a_server_that_reads_slowly)
         ck_assert_uint_eq(stats_of(&peers[0]).counts[TIER_NOT_STORED], 0);
     ck_assert_uint_eq(stats_of(&peers[0]).up, 1);
     object_release(&object);
-    end();
 }
 END_TEST
 
@@ -1650,7 +1630,6 @@ START_TEST(a_purge_that_takes_long_delays_no_request)
     while (peers[1].purged < 2)
         nap();
     ck_assert_str_eq(peers[1].last, "00" URL);
-    end();
 }
 END_TEST
 
@@ -1659,7 +1638,6 @@ START_TEST(an_old_server_is_told_from_others)
     begin(1, 20000);
     models[0].fault = MODEL_IS_OLD;
     await_said(&peers[0], "since 1.6");
-    end();
 }
 END_TEST
 
@@ -1682,7 +1660,6 @@ START_TEST(short_commands_are_sent_at_once)
         found++;
     }
     ck_assert_uint_eq(found, PEERS);
-    end();
 }
 END_TEST
 
@@ -1693,6 +1670,7 @@ unit_suite(void)
     TCase *tests = tcase_create("tier");
 
     tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_page_reaches_the_other_daemon);
     tcase_add_test(tests, one_daemon_waits_for_the_other);
     tcase_add_test(tests, waiting_has_a_bound);
