@@ -556,6 +556,52 @@ class FailureTest(SharedTest):
             self.check(self.get(self.d[0], url), url)
         self.assertEqual(len(self.fetched("/gone/")), 2 * len(urls))
 
+    def test_a_purge_of_a_minority_holds_over_its_restart_while_a_daemon_knows_it(self):
+        """One server of three takes it, and restarts; the one that has purged is not there."""
+        def away():
+            self.s[0].kill()
+            self.s[0].start()
+            harness.wait_until(lambda: self.stats(self.d[0])["shared_servers_up"] == 1, what="the restart")
+            for s in self.s[1:]:
+                s.signal(signal.SIGCONT)
+
+        def back():
+            for s in self.s[1:]:
+                s.signal(signal.SIGCONT)
+            self.await_servers()
+            self.s[0].kill()
+            self.await_servers(2)
+            self.s[0].start()
+
+        def meanwhile():
+            self.s[0].kill()
+            for s in self.s[1:]:
+                s.signal(signal.SIGCONT)
+            self.s[0].start()
+
+        for restart in (away, back, meanwhile):
+            with self.subTest(restart.__name__):
+                urls = [self.url(f"{restart.__name__}/{i}") for i in range(12)]
+                for url in urls:
+                    self.check(self.get(self.d[-1], url), url)
+                for s in self.s[1:]:
+                    s.signal(signal.SIGSTOP)
+                self.await_servers(1)
+                taken = [self.stats(d)["shared_purges_taken"] for d in self.d[:-1]]
+                for url in urls:
+                    self.assertEqual(self.get(self.d[-1], url, method="PURGE").status, 200)
+                harness.wait_until(lambda: all(self.stats(d)["shared_purges_taken"] - n == len(urls)
+                                               for d, n in zip(self.d, taken)), what="the purges")
+                self.d.pop().kill()
+                restart()
+                # None that starts finds what was purged, nor does one that was there.
+                self.d.append(self.start(0, name=f"{restart.__name__}-again"))
+                self.await_servers()
+                for d in reversed(self.d):
+                    for url in urls:
+                        self.check(self.get(d, url), url)
+                    self.assertGreaterEqual(len(self.fetched(f"/{restart.__name__}/")), 2 * len(urls))
+
     def test_a_server_that_has_lost_all(self):
         url = self.url("flushed")
         for d in self.d:
