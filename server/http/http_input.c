@@ -150,6 +150,7 @@ take_head(struct http_connection *c, struct span *input)
         drop_head(c);
         return result;
     default:
+        net_connection_set_unread(&c->net);
         http_exchange_refuse(c, c->worker, &request, &refusal);
         drop_head(c);
         return NET_INPUT_END;

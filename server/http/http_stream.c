@@ -48,6 +48,7 @@ void
 http_stream_drop_body(struct http_stream *stream)
 {
     stream->connection->in_body = false;
+    net_connection_set_unread(&stream->connection->net);
 }
 
 void
@@ -190,8 +191,7 @@ http_stream_end(struct http_stream *stream, bool persistent)
     if (c->in_body || !persistent)
         c->ending = true;
     if (c->in_body)
-        net_connection_set_unread(&c->net);
-    c->in_body = false;
+        http_stream_drop_body(stream);
     if (c->ending)
         http_connection_end(c);
     else

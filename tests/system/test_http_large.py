@@ -154,3 +154,16 @@ class RefusedUploadTest(harness.SystemTest):
             c.send(self.body[half:])
             self.assertTrue(c.is_closed())
             c.close()
+
+    def test_the_rest_of_what_cannot_be_read_is_taken_before_the_end(self):
+        head = "POST /x HTTP/1.1\r\nHost: a.test\r\n"
+        for status, begun in ((431, head + "X: " + "x" * 100000),
+                              (400, head + "Content-Length: 1x\r\n\r\n"),
+                              (400, head + "Transfer-Encoding: chunked\r\n\r\nz\r\n")):
+            with self.subTest(begun=begun[:80]):
+                c = http_front.Connection(self.address)
+                self.addCleanup(c.close)
+                c.send(begun)
+                self.assertEqual(c.receive().status, status)
+                c.send(self.body)
+                self.assertTrue(c.is_closed())
