@@ -175,9 +175,27 @@ disk_journal_append(struct disk_journal *journal, const struct disk_mark *mark)
     return error ? error : append(journal, parts_of(journal, mark), text);
 }
 
+/* Removes the next file, which could not be written as a whole: a start would read that one. 0 or
+ * an errno. */
+static int
+remove_later(struct disk_journal *journal)
+{
+    if (!journal->has_later)
+        return 0;
+    if ((!disk_unlink(journal->folder, KIND, journal->number + 1) && errno != ENOENT) ||
+        fsync(journal->folder) != 0)
+        return errno;
+    journal->has_later = false;
+    return 0;
+}
+
 int
 disk_journal_sync(struct disk_journal *journal)
 {
+    int error = remove_later(journal);
+
+    if (error)
+        return error;
     while (fdatasync(journal->fd) != 0)
         if (errno != EINTR)
             return errno;
@@ -291,6 +309,7 @@ disk_journal_renew(struct disk_journal *journal, struct disk_marks *marks,
 
     next.number++;
     next.size = next.synced = next.end = 0;
+    next.has_later = false;
     disk_name_write(journal->bad, KIND, next.number);
     next.fd = open_file(&next, next.number, O_RDWR | O_CREAT | O_TRUNC);
     if (next.fd < 0)
@@ -298,8 +317,9 @@ disk_journal_renew(struct disk_journal *journal, struct disk_marks *marks,
     error = write_all(&next, marks, identity);
     if (error) {
         close(next.fd);
-        (void)disk_unlink(journal->folder, KIND, next.number);
         count_bytes(journal, -next.end);
+        journal->has_later = true;
+        (void)remove_later(journal);
         return error;
     }
     if (journal->fd >= 0)
@@ -316,7 +336,8 @@ disk_journal_spoil(struct disk_journal *journal)
 {
     static const struct journal_header none;
 
-    return disk_write(journal->fd, &none, sizeof(none), 0) == 0 &&
+    return remove_later(journal) == 0 &&
+           disk_write(journal->fd, &none, sizeof(none), 0) == 0 &&
            disk_journal_sync(journal) == 0;
 }
 

@@ -44,6 +44,7 @@ struct disk_journal {
     uint64_t end;          /* of the file */
     uint64_t renew_size;   /* at which it is worth being renewed */
     uint64_t number;       /* of the file; at least the generation */
+    bool has_later;        /* the next start may find the next file, which is not in force */
     char bad[DISK_NAME];   /* the file that an error of opening or reading is about, or "" */
 };
 
@@ -82,7 +83,7 @@ int disk_journal_read(struct disk_journal *journal, struct disk_marks *marks,
 /* Appends a mark, not synced. 0 or an errno, after which the journal is as it was. */
 int disk_journal_append(struct disk_journal *journal, const struct disk_mark *mark);
 
-/* Waits until what was appended is on disk. 0 or an errno. */
+/* Waits until what was appended is on disk, and a start finds it. 0 or an errno. */
 int disk_journal_sync(struct disk_journal *journal);
 
 /* Begins another file with these marks alone, synced, and no lock held over that. 0 or an errno,

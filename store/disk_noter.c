@@ -76,9 +76,12 @@ leave(struct store *store, struct pending_mark *pending, struct disk_mark *mark)
 
     if (!mark->position)
         mark->position = atomic_fetch_add(&store->position, 1);
-    if (!disk_marks_add(&store->marks, mark, &all) && pending) {
-        pending->mark = (struct disk_mark){.kind = MARK_PREFIX, .position = all};
+    if (!disk_marks_add(&store->marks, mark, &all)) {
         store_say(store, STORE_WARNING, "too much was purged to be remembered: all is");
+        if (pending)
+            pending->mark = (struct disk_mark){.kind = MARK_PREFIX, .position = all};
+        else
+            store->all_unnoted = true;
     } else if (pending) {
         pending->mark = *mark;
         if (mark->kind == MARK_PREFIX)
@@ -186,20 +189,24 @@ disk_noter_has_all(struct store *store)
     return has;
 }
 
-/* Returns its number; 0 without `noted`. With `follows` another one that is noted follows it. */
+/* Returns its number; 0 without `noted`, if nothing is to be noted. With `follows` another one that
+ * is noted follows it. */
 static uint64_t
 add_mark(struct store *store, const struct source_purge *purge, struct disk_mark *mark, bool noted,
          bool follows)
 {
-    struct pending_mark *pending = noted ? make_pending(purge) : NULL;
+    struct pending_mark *pending;
     uint64_t number = 0;
 
+    /* disk_noter_begin() moves those that are to be noted alone. */
+    noted = noted || store_stage(store) == STORE_OPENING;
+    pending = noted ? make_pending(purge) : NULL;
     pthread_mutex_lock(&store->purges_lock);
     if (pending && store->pending_count >= MOST_PENDING &&
         (store->stuck || store_stage(store) == STORE_OPENING))
         replace_all(store, pending, mark);
     leave(store, pending, mark);
-    if (noted)
+    if (noted || store->all_unnoted)
         number = ++store->marked;
     if (purge->by == CACHE_BY_URL && (noted || follows))
         expect_mark(store, purge->name, noted ? number : UINT64_MAX);
@@ -387,7 +394,8 @@ find_synced(struct store *store, uint64_t number)
 {
     if (store->synced >= number || store->gone)
         return STORE_SYNCED;
-    return store->stuck || store->noter_ended || store_stage(store) == STORE_LEFT
+    return store->unnoted >= number || store->stuck || store->noter_ended ||
+                   store_stage(store) == STORE_LEFT
                ? STORE_SYNC_LOST
                : STORE_SYNCS;
 }
@@ -441,17 +449,18 @@ store_await_sync(struct store *store, int64_t us)
     return synced;
 }
 
-/* Under the lock: those that wait for marks up to store->synced, or all. */
+/* Under the lock: those that wait for marks which are noted, or lost, or all. */
 static void
 notify_waiters(struct store *store, bool all)
 {
+    const uint64_t last = store->synced > store->unnoted ? store->synced : store->unnoted;
     struct source_waiters waiters = STAILQ_HEAD_INITIALIZER(waiters);
     struct source_waiter *waiter;
 
     STAILQ_CONCAT(&waiters, &store->waiters);
     while ((waiter = STAILQ_FIRST(&waiters))) {
         STAILQ_REMOVE_HEAD(&waiters, link);
-        if (!all && waiter->number > store->synced) {
+        if (!all && waiter->number > last) {
             STAILQ_INSERT_TAIL(&store->waiters, waiter, link);
             continue;
         }
@@ -542,15 +551,14 @@ append_marks(struct store *store, struct pending_mark *pending, bool bounded, in
 
 /* Marks that are pending are known already, so a journal that begins anew has them. */
 static void
-note(struct store *store, struct pending_mark *pending, bool lost, uint64_t terms)
+note(struct store *store, struct pending_mark *pending, bool lost, bool renews)
 {
-    const bool renews = terms != store->identity.terms;
     int error = lost ? ENOMEM : 0;
     bool renewed = false;
 
     store->journal.now = store_now(store);
-    store->identity.terms = terms;
-    pending = append_marks(store, pending, true, &error);
+    if (!store->spoils)
+        pending = append_marks(store, pending, true, &error);
     if (!error && (pending || renews)) {
         int cause = renew(store);
 
@@ -580,11 +588,15 @@ shorten(struct store *store)
         give_up(store, error);
 }
 
-/* Under the lock. */
+/* Under the lock. If the journal lacks marks, and cannot say so, they are lost when the process is
+ * killed, unless another one follows that is noted. */
 static void
-answer(struct store *store, uint64_t number)
+answer(struct store *store, uint64_t number, bool noted)
 {
-    store->synced = number;
+    if (noted)
+        store->synced = number;
+    else
+        store->unnoted = number;
     notify_waiters(store, false);
     pthread_cond_broadcast(&store->synced_wake);
 }
@@ -593,20 +605,23 @@ answer(struct store *store, uint64_t number)
 static void
 note_pending(struct store *store)
 {
-    const uint64_t marked = store->marked, terms = store->terms;
+    const uint64_t marked = store->marked;
     struct pending_marks marks = STAILQ_HEAD_INITIALIZER(marks);
     const bool lost = store->lost;
+    const bool renews =
+        store->terms != store->identity.terms || store->all_unnoted || store->spoils;
 
     STAILQ_CONCAT(&marks, &store->pending);
     store->pending_count = 0;
-    store->lost = false;
+    store->lost = store->all_unnoted = false;
     store->notes = true;
+    store->identity.terms = store->terms;
     pthread_mutex_unlock(&store->purges_lock);
     disk_begin_write(store, &store->noting_us);
-    note(store, STAILQ_FIRST(&marks), lost, terms);
+    note(store, STAILQ_FIRST(&marks), lost, renews);
     pthread_mutex_lock(&store->purges_lock);
     store->noted = marked;
-    if (store->stuck)
+    if (store->stuck && !store->spoils)
         store_say(store, STORE_INFO, "purges are noted again");
     store->stuck = false;
     if (store->passes) {
@@ -614,7 +629,7 @@ note_pending(struct store *store)
         store->lost_passed = store->lost_passed || lost;
     } else {
         free_all(&marks);
-        answer(store, marked);
+        answer(store, marked, !store->spoils);
     }
     if (store->journal.size >= store->journal.renew_size) {
         pthread_mutex_unlock(&store->purges_lock);
@@ -695,14 +710,14 @@ pass_pending(struct store *store)
     STAILQ_CONCAT(&marks, &store->passed);
     STAILQ_CONCAT(&marks, &store->pending);
     store->pending_count = 0;
-    store->lost = store->lost_passed = false;
+    store->lost = store->lost_passed = store->all_unnoted = false;
     pthread_mutex_unlock(&store->purges_lock);
     passed = pass_marks(&store->pass, &marks, lost);
     pthread_mutex_lock(&store->purges_lock);
     free_all(&marks);
     store->noted = marked;
     if (passed) {
-        answer(store, marked);
+        answer(store, marked, true);
         return;
     }
     if (!store->noter_stops)

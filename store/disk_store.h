@@ -79,8 +79,8 @@ struct store {
     _Atomic uint32_t offered[STORE_OFFERED]; /* how many of them, by hashes of URL and variant:
                                                 those in the queue, and those not settled */
     /* Records to which the index does not lead, though a later start may find them: there may be
-     * some before this position, in segments whose numbers are not higher, by hashes of URLs, and of
-     * any URL. */
+     * some before this position, in segments whose numbers are not higher, by hashes of URLs, and
+     * of any URL. */
     _Atomic uint64_t hidden[STORE_OFFERED], hidden_any;
     _Atomic uint64_t oldest; /* the number of the first segment; 0 where files were left, and while
                                 one is removed */
@@ -139,6 +139,7 @@ struct store {
     _Atomic unsigned purging; /* by tag or prefix: first calls whose second is to come */
     uint64_t terms;          /* those that are to be in the journal */
     uint64_t marked, noted, synced; /* numbers of marks: left, in the journal, and answered */
+    uint64_t unnoted; /* and the last one that is answered as lost: the journal did not take it */
     /* The number of the last mark of a URL, by hashes of URLs. The index does not lead to what it
      * concerns any more, though a later start may until it is noted. */
     struct mark_expected {
@@ -152,10 +153,11 @@ struct store {
     struct pass pass;
     struct source_waiters waiters;
     bool lost; /* a mark for which there was no memory */
+    bool all_unnoted; /* all was purged by a mark that is not noted by itself */
     bool noter_stops, noter_ended;
     bool gone; /* no mark is needed: the store could not be opened, and has been removed or is
                   another process's; or the process is gone that marks are passed to */
-    bool spoils; /* the journal is to be spoiled, which the disk did not let; the noter's */
+    bool spoils; /* the journal lacks marks, and cannot be spoiled; the noter's */
 
     /* what another process passes */
     pthread_t taker;

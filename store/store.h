@@ -210,7 +210,9 @@ struct source_marked store_mark(struct store *store, enum cache_by kind, bool so
  * Is the mark that `waiter` names on disk, and each before it, as far as they can be, or lost? If
  * not, it is notified once when they are, with its notify set. One that was left behind
  * store_leave() is lost; so is one whose mark the disk has not taken after STORE_NOTE_US, and each
- * later one until it answers. Those marks hold in this process, and are noted then.
+ * later one until it answers. Those marks hold in this process, and are noted then. So is one that
+ * the journal could not take, which could not be made unreadable either; it is noted with the next
+ * one that can be.
  */
 bool store_is_synced(struct store *store, struct source_waiter *waiter);
 

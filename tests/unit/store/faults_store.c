@@ -392,6 +392,114 @@ START_TEST(a_file_system_that_becomes_read_only)
 }
 END_TEST
 
+/* A start would know nothing of it. */
+START_TEST(a_purge_that_no_journal_takes_is_answered_so)
+{
+    struct source_waiter waiter = {.notify = NULL};
+
+    shelf_begin();
+    ck_assert(shelf_open());
+    put(URL "1", 3000);
+    put(URL "2", 3000);
+    disk_model_read_only(true);
+    for (unsigned i = 0; i < 2; i++) {
+        (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL "1"), span_of(NULL, 0),
+                         &some);
+        shelf_ask_sync(&waiter);
+        while (!shelf_is_synced())
+            unit_pause();
+        ck_assert(waiter.lost);
+        ck_assert(!shelf_has(URL "1", 3000));
+    }
+    disk_model_read_only(false);
+    (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL "2"), span_of(NULL, 0), &some);
+    ck_assert_int_eq(store_await_sync(shelf.store, 600 * SHELF_SECOND), STORE_SYNCED);
+    put(URL "3", 3000);
+    shelf_kill();
+    ck_assert(shelf_open());
+    ck_assert(!shelf_has(URL "1", 3000));
+    ck_assert(!shelf_has(URL "2", 3000));
+    ck_assert(shelf_has(URL "3", 3000));
+}
+END_TEST
+
+static struct disk_journal
+journal_there(void)
+{
+    return (struct disk_journal){
+        .folder = open(shelf.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+        .now = {.boot = 1, .monotonic_us = SHELF_SECOND, .wall_us = SHELF_SECOND},
+        .slack = 1 << 20,
+        .fd = -1,
+    };
+}
+
+/* Has a start after a power failure the mark of this hash, or purges it all? */
+static bool
+knows_mark(size_t count, uint64_t hash, uint64_t *draws)
+{
+    char folder[sizeof(shelf.folder)];
+    struct disk_identity identity;
+    struct disk_journal journal;
+    enum journal_found found;
+    struct disk_marks marks;
+    bool knows;
+
+    snprintf(folder, sizeof(folder), "%s", shelf.folder);
+    snprintf(shelf.folder, sizeof(shelf.folder), "%.50s.lost", folder);
+    lost_writes_make(shelf.folder, count, draws);
+    disk_marks_init(&marks);
+    journal = journal_there();
+    ck_assert_int_eq(disk_journal_read(&journal, &marks, &identity, &found), 0);
+    knows = found == JOURNAL_LOST;
+    for (size_t i = 0; i < marks.size; i++)
+        knows = knows || marks.slots[i].hash == hash;
+    disk_marks_free(&marks);
+    close(journal.folder);
+    shelf_end();
+    snprintf(shelf.folder, sizeof(shelf.folder), "%s", folder);
+    return knows;
+}
+
+/* The file that was begun, and is not in force, is not there when a mark is answered. */
+START_TEST(a_journal_that_cannot_begin_anew_goes_on)
+{
+    bool failed = true;
+
+    for (unsigned n = 1; failed; n++) {
+        struct disk_mark mark = {.kind = MARK_TAG, .hash = 1, .position = 1};
+        struct disk_identity identity;
+        struct disk_journal journal;
+        enum journal_found found;
+        struct disk_marks marks;
+        uint64_t draws = n, all;
+
+        shelf_begin();
+        disk_marks_init(&marks);
+        marks.most = 1000;
+        ck_assert(disk_marks_add(&marks, &mark, &all));
+        journal = journal_there();
+        ck_assert_int_eq(disk_journal_open(&journal, 0, &marks, &identity, &found), 0);
+        lost_writes_record(shelf.folder);
+        disk_model_fail(n, EIO, false);
+        failed = disk_journal_renew(&journal, &marks, &identity) != 0;
+        disk_model_fail(0, 0, false);
+        mark.hash = mark.position = 2;
+        ck_assert_int_eq(disk_journal_append(&journal, &mark), 0);
+        ck_assert_int_eq(disk_journal_sync(&journal), 0);
+        for (unsigned i = 0; i < 10; i++)
+            ck_assert_msg(knows_mark(lost_writes_count(), 2, &draws), "call %u", n);
+        lost_writes_record(NULL);
+        disk_journal_close(&journal);
+        disk_marks_free(&marks);
+        close(journal.folder);
+        shelf_end();
+        ck_assert_uint_lt(n, 100);
+    }
+    shelf_begin();
+}
+END_TEST
+
 /* ---- a successor ----------------------------------------------------------------------------- */
 
 /* Opens a store that another process has, with a purge that waits for it; returns that's lock. */
@@ -681,6 +789,7 @@ START_TEST(a_disk_that_hangs_at_the_start_delays_that_for_a_while)
     ck_assert(shelf_open());
     put(URL "1", 3000);
     put(URL "2", 3000);
+    put(URL "3", 3000);
     shelf_close();
     shelf.opens_us = 1000;
     disk_model_hang_from("."); /* the folder is listed twice */
@@ -690,6 +799,8 @@ START_TEST(a_disk_that_hangs_at_the_start_delays_that_for_a_while)
         unit_pause();
     ck_assert(!shelf_get(URL "1", "", "").begun);
     (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL "1"), span_of(NULL, 0), &some);
+    /* The second call of a purge may come after the start. */
+    (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL "3"), span_of(NULL, 0), NULL);
     shelf_ask_sync(&waiter);
     ck_assert(!shelf_is_synced());
     if (fails)
@@ -701,6 +812,7 @@ START_TEST(a_disk_that_hangs_at_the_start_delays_that_for_a_while)
     store_settle(shelf.store);
     ck_assert(!shelf_has(URL "1", 3000));
     ck_assert_int_eq(shelf_has(URL "2", 3000), !fails);
+    ck_assert(!shelf_has(URL "3", 3000));
     ck_assert(!fails || strstr(shelf.said, "it cannot be opened"));
     disk_model_fail(0, 0, false);
     shelf_close();
@@ -790,8 +902,8 @@ START_TEST(a_purge_of_what_is_gone_already_waits_for_its_mark)
 }
 END_TEST
 
-/* A later start finds what has left the index alone: options in force may be others then, and a mark
- * that is not noted is lost. */
+/* A later start finds what has left the index alone: options in force may be others then, and a
+ * mark that is not noted is lost. */
 START_TEST(what_is_dropped_when_it_is_read_is_purged_all_the_same)
 {
     struct source_waiter waiter;
@@ -812,7 +924,8 @@ START_TEST(what_is_dropped_when_it_is_read_is_purged_all_the_same)
     shelf_await_sync();
     ck_assert_uint_eq(shelf_count(STORE_PURGES), 2);
     /* The call that has it noted is to come yet. */
-    (void)store_mark(shelf.store, CACHE_BY_PREFIX, false, span_str(URL "3"), span_of(NULL, 0), NULL);
+    (void)store_mark(shelf.store, CACHE_BY_PREFIX, false, span_str(URL "3"), span_of(NULL, 0),
+                     NULL);
     ck_assert(!shelf_has(URL "3", 3000));
     (void)is_purged_at_once(URL "3", &waiter);
     ck_assert_uint_ne(waiter.number, 0);
@@ -827,6 +940,29 @@ START_TEST(what_is_dropped_when_it_is_read_is_purged_all_the_same)
     ck_assert(!shelf_has(URL "4", 3000));
     ck_assert(is_purged_at_once(URL "4", &waiter));
     ck_assert_uint_eq(waiter.number, 0);
+}
+END_TEST
+
+/* The call that is not noted by itself has found no place for its mark. */
+START_TEST(what_too_many_marks_purge_is_noted)
+{
+    const struct span tag = span_str("tag"), none = span_of(NULL, 0);
+    struct source_waiter waiter;
+    struct source_marked before;
+
+    shelf_begin();
+    ck_assert(shelf_open());
+    put(URL "1", 3000);
+    shelf.store->marks.most = 1;
+    purge_tag_or_prefix(CACHE_BY_TAG, "other");
+    before = store_mark(shelf.store, CACHE_BY_TAG, false, tag, none, NULL);
+    (void)store_mark(shelf.store, CACHE_BY_TAG, false, tag, none, &before);
+    shelf_await_sync();
+    ck_assert(!shelf_has(URL "1", 3000));
+    ck_assert(is_purged_at_once(URL "1", &waiter));
+    shelf_kill();
+    ck_assert(shelf_open());
+    ck_assert(!shelf_has(URL "1", 3000));
 }
 END_TEST
 
@@ -1244,6 +1380,8 @@ unit_suite(void)
     tcase_add_test(tc, a_full_disk_loses_the_oldest_pages_at_the_start);
     tcase_add_test(tc, a_full_disk_makes_the_store_smaller);
     tcase_add_test(tc, a_file_system_that_becomes_read_only);
+    tcase_add_test(tc, a_purge_that_no_journal_takes_is_answered_so);
+    tcase_add_test(tc, a_journal_that_cannot_begin_anew_goes_on);
     tcase_add_test(tc, a_store_that_another_process_keeps_is_not_used);
     tcase_add_test(tc, a_successor_whose_store_cannot_be_opened_serves_without_it);
     tcase_add_test(tc, a_successor_that_cannot_remove_the_segments_answers_so);
@@ -1256,6 +1394,7 @@ unit_suite(void)
     tcase_add_test(tc, a_disk_that_hangs_delays_purges_of_what_it_has_alone);
     tcase_add_test(tc, a_purge_of_what_is_gone_already_waits_for_its_mark);
     tcase_add_test(tc, what_is_dropped_when_it_is_read_is_purged_all_the_same);
+    tcase_add_test(tc, what_too_many_marks_purge_is_noted);
     tcase_add_test(tc, a_purge_while_a_segment_is_removed_is_noted);
     tcase_add_test(tc, a_purge_of_a_removed_segment_holds_after_a_power_failure);
     tcase_add_test(tc, a_purge_waits_for_a_disk_that_hangs_for_a_while);
