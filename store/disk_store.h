@@ -212,8 +212,9 @@ void disk_begin_write(struct store *store, _Atomic int64_t *since_us);
 /* Its thread's; the lock of the store's folder is taken here if another process has it. */
 void *disk_writer_run(void *store);
 
-/* Waits until it has read the journal and the names of segments: 0 or an errno. Where that takes
- * too long it is done later, as if another process had the store meanwhile. */
+/* Waits until it has read the journal and the names of segments, or only the former if another
+ * process has the store: 0 or an errno. Where that takes too long it is done later, as if another
+ * process had the store meanwhile. */
 int disk_writer_await(struct store *store);
 
 /*

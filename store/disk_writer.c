@@ -12,6 +12,7 @@
 
 #define MOST_PLACED 8192u
 #define LOCK_US ((int64_t)50000)   /* between two attempts */
+#define JOURNAL_TRIES 3u           /* the process that has it may begin another one meanwhile */
 #define CLOSE_US ((int64_t)1000000) /* between two looks for removed segments to be closed */
 #define SLACK_SHARE 256             /* of the store, for marks before the journal begins anew */
 #define MOST_SLACK ((uint64_t)16 << 20)
@@ -652,6 +653,24 @@ open_files(struct store *store)
     return 0;
 }
 
+/* Another process has the store: could the journal be read? 0 or an errno. */
+static int
+look_at_journal(struct store *store)
+{
+    struct disk_identity identity;
+    enum journal_found found;
+    struct disk_marks marks;
+    int error = ENOENT;
+
+    store->journal.folder = store->folder;
+    store->journal.now = store_now(store);
+    disk_marks_init(&marks);
+    for (unsigned i = 0; error == ENOENT && i < JOURNAL_TRIES; i++)
+        error = disk_journal_read(&store->journal, &marks, &identity, &found);
+    disk_marks_free(&marks);
+    return error == ENOENT ? 0 : error;
+}
+
 /* Until another process has left the store: 0, ECANCELED if the writer is to stop, ETIMEDOUT. */
 static int
 await_lock(struct store *store)
@@ -721,13 +740,18 @@ disk_writer_await(struct store *store)
 static bool
 begin(struct store *store)
 {
-    int error = store->config.waits_us ? await_lock(store) : 0;
-    const bool locked = !error;
-    bool gone;
+    const bool waits = store->config.waits_us != 0;
+    int error = waits ? look_at_journal(store) : 0;
+    bool locked, gone;
 
+    /* Nothing is taken from the other process then. */
+    if (waits && tell_opened(store, error) && error)
+        return false;
+    error = waits ? await_lock(store) : 0;
+    locked = !error;
     if (locked)
         error = open_files(store);
-    if (tell_opened(store, error) || !error)
+    if ((!waits && tell_opened(store, error)) || !error)
         return !error;
     gone = locked ? give_up_segments(store) : error == ETIMEDOUT;
     if (gone && !locked) {

@@ -158,7 +158,7 @@ make_store(const struct store_config *config)
         store->config.retry_us = STORE_RETRY_US;
     if (!config->opens_us)
         store->config.opens_us = STORE_OPEN_US;
-    store->opens_now = config->waits_us == 0;
+    store->opens_now = true;
     if (!config->clock.monotonic_us)
         store->config.clock = (struct store_clock){monotonic_us, wall_us, NULL, 0};
     store->folder = -1;
@@ -225,7 +225,7 @@ store_open(const struct store_config *config, struct buf *why)
     }
     if (!error)
         error = start_threads(store);
-    if (!error && !config->waits_us)
+    if (!error)
         error = disk_writer_await(store);
     if (!error)
         return store;

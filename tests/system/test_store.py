@@ -366,6 +366,26 @@ class ReplacementTest(StoreCase):
         harness.wait_until(lambda: self.get("/one")[2], what="the store")
         self.assertLessEqual(self.asked(), asked + 1)
 
+    def test_a_successor_that_cannot_read_the_journal_leaves_the_store(self):
+        self.begin()
+        self.store("/one", "/two")
+        journal, aside = max(self.folder.glob("journal-*")), self.dir / "aside"
+        journal.rename(aside)
+        journal.mkdir()
+        other = harness.Process(self, "other", [*self.d.argv, "--take-over"])
+        other.expect = 73
+        self.assertEqual(other.wait(), 73)
+        self.assertIn(f"{journal.name}: it is no regular file", other.err)
+        harness.wait_until(lambda: "this one goes on serving" in self.d.err, what="the end of the other process")
+        self.assertTrue(self.get("/one")[2])
+        self.assertEqual(self.get("/one", method="PURGE")[0], 200)
+        journal.rmdir()
+        aside.rename(journal)
+        harness.Process(self, "taker", [*self.d.argv, "--take-over"])
+        self.assertEqual(self.d.wait(), 0)
+        harness.wait_until(lambda: self.get("/two")[2], what="the store")
+        self.assertFalse(self.get("/one")[2])
+
     def in_part(self, text):
         """A request of which this daemon has the beginning, and the connection."""
         c = Connection(self.address)

@@ -605,6 +605,38 @@ START_TEST(a_successor_that_could_not_list_the_segments_removes_them)
 }
 END_TEST
 
+/* The other process goes on with all that there is. */
+START_TEST(a_successor_that_cannot_read_the_journal_is_not_opened)
+{
+    char path[100];
+    int lock;
+
+    shelf_begin();
+    ck_assert(shelf_open());
+    put(URL, 3000);
+    shelf_close();
+    snprintf(path, sizeof(path), "%s/lock", shelf.folder);
+    lock = open(path, O_RDWR | O_CLOEXEC);
+    ck_assert_int_eq(flock(lock, LOCK_EX), 0);
+    shelf.waits_us = 600 * SHELF_SECOND;
+    /* That of the lock, the list of journals, and the journal. */
+    for (unsigned n = 2; n <= 4; n++) {
+        disk_model_fail(n, EIO, false);
+        ck_assert(!shelf_open());
+        ck_assert_str_eq(disk_model_failed(), n == 4 ? "pread" : "openat");
+        ck_assert_ptr_nonnull(strstr(shelf.said, strerror(EIO)));
+        ck_assert(n == 2 || strstr(shelf.said, "journal-0000000000000001: ") == shelf.said);
+    }
+    disk_model_fail(0, 0, false);
+    ck_assert_int_eq(flock(lock, LOCK_UN), 0);
+    ck_assert(shelf_open());
+    store_settle(shelf.store);
+    ck_assert(shelf_has(URL, 3000));
+    shelf_close();
+    close(lock);
+}
+END_TEST
+
 START_TEST(a_daemon_that_ends_before_it_has_the_store_has_noted_nothing)
 {
     struct source_waiter waiter = {.notify = NULL};
@@ -1194,7 +1226,7 @@ START_TEST(a_segment_that_is_gone_has_no_purge_noted)
     ck_assert(shelf_open());
     put(URL "1", 210000);
     shelf_close();
-    shelf.waits_us = 600 * SHELF_SECOND;
+    shelf.opens_us = 1000;
     disk_model_hang_from("journal-");
     ck_assert(shelf_open());
     while (!disk_model_hangs())
@@ -1386,6 +1418,7 @@ unit_suite(void)
     tcase_add_test(tc, a_successor_whose_store_cannot_be_opened_serves_without_it);
     tcase_add_test(tc, a_successor_that_cannot_remove_the_segments_answers_so);
     tcase_add_test(tc, a_successor_that_could_not_list_the_segments_removes_them);
+    tcase_add_test(tc, a_successor_that_cannot_read_the_journal_is_not_opened);
     tcase_add_test(tc, a_daemon_that_ends_before_it_has_the_store_has_noted_nothing);
     tcase_add_test(tc, a_disk_that_hangs_is_left_until_it_answers);
     tcase_add_loop_test(tc, a_disk_that_hangs_has_no_request_wait_for_longer_than_the_first, 0, 2);
