@@ -26,11 +26,14 @@
 #define PAGE ((size_t)4096)
 #define REGION ((size_t)8 << 20)
 #define RESERVE (2 * REGION) /* left for malloc() */
+#define HUGE_PAGE ((size_t)2 << 20)
+#define LONG ((size_t)64 << 10)
 
 /* Pages of this size together are returned while more is free than a part of what is used. */
 #define RETURN_MIN (4 * PAGE)
 #define FREE_SHARE 16u
 #define FREE_MIN ((size_t)4 << 20)
+#define SPLIT_MIN ((size_t)64 << 20) /* beyond it parts of huge pages are returned, too */
 
 enum { BLOCK_FREE = 1, BLOCK_AFTER_FREE = 2, BLOCK_FIRST = 4, BLOCK_FLAGS = 7 };
 
@@ -50,14 +53,26 @@ struct block {
 
 LIST_HEAD(block_list, block);
 
-static struct {
-    pthread_mutex_t lock;
+/* Regions, and the free blocks in them. */
+struct pool {
+    bool huge;       /* in huge pages */
     uint32_t levels; /* that have blocks */
     uint32_t classes[LEVELS];
     struct block_list lists[LEVELS][CLASSES];
     struct arena_stats stats;
     size_t kept; /* arena_keep() */
-} arena = {.lock = PTHREAD_MUTEX_INITIALIZER};
+};
+
+/* At an address that is a multiple of REGION; its blocks follow. */
+struct region {
+    struct pool *pool;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct pool pool;
+    struct pool kept; /* of long blocks, while some are to be kept */
+} arena = {.lock = PTHREAD_MUTEX_INITIALIZER, .kept.huge = true};
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
@@ -65,6 +80,12 @@ static size_t
 size_of(const struct block *block)
 {
     return block->size & ~(size_t)BLOCK_FLAGS;
+}
+
+static struct region *
+region_of(const struct block *block)
+{
+    return (struct region *)((uintptr_t)block / REGION * REGION);
 }
 
 static struct block *
@@ -98,52 +119,52 @@ class_of(size_t size)
 }
 
 static void
-insert(struct block *block)
+insert(struct pool *pool, struct block *block)
 {
     struct size_class at = class_of(size_of(block));
 
-    LIST_INSERT_HEAD(&arena.lists[at.level][at.number], block, links);
-    arena.classes[at.level] |= 1u << at.number;
-    arena.levels |= 1u << at.level;
-    arena.stats.free += block->resident;
-    arena.stats.returned += size_of(block) - block->resident;
+    LIST_INSERT_HEAD(&pool->lists[at.level][at.number], block, links);
+    pool->classes[at.level] |= 1u << at.number;
+    pool->levels |= 1u << at.level;
+    pool->stats.free += block->resident;
+    pool->stats.returned += size_of(block) - block->resident;
 }
 
 static void
-unlink_free(struct block *block)
+unlink_free(struct pool *pool, struct block *block)
 {
     struct size_class at = class_of(size_of(block));
 
     LIST_REMOVE(block, links);
-    if (LIST_EMPTY(&arena.lists[at.level][at.number]))
-        arena.classes[at.level] &= ~(1u << at.number);
-    if (arena.classes[at.level] == 0)
-        arena.levels &= ~(1u << at.level);
-    arena.stats.free -= block->resident;
-    arena.stats.returned -= size_of(block) - block->resident;
+    if (LIST_EMPTY(&pool->lists[at.level][at.number]))
+        pool->classes[at.level] &= ~(1u << at.number);
+    if (pool->classes[at.level] == 0)
+        pool->levels &= ~(1u << at.level);
+    pool->stats.free -= block->resident;
+    pool->stats.returned -= size_of(block) - block->resident;
 }
 
 /* Of this class the first few are looked at; any block of a class above is long enough. */
 static struct block *
-find(size_t size)
+find(const struct pool *pool, size_t size)
 {
     struct size_class at = class_of(size);
-    struct block *block = LIST_FIRST(&arena.lists[at.level][at.number]);
+    struct block *block = LIST_FIRST(&pool->lists[at.level][at.number]);
     uint32_t above;
 
     for (int i = 0; block && i < LOOK_AT; i++, block = LIST_NEXT(block, links))
         if (size_of(block) >= size)
             return block;
-    above = at.number + 1 < CLASSES ? arena.classes[at.level] & (~0u << (at.number + 1)) : 0;
+    above = at.number + 1 < CLASSES ? pool->classes[at.level] & (~0u << (at.number + 1)) : 0;
     if (above == 0) {
-        uint32_t levels = arena.levels & (~0u << (at.level + 1));
+        uint32_t levels = pool->levels & (~0u << (at.level + 1));
 
         if (levels == 0)
             return NULL;
         at.level = (unsigned)__builtin_ctz(levels);
-        above = arena.classes[at.level];
+        above = pool->classes[at.level];
     }
-    return LIST_FIRST(&arena.lists[at.level][__builtin_ctz(above)]);
+    return LIST_FIRST(&pool->lists[at.level][__builtin_ctz(above)]);
 }
 
 /* ---- regions --------------------------------------------------------------------------------- */
@@ -154,15 +175,27 @@ find(size_t size)
  * arena can be evicted for more of it, and malloc() has no other source.
  */
 static struct block *
-add_region(void)
+add_region(struct pool *pool)
 {
-    struct block *block = mmap(NULL, REGION + RESERVE, PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *memory = mmap(NULL, REGION + RESERVE, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct region *region;
+    struct block *block;
+    size_t before;
 
-    if (block == MAP_FAILED)
+    if (memory == MAP_FAILED)
         return NULL;
-    munmap((char *)block + REGION, RESERVE);
-    block->size = (REGION - offsetof(struct block, links) - HEADER) | BLOCK_FREE | BLOCK_FIRST;
+    before = -(uintptr_t)memory % REGION;
+    if (before)
+        munmap(memory, before);
+    munmap(memory + before + REGION, RESERVE - before);
+    region = (struct region *)(void *)(memory + before);
+    if (pool->huge)
+        (void)madvise(region, REGION, MADV_HUGEPAGE);
+    region->pool = pool;
+    block = (struct block *)(void *)(region + 1);
+    block->size = (REGION - sizeof(*region) - offsetof(struct block, links) - HEADER) |
+                  BLOCK_FREE | BLOCK_FIRST;
     block->resident = 0;
     next_of(block)->before = block;
     next_of(block)->size = BLOCK_AFTER_FREE;
@@ -175,29 +208,46 @@ is_whole_region(const struct block *block)
     return block->size & BLOCK_FIRST && size_of(next_of(block)) == 0;
 }
 
-/* Is more free than it is worth to keep? */
+/* Is more free with this block, in no list, than `least` and a share of what is used? */
 static bool
-has_surplus(size_t more)
+has_surplus(const struct pool *pool, const struct block *block, size_t least)
 {
-    return arena.stats.free + more > arena.stats.used / FREE_SHARE + FREE_MIN + arena.kept;
+    return pool->stats.free + block->resident > pool->stats.used / FREE_SHARE + least + pool->kept;
 }
 
-/* Returns the whole pages of a free block to the kernel. */
+/* Returns the whole pages of this size in a free block to the kernel. */
 static void
-return_pages(struct block *block)
+return_pages(struct block *block, size_t page)
 {
-    uintptr_t start = ((uintptr_t)(block + 1) + PAGE - 1) / PAGE * PAGE;
-    uintptr_t end = (uintptr_t)next_of(block) / PAGE * PAGE;
+    const uintptr_t start = ((uintptr_t)(block + 1) + page - 1) / page * page;
+    const uintptr_t end = (uintptr_t)next_of(block) / page * page;
 
-    if (madvise((char *)start, end - start, MADV_DONTNEED) == 0)
+    if (start < end && madvise((char *)start, end - start, MADV_DONTNEED) == 0 &&
+        block->resident > size_of(block) - (end - start))
         block->resident = size_of(block) - (end - start);
+}
+
+/*
+ * Returns pages of a free block. A huge page of which a part was returned is none any more, and the
+ * kernel is not to make it one again, since that takes memory.
+ */
+static void
+return_surplus(const struct pool *pool, struct block *block)
+{
+    if (pool->huge) {
+        return_pages(block, HUGE_PAGE);
+        if (!has_surplus(pool, block, SPLIT_MIN))
+            return;
+        (void)madvise(region_of(block), REGION, MADV_NOHUGEPAGE);
+    }
+    return_pages(block, PAGE);
 }
 
 /* ---- allocating ------------------------------------------------------------------------------ */
 
 /* Cuts off what a free block, in no list, has beyond `size`, as a free block of its own. */
 static void
-split(struct block *block, size_t size)
+split(struct pool *pool, struct block *block, size_t size)
 {
     size_t rest = size_of(block) - size;
     struct block *next;
@@ -212,24 +262,24 @@ split(struct block *block, size_t size)
     if (next->resident > size_of(next))
         next->resident = size_of(next);
     next_of(next)->before = next;
-    insert(next);
+    insert(pool, next);
 }
 
 static void *
-take(size_t size)
+take(struct pool *pool, size_t size)
 {
-    struct block *block = find(size);
+    struct block *block = find(pool, size);
 
     if (block)
-        unlink_free(block);
+        unlink_free(pool, block);
     else
-        block = add_region();
+        block = add_region(pool);
     if (!block)
         return NULL;
-    split(block, size);
+    split(pool, block, size);
     block->size &= ~(size_t)BLOCK_FREE;
     next_of(block)->size &= ~(size_t)BLOCK_AFTER_FREE;
-    arena.stats.used += size_of(block) + HEADER;
+    pool->stats.used += size_of(block) + HEADER;
     return &block->links;
 }
 
@@ -246,30 +296,31 @@ join(struct block *first, struct block *second)
 static void
 give_back(struct block *block)
 {
+    struct pool *pool = region_of(block)->pool;
     struct block *next = next_of(block);
     bool surplus;
 
-    arena.stats.used -= size_of(block) + HEADER;
+    pool->stats.used -= size_of(block) + HEADER;
     block->resident = size_of(block);
     block->size |= BLOCK_FREE;
     if (block->size & BLOCK_AFTER_FREE) {
-        unlink_free(block->before);
+        unlink_free(pool, block->before);
         block = join(block->before, block);
     }
     if (next->size & BLOCK_FREE) {
-        unlink_free(next);
+        unlink_free(pool, next);
         block = join(block, next);
     }
     next_of(block)->before = block;
     next_of(block)->size |= BLOCK_AFTER_FREE;
-    surplus = has_surplus(block->resident);
+    surplus = has_surplus(pool, block, FREE_MIN);
     if (surplus && is_whole_region(block)) {
-        munmap(block, REGION);
+        munmap(region_of(block), REGION);
         return;
     }
     if (surplus && block->resident >= RETURN_MIN)
-        return_pages(block);
-    insert(block);
+        return_surplus(pool, block);
+    insert(pool, block);
 }
 
 /* ---- from outside ---------------------------------------------------------------------------- */
@@ -284,7 +335,7 @@ arena_alloc(size_t bytes)
         return malloc(bytes);
     if (bytes <= ARENA_MAX) {
         pthread_mutex_lock(&arena.lock);
-        memory = take(size);
+        memory = take(bytes >= LONG && arena.kept.kept ? &arena.kept : &arena.pool, size);
         pthread_mutex_unlock(&arena.lock);
     }
     if (!memory)
@@ -316,7 +367,7 @@ void
 arena_keep(ptrdiff_t change)
 {
     pthread_mutex_lock(&arena.lock);
-    arena.kept += (size_t)change;
+    arena.kept.kept += (size_t)change;
     pthread_mutex_unlock(&arena.lock);
 }
 
@@ -324,6 +375,10 @@ void
 arena_get_stats(struct arena_stats *stats)
 {
     pthread_mutex_lock(&arena.lock);
-    *stats = arena.stats;
+    *stats = (struct arena_stats){
+        .used = arena.pool.stats.used + arena.kept.stats.used,
+        .free = arena.pool.stats.free + arena.kept.stats.free,
+        .returned = arena.pool.stats.returned + arena.kept.stats.returned,
+    };
     pthread_mutex_unlock(&arena.lock);
 }

@@ -28,8 +28,11 @@ void *arena_calloc(size_t bytes) __attribute__((malloc, warn_unused_result));
 void arena_free(void *memory);
 
 /*
- * That many bytes more, or fewer, are free before any are returned to the kernel: for long blocks
- * that are freed and allocated again all the time. At first 0.
+ * That many bytes more, or fewer, are free before any are returned to the kernel, of blocks of 64
+ * KiB and longer: for those that are freed and allocated again all the time, and into which files
+ * are read past the kernel's memory. At first 0. While it is not, such blocks have regions of their
+ * own, in huge pages (madvise(2), MADV_HUGEPAGE) where the kernel has some: it finds and holds
+ * those much sooner for a read.
  */
 void arena_keep(ptrdiff_t change);
 

@@ -59,7 +59,15 @@ stats(void)
     return now;
 }
 
-START_TEST(blocks_are_separate)
+/* Some are long. */
+static size_t
+draw_any_length(void)
+{
+    return draw(32) ? draw_length() : (size_t)draw((uint64_t)1 << 18);
+}
+
+static void
+check_that_blocks_are_separate(void)
 {
     static struct content blocks[BLOCKS];
     size_t at_start = stats().used;
@@ -71,11 +79,24 @@ START_TEST(blocks_are_separate)
         if (content->bytes)
             check_and_free(content);
         else
-            fill(content, draw_length());
+            fill(content, draw_any_length());
     }
     for (unsigned i = 0; i < BLOCKS; i++)
         check_and_free(&blocks[i]);
     ck_assert_uint_eq(stats().used, at_start);
+}
+
+START_TEST(blocks_are_separate)
+{
+    check_that_blocks_are_separate();
+}
+END_TEST
+
+START_TEST(long_blocks_that_are_to_be_kept_are_separate)
+{
+    arena_keep((ptrdiff_t)4 << 20);
+    check_that_blocks_are_separate();
+    arena_keep(-((ptrdiff_t)4 << 20));
 }
 END_TEST
 
@@ -100,24 +121,39 @@ START_TEST(a_longer_block_is_refused)
 }
 END_TEST
 
-/* Of 128 MiB, also when one block in 16 is still used. */
-START_TEST(memory_is_returned_after_a_peak)
+/* Of 128 MiB, also when one block in 16 is still used. `most`: may be free then, beyond what is. */
+static void
+check_that_a_peak_is_returned(unsigned count, size_t len, size_t most)
 {
     static void *blocks[8192];
     size_t used;
 
-    for (unsigned i = 0; i < 8192; i++) {
-        blocks[i] = arena_alloc(16000);
+    for (unsigned i = 0; i < count; i++) {
+        blocks[i] = arena_alloc(len);
         ck_assert_ptr_nonnull(blocks[i]);
     }
-    for (unsigned i = 0; i < 8192; i++)
+    for (unsigned i = 0; i < count; i++)
         if (i % 16)
             arena_free(blocks[i]);
     used = stats().used;
-    ck_assert_uint_le(stats().free, used + ((size_t)16 << 20));
-    for (unsigned i = 0; i < 8192; i += 16)
+    ck_assert_uint_le(stats().free, used + most);
+    for (unsigned i = 0; i < count; i += 16)
         arena_free(blocks[i]);
     ck_assert_uint_le(stats().free, (size_t)16 << 20);
+}
+
+START_TEST(memory_is_returned_after_a_peak)
+{
+    check_that_a_peak_is_returned(8192, 16000, (size_t)16 << 20);
+}
+END_TEST
+
+/* Of 512 MiB, though a huge page has eight blocks. */
+START_TEST(memory_of_long_blocks_is_returned_after_a_peak)
+{
+    arena_keep((ptrdiff_t)4 << 20);
+    check_that_a_peak_is_returned(2048, 250000, SPLIT_MIN + ((size_t)16 << 20));
+    arena_keep(-((ptrdiff_t)4 << 20));
 }
 END_TEST
 
@@ -171,8 +207,11 @@ unit_suite(void)
     tcase_add_test(tests, blocks_have_any_length_up_to_the_most);
     tcase_add_test(tests, a_longer_block_is_refused);
     tcase_add_test(tests, memory_is_returned_after_a_peak);
-    tcase_add_test(tests, what_is_to_be_kept_is_not_returned);
     tcase_add_test(tests, replaced_blocks_leave_little_free_memory);
+    /* Memory that was kept stays free after these. */
+    tcase_add_test(tests, long_blocks_that_are_to_be_kept_are_separate);
+    tcase_add_test(tests, memory_of_long_blocks_is_returned_after_a_peak);
+    tcase_add_test(tests, what_is_to_be_kept_is_not_returned);
     suite_add_tcase(suite, tests);
     return suite;
 }
