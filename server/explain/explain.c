@@ -128,10 +128,23 @@ find_source(const struct exchange *x, const struct demand *demand, struct span v
     return asked;
 }
 
+/* It is on disk, and was read. */
+static void
+judge_read(struct exchange *x, const struct demand *demand, struct explanation *e,
+           struct object *read)
+{
+    e->object = object_retain(read);
+    e->on_disk = true;
+    sharing_evaluate_stored(x->proxy, e->object, x->request, 0, &e->storing);
+    judge(x, demand, e, false);
+    if (e->would == EXPLAINED_HIT)
+        e->would = EXPLAINED_ASKS_STORE;
+}
+
 /* There is no stored object in memory. */
 static void
-judge_absent(const struct exchange *x, const struct demand *demand, struct explanation *e,
-             const struct cache_peeked *peeked)
+judge_absent(struct exchange *x, const struct demand *demand, struct explanation *e,
+             const struct cache_peeked *peeked, struct object *read)
 {
     const enum http_reason miss = e->names.len ? HTTP_REASON_VARY_MISS : HTTP_REASON_URI_MISS;
 
@@ -142,7 +155,9 @@ judge_absent(const struct exchange *x, const struct demand *demand, struct expla
         set(e, EXPLAINED_JOINS, miss);
     else
         set(e, find_source(x, demand, buf_span(&e->variant)), miss);
-    if (e->would == EXPLAINED_ASKS_STORE || e->would == EXPLAINED_ASKS_TIER)
+    if (e->would == EXPLAINED_ASKS_STORE && read)
+        judge_read(x, demand, e, read);
+    else if (e->would == EXPLAINED_ASKS_STORE || e->would == EXPLAINED_ASKS_TIER)
         e->reason = HTTP_REASON_NONE;
 }
 
@@ -155,7 +170,7 @@ is_answered(const struct explanation *e)
 }
 
 void
-explain_exchange(struct exchange *x, struct explanation *e)
+explain_exchange(struct exchange *x, struct object *read, struct explanation *e)
 {
     struct cache_peeked peeked;
     struct demand demand;
@@ -176,7 +191,7 @@ explain_exchange(struct exchange *x, struct explanation *e)
     else if (e->object)
         judge(x, &demand, e, peeked.filling);
     else
-        judge_absent(x, &demand, e, &peeked);
+        judge_absent(x, &demand, e, &peeked, read);
     if (demand.way == REQUEST_USES && !is_answered(e))
         set(e, EXPLAINED_PASSES, demand.reason);
     if (demand.only_cached && !is_answered(e))

@@ -29,7 +29,8 @@ struct explanation {
                                 a source has decides */
     bool passes_for_now;     /* that is, that an earlier response was one client's: requests pass
                                 for a while */
-    struct object *object;   /* that is stored in memory; NULL: none. A reference */
+    struct object *object;   /* that is stored in memory, or was read; NULL: none. A reference */
+    bool on_disk;            /* it was read */
     struct buf names;        /* of the fields by which what is stored is selected; empty: none */
     struct buf variant;      /* the key that the request's fields make for them */
     struct http_storing storing; /* of the object, if there is one */
@@ -37,9 +38,12 @@ struct explanation {
 
 /*
  * Explains what would come of an exchange that has been set as for exchange_start(), whose fields
- * have an address; of it `url` and `as_of_us` are set. On the exchange's thread; to be freed.
+ * have an address; of it `url` and `as_of_us` are set. `read` is what the store has for it, where
+ * that was read (explain_read.h), or NULL: then it is not known whether what is there serves the
+ * request. On the exchange's thread; to be freed.
  */
-void explain_exchange(struct exchange *exchange, struct explanation *explanation);
+void explain_exchange(struct exchange *exchange, struct object *read,
+                      struct explanation *explanation);
 
 void explanation_free(struct explanation *explanation);
 

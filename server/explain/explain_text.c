@@ -1,8 +1,10 @@
 #include "server/explain/explain_text.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/container_of.h"
 #include "base/hash.h"
 #include "fetch/fetch.h"
 #include "http/cache_control.h"
@@ -23,6 +25,7 @@ struct asking {
     struct exchange exchange;
     struct buf lines; /* of the request, as the rules have them */
     struct buf *out;
+    struct explain_read *read;
     struct span user; /* a NULL pointer: none is named, or needed */
     char url[PROXY_MAX_URL + RULES_LOCATION_MAX];
 };
@@ -251,7 +254,8 @@ tell_object(struct asking *a, const struct explanation *e)
     struct span etag = http_first_value(fields, "ETag");
     struct span modified = http_first_value(fields, "Last-Modified");
 
-    line(a->out, "stored", "status %u, %" PRIu64 " bytes", object->status, object_length(object));
+    line(a->out, "stored", "status %u, %" PRIu64 " bytes%s", object->status, object_length(object),
+         e->on_disk ? ", on disk" : "");
     line(a->out, "age", "%.3f s", (double)object_age(object, as_of_us) / 1e6);
     if (lifetime_us == INT64_MAX)
         line(a->out, "lifetime", "not limited: %s", source_of(e));
@@ -330,7 +334,7 @@ tell_last(struct asking *a, unsigned last)
 }
 
 static void
-ask_cache(struct asking *a, unsigned worker)
+ask_cache(struct asking *a)
 {
     struct explanation e;
 
@@ -340,15 +344,21 @@ ask_cache(struct asking *a, unsigned worker)
     a->request.peers = config_peers_of(&a->config->peers);
     a->exchange.proxy = &a->service->proxy;
     a->exchange.request = &a->request;
-    a->exchange.worker = worker;
-    explain_exchange(&a->exchange, &e);
+    a->exchange.worker = net_worker_number(a->read->worker);
+    explain_exchange(&a->exchange, a->read->object, &e);
+    if (e.would == EXPLAINED_ASKS_STORE && a->read->stage == EXPLAIN_READ_NOT) {
+        explain_read_begin(a->read, &a->exchange, buf_span(&e.variant));
+        explanation_free(&e);
+        explain_exchange(&a->exchange, a->read->object, &e);
+    }
     tell(a, &e);
     explanation_free(&e);
 }
 
-bool
-explain_write(struct service *service, unsigned worker, const struct explain_request *asked,
-              struct buf *out)
+/* False with a sentence for a request that the daemon would not take. */
+static bool
+write_lines(struct service *service, const struct explain_request *asked, struct explain_read *read,
+            struct buf *out)
 {
     struct asking a = {
         .service = service,
@@ -357,6 +367,7 @@ explain_write(struct service *service, unsigned worker, const struct explain_req
                     .method_name = asked->method,
                     .arrived_us = proxy_now_us(&service->proxy)},
         .out = out,
+        .read = read,
     };
 
     if (!route(&a, asked))
@@ -367,8 +378,60 @@ explain_write(struct service *service, unsigned worker, const struct explain_req
     tell_row(&a);
     take_lines(&a, asked->lines);
     if (!demand_user(&a) && !apply_rules(&a))
-        ask_cache(&a, worker);
+        ask_cache(&a);
     tell_last(&a, asked->last);
     buf_free(&a.lines);
     return !buf_failed(out);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static void
+take_read(struct net_task *task)
+{
+    struct explain_call *call = container_of(task, struct explain_call, read.task);
+
+    explain_read_take(&call->read);
+    buf_reset(&call->out);
+    call->ok = write_lines(call->service, &call->request, &call->read, &call->out);
+    call->done(call);
+}
+
+/* The request's bytes, which may not stay. False without memory. */
+static bool
+keep(struct explain_call *call, const struct explain_request *asked)
+{
+    char *at = malloc(asked->method.len + asked->url.len + asked->lines.len + 1);
+
+    if (!at)
+        return false;
+    call->kept = at;
+    call->request = (struct explain_request){
+        .method = span_of(at, asked->method.len),
+        .url = span_of(at + asked->method.len, asked->url.len),
+        .lines = span_of(at + asked->method.len + asked->url.len, asked->lines.len),
+        .last = asked->last,
+    };
+    span_put(span_put(span_put(at, asked->method), asked->url), asked->lines);
+    return true;
+}
+
+bool
+explain_begin(struct explain_call *call, const struct explain_request *asked)
+{
+    call->read = (struct explain_read){.worker = call->worker, .task.run = take_read};
+    call->kept = NULL;
+    call->ok = false;
+    if (!keep(call, asked))
+        return true;
+    call->ok = write_lines(call->service, &call->request, &call->read, &call->out);
+    return call->read.stage != EXPLAIN_READ_ASKED;
+}
+
+void
+explain_end(struct explain_call *call)
+{
+    explain_read_end(&call->read);
+    free(call->kept);
+    buf_free(&call->out);
 }

@@ -240,8 +240,10 @@ begin_request(struct http_connection *c, struct http_worker *worker,
     }
     x->origin = route.origin;
     if (http_explain_is_asked(x)) {
-        http_explain(x);
-        http_exchange_send_made(x);
+        if (http_explain(x))
+            http_exchange_send_made(x);
+        else
+            (void)keep_waiting(x, head_bytes);
         return true;
     }
     switch (http_authenticate(x, route.url, resume)) {

@@ -75,8 +75,8 @@ enum http_stage {
 /*
  * What is to call?
  *
- *   OVER -> AWAITED -> OVER       its user is checked (http_authenticate.h), or its purge noted on disk
- *                                 (http_purge.h)
+ *   OVER -> AWAITED -> OVER       its user is checked (http_authenticate.h), its purge noted on disk
+ *                                 (http_purge.h), or what is there read (http_explain.h)
  *   OVER -> SERVED -> OVER        the exchange runs
  *   AWAITED or SERVED -> CANCELLED -> OVER
  */
@@ -180,9 +180,9 @@ bool http_exchange_keep_head(struct http_exchange *x, struct span head);
 bool http_exchange_keep(struct http_exchange *x, struct span head);
 
 /*
- * It is HTTP_AWAITED until x->task, which is posted once, has called http_exchange_end_wait(), which
- * says whether the request goes on; if not, it may have been freed. stop_waiting() ends the wait
- * earlier, and says whether the task will not be posted.
+ * It is HTTP_AWAITED until a task, such as x->task, which is posted once, has called
+ * http_exchange_end_wait(), which says whether the request goes on; if not, it may have been freed.
+ * stop_waiting() ends the wait earlier, and says whether the task will not be posted.
  */
 void http_exchange_await(struct http_exchange *x, bool (*stop_waiting)(struct http_exchange *x));
 bool http_exchange_end_wait(struct http_exchange *x);

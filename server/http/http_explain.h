@@ -13,7 +13,7 @@ struct http_exchange;
 
 bool http_explain_is_asked(const struct http_exchange *x);
 
-/* Makes the response. */
-void http_explain(struct http_exchange *x);
+/* True: the response is made. False: what is on disk is read first, and then it is sent. */
+bool http_explain(struct http_exchange *x);
 
 #endif

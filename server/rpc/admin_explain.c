@@ -8,8 +8,9 @@
 
 /* An answer with its text. */
 struct explained_text {
+    struct explain_call call; /* first */
+    struct rpc_request *request;
     proxy_explain_result result;
-    struct buf text;
 };
 
 static void
@@ -17,25 +18,33 @@ free_text(void *held)
 {
     struct explained_text *explained = held;
 
-    buf_free(&explained->text);
+    explain_end(&explained->call);
     free(explained);
 }
 
 static void
-explain(struct service *service, unsigned worker, const proxy_explain_args *args,
-        struct explained_text *explained)
+answer(struct explain_call *call)
 {
-    const struct explain_request request = {
-        .method = span_str(args->method),
-        .url = span_of(args->url.proxy_url_val, args->url.proxy_url_len),
-        .lines = span_of(args->headers.proxy_headers_val, args->headers.proxy_headers_len),
-        .last = args->last,
-    };
+    struct explained_text *explained = (struct explained_text *)call;
 
-    buf_init(&explained->text, PROXY_MAX_LINES - 1);
-    explained->result.status =
-        explain_write(service, worker, &request, &explained->text) ? PROXY_OK : PROXY_BAD_VALUE;
-    explained->result.text = explained->text.data ? explained->text.data : "";
+    explained->result.status = call->ok ? PROXY_OK : PROXY_BAD_VALUE;
+    explained->result.text = call->out.data ? call->out.data : "";
+    rpc_request_reply(explained->request, (xdrproc_t)xdr_proxy_explain_result, &explained->result);
+}
+
+static struct explained_text *
+make_text(struct service *service, struct rpc_request *request)
+{
+    struct explained_text *explained = calloc(1, sizeof(*explained));
+
+    if (!explained)
+        return NULL;
+    explained->request = request;
+    explained->call.service = service;
+    explained->call.worker = rpc_request_worker(request);
+    explained->call.done = answer;
+    buf_init(&explained->call.out, PROXY_MAX_LINES - 1);
+    return explained;
 }
 
 bool_t
@@ -51,14 +60,21 @@ proxy_explain_2_svc(proxy_explain_args *args, proxy_explain_result *result, stru
         result->text = admin_refusal;
         return TRUE;
     }
-    explained = calloc(1, sizeof(*explained));
+    explained = make_text(service, request);
     if (!explained) {
         rpc_request_error(request, RPC_ERROR_SYSTEM_ERR);
         return FALSE;
     }
-    explain(service, net_worker_number(rpc_request_worker(request)), args, explained);
     rpc_request_hold(request, free_text, explained);
     rpc_request_defer(request);
-    rpc_request_reply(request, (xdrproc_t)xdr_proxy_explain_result, &explained->result);
+    if (explain_begin(
+            &explained->call,
+            &(struct explain_request){
+                .method = span_str(args->method),
+                .url = span_of(args->url.proxy_url_val, args->url.proxy_url_len),
+                .lines = span_of(args->headers.proxy_headers_val, args->headers.proxy_headers_len),
+                .last = args->last,
+            }))
+        answer(&explained->call);
     return FALSE;
 }

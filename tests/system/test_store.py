@@ -256,9 +256,12 @@ class StoreTest(StoreCase):
             self.assertEqual(self.get(other)[2], True)
             self.assertEqual(self.asked(), asked)
 
-    def explained(self, path, *options):
+    def lines(self, path, *options):
         lines = self.sunproxy("explain", *options, f"http://site.test{path}", daemon=self.d).stdout.decode()
-        told = {line[:14].strip(): line[15:] for line in lines.splitlines()}
+        return {line[:14].strip(): line[15:] for line in lines.splitlines()}
+
+    def explained(self, path, *options):
+        told = self.lines(path, *options)
         return told["answer"], told.get("reason", "").partition(":")[0]
 
     def test_what_it_may_have_is_explained(self):
@@ -274,6 +277,44 @@ class StoreTest(StoreCase):
         self.assertEqual(self.explained("/other", "-X", "HEAD"), ("bypass", "method"))
         self.assertEqual(self.get("/page")[2], True)
         self.assertEqual(self.explained("/page"), ("hit", ""))
+
+    def test_what_is_on_disk_is_explained(self):
+        """As what is in memory, and it stays on disk alone."""
+        self.member.fields = [("Cache-Control", "max-age=600"), ("ETag", '"1"'), ("Cache-Tag", "red blue"),
+                              ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")]
+        self.begin()
+        self.store("/page")
+        known = self.lines("/page")
+        self.again()
+        for _ in range(2):
+            told = self.lines("/page")
+            self.assertEqual(told["stored"], f"{known['stored']}, on disk")
+            self.assertRegex(told["age"], r"^\d+\.\d{3} s$")
+            self.assertGreaterEqual(float(told["age"].split()[0]), float(known["age"].split()[0]))
+            for name in ("lifetime", "tags", "etag", "last-modified", "key"):
+                self.assertEqual(told[name], known[name], name)
+            self.assertEqual(told["answer"], "asks the store")
+            self.assertEqual(self.stat(self.d)["pages"], 0)
+        self.assertEqual(self.explained("/page", "-H", "Cache-Control: max-age=0"), ("validation", "request"))
+        self.assertEqual(self.get("/page", method="PURGE")[0], 200)
+        self.assertEqual(self.explained("/page"), ("miss", "uri-miss"))
+
+    def test_what_has_expired_or_varies_on_disk_is_explained(self):
+        self.member.fields = [("Cache-Control", "max-age=1"), ("ETag", '"1"')]
+        self.begin()
+        self.store("/old")
+        self.member.fields = [("Cache-Control", "max-age=600"), ("Vary", "X-A")]
+        for _ in range(2):
+            self.get("/varies", "X-A: b\r\n")
+        harness.wait_until(lambda: self.have(["/varies"]), what="a page on disk")
+        self.again()
+        harness.wait_until(lambda: self.explained("/old") == ("validation", "stale"), what="its end")
+        self.assertIn("on disk", self.lines("/varies", "-H", "X-A: b")["stored"])
+        told = self.lines("/varies", "-H", "X-A: c")
+        self.assertEqual((told["answer"], told.get("stored")), ("asks the store", None))
+        # With the names in memory it is known which one is there.
+        self.assertEqual(self.get("/varies", "X-A: b\r\n")[2], True)
+        self.assertEqual(self.explained("/varies", "-H", "X-A: c"), ("miss", "vary-miss"))
 
     def test_options_bound_the_lifetimes_of_what_is_on_disk(self):
         kept = [("Cache-Control", "max-age=600")]
@@ -647,41 +688,50 @@ class ReadsTest(StoreCase):
     def read_cold(self, *options):
         """Of ten pages of an earlier daemon."""
         paths = [f"/page-{i}" for i in range(10)]
+        local = self.dir / "http"
         self.begin(*options)
         self.store(*paths)
         self.assertEqual(self.d.stop(), 0)
-        self.begin(*options)
+        self.begin("--http", f"unix:{local}", *options)
         for path in self.folder.glob("segment-*"):
             fd = os.open(path, os.O_RDONLY)
             os.fsync(fd)
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
             os.close(fd)
         asked = self.asked()
+        with contextlib.closing(Connection(str(local))) as c:
+            for over_http, over_rpc in zip(paths[::2], paths[1::2]):
+                c.send(f"EXPLAIN {over_http} HTTP/1.1\r\nHost: site.test\r\n\r\n")
+                self.assertIn(b", on disk\n", c.receive().body)
+                done = self.sunproxy("explain", f"http://site.test{over_rpc}", daemon=self.d)
+                self.assertIn(b", on disk\n", done.stdout)
+        explained = self.ways()
         for path in paths:
             self.assertEqual(self.get(path)[2], True)
         self.assertEqual(self.asked(), asked)
+        return explained
 
     def rings(self):
         return sum("io_uring" in os.readlink(fd) for fd in pathlib.Path(f"/proc/{self.d.pid}/fd").iterdir())
 
     def test_by_threads(self):
-        self.read_cold("--store-reads", "threads")
+        explained = self.read_cold("--store-reads", "threads")
         self.assertEqual(self.rings(), 0)
-        memory, ring, thread = self.ways()
-        self.assertEqual((memory + thread, ring), (10, 0))
+        for count, (memory, ring, thread) in ((10, explained), (20, self.ways())):
+            self.assertEqual((memory + thread, ring), (count, 0))
 
     def test_by_io_uring(self):
         done = self.run_daemon("--store-reads", "ring", "--store", self.dir / "other", "--socket", "none",
                                "--no-rpcbind", "--listen", "none", "--http", "nowhere.invalid:1")
         if b"io_uring cannot be used" in done.stderr:
             self.skipTest("the kernel has no io_uring, or refuses it")
-        self.read_cold("--workers", "2")
+        explained = self.read_cold("--workers", "2")
         self.assertEqual(self.rings(), 2)
-        memory, ring, thread = self.ways()
-        self.assertEqual((memory + ring, thread), (10, 0))
-        # On a file system in memory there is nothing to be read past that.
-        if not self.folder_is_in_memory():
-            self.assertGreater(ring, 0)
+        for count, (memory, ring, thread) in ((10, explained), (20, self.ways())):
+            self.assertEqual((memory + ring, thread), (count, 0))
+            # On a file system in memory there is nothing to be read past that.
+            if not self.folder_is_in_memory():
+                self.assertGreater(ring, 0)
 
     def folder_is_in_memory(self):
         mounts = [line.split()[1:3] for line in open("/proc/self/mounts")]
