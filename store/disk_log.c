@@ -245,7 +245,8 @@ check_header(struct disk_segment *segment)
 struct disk_segment *
 disk_log_adopt(struct disk_log *log, uint64_t number)
 {
-    struct disk_segment *segment = open_segment(log, number, O_RDWR);
+    struct disk_segment *segment =
+        open_segment(log, number, log->only_reads ? O_RDONLY : O_RDWR);
     int error;
 
     if (!segment)
@@ -262,16 +263,19 @@ disk_log_adopt(struct disk_log *log, uint64_t number)
 }
 
 /* Where the records of an ended segment end, as far as its last bytes say; or the end of the
- * file. */
+ * file. 0 with errno. */
 static uint64_t
 records_end(const struct disk_segment *segment)
 {
     struct segment_footer footer;
+    ssize_t n;
 
-    if (segment->size >= sizeof(struct segment_header) + sizeof(footer) &&
-        disk_read(segment->fd, &footer, sizeof(footer), segment->size - sizeof(footer)) ==
-            (ssize_t)sizeof(footer) &&
-        footer.magic == FOOTER_MAGIC &&
+    if (segment->size < sizeof(struct segment_header) + sizeof(footer))
+        return segment->size;
+    n = disk_read(segment->fd, &footer, sizeof(footer), segment->size - sizeof(footer));
+    if (n < 0)
+        return 0;
+    if (n == (ssize_t)sizeof(footer) && footer.magic == FOOTER_MAGIC &&
         footer.records_end ==
             segment->size - sizeof(footer) - footer.count * sizeof(struct disk_listed))
         return footer.records_end;
@@ -322,7 +326,8 @@ struct scan {
     uint64_t begin, len; /* of the piece */
     uint64_t end;        /* of the records */
     uint64_t wasted;     /* bytes that may be read of what is no head */
-    bool damaged, stopped, failed;
+    bool damaged, stopped;
+    int failed; /* errno of a read */
 };
 
 /* Reads the head of a record at this offset, with memory of its own if it is long. */
@@ -339,7 +344,7 @@ read_head(struct scan *scan, uint64_t offset, size_t head_len, const char *bytes
 
         more = malloc(head_len);
         n = more ? disk_read(segment->fd, more, head_len, offset) : -1;
-        scan->failed = scan->failed || n < 0;
+        scan->failed = n < 0 ? errno : scan->failed;
         len = n < 0 ? 0 : (size_t)n;
         bytes = more;
     }
@@ -399,7 +404,7 @@ fetch(struct scan *scan, uint64_t at)
         return true;
     scan->stopped = scan->stop && scan->stop->is_to_stop(scan->stop->context);
     n = scan->stopped ? 0 : disk_read(scan->segment->fd, scan->bytes, SCAN_BYTES, at);
-    scan->failed = scan->failed || n < 0;
+    scan->failed = n < 0 ? errno : scan->failed;
     scan->begin = at;
     scan->len = n > 0 ? (uint64_t)n : 0;
     return n > 0;
@@ -426,7 +431,6 @@ disk_segment_scan_all(struct disk_segment *segment, const struct disk_scan_stop 
     struct scan scan = {.segment = segment,
                         .stop = stop,
                         .bytes = malloc(SCAN_BYTES),
-                        .end = records_end(segment),
                         .wasted = SCAN_WASTED * segment->size};
     uint64_t at = sizeof(struct segment_header);
     struct disk_listed *all = NULL, listed;
@@ -434,16 +438,19 @@ disk_segment_scan_all(struct disk_segment *segment, const struct disk_scan_stop 
 
     *count = 0;
     *end = 0;
-    scan.failed = !scan.bytes;
+    errno = 0;
+    scan.end = records_end(segment);
+    scan.failed = scan.bytes ? scan.end ? 0 : errno : ENOMEM;
     while (!scan.failed && scan_on(&scan, &at, &listed)) {
         if (*count == size) {
             struct disk_listed *grown;
 
             size = size ? 2 * size : 256;
             grown = realloc(all, size * sizeof(*all));
-            scan.failed = !grown;
-            if (!grown)
+            if (!grown) {
+                scan.failed = ENOMEM;
                 break;
+            }
             all = grown;
         }
         all[(*count)++] = listed;
@@ -459,6 +466,7 @@ disk_segment_scan_all(struct disk_segment *segment, const struct disk_scan_stop 
         *count = 0;
         *end = 0;
     }
+    errno = scan.failed;
     return all;
 }
 

@@ -48,6 +48,7 @@ TAILQ_HEAD(disk_segments, disk_segment);
 struct disk_log {
     int folder; /* not owned */
     bool direct; /* segments are opened for reads past the kernel's memory, too */
+    bool only_reads; /* segments of before are not to be written */
     struct disk_identity identity;
     uint64_t max_bytes;     /* of all files */
     uint64_t segment_bytes; /* of one */
@@ -114,7 +115,7 @@ struct disk_scan_stop {
 enum disk_scanned {
     DISK_SCANNED,
     DISK_SCAN_DAMAGED, /* bytes that are no record were passed over */
-    DISK_SCAN_FAILED   /* not all could be read: there may be more records */
+    DISK_SCAN_FAILED   /* not all could be read, with errno: there may be more records */
 };
 
 /*

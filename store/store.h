@@ -112,9 +112,9 @@ struct store_stats {
 /*
  * Opens a store, whose folder is there, and starts its threads. What is in it is read by a thread,
  * and unknown until then. NULL with a sentence if the folder or the journal is not usable, or
- * another process has the store. With `waits_us` the journal is only read then. With that, and where the disk has not answered after
- * `opens_us`, that is found out later: a store that is not usable then is as if it had been left,
- * and all waiters are notified.
+ * another process has the store. With `waits_us` the journal is only read then. With that, and
+ * where the disk has not answered after `opens_us`, that is found out later: a store that is not
+ * usable then is as if it had been left, and all waiters are notified.
  */
 struct store *store_open(const struct store_config *config, struct buf *why);
 

@@ -120,6 +120,7 @@ begin(struct visit *v, const char *folder, struct buf *why)
     error = disk_list(v->folder, "segment", note_segment, v);
     if (!error && (v->failed || !disk_log_init(&v->log, v->folder, &v->identity, 1)))
         error = ENOMEM;
+    v->log.only_reads = true;
     if (error)
         buf_append_str(why, strerror(error));
     else if (v->count)
@@ -176,6 +177,14 @@ tell_damage(struct visit *v, const struct disk_segment *segment, uint64_t offset
         return;
     v->totals->damaged++;
     v->visit(v->context, &(struct store_entry){.segment = segment->number, .offset = offset});
+}
+
+static void
+tell_unread(struct visit *v, uint64_t segment, uint64_t offset, int error)
+{
+    v->totals->unread++;
+    v->visit(v->context,
+             &(struct store_entry){.segment = segment, .offset = offset, .error = error});
 }
 
 static void
@@ -241,7 +250,7 @@ read_one(struct visit *v, const struct disk_segment *segment, const struct disk_
     if (n >= 0)
         tell(v, segment, listed, bytes, (size_t)n);
     else
-        v->totals->damaged++;
+        tell_unread(v, segment->number, at, errno);
     free(bytes);
 }
 
@@ -256,7 +265,9 @@ list_records(struct visit *v, struct disk_segment *segment, size_t *count)
     if (listed)
         return listed;
     listed = disk_segment_scan_all(segment, NULL, count, &end_of_records, &how);
-    if (how != DISK_SCANNED)
+    if (how == DISK_SCAN_FAILED)
+        tell_unread(v, segment->number, end_of_records, errno);
+    else if (how == DISK_SCAN_DAMAGED)
         tell_damage(v, segment, end_of_records);
     return listed;
 }
@@ -270,6 +281,10 @@ visit_segment(struct visit *v, uint64_t number)
 
     if (!segment && v->totals->in_use && (errno == ENOENT || number >= v->latest))
         return;
+    if (!segment && errno != EINVAL) {
+        tell_unread(v, number, 0, errno);
+        return;
+    }
     if (!segment) {
         v->totals->damaged++;
         v->visit(v->context, &(struct store_entry){.segment = number});

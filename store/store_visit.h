@@ -8,9 +8,11 @@
 #include "base/buf.h"
 #include "store/disk_marks.h"
 
-/* An object of the store, or what is damaged. What it refers to is valid during the call. */
+/* An object of the store, or what is damaged or cannot be read. What it refers to is valid during
+ * the call. */
 struct store_entry {
-    const struct disk_record *record; /* NULL: bytes that are no record */
+    const struct disk_record *record; /* NULL: bytes that are no record, or could not be read */
+    int error;                        /* the errno then; else 0 */
     struct span body;                 /* if bodies are read, and it is not damaged */
     int64_t age_us;                   /* of the response, now */
     int64_t lifetime_us;              /* of it, as a request would find it; INT64_MAX: not
@@ -28,6 +30,8 @@ struct store_totals {
     uint64_t bytes; /* of the files */
     uint64_t segments;
     uint64_t damaged;  /* records, or runs of bytes that are none */
+    uint64_t unread;   /* segments or records that cannot be read now: it is not known what they
+                          have */
     bool in_use;       /* a process has the store: what it writes meanwhile may be missing */
     bool journal_lost; /* the next start removes all segments */
 };

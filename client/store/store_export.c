@@ -105,7 +105,7 @@ export_entry(void *context, const struct store_entry *entry)
     struct export *export = context;
     char name[32];
 
-    export->damaged += !entry->record || entry->damaged;
+    export->damaged += (!entry->record && !entry->error) || entry->damaged;
     if (export->error || !entry->current)
         return;
     snprintf(name, sizeof(name), "%08" PRIu64, ++export->count);

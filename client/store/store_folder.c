@@ -10,6 +10,7 @@
 #include "client/admin.h"
 #include "client/server_stats.h"
 #include "http/field.h"
+#include "store/disk_file.h"
 
 #define SENTENCE 1024
 
@@ -25,6 +26,9 @@ store_look_through(const char *folder, const struct store_look *look, struct sto
         output_complain("%s: %s", folder, buf_str(&why));
     else if (totals->in_use)
         output_note("a daemon uses the store: what it has not written yet is missing here");
+    if (done && totals->unread)
+        output_note("%" PRIu64 " segments or records cannot be read, and are missing here",
+                    totals->unread);
     if (done && totals->journal_lost)
         output_note("the journal is damaged or missing: the next start removes all pages");
     buf_free(&why);
@@ -92,6 +96,8 @@ store_ask_daemon(const char *folder, const struct server_options *options, const
 const char *
 store_state(const struct store_entry *entry)
 {
+    if (entry->error)
+        return "unread";
     if (!entry->record || entry->damaged)
         return "damaged";
     if (!entry->current)
@@ -153,6 +159,8 @@ store_json(struct json *json, const struct store_entry *entry, bool fields)
         json_string(json, "tags", record->tags);
         json_uint(json, "fetch_us", record->head.fetch_us);
     }
+    if (entry->error)
+        json_cstring(json, "error", disk_strerror(entry->error));
     json_uint(json, "segment", entry->segment);
     json_uint(json, "offset", entry->offset);
     if (record && fields)

@@ -35,7 +35,7 @@ int store_look_through(const char *folder, const struct store_look *look,
 void store_ask_daemon(const char *folder, const struct server_options *options, const char *url,
                       char **text);
 
-/* "current", "expired" by a soft purge or "outdated"; or "damaged". */
+/* "current", "expired" by a soft purge or "outdated"; or "damaged", or "unread" with an error. */
 const char *store_state(const struct store_entry *entry);
 
 /* Whole seconds. */

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "cli/output.h"
 #include "client/store/store_folder.h"
+#include "store/disk_file.h"
 
 enum list_form { LIST_TEXT, LIST_JSON, LIST_CSV };
 
@@ -50,7 +51,8 @@ print_csv(const struct store_entry *entry)
     char time[TIMESTAMP_SIZE];
 
     if (!record) {
-        printf("damaged,,,,,,,,,,%" PRIu64 ",%" PRIu64 "\n", entry->segment, entry->offset);
+        printf("%s,,,,,,,,,,%" PRIu64 ",%" PRIu64 "\n", store_state(entry), entry->segment,
+               entry->offset);
         return;
     }
     store_time(entry, time);
@@ -73,8 +75,9 @@ print_line(const struct store_entry *entry)
     char url[1024];
 
     if (!entry->record) {
-        printf("%-8s segment-%016" PRIx64 ", offset %" PRIu64 "\n", "damaged", entry->segment,
-               entry->offset);
+        printf("%-8s segment-%016" PRIx64 ", offset %" PRIu64 "%s%s\n", store_state(entry),
+               entry->segment, entry->offset, entry->error ? ": " : "",
+               entry->error ? disk_strerror(entry->error) : "");
         return;
     }
     snprintf(url, sizeof(url), "%.*s", (int)entry->record->url.len, entry->record->url.ptr);
@@ -138,7 +141,7 @@ struct verify_options {
 
 static const struct option_row verify_rows[] = {
     {"json", 0, NULL, option_flag, offsetof(struct verify_options, json), 0, 0, NULL,
-     "print JSON objects: one for each that is damaged, and one with the sums"},
+     "print JSON objects: one for each that is damaged or unread, and one of sums"},
     {0},
 };
 
@@ -162,9 +165,12 @@ print_sums(const struct verify_options *options, const struct store_totals *tota
 
     if (!options->json) {
         printf("%" PRIu64 " pages, %" PRIu64 " records in %" PRIu64 " segments with %s, %" PRIu64
-               " damaged\n",
+               " damaged",
                totals->objects, totals->records, totals->segments,
                units_format_bytes(totals->bytes, bytes, sizeof(bytes)), totals->damaged);
+        if (totals->unread)
+            printf(", %" PRIu64 " cannot be read", totals->unread);
+        putchar('\n');
         return;
     }
     buf_init(&text, (size_t)1 << 20);
@@ -175,6 +181,7 @@ print_sums(const struct verify_options *options, const struct store_totals *tota
     json_uint(&json, "segments", totals->segments);
     json_uint(&json, "bytes", totals->bytes);
     json_uint(&json, "damaged", totals->damaged);
+    json_uint(&json, "unread", totals->unread);
     json_bool(&json, "journal_lost", totals->journal_lost);
     json_bool(&json, "in_use", totals->in_use);
     json_close_object(&json);
@@ -199,18 +206,23 @@ verify(int argc, char **argv)
     print_sums(&options, &totals);
     if (totals.in_use)
         store_ask_daemon(argv[optind], &options.server, NULL, NULL);
-    return totals.damaged || totals.journal_lost ? 1 : EX_OK;
+    if (totals.damaged || totals.journal_lost)
+        return 1;
+    return totals.unread ? EX_NOINPUT : EX_OK;
 }
 
 const struct command command_store_verify = {
     .name = "store verify",
     .summary = "verify all checksums of a store",
     .about = "usage: sunproxy store verify [OPTION...] FOLDER\n\n"
-             "Reads every page and compares its checksums. Prints what is damaged, and sums.\n"
+             "Reads every page and compares its checksums. Prints what is damaged or\n"
+             "cannot be read, and sums.\n"
              "While a daemon uses the store, what it is writing is left out, and it is asked\n"
              "for its totals.\n",
     .options = {&verify_own, &server_option_group},
-    .after = "Exit status: 0 done; 1 something is damaged; 64 wrong usage;\n" STORE_EXIT_HELP,
+    .after = "Exit status: 0 done; 1 something is damaged; 64 wrong usage; 66 not all can be\n"
+             "read, and nothing else is damaged, or the folder cannot be read, or is no\n"
+             "store; 74 output could not be written.\n",
     .argument = "FOLDER",
     .least = 1,
     .most = 1,

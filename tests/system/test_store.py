@@ -561,6 +561,14 @@ class CommandTest(StoreCase):
         content[content.index(b"GET site.test/two")] ^= 1
         segment.write_bytes(content)
         self.assertIn("1 damaged", self.sunproxy_store("verify", self.folder, expect=1))
+        aside = self.dir / "aside"
+        segment.rename(aside)
+        segment.mkdir()
+        *unread, sums = self.sunproxy_store("verify", self.folder, expect=66).splitlines()
+        self.assertEqual(unread, [f"unread   {segment.name}, offset 0: it is no regular file"])
+        self.assertTrue(sums.endswith(", 0 damaged, 1 cannot be read"), sums)
+        segment.rmdir()
+        aside.rename(segment)
         self.assertEqual(self.sunproxy_store("trim", self.folder, "0"), "1 segment removed\n")
         self.assertEqual(self.sunproxy_store("list", self.folder), "")
         self.assertIn(b"it is no store", self.sunproxy("store", "list", self.dir, expect=66).stderr)

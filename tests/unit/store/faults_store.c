@@ -12,6 +12,7 @@
 #include "store/disk_ring.h"
 #include "store/disk_store.h"
 #include "store/store_lane.h"
+#include "store/store_visit.h"
 #include "tests/unit/cache/purge.h"
 #include "tests/unit/faults.h"
 #include "tests/unit/store/disk_model.h"
@@ -280,6 +281,49 @@ START_TEST(a_journal_that_cannot_be_read_once_is_not_damaged)
             ck_assert(shelf_has(URL "2", 3000));
             shelf_end();
         }
+}
+END_TEST
+
+static void
+note_unread(void *context, const struct store_entry *entry)
+{
+    if (entry->error) {
+        ck_assert_int_eq(entry->error, EIO);
+        ++*(unsigned *)context;
+    }
+}
+
+/* By a look through the files, with footers or without. */
+START_TEST(a_call_that_fails_finds_no_damage)
+{
+    const struct store_wanted wanted = {.bodies = true, .scans = _i == 1};
+    struct store_totals totals;
+    unsigned unread, all = 0;
+    bool failed = true, done;
+    struct buf why;
+
+    shelf_begin();
+    ck_assert(shelf_open());
+    put(URL "1", 3000);
+    put(URL "2", 100000);
+    shelf_close();
+    for (unsigned n = 1; failed; n++) {
+        buf_init(&why, 1000);
+        unread = 0;
+        disk_model_fail(n, EIO, false);
+        done = store_visit(shelf.folder, &wanted, note_unread, &unread, &totals, &why);
+        failed = disk_model_failed() != NULL;
+        disk_model_fail(0, 0, false);
+        ck_assert(done || strstr(buf_str(&why), strerror(EIO)));
+        ck_assert_uint_eq(totals.damaged, 0);
+        ck_assert_uint_eq(totals.unread, unread);
+        ck_assert(!done || unread || totals.objects == 2);
+        all += unread;
+        buf_free(&why);
+        ck_assert_uint_lt(n, 100);
+    }
+    ck_assert_uint_gt(all, 1);
+    shelf_end();
 }
 END_TEST
 
@@ -1404,6 +1448,7 @@ unit_suite(void)
     tcase_add_test(tc, each_call_goes_wrong_once);
     tcase_add_test(tc, a_journal_that_cannot_be_read_once_is_not_damaged);
     tcase_add_test(tc, a_segment_that_cannot_be_read_once_is_not_cut);
+    tcase_add_loop_test(tc, a_call_that_fails_finds_no_damage, 0, 2);
     tcase_add_test(tc, all_calls_fail_from_one_on);
     suite_add_tcase(suite, tc);
     tc = tcase_create("others");

@@ -1,7 +1,10 @@
 /* A look through the files of a store, beside it and after its end. */
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "store/disk_file.h"
 #include "store/store_visit.h"
 #include "tests/unit/store/shelf.h"
 
@@ -18,7 +21,8 @@ see(void *context, const struct store_entry *entry)
 
     (void)context;
     if (!entry->record) {
-        snprintf(seen + len, sizeof(seen) - len, "no record;");
+        snprintf(seen + len, sizeof(seen) - len, "no record%s%s;", entry->error ? ": " : "",
+                 entry->error ? disk_strerror(entry->error) : "");
         return;
     }
     snprintf(seen + len, sizeof(seen) - len, "%.*s %s%s%s %zu/%u;", (int)entry->record->url.len,
@@ -151,6 +155,24 @@ START_TEST(damage_is_told_unless_it_is_being_written)
 }
 END_TEST
 
+START_TEST(what_cannot_be_read_is_not_damaged)
+{
+    struct store_totals totals;
+    char path[200];
+
+    shelf_put(URL, 3000);
+    shelf_close();
+    snprintf(path, sizeof(path), "%s/segment-00000000000000ff", shelf.folder);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    totals = look((struct store_wanted){.bodies = true});
+    ck_assert_uint_eq(totals.damaged, 0);
+    ck_assert_uint_eq(totals.unread, 1);
+    ck_assert_uint_eq(totals.objects, 1);
+    ck_assert_str_eq(seen, URL " current 3000/3000;no record: it is no regular file;");
+    ck_assert_int_eq(rmdir(path), 0);
+}
+END_TEST
+
 /* A process that starts while files are looked through gets its store. */
 static void
 see_and_open(void *context, const struct store_entry *entry)
@@ -188,6 +210,7 @@ unit_suite(void)
     tcase_add_test(tc, purges_are_told);
     tcase_add_test(tc, freshness_is_that_of_a_request);
     tcase_add_test(tc, damage_is_told_unless_it_is_being_written);
+    tcase_add_test(tc, what_cannot_be_read_is_not_damaged);
     tcase_add_test(tc, a_look_does_not_keep_the_store);
     suite_add_tcase(suite, tc);
     return suite;
