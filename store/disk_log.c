@@ -63,6 +63,7 @@ disk_log_init(struct disk_log *log, int folder, const struct disk_identity *iden
         .identity = *identity,
         .max_bytes = max_bytes,
         .segment_bytes = disk_log_segment_bytes(max_bytes),
+        .most_segments = DISK_SEGMENTS,
     };
     TAILQ_INIT(&log->segments);
     log->by_id = calloc(DISK_SEGMENTS + 1, sizeof(*log->by_id));
@@ -125,6 +126,7 @@ static void
 forget(struct disk_log *log, struct disk_segment *segment)
 {
     TAILQ_REMOVE(&log->segments, segment, link);
+    log->segment_count--;
     atomic_store_explicit(&log->by_id[segment->id], NULL, memory_order_relaxed);
     atomic_fetch_sub(&log->bytes, segment->size);
     segment->removed = true;
@@ -206,6 +208,7 @@ list_segment(struct disk_log *log, struct disk_segment *segment)
         TAILQ_INSERT_BEFORE(next, segment, link);
     else
         TAILQ_INSERT_TAIL(&log->segments, segment, link);
+    log->segment_count++;
     atomic_store_explicit(&log->by_id[segment->id], segment, memory_order_relaxed);
     atomic_fetch_add(&log->bytes, segment->size);
 }

@@ -60,6 +60,7 @@ struct disk_log {
     bool names_unsynced;    /* files were removed since the folder was synced */
     struct disk_segments segments; /* the oldest first; the last one is appended to if `listed` is
                                       open */
+    unsigned segment_count, most_segments; /* the latter is at most DISK_SEGMENTS */
     _Atomic(struct disk_segment *) *by_id; /* DISK_SEGMENTS + 1 */
     uint16_t last_id;
     _Atomic(struct disk_segment *) released; /* held by no one, to be closed */

@@ -353,18 +353,19 @@ evict_segment(struct store *store, bool again)
     return true;
 }
 
-/* Could this many more segments exceed the bound? */
+/* Could this many more segments exceed a bound? */
 static bool
-is_full(struct store *store, uint64_t more)
+is_full(struct store *store, unsigned more)
 {
-    return atomic_load(&store->log.bytes) + atomic_load(&store->journal_most) +
+    return store->log.segment_count + more > store->log.most_segments ||
+           atomic_load(&store->log.bytes) + atomic_load(&store->journal_most) +
                more * store->log.segment_bytes >
            store->log.max_bytes;
 }
 
 /* Removes the oldest segments until there is space for this many more. */
 static void
-evict_segments(struct store *store, uint64_t more)
+evict_segments(struct store *store, unsigned more)
 {
     bool removed = false;
 

@@ -32,7 +32,8 @@ struct store_clock {
     uint64_t boot; /* names the run of the machine; 0: as the system has it */
 };
 
-#define STORE_LEAST ((uint64_t)16 << 20) /* bytes that a store has at least */
+#define STORE_LEAST ((uint64_t)16 << 20) /* bytes that a store has at least, */
+#define STORE_MOST ((uint64_t)16 << 40)  /* and at most: those of all segments (disk_log.h) */
 
 /* Descriptors of a store of this size, whose records are larger than a quarter of a segment at most
  * now and then. */
@@ -46,7 +47,7 @@ uint32_t store_descriptors(uint64_t max_bytes);
 
 struct store_config {
     const char *folder;
-    uint64_t max_bytes; /* of all files, at least STORE_LEAST */
+    uint64_t max_bytes; /* of all files, STORE_LEAST to STORE_MOST */
     uint64_t terms;     /* a hash of what decides about keys and tags: what was stored under other
                            ones is removed */
     bool write_all;     /* objects are admitted at their first request, not at the second */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/config/options_table.h"
+#include "store/store.h"
 
 #define AT(field) offsetof(struct options, field)
 
@@ -144,7 +145,8 @@ const struct option_row option_rows[] = {
      "repeated"},
     {"store", 0, OPTION_FIXED, OPTION_STRING, AT(store), "FOLDER", NULL, 0, 0,
      "keep pages on disk, too, in files in this folder, which is made if it is not there"},
-    {"store-size", 0, OPTION_FIXED, OPTION_BYTES, AT(store_size), "SIZE", "10G", 16777216, 0,
+    {"store-size", 0, OPTION_FIXED, OPTION_BYTES, AT(store_size), "SIZE", "10G", STORE_LEAST,
+     STORE_MOST,
      "most bytes of the files of the store"},
     {"store-admit", 0, OPTION_FIXED, OPTION_CHOICE, AT(store_admit), "second|all", "second", 0, 0,
      "pages that are written to the store: at their second request, or all"},

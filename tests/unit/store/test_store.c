@@ -11,6 +11,7 @@
 #include "store/disk_journal.h"
 #include "store/disk_record.h"
 #include "store/disk_ring.h"
+#include "store/disk_store.h"
 #include "tests/unit/cache/purge.h"
 #include "tests/unit/store/shelf.h"
 
@@ -1027,6 +1028,23 @@ START_TEST(a_journal_that_is_cut_short_purges_all)
 }
 END_TEST
 
+/* A number for each is in the index. */
+START_TEST(the_number_of_segments_is_a_bound)
+{
+    char url[64];
+
+    shelf.store->log.most_segments = 7;
+    for (unsigned i = 0; i < 30; i++) {
+        snprintf(url, sizeof(url), URL "-%u", i);
+        shelf_put(url, 200000);
+        ck_assert_uint_le(shelf_files("segment"), 7);
+    }
+    ck_assert_uint_eq(shelf_count(STORE_WRITTEN), 30);
+    ck_assert(shelf_has(url, 200000));
+    ck_assert_uint_ge(shelf_objects(), 5);
+}
+END_TEST
+
 START_TEST(what_a_review_refuses_is_removed)
 {
     shelf_put(URL, 3000);
@@ -1189,6 +1207,7 @@ add_tests(Suite *suite, const char *name, void (*begin)(void))
     tcase_add_test(tc, starts_in_succession_leave_no_short_segments);
     tcase_add_test(tc, a_journal_that_is_damaged_or_gone_purges_all);
     tcase_add_test(tc, a_journal_that_is_cut_short_purges_all);
+    tcase_add_test(tc, the_number_of_segments_is_a_bound);
     tcase_add_test(tc, what_a_review_refuses_is_removed);
     tcase_add_test(tc, other_terms_remove_all);
     tcase_add_test(tc, terms_that_change_meanwhile);

@@ -172,7 +172,11 @@ START_TEST(a_wrong_file_is_reported_with_its_line)
         {"stop-timeout = 106751991d\n", "of at most 365d"},
         {"max-page = large\n", "max-page: \"large\" is not a size such as 64M"},
         {"store-size = 2M\n",
-         "store-size: \"2M\" is not a size such as 64M, of at least 16777216 bytes"},
+         "store-size: \"2M\" is not a size such as 64M, of at least 16777216 bytes and of at most "
+         "17592186044416 bytes"},
+        {"store-size = 17T\n",
+         "store-size: \"17T\" is not a size such as 64M, of at least 16777216 bytes and of at most "
+         "17592186044416 bytes"},
         {"socket-mode = 0888\n", "is not an octal number"},
         {"socket-mode = u+r\n", "socket-mode: \"u+r\" is not an octal number"},
         {"socket-mode = 77777\n", "is not an octal number"},
