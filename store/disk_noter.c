@@ -381,6 +381,7 @@ disk_noter_begin(struct store *store)
         pending->mark.position += first;
         (void)disk_marks_add(&store->marks, &pending->mark, &all);
     }
+    atomic_store(&store->noting_us, 0);
     atomic_store_explicit(&store->stage, STORE_LOADING, memory_order_release);
     pthread_cond_signal(&store->purges_wake);
     pthread_mutex_unlock(&store->purges_lock);
@@ -657,6 +658,7 @@ disk_noter_leave(struct store *store, bool gone)
 {
     pthread_mutex_lock(&store->purges_lock);
     store->gone = gone;
+    atomic_store(&store->noting_us, 0);
     atomic_store_explicit(&store->stage, STORE_LEFT, memory_order_release);
     drop_pending(store);
     pthread_mutex_unlock(&store->purges_lock);

@@ -119,7 +119,8 @@ struct store {
     bool watches;        /* it looks at `active` by itself */
     _Atomic bool watches_writes; /* and at these two, */
     _Atomic int64_t writing_us, noting_us; /* since when the writer and the noter are at the disk;
-                                              0: they are not */
+                                              0: they are not. While the store is opened the writer
+                                              is there for the noter */
     int64_t stuck_us;    /* the last of them that took too long; the watcher's */
     enum { PROBE_NONE, PROBE_WANTED, PROBE_RUNS } probe;
     _Atomic unsigned failures; /* of reads in succession; changed under the lock */

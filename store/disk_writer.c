@@ -742,9 +742,11 @@ static bool
 begin(struct store *store)
 {
     const bool waits = store->config.waits_us != 0;
-    int error = waits ? look_at_journal(store) : 0;
     bool locked, gone;
+    int error;
 
+    disk_begin_write(store, &store->noting_us); /* purges wait for what follows, too */
+    error = waits ? look_at_journal(store) : 0;
     /* Nothing is taken from the other process then. */
     if (waits && tell_opened(store, error) && error)
         return false;

@@ -514,6 +514,7 @@ gets_stuck(struct store *store, int64_t since_us, int64_t now_us)
 static void
 watch_writes(struct store *store)
 {
+    const bool opens = store_stage(store) == STORE_OPENING; /* nothing is read of it */
     const int64_t noting_us = atomic_load(&store->noting_us);
 
     if (noting_us) {
@@ -526,7 +527,7 @@ watch_writes(struct store *store)
         atomic_store(&store->watches_writes, true);
     if (gets_stuck(store, atomic_load(&store->writing_us), store_now_us(store)))
         set_sick(store, "a page takes too long to be written");
-    if (gets_stuck(store, noting_us, store_now_us(store)))
+    if (!opens && gets_stuck(store, noting_us, store_now_us(store)))
         set_sick(store, "a purge takes too long to be noted");
 }
 

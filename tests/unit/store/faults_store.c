@@ -855,49 +855,6 @@ START_TEST(a_journal_that_begins_anew_on_a_disk_that_hangs_delays_no_request)
 }
 END_TEST
 
-/* What is asked for and purged meanwhile is answered, or waits, as behind another process. */
-START_TEST(a_disk_that_hangs_at_the_start_delays_that_for_a_while)
-{
-    struct source_waiter waiter = {.notify = NULL};
-    const bool fails = _i == 1;
-
-    shelf_begin();
-    ck_assert(shelf_open());
-    put(URL "1", 3000);
-    put(URL "2", 3000);
-    put(URL "3", 3000);
-    shelf_close();
-    shelf.opens_us = 1000;
-    disk_model_hang_from("."); /* the folder is listed twice */
-    ck_assert(shelf_open());
-    ck_assert(strstr(shelf.said, "the disk does not answer"));
-    while (!disk_model_hangs())
-        unit_pause();
-    ck_assert(!shelf_get(URL "1", "", "").begun);
-    (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL "1"), span_of(NULL, 0), &some);
-    /* The second call of a purge may come after the start. */
-    (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL "3"), span_of(NULL, 0), NULL);
-    shelf_ask_sync(&waiter);
-    ck_assert(!shelf_is_synced());
-    if (fails)
-        disk_model_fail(1, EMFILE, false);
-    disk_model_hang(false);
-    while (!shelf_is_synced())
-        unit_pause();
-    ck_assert(fails || !waiter.lost);
-    store_settle(shelf.store);
-    ck_assert(!shelf_has(URL "1", 3000));
-    ck_assert_int_eq(shelf_has(URL "2", 3000), !fails);
-    ck_assert(!shelf_has(URL "3", 3000));
-    ck_assert(!fails || strstr(shelf.said, "it cannot be opened"));
-    disk_model_fail(0, 0, false);
-    shelf_close();
-    shelf.opens_us = 0;
-    ck_assert(shelf_open());
-    ck_assert_int_eq(shelf_has(URL "2", 3000), !fails);
-}
-END_TEST
-
 static void
 ignore(struct source_waiter *waiter)
 {
@@ -919,6 +876,58 @@ is_purged_at_once(const char *url, struct source_waiter *waiter)
     };
     return store_is_synced(shelf.store, waiter);
 }
+
+/* What is asked for and purged meanwhile is answered. */
+START_TEST(a_disk_that_hangs_at_the_start_delays_that_for_a_while)
+{
+    struct source_waiter waiter = {.notify = NULL}, later;
+    const bool fails = _i == 1;
+
+    shelf_begin();
+    ck_assert(shelf_open());
+    put(URL "1", 3000);
+    put(URL "2", 3000);
+    put(URL "3", 3000);
+    shelf_close();
+    shelf.opens_us = 1000;
+    disk_model_hang_from("."); /* the folder is listed twice */
+    ck_assert(shelf_open());
+    ck_assert(strstr(shelf.said, "the disk does not answer"));
+    while (!disk_model_hangs())
+        unit_pause();
+    ck_assert(!shelf_get(URL "1", "", "").begun);
+    (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL "1"), span_of(NULL, 0), &some);
+    /* The second call of a purge may come after the start. */
+    (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL "3"), span_of(NULL, 0), NULL);
+    shelf_ask_sync(&waiter);
+    shelf.now_us += STORE_NOTE_US - 1;
+    ck_assert(!shelf_is_synced());
+    shelf.now_us += 1;
+    while (!shelf_is_synced())
+        unit_pause();
+    ck_assert(waiter.lost);
+    ck_assert(is_purged_at_once(URL "4", &later));
+    ck_assert(later.lost);
+    ck_assert(!shelf_is_sick());
+    if (fails)
+        disk_model_fail(1, EMFILE, false);
+    disk_model_hang(false);
+    store_settle(shelf.store);
+    while (store_await_sync(shelf.store, 1000) != STORE_SYNCED)
+        unit_pause();
+    ck_assert(is_purged_at_once(URL "4", &later));
+    ck_assert(!later.lost);
+    ck_assert(!shelf_has(URL "1", 3000));
+    ck_assert_int_eq(shelf_has(URL "2", 3000), !fails);
+    ck_assert(!shelf_has(URL "3", 3000));
+    ck_assert(!fails || strstr(shelf.said, "it cannot be opened"));
+    disk_model_fail(0, 0, false);
+    shelf_close();
+    shelf.opens_us = 0;
+    ck_assert(shelf_open());
+    ck_assert_int_eq(shelf_has(URL "2", 3000), !fails);
+}
+END_TEST
 
 START_TEST(a_disk_that_hangs_delays_purges_of_what_it_has_alone)
 {
