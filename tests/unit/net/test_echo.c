@@ -5,6 +5,7 @@
  */
 #include "net/connection.h"
 
+#include <netinet/tcp.h>
 #include <sys/ioctl.h>
 
 #include "net/timeouts.h"
@@ -508,6 +509,75 @@ START_TEST(a_peer_that_closes_after_the_last_answer_wakes_the_worker_once)
 }
 END_TEST
 
+/* What the worker has done by now for the one connection that lingers. */
+static struct {
+    struct net_task task;
+    int64_t age_us; /* its times are checked as if it had lingered that long; 0: they are not */
+    uint64_t discarded;
+    uint64_t events;
+    atomic_bool done;
+} look;
+
+static void
+look_at_lingering(struct net_task *task)
+{
+    struct net_connections *set = net_server_connections(echo.server, 0);
+    const struct net_connection *c = TAILQ_FIRST(&set->lingering);
+
+    (void)task;
+    if (c) {
+        look.discarded = c->discarded;
+        look.events = set->worker->events;
+        if (look.age_us)
+            net_timeouts_check(set, c->partial_since_us + look.age_us);
+    }
+    atomic_store(&look.done, true);
+}
+
+static void
+look_after(int64_t age_us)
+{
+    look.task.run = look_at_lingering;
+    look.age_us = age_us;
+    atomic_store(&look.done, false);
+    net_worker_post(net_server_connections(echo.server, 0)->worker, &look.task);
+    AWAIT(atomic_load(&look.done));
+}
+
+/* Over 16 MiB it wakes the worker no more, and after five seconds it is left. */
+START_TEST(a_peer_that_sends_without_end_is_left)
+{
+    static char more[1 << 16];
+    const uint64_t most = (uint64_t)16 << 20;
+    uint64_t before;
+    int fd, on = 1;
+
+    echo_start(&small, 1);
+    fd = echo_connect();
+    ck_assert_int_eq(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)), 0);
+    echo_send(fd, "last 1\n");
+    AWAIT(atomic_load(&echo.deferred) == 1);
+    echo_answer();
+    echo_expect(fd, "last 1\n");
+    ck_assert(peer_is_cut(fd));
+    for (uint64_t sent = 0; sent < most; sent += sizeof(more))
+        ck_assert(peer_write(fd, more, sizeof(more)));
+    AWAIT((look_after(0), look.discarded >= most));
+    before = look.events;
+    for (unsigned i = 0; i < 20; i++) {
+        ck_assert_int_gt(send(fd, more, 1000, MSG_NOSIGNAL), 0);
+        look_after(0);
+    }
+    ck_assert_uint_le(look.events - before, 5);
+    look_after(4900000);
+    ck_assert_uint_eq(echo_stats().connections, 1);
+    look_after(5000000);
+    ck_assert_uint_eq(echo_stats().connections, 0);
+    close(fd);
+    stop();
+}
+END_TEST
+
 START_TEST(output_follows_output)
 {
     enum { CHUNKS = 1000 };
@@ -738,6 +808,7 @@ unit_suite(void)
     tcase_add_test(tcase, no_more_is_in_work_than_may_be);
     tcase_add_test(tcase, held_input_waits);
     tcase_add_test(tcase, a_peer_that_closes_after_the_last_answer_wakes_the_worker_once);
+    tcase_add_test(tcase, a_peer_that_sends_without_end_is_left);
     tcase_add_test(tcase, output_follows_output);
     tcase_add_test(tcase, lines_begun_and_idle_connections_time_out);
     tcase_add_test(tcase, the_last_byte_counts_wherever_a_connection_is_listed);
