@@ -708,8 +708,10 @@ components_make_tier(struct components *parts)
         .log = log_tier,
         .context = service,
     });
-    if (service->tier)
+    if (service->tier) {
+        untold_begin(&parts->untold, options->store, service->tier);
         return EX_OK;
+    }
     log_error("%s", strerror(ENOMEM));
     return EX_OSERR;
 }

@@ -15,6 +15,7 @@
 #include "server/restart.h"
 #include "server/rpc/registration.h"
 #include "server/service.h"
+#include "server/store/untold.h"
 #include "server/store/worker_rings.h"
 
 struct components {
@@ -32,6 +33,7 @@ struct components {
     struct service_user user; /* of --user */
     struct service service;
     struct worker_rings *rings; /* owned; NULL: none */
+    struct untold untold;
     struct http_service http;
     struct metrics_http monitoring;
     struct prober prober;

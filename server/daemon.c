@@ -288,6 +288,7 @@ end_connections(struct components *parts)
         store_leave(parts->service.store);
     if (parts->service.tier)
         tier_leave(parts->service.tier);
+    untold_end(&parts->untold);
     cut_off = rpc_server_stop(parts->service.rpc, LAST_REPLIES_US);
     if (cut_off)
         log_warning("%u connections were closed with requests in flight", cut_off);
@@ -415,9 +416,9 @@ log_start(const struct components *parts)
 static bool
 look_around(struct components *parts)
 {
-    bool probes = prober_look(&parts->prober);
+    bool probes = prober_look(&parts->prober), tells = untold_look(&parts->untold);
 
-    return peer_news_look(parts->service.news) || probes;
+    return peer_news_look(parts->service.news) || probes || tells;
 }
 
 /* Goes on while the opener is waited for. */

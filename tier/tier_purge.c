@@ -232,6 +232,37 @@ tier_is_told(struct tier *tier)
     return one && all;
 }
 
+bool
+tier_has_told(struct tier *tier)
+{
+    bool told;
+
+    pthread_mutex_lock(&tier->lock);
+    told = tier->told == tier->marked;
+    pthread_mutex_unlock(&tier->lock);
+    return told;
+}
+
+void
+tier_visit_untold(struct tier *tier,
+                  void (*visit)(void *context, const struct source_purge *purge), void *context)
+{
+    const struct source_purge all = {.by = CACHE_BY_PREFIX};
+    bool forgot = tier->forgot;
+    struct tier_mark *mark;
+
+    for (unsigned i = 0; i < tier->server_count; i++)
+        forgot = forgot || tier->servers[i].lacks;
+    if (tier->told == tier->marked)
+        return;
+    if (forgot)
+        visit(context, &all);
+    STAILQ_FOREACH(mark, &tier->pending, link)
+    if (!forgot && mark->number > tier->told)
+        visit(context, &(struct source_purge){mark->entry.by, mark->entry.soft, mark->entry.name,
+                                              mark->entry.scope});
+}
+
 void
 tier_settle(struct tier *tier, bool all)
 {

@@ -937,6 +937,29 @@ class StoreTest(SharedTest):
         self.await_stored(self.d[1], url)
         self.assertEqual(len(self.fetched("/disk")), 1)
 
+    def test_purges_that_no_server_has_are_told_after_the_next_start(self):
+        urls = [self.url(f"untold/{i}") for i in range(3)]
+        for url in urls:
+            for d in self.d:
+                self.check(self.get(d, url), url)
+        self.s[0].signal(signal.SIGSTOP)
+        self.await_servers(0)
+        for url in urls:
+            self.assertEqual(self.get(self.d[0], url, method="PURGE").status, 202)
+        self.d[0].stop()
+        self.assertIn("is told after the next start", self.d[0].err)
+        kept, = (self.dir / "store0").glob("untold-*")
+        self.assertEqual(kept.stat().st_mode & 0o777, 0o600)
+        self.s[0].kill()  # and with it what was sent to it
+        self.s[0].start()
+        self.await_servers(daemons=self.d[1:])
+        taken = self.stats(self.d[1])["shared_purges_taken"]
+        self.d[0] = self.start(0, name="again")
+        harness.wait_until(lambda: self.stats(self.d[1])["shared_purges_taken"] == taken + len(urls), what="them")
+        harness.wait_until(lambda: not kept.exists(), what="the end of the file")
+        self.d[0].stop()
+        self.assertEqual(list((self.dir / "store0").glob("untold-*")), [])
+
     def test_purges_of_others_hold_on_disk(self):
         url = self.url("purged")
         for _ in range(3):
