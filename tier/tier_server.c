@@ -264,11 +264,20 @@ connect_server(struct tier *tier, struct tier_server *server, int64_t now_us)
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
+/* What the reply took, at most, is no difference of the clocks. */
 static void
-take_time(struct tier_server *server, const struct tier *tier, const struct tier_meta *reply)
+take_time(const struct tier *tier, struct tier_server *server, const struct tier_op *op,
+          const struct tier_meta *reply)
 {
-    if (reply->code == TIER_META_STAT && reply->time_s && reply->time_s < UINT32_MAX)
-        server->apart_us = tier_wall_us(tier) - (int64_t)reply->time_s * 1000000 - 500000;
+    const int64_t took_us = clock_monotonic_us() - op->sent_us;
+    int64_t ahead_us;
+
+    if (reply->code != TIER_META_STAT || !reply->time_s || reply->time_s >= UINT32_MAX)
+        return;
+    ahead_us = tier_wall_us(tier) - (int64_t)reply->time_s * 1000000 - 500000;
+    if (ahead_us > 0)
+        ahead_us = ahead_us > took_us ? ahead_us - took_us : 0;
+    server->apart_us = ahead_us;
 }
 
 static void
@@ -292,7 +301,7 @@ take(struct tier *tier, struct tier_server *server, const struct tier_op *op,
         take_set(tier, reply);
         break;
     case TIER_OP_TIME:
-        take_time(server, tier, reply);
+        take_time(tier, server, op, reply);
         break;
     case TIER_OP_STALE:
         server->had_other = reply->code == TIER_META_EXISTS;

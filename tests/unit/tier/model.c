@@ -190,19 +190,21 @@ static void delete (struct model *m, int fd, const char *key, const char *line)
 }
 
 static void
+pause_for(unsigned ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L}, NULL);
+}
+
+static void
 tell_time(const struct model *m, int fd)
 {
     char text[96];
 
     snprintf(text, sizeof(text), "STAT pid 1\r\nSTAT time %lld\r\nEND\r\n",
              (long long)time(NULL) + (m->fault == MODEL_IS_APART ? 60 : 0));
+    if (m->fault == MODEL_TELLS_LATE)
+        pause_for(m->pause_ms);
     say_text(fd, text);
-}
-
-static void
-pause_for(unsigned ms)
-{
-    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L}, NULL);
 }
 
 /* Handles a command if it is all there: how many bytes it has. */

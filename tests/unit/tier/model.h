@@ -22,6 +22,7 @@ enum model_fault {
     MODEL_CORRUPTS,   /* changes a bit of each value */
     MODEL_ROLLS_BACK, /* gives the values that were stored first */
     MODEL_IS_APART,   /* its clock is a minute ahead */
+    MODEL_TELLS_LATE, /* pauses before it tells its time, which is that of before the pause */
     MODEL_IS_SLOW,    /* pauses before it gives pages, and before it answers the probe */
     MODEL_IS_OLD,     /* knows no meta commands */
     MODEL_PROMISES,   /* says of each page that another daemon fetches it */
@@ -54,7 +55,7 @@ struct model {
     _Atomic unsigned pages;     /* commands that ask for a page, whatever comes of them */
     _Atomic unsigned leases;    /* that were given */
     _Atomic unsigned conflicts; /* values not stored, since another one was there */
-    _Atomic unsigned pause_ms;  /* of MODEL_IS_SLOW */
+    _Atomic unsigned pause_ms;  /* of MODEL_IS_SLOW and MODEL_TELLS_LATE */
     _Atomic unsigned age_s;     /* of leases, as the server says */
     pthread_mutex_t lock;
     struct model_item items[64]; /* protected by lock */

@@ -1119,6 +1119,23 @@ START_TEST(a_daemon_whose_clock_differs_leaves)
 }
 END_TEST
 
+/* By more than the clocks may differ, with what the server's leaves out. */
+START_TEST(a_clock_that_is_told_late_does_not_differ)
+{
+    model_count = 1;
+    model_start(&models[0]);
+    models[0].pause_ms = 2600;
+    models[0].fault = MODEL_TELLS_LATE;
+    open_peer(&peers[0], 20000);
+    await_up(&peers[0], 1);
+    /* The time was asked for before, and replies come in order. */
+    purge(&peers[0], CACHE_BY_URL, false, URL);
+    purge(&peers[0], CACHE_BY_URL, false, URL);
+    ck_assert(!stats_of(&peers[0]).left);
+    ck_assert_ptr_null(strstr(peers[0].said, "clock"));
+}
+END_TEST
+
 START_TEST(an_expired_page_is_validated_by_one)
 {
     pthread_t thread;
@@ -1700,6 +1717,7 @@ unit_suite(void)
     tcase_add_loop_test(tests, a_server_that_fails_is_not_used, 0, 5);
     tcase_add_test(tests, a_server_that_is_full_is_passed_by);
     tcase_add_test(tests, a_daemon_whose_clock_differs_leaves);
+    tcase_add_test(tests, a_clock_that_is_told_late_does_not_differ);
     tcase_add_test(tests, an_expired_page_is_validated_by_one);
     tcase_add_test(tests, a_purge_waits_for_no_server_that_is_down);
     tcase_add_test(tests, a_request_waits_for_one_slow_answer);
