@@ -401,6 +401,15 @@ find_synced(struct store *store, uint64_t number)
                : STORE_SYNCS;
 }
 
+/* Under the lock. */
+static void
+list_waiter(struct store *store, struct source_waiter *waiter)
+{
+    waiter->listed = true;
+    waiter->since_us = store_now_us(store);
+    STAILQ_INSERT_TAIL(&store->waiters, waiter, link);
+}
+
 bool
 store_is_synced(struct store *store, struct source_waiter *waiter)
 {
@@ -411,11 +420,8 @@ store_is_synced(struct store *store, struct source_waiter *waiter)
         waiter->number = store->marked;
     synced = find_synced(store, waiter->number);
     waiter->lost = synced == STORE_SYNC_LOST;
-    if (synced == STORE_SYNCS) {
-        waiter->listed = true;
-        waiter->since_us = store_now_us(store);
-        STAILQ_INSERT_TAIL(&store->waiters, waiter, link);
-    }
+    if (synced == STORE_SYNCS)
+        list_waiter(store, waiter);
     pthread_mutex_unlock(&store->purges_lock);
     return synced != STORE_SYNCS;
 }
@@ -434,18 +440,27 @@ store_forget_waiter(struct store *store, struct source_waiter *waiter)
     return listed;
 }
 
+static void
+ignore(struct source_waiter *waiter)
+{
+    (void)waiter;
+}
+
 enum store_synced
 store_await_sync(struct store *store, int64_t us)
 {
     const struct timespec until = clock_timespec(clock_monotonic_us() + us);
-    uint64_t number;
+    struct source_waiter waiter = {.notify = ignore};
     enum store_synced synced;
     int error = 0;
 
     pthread_mutex_lock(&store->purges_lock);
-    number = store->marked;
-    while (!(synced = find_synced(store, number)) && !error)
+    waiter.number = store->marked;
+    list_waiter(store, &waiter);
+    while (!(synced = find_synced(store, waiter.number)) && !error)
         error = pthread_cond_timedwait(&store->synced_wake, &store->purges_lock, &until);
+    if (waiter.listed)
+        STAILQ_REMOVE(&store->waiters, &waiter, source_waiter, link);
     pthread_mutex_unlock(&store->purges_lock);
     return synced;
 }
@@ -682,6 +697,7 @@ disk_noter_pass(struct store *store, int fd)
     while (has_to_note(store) || store->notes)
         pthread_cond_wait(&store->synced_wake, &store->purges_lock);
     disk_journal_close(&store->journal);
+    store->noted = store->synced; /* what is in the journal alone is passed */
     store->pass.fd = fd;
     atomic_store_explicit(&store->stage, STORE_PASSES, memory_order_release);
     pthread_cond_signal(&store->purges_wake);
@@ -719,13 +735,12 @@ pass_pending(struct store *store)
     free_all(&marks);
     store->noted = marked;
     if (passed) {
-        answer(store, marked, true);
+        answer(store, marked, !store->pass.lost);
         return;
     }
     if (!store->noter_stops)
         store_say(store, STORE_WARNING,
                   "the process that has it is gone: what is purged here is not passed on");
-    store->gone = !store->noter_stops;
     atomic_store_explicit(&store->stage, STORE_LEFT, memory_order_release);
     drop_pending(store);
 }
@@ -734,7 +749,7 @@ pass_pending(struct store *store)
 static bool
 has_to_pass(struct store *store)
 {
-    return store->synced != store->marked && store_stage(store) == STORE_PASSES;
+    return store->noted != store->marked && store_stage(store) == STORE_PASSES;
 }
 
 void *

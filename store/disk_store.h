@@ -139,7 +139,7 @@ struct store {
     bool stuck; /* the disk does not take marks: none is waited for until it has taken one */
     _Atomic unsigned purging; /* by tag or prefix: first calls whose second is to come */
     uint64_t terms;          /* those that are to be in the journal */
-    uint64_t marked, noted, synced; /* numbers of marks: left, in the journal, and answered */
+    uint64_t marked, noted, synced; /* numbers of marks: left, in the journal or passed, answered */
     uint64_t unnoted; /* and the last one that is answered as lost: the journal did not take it */
     /* The number of the last mark of a URL, by hashes of URLs. The index does not lead to what it
      * concerns any more, though a later start may until it is noted. */
@@ -157,7 +157,7 @@ struct store {
     bool all_unnoted; /* all was purged by a mark that is not noted by itself */
     bool noter_stops, noter_ended;
     bool gone; /* no mark is needed: the store could not be opened, and has been removed or is
-                  another process's; or the process is gone that marks are passed to */
+                  another process's */
     bool spoils; /* the journal lacks marks, and cannot be spoiled; the noter's */
 
     /* what another process passes */

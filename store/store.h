@@ -127,7 +127,8 @@ void store_leave(struct store *store);
  * The process is replaced by another one, which gets the store, and serves from now on: what is
  * purged here is to hold there as well. First what is purged is kept, and then store_hand_over()
  * leaves the store to it, and passes to it what was kept, and from now on all, over `fd`, which is
- * the store's. Those that wait are notified when it is noted there, or when that process is gone.
+ * the store's. Those that wait are notified when it is noted there, or lost: that process is gone,
+ * or its disk does not answer.
  */
 void store_prepare_hand_over(struct store *store);
 void store_hand_over(struct store *store, int fd);

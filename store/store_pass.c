@@ -16,6 +16,8 @@ take_answers(struct pass *pass)
     pass->answered += (size_t)n;
     if (pass->answered == sizeof(pass->answer)) {
         memcpy(&pass->taken, pass->answer, sizeof(pass->taken));
+        pass->lost = (pass->taken & PASS_LOST) != 0;
+        pass->taken &= ~PASS_LOST;
         pass->answered = 0;
     }
     return true;

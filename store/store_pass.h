@@ -14,7 +14,10 @@
 
 #define PASS_MAGIC 0x31535350u
 
-/* A purge, with its texts behind it. The answer is a number: it and all before it are noted. */
+#define PASS_LOST ((uint64_t)1 << 63)
+
+/* A purge, with its texts behind it. The answer is a number: it and all before it are noted. With
+ * PASS_LOST they hold there, and may not last. */
 struct pass_head {
     uint32_t magic;
     uint8_t by;
@@ -36,7 +39,8 @@ pass_is_retried(int error)
 struct pass {
     int fd;         /* owned; -1: none */
     uint64_t sent;  /* how many purges */
-    uint64_t taken; /* how many of them the other process has noted */
+    uint64_t taken; /* how many of them the other process has answered */
+    bool lost;      /* the last answer was that they may not last */
     char answer[sizeof(uint64_t)];
     size_t answered; /* bytes of the next answer that have come */
 };
@@ -44,7 +48,7 @@ struct pass {
 /* Sends it, and waits for space for it. False: the other process is gone. */
 bool pass_send(struct pass *pass, const struct source_purge *purge);
 
-/* Waits until all are noted there. Likewise. */
+/* Waits until all are answered there. Likewise. */
 bool pass_await(struct pass *pass);
 
 /* The thread of the other process, with its store (store_taker.c). */

@@ -6,7 +6,7 @@
 
 #include "store/disk_store.h"
 
-#define SYNC_US ((int64_t)1000000)
+#define SYNC_US (10 * STORE_NOTE_US) /* the store has answered by then */
 
 /* Waits for bytes. False: the other end is closed. */
 static bool
@@ -66,25 +66,30 @@ has_more(int fd)
     return poll(&ready, 1, 0) > 0;
 }
 
+/* Answers when it is noted, or lost. False: the other end is closed. */
+static bool
+answer(struct store *store, uint64_t number)
+{
+    enum store_synced synced;
+
+    do
+        synced = store_await_sync(store, SYNC_US);
+    while (synced == STORE_SYNCS);
+    if (synced == STORE_SYNC_LOST)
+        number |= PASS_LOST;
+    return send(store->taker_fd, &number, sizeof(number), MSG_NOSIGNAL) ==
+           (ssize_t)sizeof(number);
+}
+
 void *
 pass_take_run(void *context)
 {
     struct store *store = context;
     struct pass_head head;
 
-    while (take_one(store, &head)) {
-        enum store_synced synced;
-
-        if (has_more(store->taker_fd))
-            continue;
-        do
-            synced = store_await_sync(store, SYNC_US);
-        while (synced == STORE_SYNCS);
-        if (synced == STORE_SYNC_LOST ||
-            send(store->taker_fd, &head.number, sizeof(head.number), MSG_NOSIGNAL) !=
-            (ssize_t)sizeof(head.number))
+    while (take_one(store, &head))
+        if (!has_more(store->taker_fd) && !answer(store, head.number))
             break;
-    }
     (void)shutdown(store->taker_fd, SHUT_RDWR);
     atomic_store(&store->taking, false);
     return NULL;

@@ -176,9 +176,43 @@ START_TEST(the_end_of_either_process_ends_the_waiting)
     ck_assert(await(first));
     store_leave(second);
     mark(first, CACHE_BY_URL, false, URL, "");
-    ck_assert(await(first));
+    ck_assert_int_eq(store_await_sync(first, 600 * SHELF_SECOND), STORE_SYNC_LOST);
     mark(first, CACHE_BY_URL, false, URL, "");
-    ck_assert(await(first));
+    ck_assert_int_eq(store_await_sync(first, 600 * SHELF_SECOND), STORE_SYNC_LOST);
+}
+END_TEST
+
+/* They are passed on, and hold there. */
+START_TEST(purges_are_lost_as_long_as_the_disk_hangs_there)
+{
+    enum store_synced synced;
+
+    shelf_put(URL "1", 100);
+    shelf_put(URL "2", 100);
+    store_prepare_hand_over(first);
+    open_second();
+    store_hand_over(first, ends[0]);
+    store_settle(second);
+    in_force = -1;
+    atomic_store(&syncs_wait, true);
+    mark(first, CACHE_BY_URL, false, URL "1", "");
+    while (!atomic_load(&sync_waits))
+        unit_pause();
+    while (!(synced = store_await_sync(first, 20000)))
+        shelf.now_us += SHELF_SECOND;
+    ck_assert_int_eq(synced, STORE_SYNC_LOST);
+    mark(first, CACHE_BY_TAG, false, "tag", "");
+    ck_assert_int_eq(store_await_sync(first, 600 * SHELF_SECOND), STORE_SYNC_LOST);
+    ck_assert_str_eq(seen, "0 " URL "1 ;2 tag ;");
+    seen[0] = '\0';
+    atomic_store(&syncs_wait, false);
+    while (store_await_sync(second, 20000) != STORE_SYNCED)
+        unit_pause();
+    mark(first, CACHE_BY_URL, false, URL "2", "");
+    ck_assert_int_eq(store_await_sync(first, 600 * SHELF_SECOND), STORE_SYNCED);
+    ck_assert_str_eq(seen, "0 " URL "2 ;");
+    ck_assert(!shelf_has(URL "1", 100));
+    ck_assert(!shelf_has(URL "2", 100));
 }
 END_TEST
 
@@ -270,6 +304,7 @@ unit_suite(void)
     tcase_add_test(tc, what_is_purged_is_passed_to_the_process_that_has_the_store);
     tcase_add_test(tc, many_at_once);
     tcase_add_test(tc, the_end_of_either_process_ends_the_waiting);
+    tcase_add_test(tc, purges_are_lost_as_long_as_the_disk_hangs_there);
     tcase_add_test(tc, a_journal_that_is_being_renewed_is_passed_afterwards);
     tcase_add_test(tc, one_that_does_not_answer_delays_no_end);
     tcase_add_test(tc, what_is_no_purge_ends_the_connection);
