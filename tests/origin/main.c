@@ -284,9 +284,12 @@ serve(struct origin *origin, const struct options *o)
             status = EXIT_SUCCESS;
         }
     }
+    /* A connection with input that it has not read is freed by the loop. */
+    conn_close_all(origin);
+    (void)event_base_loop(origin->base, EVLOOP_NONBLOCK);
     listener_close(&http);
     listener_close(&https);
-    conn_close_all(origin);
+    conn_close_all(origin); /* accepted meanwhile */
     event_free(term);
     event_free(interrupt);
     event_free(end);

@@ -163,3 +163,10 @@ class OriginTest(harness.SystemTest):
     def test_it_ends_by_itself(self):
         done = subprocess.run([harness.ORIGIN, "--max-seconds", "1", "--quiet"], timeout=30)
         self.assertEqual(done.returncode, 0)
+
+    def test_connections_whose_input_is_not_read_are_freed_at_its_end(self):
+        o = self.origin()  # the build for memory errors fails with leaks
+        head = b"POST /?fault=hang-silent HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1000000\r\n\r\n"
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", o.http_port), 10) as s:
+                s.sendall(head + bytes(1000000))
