@@ -174,6 +174,9 @@ http_purge(struct http_exchange *x, const struct http_route *route)
         purge(&p, CONTROL_PURGE_PREFIX, route->url);
     else
         purge_url(x, &p, route->url);
+    /* Once all peers have taken it, it is purged here again. */
+    if (x->config->peers.rows.count)
+        x->noted.marks = purging_all_marks();
     respond(x, &p);
 }
 

@@ -193,7 +193,8 @@ proxy_purge_2_svc(proxy_purge_args *args, proxy_purge_result *result, struct svc
         (!has_peers && !service->proxy.config.sources[0]))
         return TRUE;
     *held = (struct held_purge){
-        .noted = {.notify = note, .marks = marks},
+        /* Once all peers have taken it, it is purged here again. */
+        .noted = {.notify = note, .marks = has_peers ? purging_all_marks() : marks},
         .wait.done = end_wait,
         .task.run = await_sources,
         .worker = rpc_request_worker(request),

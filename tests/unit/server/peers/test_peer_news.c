@@ -279,6 +279,74 @@ START_TEST(a_forged_answer_is_a_failure)
 }
 END_TEST
 
+/* ---- the answer to a purge ------------------------------------------------------------------- */
+
+static _Atomic uint64_t awaited; /* the mark that an answer has waited for */
+
+static struct source_marked
+mark(struct source *source, const struct source_purge *purge, const struct source_marked *before)
+{
+    (void)source;
+    (void)purge;
+    return (struct source_marked){.marked = true, .number = before ? 1 : 0};
+}
+
+static bool
+is_synced(struct source *source, struct source_waiter *waiter)
+{
+    (void)source;
+    atomic_store(&awaited, waiter->number);
+    return true;
+}
+
+static void
+send_purge(int fd, bool rpc)
+{
+    static char url[] = PAGE;
+    proxy_purge_args args = {.kind = PROXY_PURGE_URL, .url = {sizeof(PAGE) - 1, url}};
+
+    if (rpc)
+        send_call(fd, 1, PROXY_PURGE, (xdrproc_t)xdr_proxy_purge_args, &args);
+    else
+        ck_assert(http_send(fd, "PURGE " PAGE " HTTP/1.1\r\nHost: h.test\r\n\r\n"));
+}
+
+static void
+receive_purge(int fd, bool rpc)
+{
+    static struct http_answer answer;
+    proxy_purge_result result = {0};
+
+    if (rpc) {
+        receive_result(fd, 1, (xdrproc_t)xdr_proxy_purge_result, &result);
+        xdr_free((xdrproc_t)xdr_proxy_purge_result, (char *)&result);
+    } else {
+        ck_assert(http_receive(fd, &answer, false));
+    }
+}
+
+/* Those of the second time here, and of tags that a peer tells, are later ones. */
+START_TEST(the_answer_to_a_purge_waits_for_the_marks_of_all_its_purges)
+{
+    static const struct source_ops ops = {.mark = mark, .is_synced = is_synced};
+    static struct source source = {&ops};
+    const bool rpc = _i == 1;
+    int fd;
+
+    greet();
+    front_service.proxy.config.sources[0] = &source;
+    atomic_store(&awaited, 0);
+    fd = rpc ? front_connect() : http_connect_local();
+    send_purge(fd, rpc);
+    AWAIT(message_to(B) && message_to(C));
+    ck_assert_uint_eq(take_all(), 4);
+    receive_purge(fd, rpc);
+    ck_assert_uint_eq(atomic_load(&awaited), SOURCE_ALL_MARKS);
+    close(fd);
+    front_service.proxy.config.sources[0] = NULL;
+}
+END_TEST
+
 /* ---- what has come --------------------------------------------------------------------------- */
 
 static uint64_t
@@ -323,6 +391,7 @@ unit_suite(void)
     tcase_add_test(tests, tags_that_a_peer_knows_concern_all);
     tcase_add_test(tests, without_a_peer_that_can_be_reached_nothing_is_waited_for);
     tcase_add_test(tests, a_forged_answer_is_a_failure);
+    tcase_add_loop_test(tests, the_answer_to_a_purge_waits_for_the_marks_of_all_its_purges, 0, 2);
     tcase_add_test(tests, what_was_missed_expires_all);
     suite_add_tcase(suite, tests);
     return suite;
