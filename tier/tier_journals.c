@@ -283,7 +283,7 @@ judge(const struct tier *tier, const struct tier_server *server)
 
         if (other->state < TIER_CHECKED)
             continue;
-        if (other->lost_us)
+        if (other->lost_us || other->begun_us > server->lost_us)
             journals.lost++;
         else if (other->knows && other->read_us > server->lost_us)
             journals.kept++;
@@ -428,11 +428,13 @@ take_written(struct tier *tier, struct tier_server *server, const struct tier_op
     }
     for (unsigned i = 0; i < server->appended; i++)
         tier_add(tier, TIER_PURGES);
-    if (!server->knows || server->has.lineage != server->written.lineage)
+    if (!server->knows || server->has.lineage != server->written.lineage) {
+        server->begun_us = clock_monotonic_us();
         tier_lose(tier, server, &server->written);
-    else if (server->lost_us)
+    } else if (server->lost_us) {
         tier_say(tier, TIER_LOG_WARNING, "%s: it has lost what was purged, which was written back",
                  server->address.name);
+    }
     know_journal(tier, server, &server->written);
     server->copy = server->writing;
     server->writing = copy;

@@ -145,6 +145,7 @@ struct tier_server {
     int64_t read_us;         /* when it was asked for what was read last */
     int64_t lost_us;         /* since when it is known that it is lost; 0: it is not */
     uint64_t lost_cas;       /* of what is there in its place; 0: nothing is */
+    int64_t begun_us;        /* when this daemon has begun one that was lost; 0: it has not */
     bool compares;           /* what other servers have is to be written to it, too */
     uint64_t noted;              /* number of the last mark that is in it */
     struct tier_journal written; /* WRITE: what it has then, */

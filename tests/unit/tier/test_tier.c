@@ -910,6 +910,36 @@ START_TEST(a_server_that_returns_gets_what_others_have_purged)
 }
 END_TEST
 
+static void
+await_gets(const struct model *m, unsigned more)
+{
+    const unsigned before = m->gets;
+
+    while (m->gets < before + more)
+        nap();
+}
+
+/* One of them is asked for its journal again while the other one's is begun. */
+START_TEST(journals_that_are_lost_are_begun_together)
+{
+    patience_us = 600 * SECOND;
+    model_count = 2;
+    for (unsigned i = 0; i < 2; i++)
+        model_start(&models[i]);
+    models[1].fault = MODEL_IS_STOPPED;
+    open_peer(&peers[0], 20000);
+    await_gets(&models[0], 2);
+    models[0].fault = MODEL_IS_STOPPED;
+    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    models[1].fault = MODEL_WORKS;
+    while (!models[1].sets)
+        nap();
+    await_gets(&models[1], 2);
+    models[0].fault = MODEL_WORKS;
+    await_up(&peers[0], 2);
+}
+END_TEST
+
 /* A purge that one server alone has is written again by a daemon that has read it. */
 START_TEST(what_one_server_alone_had_is_written_again)
 {
@@ -1709,6 +1739,7 @@ unit_suite(void)
     tcase_add_test(tests, a_server_that_has_missed_many_purges_is_used_again);
     tcase_add_test(tests, journals_that_all_servers_have_lost_outdate_everything);
     tcase_add_test(tests, a_server_that_returns_gets_what_others_have_purged);
+    tcase_add_test(tests, journals_that_are_lost_are_begun_together);
     tcase_add_test(tests, what_one_server_alone_had_is_written_again);
     tcase_add_loop_test(tests, a_purge_that_a_majority_has_kept_is_not_lost, 0,
                         127 / combinations_step() + 1);
