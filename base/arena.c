@@ -63,9 +63,10 @@ struct pool {
     size_t kept; /* arena_keep() */
 };
 
-/* At an address that is a multiple of REGION; its blocks follow. */
+/* At an address that is a multiple of REGION; its blocks follow, as far into a line of the
+ * processor's cache as if they began the region. */
 struct region {
-    struct pool *pool;
+    _Alignas(64) struct pool *pool;
 };
 
 static struct {
