@@ -34,6 +34,7 @@ struct components {
     struct service service;
     struct worker_rings *rings; /* owned; NULL: none */
     struct untold untold;
+    bool store_hangs; /* threads of the store do not end: nothing that they use is freed */
     struct http_service http;
     struct metrics_http monitoring;
     struct prober prober;

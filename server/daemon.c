@@ -25,6 +25,7 @@
 #include "store/store.h"
 
 #define LAST_REPLIES_US ((int64_t)1000000) /* for the last replies when the daemon stops */
+#define LEAVE_STORE_US ((int64_t)10000000)  /* for the disk of the store then */
 
 /* ---- logs ------------------------------------------------------------------------------------ */
 
@@ -276,6 +277,18 @@ await_connections(struct components *parts, const sigset_t *signals, bool purges
     }
 }
 
+/* What is offered and purged gets the time to be written. */
+static void
+leave_store(struct components *parts)
+{
+    struct store *store = parts->service.store;
+
+    if (!store || parts->store_hangs || store_leave(store, LEAVE_STORE_US))
+        return;
+    parts->store_hangs = true;
+    log_error("store: %s: the disk does not answer: it is left as it is", parts->options->store);
+}
+
 /* Fetches are ended, which answers the waiting requests; the answers have LAST_REPLIES_US to be
  * sent. */
 static void
@@ -284,11 +297,11 @@ end_connections(struct components *parts)
     unsigned cut_off;
 
     fetcher_stop(parts->service.fetcher);
-    if (parts->service.store)
-        store_leave(parts->service.store);
+    leave_store(parts);
     if (parts->service.tier)
         tier_leave(parts->service.tier);
-    untold_end(&parts->untold);
+    if (!parts->store_hangs) /* what is purged is kept there, too */
+        untold_end(&parts->untold);
     cut_off = rpc_server_stop(parts->service.rpc, LAST_REPLIES_US);
     if (cut_off)
         log_warning("%u connections were closed with requests in flight", cut_off);
@@ -311,10 +324,12 @@ stop_serving(struct components *parts, const sigset_t *signals)
 static void
 hand_over(struct components *parts, int fd)
 {
-    if (parts->service.store)
-        store_hand_over(parts->service.store, fd);
-    else
+    if (!parts->service.store)
         close(fd);
+    else if (!store_hand_over(parts->service.store, fd, LEAVE_STORE_US))
+        log_error("store: %s: the disk does not answer: the other process gets it when this one "
+                  "has ended",
+                  parts->options->store);
 }
 
 /* Another process accepts from now on. Connections that it cannot have end one by one. */
@@ -518,6 +533,18 @@ run(struct components *parts, const sigset_t *signals)
     return EX_OK;
 }
 
+/* Threads of the store are at its disk, and use what they were given: the process ends with
+ * them. */
+static void
+end_process(struct components *parts, int status)
+{
+    access_log_close(parts->service.access_log);
+    request_db_close(parts->service.request_db);
+    restart_free(&parts->restart);
+    opener_stop(&parts->opener);
+    _exit(status);
+}
+
 int
 daemon_run(const struct options *options)
 {
@@ -571,7 +598,10 @@ daemon_run(const struct options *options)
         log_memory_limit(parts.options);
         status = run(&parts, &signals);
     }
+    leave_store(&parts);
     listen_close(&parts.listening);
+    if (parts.store_hangs)
+        end_process(&parts, status);
     components_free(&parts);
     restart_free(&parts.restart);
     opener_stop(&parts.opener);

@@ -690,18 +690,25 @@ has_to_note(struct store *store)
 
 /* ---- passing --------------------------------------------------------------------------------- */
 
-void
-disk_noter_pass(struct store *store, int fd)
+bool
+disk_noter_pass(struct store *store, int fd, int64_t until_us)
 {
+    const struct timespec until = clock_timespec(until_us);
+    bool waits;
+    int error = 0;
+
     pthread_mutex_lock(&store->purges_lock);
-    while (has_to_note(store) || store->notes)
-        pthread_cond_wait(&store->synced_wake, &store->purges_lock);
-    disk_journal_close(&store->journal);
-    store->noted = store->synced; /* what is in the journal alone is passed */
-    store->pass.fd = fd;
-    atomic_store_explicit(&store->stage, STORE_PASSES, memory_order_release);
-    pthread_cond_signal(&store->purges_wake);
+    while ((waits = has_to_note(store) || store->notes) && !error)
+        error = pthread_cond_timedwait(&store->synced_wake, &store->purges_lock, &until);
+    if (!waits) {
+        disk_journal_close(&store->journal);
+        store->noted = store->synced; /* what is in the journal alone is passed */
+        store->pass.fd = fd;
+        atomic_store_explicit(&store->stage, STORE_PASSES, memory_order_release);
+        pthread_cond_signal(&store->purges_wake);
+    }
     pthread_mutex_unlock(&store->purges_lock);
+    return !waits;
 }
 
 static bool

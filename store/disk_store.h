@@ -112,7 +112,7 @@ struct store {
     size_t read_count; /* that wait */
     TAILQ_HEAD(active_fills, store_fill) active; /* reads that wait or go on, the oldest first */
     bool active_slow; /* it is one of `slow` */
-    bool readers_stop;
+    bool readers_stop, watcher_stops;
     pthread_t watcher;
     bool has_watcher;
     pthread_cond_t watch_wake;
@@ -278,8 +278,8 @@ void disk_noter_begin(struct store *store);
 void disk_noter_answer_late(struct store *store);
 
 /* All marks are noted, the noter is done with the journal, and it is closed: STORE_PASSES
- * begins. */
-void disk_noter_pass(struct store *store, int fd);
+ * begins. False: not up to this time. */
+bool disk_noter_pass(struct store *store, int fd, int64_t until_us);
 
 /* The store cannot be opened: STORE_LEFT begins, and no mark is waited for. Without `gone` a later
  * start may find what is purged, which is answered so. */

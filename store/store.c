@@ -16,6 +16,8 @@
 #include "store/disk_fill.h"
 
 #define LOCK_TRIES 10u /* of 10 ms */
+#define JOIN_US ((int64_t)5000)    /* between two looks at a thread that is to end */
+#define GRACE_US ((int64_t)100000) /* for it, though others have taken all of the time */
 #define MEAN_OBJECT ((uint64_t)16 << 10) /* for the number of ghosts */
 #define FEWEST_GHOSTS ((uint64_t)1 << 12)
 #define MOST_GHOSTS ((uint64_t)1 << 22)
@@ -236,32 +238,63 @@ store_open(const struct store_config *config, struct buf *why)
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
-static void
-stop_readers(struct store *store)
+static int64_t
+end_of(int64_t us)
 {
+    return us == STORE_FOREVER ? us : clock_monotonic_us() + us;
+}
+
+/* Waits for the end of a thread that is to end, which *is_there. False: it is there still. */
+static bool
+join(pthread_t thread, bool *is_there, int64_t until_us)
+{
+    const struct timespec pause = clock_timespec(JOIN_US);
+    const int64_t least_us = clock_monotonic_us() + GRACE_US;
+
+    if (*is_there && until_us == STORE_FOREVER)
+        *is_there = pthread_join(thread, NULL) != 0;
+    while (*is_there && (*is_there = pthread_tryjoin_np(thread, NULL) != 0)) {
+        if (clock_monotonic_us() >= (until_us > least_us ? until_us : least_us))
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
+/* The watcher has requests wait no longer for readers that are at the disk. */
+static bool
+stop_readers(struct store *store, int64_t until_us)
+{
+    bool ended = true;
+
     pthread_mutex_lock(&store->reads_lock);
     store->readers_stop = true;
     pthread_cond_broadcast(&store->reads_wake);
+    pthread_mutex_unlock(&store->reads_lock);
+    while (store->reader_count && ended) {
+        bool is_there = true;
+
+        ended = join(store->readers[store->reader_count - 1], &is_there, until_us);
+        store->reader_count -= ended;
+    }
+    if (!ended)
+        return false;
+    pthread_mutex_lock(&store->reads_lock);
+    store->watcher_stops = true;
     pthread_cond_signal(&store->watch_wake);
     pthread_mutex_unlock(&store->reads_lock);
-    while (store->reader_count)
-        pthread_join(store->readers[--store->reader_count], NULL);
-    if (store->has_watcher)
-        pthread_join(store->watcher, NULL);
-    store->has_watcher = false;
+    return join(store->watcher, &store->has_watcher, until_us);
 }
 
-static void
-stop_writer(struct store *store)
+static bool
+stop_writer(struct store *store, int64_t until_us)
 {
     pthread_mutex_lock(&store->offers_lock);
     store->writer_stops = true;
     pthread_cond_broadcast(&store->offers_wake);
     pthread_cond_broadcast(&store->offers_looked);
     pthread_mutex_unlock(&store->offers_lock);
-    if (store->has_writer)
-        pthread_join(store->writer, NULL);
-    store->has_writer = false;
+    return join(store->writer, &store->has_writer, until_us);
 }
 
 static void
@@ -272,8 +305,8 @@ close_fd(int *fd)
     *fd = -1;
 }
 
-static void
-stop_noter(struct store *store)
+static bool
+stop_noter(struct store *store, int64_t until_us)
 {
     pthread_mutex_lock(&store->purges_lock);
     store->noter_stops = true;
@@ -282,22 +315,22 @@ stop_noter(struct store *store)
     /* It may wait for the other process. */
     if (store->pass.fd >= 0)
         (void)shutdown(store->pass.fd, SHUT_RDWR);
-    if (store->has_noter)
-        pthread_join(store->noter, NULL);
-    store->has_noter = false;
+    if (!join(store->noter, &store->has_noter, until_us))
+        return false;
     close_fd(&store->pass.fd);
+    return true;
 }
 
 /* It may wait for the noter, which has ended. */
-static void
-stop_taker(struct store *store)
+static bool
+stop_taker(struct store *store, int64_t until_us)
 {
     if (store->taker_fd >= 0)
         (void)shutdown(store->taker_fd, SHUT_RDWR);
-    if (store->has_taker)
-        pthread_join(store->taker, NULL);
-    store->has_taker = false;
+    if (!join(store->taker, &store->has_taker, until_us))
+        return false;
     close_fd(&store->taker_fd);
+    return true;
 }
 
 static void
@@ -307,15 +340,22 @@ unlock(struct store *store)
         (void)flock(store->lock, LOCK_UN);
 }
 
-void
-store_leave(struct store *store)
+bool
+store_leave(struct store *store, int64_t us)
 {
-    stop_readers(store);
-    stop_writer(store);
-    stop_noter(store);
-    stop_taker(store);
+    const int64_t until_us = end_of(us);
+    bool ended = stop_readers(store, until_us);
+
+    ended = stop_writer(store, until_us) && ended;
+    ended = stop_noter(store, until_us) && ended;
+    if (!ended)
+        disk_noter_leave(store, false);
+    ended = stop_taker(store, until_us) && ended;
+    if (!ended)
+        return false;
     atomic_store_explicit(&store->stage, STORE_LEFT, memory_order_release);
     unlock(store);
+    return true;
 }
 
 void
@@ -326,13 +366,20 @@ store_prepare_hand_over(struct store *store)
     pthread_mutex_unlock(&store->purges_lock);
 }
 
-void
-store_hand_over(struct store *store, int fd)
+bool
+store_hand_over(struct store *store, int fd, int64_t us)
 {
-    stop_readers(store);
-    stop_writer(store);
-    disk_noter_pass(store, fd);
-    unlock(store);
+    const int64_t until_us = end_of(us);
+    bool ended = stop_readers(store, until_us);
+
+    ended = stop_writer(store, until_us) && ended && disk_noter_pass(store, fd, until_us);
+    if (ended) {
+        unlock(store);
+        return true;
+    }
+    close(fd);
+    disk_noter_leave(store, false);
+    return false;
 }
 
 int
@@ -360,7 +407,7 @@ store_close(struct store *store)
 {
     if (!store)
         return;
-    store_leave(store);
+    (void)store_leave(store, STORE_FOREVER);
     free_store(store);
 }
 

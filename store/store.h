@@ -119,19 +119,26 @@ struct store_stats {
  */
 struct store *store_open(const struct store_config *config, struct buf *why);
 
-/* Writes what is offered, and leaves the store to other processes; it finds nothing from now on. No
- * more reads begin, and those that wait end. */
-void store_leave(struct store *store);
+#define STORE_FOREVER INT64_MAX
+
+/*
+ * Writes what is offered, and leaves the store to other processes; it finds nothing from now on. No
+ * more reads begin, and those that wait end. False if threads of the store are at the disk still
+ * after about this time: its waiters have been notified as lost, it keeps its lock until the
+ * process ends or a later call succeeds, and what it was configured with has to stay until then.
+ */
+bool store_leave(struct store *store, int64_t us);
 
 /*
  * The process is replaced by another one, which gets the store, and serves from now on: what is
  * purged here is to hold there as well. First what is purged is kept, and then store_hand_over()
  * leaves the store to it, and passes to it what was kept, and from now on all, over `fd`, which is
  * the store's. Those that wait are notified when it is noted there, or lost: that process is gone,
- * or its disk does not answer.
+ * or its disk does not answer. False as of store_leave(): the other process gets the store when
+ * this one has ended.
  */
 void store_prepare_hand_over(struct store *store);
-void store_hand_over(struct store *store, int fd);
+bool store_hand_over(struct store *store, int fd, int64_t us);
 
 /* This process is the other one: it takes over `fd` what is purged there. 0 or an errno. */
 int store_take_purges(struct store *store, int fd);
@@ -139,7 +146,8 @@ int store_take_purges(struct store *store, int fd);
 /* Does the other process still pass what is purged there? */
 bool store_takes_purges(struct store *store);
 
-/* store_leave(), and frees it; no other function is being called. NULL is harmless. */
+/* store_leave() without a bound, and frees it; no other function is being called. NULL is
+ * harmless. */
 void store_close(struct store *store);
 
 void store_get_stats(struct store *store, struct store_stats *stats);

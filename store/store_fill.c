@@ -537,7 +537,7 @@ store_watcher_run(void *context)
     struct store *store = context;
 
     pthread_mutex_lock(&store->reads_lock);
-    while (watch_writes(store), !store->readers_stop) {
+    while (watch_writes(store), !store->watcher_stops) {
         const int64_t next_us = store->watches ? WATCH_US : WATCH_WRITES_US;
         const struct timespec until = clock_timespec(clock_monotonic_us() + next_us);
 

@@ -5,7 +5,9 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
+import subprocess
 import threading
 import unittest
 
@@ -386,6 +388,88 @@ class StoreTest(StoreCase):
         done = self.run_daemon("--check-config", "--store", f"{self.dir}/new/")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertFalse((self.dir / "new").exists())
+
+
+SHIM = """
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static volatile const char *hangs;
+
+__attribute__((constructor)) static void
+begin(void)
+{
+    int fd = open(getenv("SHIM_HANGS"), O_RDONLY | O_CLOEXEC);
+
+    hangs = mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, 0);
+    close(fd);
+}
+
+#define WAITS(type, name, parameters, arguments)                                     \\
+    type name parameters                                                             \\
+    {                                                                                \\
+        type (*next) parameters = (type (*) parameters)dlsym(RTLD_NEXT, #name);      \\
+        while (*hangs == '1')                                                        \\
+            usleep(10000);                                                           \\
+        return next arguments;                                                       \\
+    }
+
+WAITS(ssize_t, pread, (int fd, void *to, size_t n, off_t at), (fd, to, n, at))
+WAITS(ssize_t, pwrite, (int fd, const void *from, size_t n, off_t at), (fd, from, n, at))
+WAITS(int, fdatasync, (int fd), (fd))
+"""
+
+
+@unittest.skipUnless(shutil.which("cc"), "there is no compiler for the shim of a disk")
+class HangingDiskTest(StoreCase):
+    """The daemon's end on a disk that hangs: a shim in front of pread(), pwrite() and fdatasync()."""
+
+    seconds = 60
+
+    def setUp(self):
+        super().setUp()
+        self.program = harness.release_build(harness.RELEASE_SUNPROXYD, harness.SUNPROXYD)
+        if self.program == harness.SUNPROXYD and harness.BUILD.name in ("asan", "tsan"):
+            self.skipTest("the shim of a disk needs a build without sanitizers, and there is no release build")
+        source, self.library, self.hangs = (self.dir / name for name in ("shim.c", "shim.so", "hangs"))
+        source.write_text(SHIM)
+        self.hangs.write_text("0")
+        subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", self.library, source, "-ldl"], check=True)
+
+    def begin(self, *options, **more):
+        super().begin("--stop-timeout", "1s", "--access-log", self.dir / "access.log", *options, program=self.program,
+                      env={"LD_PRELOAD": str(self.library), "SHIM_HANGS": str(self.hangs)}, **more)
+
+    def set_hangs(self, hangs):
+        with self.hangs.open("r+") as file:
+            file.write("1" if hangs else "0")
+
+    def test_the_end_and_the_next_start(self):
+        self.begin()
+        self.store("/one", "/two", "/three")
+        self.again()
+        asked = self.asked()
+        self.set_hangs(True)
+        c = Connection(self.address)
+        self.addCleanup(c.close)
+        c.send("PURGE /one HTTP/1.1\r\nHost: site.test\r\n\r\n")
+        self.assertEqual(self.get("/three")[0], 200)
+        self.d.signal(signal.SIGTERM)
+        self.assertEqual(c.receive().status, 503)
+        self.assertEqual(self.d.wait(), 0)
+        self.assertIn("the disk does not answer: it is left as it is", self.d.err)
+        self.assertIn("/three", (self.dir / "access.log").read_text())
+        self.set_hangs(False)
+        self.begin()
+        self.assertTrue(self.get("/two")[2])
+        self.assertEqual(self.get("/one")[0], 200)
+        self.assertLessEqual(self.asked(), asked + 2)
+        self.assertNotIn("damaged", self.d.err)
+        self.assertEqual(self.get("/two", method="PURGE")[0], 200)
 
 
 class ReplacementTest(StoreCase):

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "store/disk_file.h"
@@ -102,7 +103,7 @@ request(const char *url, size_t len)
 static void
 end_store(void)
 {
-    store_leave(shelf.store);
+    ck_assert(store_leave(shelf.store, STORE_FOREVER));
     run.failures += shelf_count(STORE_DAMAGED) + shelf_count(STORE_READ_ERRORS) +
                     shelf_count(STORE_WRITE_ERRORS) + shelf_count(STORE_WRITE_REFUSED);
     shelf_close();
@@ -686,7 +687,7 @@ START_TEST(a_daemon_that_ends_before_it_has_the_store_has_noted_nothing)
     struct source_waiter waiter = {.notify = NULL};
     const int lock = open_behind(600 * SHELF_SECOND, &waiter);
 
-    store_leave(shelf.store);
+    ck_assert(store_leave(shelf.store, STORE_FOREVER));
     ck_assert(shelf_is_synced());
     ck_assert(waiter.lost);
     shelf_close();
@@ -1191,6 +1192,67 @@ START_TEST(more_marks_than_are_kept_for_a_disk_that_hangs_purge_all)
 }
 END_TEST
 
+/* A purge, a read and a page hang at the end; or the start; or those when it is handed over. */
+START_TEST(a_store_is_left_in_time_while_its_disk_hangs)
+{
+    struct source_waiter waiter = {.notify = NULL}, later = {.number = SOURCE_ALL_MARKS};
+    struct requester r = {.answer = CACHE_HIT};
+    const bool starts = _i == 1;
+    char path[100];
+    int lock, ends[2];
+
+    shelf_begin();
+    shelf.reads_later = true;
+    ck_assert(shelf_open());
+    put(URL "1", 3000);
+    put(URL "2", 3000);
+    put(URL "3", 3000);
+    if (starts) {
+        shelf_close();
+        shelf.opens_us = 1000;
+        disk_model_hang_from("journal-");
+        ck_assert(shelf_open());
+    } else {
+        disk_model_hang(true);
+        ck_assert(shelf_begin_get(&r, URL "3"));
+        shelf_offer(URL "4", 3000);
+    }
+    (void)store_mark(shelf.store, CACHE_BY_URL, false, span_str(URL "1"), span_of(NULL, 0), &some);
+    shelf_ask_sync(&waiter);
+    while (disk_model_hung() < (starts ? 1 : 3))
+        unit_pause();
+    shelf.now_us += STORE_LATE_US;
+    if (_i == 2) {
+        ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+        store_prepare_hand_over(shelf.store);
+        ck_assert(!store_hand_over(shelf.store, ends[0], 1000));
+        ck_assert_int_eq(read(ends[1], path, 1), 0);
+        close(ends[1]);
+    } else {
+        ck_assert(!store_leave(shelf.store, 1000));
+    }
+    ck_assert(shelf_is_synced() && waiter.lost);
+    ck_assert(store_is_synced(shelf.store, &later) && later.lost);
+    if (!starts)
+        ck_assert_uint_eq(shelf_end_get(&r), WAITER_RETRY);
+    snprintf(path, sizeof(path), "%s/lock", shelf.folder);
+    lock = open(path, O_RDWR | O_CLOEXEC);
+    ck_assert_int_ne(flock(lock, LOCK_EX | LOCK_NB), 0);
+    close(lock);
+    /* The process ends now. */
+    shelf_keep_files();
+    disk_model_hang(false);
+    shelf_close();
+    shelf_take_kept_files();
+    shelf.opens_us = 0;
+    ck_assert(shelf_open());
+    (void)shelf_has(URL "1", 3000);
+    ck_assert(shelf_has(URL "2", 3000));
+    ck_assert(shelf_has(URL "3", 3000));
+    (void)shelf_has(URL "4", 3000);
+}
+END_TEST
+
 /* At the start each response leaves a mark. */
 START_TEST(marks_are_bounded_while_the_disk_hangs_at_the_start)
 {
@@ -1486,6 +1548,7 @@ unit_suite(void)
     tcase_add_test(tc, a_purge_of_a_removed_segment_holds_after_a_power_failure);
     tcase_add_test(tc, a_purge_waits_for_a_disk_that_hangs_for_a_while);
     tcase_add_test(tc, more_marks_than_are_kept_for_a_disk_that_hangs_purge_all);
+    tcase_add_loop_test(tc, a_store_is_left_in_time_while_its_disk_hangs, 0, 3);
     tcase_add_test(tc, marks_are_bounded_while_the_disk_hangs_at_the_start);
     tcase_add_test(tc, a_page_that_a_disk_that_hangs_does_not_take_is_told);
     tcase_add_test(tc, a_page_that_begins_to_vary_while_the_index_is_loaded);

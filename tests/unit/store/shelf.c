@@ -283,18 +283,31 @@ shelf_close(void)
     shelf.cache = NULL;
 }
 
-/* Copies of the files are put in the place of those that the closed store leaves. */
 void
-shelf_kill(void)
+shelf_keep_files(void)
 {
     char command[300];
 
     snprintf(command, sizeof(command), "cp -a %s %s.killed", shelf.folder, shelf.folder);
     ck_assert_int_eq(system(command), 0);
-    shelf_close();
+}
+
+void
+shelf_take_kept_files(void)
+{
+    char command[300];
+
     snprintf(command, sizeof(command), "rm -r %s && mv %s.killed %s", shelf.folder, shelf.folder,
              shelf.folder);
     ck_assert_int_eq(system(command), 0);
+}
+
+void
+shelf_kill(void)
+{
+    shelf_keep_files();
+    shelf_close();
+    shelf_take_kept_files();
 }
 
 static _Atomic bool synced;

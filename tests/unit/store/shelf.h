@@ -45,8 +45,11 @@ struct store_config shelf_config(void);
 /* Closes both. */
 void shelf_close(void);
 
-/* As if the process had ended at once: the files are as they are now, and the store is another. */
+/* As if the process had ended at once: the files are as they are now, and the store is another. The
+ * steps by themselves: they are kept, and take the place of those that the closed store leaves. */
 void shelf_kill(void);
+void shelf_keep_files(void);
+void shelf_take_kept_files(void);
 
 /*
  * Have the purges so far been noted? Else the waiter is told when they have been, from which on

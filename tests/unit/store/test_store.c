@@ -211,7 +211,7 @@ START_TEST(one_process_at_a_time)
     ck_assert(!store_offer(shelf.store, object, span_of(NULL, 0),
                            store_begin_offer(shelf.store)));
     object_release(&object);
-    store_leave(first);
+    ck_assert(store_leave(first, STORE_FOREVER));
     store_settle(shelf.store);
     ck_assert(shelf_has(URL, 100));
     store_close(first);
@@ -350,7 +350,7 @@ START_TEST(a_purge_behind_the_end_is_not_said_to_be_noted)
 
     shelf_put(URL, 3000);
     purge(CACHE_BY_TAG, false, "some", "");
-    store_leave(shelf.store);
+    ck_assert(store_leave(shelf.store, STORE_FOREVER));
     waiter.number = SOURCE_ALL_MARKS;
     ck_assert(store_is_synced(shelf.store, &waiter));
     ck_assert(!waiter.lost);

@@ -129,7 +129,7 @@ START_TEST(what_is_purged_is_passed_to_the_process_that_has_the_store)
     mark(first, CACHE_BY_URL, false, URL "1", "");
     ck_assert(!store_await_sync(first, 20000));
     open_second();
-    store_hand_over(first, ends[0]);
+    ck_assert(store_hand_over(first, ends[0], 600 * SHELF_SECOND));
     ck_assert(await(first));
     ck_assert_str_eq(seen, "0 " URL "1 ;");
     seen[0] = '\0';
@@ -160,7 +160,7 @@ START_TEST(many_at_once)
         snprintf(name, sizeof(name), "%u", i);
         mark(first, CACHE_BY_TAG, false, name, "");
         if (i == 2000)
-            store_hand_over(first, ends[0]);
+            ck_assert(store_hand_over(first, ends[0], 600 * SHELF_SECOND));
     }
     ck_assert(await(first));
     ck_assert_uint_eq(strlen(seen), sizeof(seen) - 1);
@@ -171,10 +171,10 @@ START_TEST(the_end_of_either_process_ends_the_waiting)
 {
     store_prepare_hand_over(first);
     open_second();
-    store_hand_over(first, ends[0]);
+    ck_assert(store_hand_over(first, ends[0], 600 * SHELF_SECOND));
     mark(first, CACHE_BY_URL, false, URL, "");
     ck_assert(await(first));
-    store_leave(second);
+    ck_assert(store_leave(second, STORE_FOREVER));
     mark(first, CACHE_BY_URL, false, URL, "");
     ck_assert_int_eq(store_await_sync(first, 600 * SHELF_SECOND), STORE_SYNC_LOST);
     mark(first, CACHE_BY_URL, false, URL, "");
@@ -191,7 +191,7 @@ START_TEST(purges_are_lost_as_long_as_the_disk_hangs_there)
     shelf_put(URL "2", 100);
     store_prepare_hand_over(first);
     open_second();
-    store_hand_over(first, ends[0]);
+    ck_assert(store_hand_over(first, ends[0], 600 * SHELF_SECOND));
     store_settle(second);
     in_force = -1;
     atomic_store(&syncs_wait, true);
@@ -238,7 +238,7 @@ mark_until_renewal(void)
 static void *
 hand_over(void *context)
 {
-    store_hand_over(first, ends[0]);
+    ck_assert(store_hand_over(first, ends[0], 600 * SHELF_SECOND));
     return context;
 }
 
@@ -267,10 +267,10 @@ END_TEST
 START_TEST(one_that_does_not_answer_delays_no_end)
 {
     store_prepare_hand_over(first);
-    store_hand_over(first, ends[0]);
+    ck_assert(store_hand_over(first, ends[0], 600 * SHELF_SECOND));
     mark(first, CACHE_BY_URL, false, URL, "");
     ck_assert(!store_await_sync(first, 20000));
-    store_leave(first);
+    ck_assert(store_leave(first, STORE_FOREVER));
     ck_assert_int_eq(store_await_sync(first, 0), STORE_SYNC_LOST);
     close(ends[1]);
 }
@@ -288,7 +288,7 @@ START_TEST(what_is_no_purge_ends_the_connection)
     ck_assert_str_eq(seen, "");
     ck_assert_int_eq(read(ends[0], bytes, 1), 0);
     close(ends[0]);
-    store_leave(first);
+    ck_assert(store_leave(first, STORE_FOREVER));
     store_settle(second);
 }
 END_TEST
