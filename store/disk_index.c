@@ -224,8 +224,10 @@ disk_index_reserve(struct disk_index *index, size_t count)
         pthread_mutex_lock(&table->lock);
         if (!table->size)
             table->slots = calloc(size, sizeof(*table->slots));
-        if (table->slots && !table->size)
+        if (table->slots && !table->size) {
             table->size = (uint32_t)size;
+            index->size += size;
+        }
         pthread_mutex_unlock(&table->lock);
     }
 }
@@ -249,29 +251,16 @@ lock(struct disk_index *index, uint64_t url)
 }
 
 size_t
-disk_index_count(struct disk_index *index)
+disk_index_count(const struct disk_index *index)
 {
-    size_t count = 0;
-
-    for (unsigned i = 0; i < DISK_TABLES; i++) {
-        pthread_mutex_lock(&index->tables[i].lock);
-        count += index->tables[i].used;
-        pthread_mutex_unlock(&index->tables[i].lock);
-    }
-    return count;
+    return atomic_load_explicit(&index->used, memory_order_relaxed);
 }
 
 size_t
-disk_index_bytes(struct disk_index *index)
+disk_index_bytes(const struct disk_index *index)
 {
-    size_t bytes = sizeof(*index);
-
-    for (unsigned i = 0; i < DISK_TABLES; i++) {
-        pthread_mutex_lock(&index->tables[i].lock);
-        bytes += index->tables[i].size * sizeof(struct disk_slot);
-        pthread_mutex_unlock(&index->tables[i].lock);
-    }
-    return bytes;
+    return sizeof(*index) +
+           atomic_load_explicit(&index->size, memory_order_relaxed) * sizeof(struct disk_slot);
 }
 
 bool
@@ -329,6 +318,7 @@ disk_index_put(struct disk_index *index, const struct disk_key *key, const struc
 {
     struct disk_table *table = lock(index, key->url);
     struct disk_slot *slot = find(table, key, false);
+    const uint32_t size = table->size;
     bool done = !(slot && absent);
 
     if (done && slot) {
@@ -341,6 +331,8 @@ disk_index_put(struct disk_index *index, const struct disk_key *key, const struc
 
         set_place(&made, place);
         insert(table, &made);
+        index->used++;
+        index->size += table->size - size;
     }
     pthread_mutex_unlock(&table->lock);
     return done;
@@ -367,8 +359,10 @@ disk_index_remove(struct disk_index *index, const struct disk_key *key,
     struct disk_slot *slot = find_at(table, key, place);
 
     *was_read = slot && slot->variant & READ;
-    if (slot)
+    if (slot) {
         erase(table, (uint32_t)(slot - table->slots));
+        index->used--;
+    }
     pthread_mutex_unlock(&table->lock);
     return slot != NULL;
 }
@@ -400,6 +394,7 @@ disk_index_remove_url(struct disk_index *index, uint64_t url)
         erase(table, i);
         count++;
     }
+    index->used -= count;
     pthread_mutex_unlock(&table->lock);
     return count;
 }
@@ -429,8 +424,15 @@ void
 disk_index_remove_segment(struct disk_index *index, uint16_t segment)
 {
     for (unsigned i = 0; i < DISK_TABLES; i++) {
-        pthread_mutex_lock(&index->tables[i].lock);
-        remove_from(&index->tables[i], segment);
-        pthread_mutex_unlock(&index->tables[i].lock);
+        struct disk_table *table = &index->tables[i];
+        uint32_t used, size;
+
+        pthread_mutex_lock(&table->lock);
+        used = table->used;
+        size = table->size;
+        remove_from(table, segment);
+        index->used -= used - table->used;
+        index->size -= size - table->size;
+        pthread_mutex_unlock(&table->lock);
     }
 }

@@ -10,6 +10,7 @@
 #define SUNPROXY_STORE_DISK_INDEX_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,6 +43,7 @@ struct disk_table {
 
 struct disk_index {
     struct disk_table tables[DISK_TABLES];
+    _Atomic size_t used, size; /* slots of all tables: counted, so that no lock is taken for them */
 };
 
 /* A key as the index has it. */
@@ -59,9 +61,9 @@ void disk_index_init(struct disk_index *index);
 void disk_index_reserve(struct disk_index *index, size_t count);
 void disk_index_free(struct disk_index *index);
 
-/* Objects, and bytes of the tables. */
-size_t disk_index_count(struct disk_index *index);
-size_t disk_index_bytes(struct disk_index *index);
+/* Objects, and bytes of the tables. Neither takes a lock: statistics are asked for often. */
+size_t disk_index_count(const struct disk_index *index);
+size_t disk_index_bytes(const struct disk_index *index);
 
 /*
  * Finds the key, or for the empty variant any one of the URL. `hold` is called under the lock,
