@@ -9,6 +9,7 @@ test: passed, failed or skipped, the name, and why, tabs between.
 """
 
 import argparse
+import gc
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -218,6 +219,7 @@ def main():
     # Long ones first, so that no processor waits for the last.
     ordered = sorted(groups, key=lambda kind: (getattr(kind, "seconds", 0), len(groups[kind])),
                      reverse=True)
+    gc.freeze()  # what is here is never looked through, and so never copied, in the children
     lines = list(run_classes([groups[kind] for kind in ordered],
                              Width(options.jobs, max(options.jobs, options.most)), options.logs))
     if options.results:

@@ -38,15 +38,15 @@ class RangesCase(harness.SystemTest):
 
     def text(self, url):
         """The body that the origin gives, read from it directly, as it comes."""
-        return subprocess.Popen(
+        return harness.start_with_parent(
             ["curl", "-sS", "--connect-to", f"::127.0.0.1:{self.o.http_port}", url],
-            stdout=subprocess.PIPE, preexec_fn=harness._die_with_parent)
+            stdout=subprocess.PIPE)
 
     def get(self, url, output, *options):
         """Starts the client."""
-        return subprocess.Popen(
+        return harness.start_with_parent(
             [str(self.client), "get", "--socket", self.d.socket, "-o", str(output), *options, url],
-            stderr=subprocess.PIPE, preexec_fn=harness._die_with_parent,
+            stderr=subprocess.PIPE,
             env=harness.sanitizer_environment(self.dir / "sanitizer.get"))
 
     def finish(self, client, expect=0):

@@ -32,10 +32,9 @@ class Server:
         return f"memcached://127.0.0.1:{self.port}"
 
     def start(self, *options):
-        self.process = subprocess.Popen(
+        self.process = harness.start_with_parent(
             [MEMCACHED, "-u", "nobody", "-l", "127.0.0.1", "-p", str(self.port), *options],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            preexec_fn=harness._die_with_parent)
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         harness.wait_until(self.answers, what="memcached")
 
     def answers(self):
