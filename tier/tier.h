@@ -118,8 +118,8 @@ void tier_leave(struct tier *tier);
 /* Has a server each purge of this daemon, so that others learn of it? */
 bool tier_has_told(struct tier *tier);
 
-/* Visits the purges that no server has, in their order, or one of everything (an empty prefix) where
- * some were forgotten. After tier_leave(). */
+/* Visits the purges that no server has, in their order, or one of everything (an empty prefix)
+ * where some were forgotten. After tier_leave(). */
 void tier_visit_untold(struct tier *tier,
                        void (*visit)(void *context, const struct source_purge *purge),
                        void *context);

@@ -4,6 +4,7 @@ sanitizer reports looked for after every test, namespaces for rpcbind, and the o
 Only the standard library. The programs come from $SUNPROXY_BUILD (build/asan by default).
 """
 
+import contextlib
 import ctypes
 import http.server
 import json
@@ -147,6 +148,16 @@ def start_with_parent(argv, **options):
     except OSError:
         pass  # it has ended, or is another user's
     return process
+
+
+def open_files(pid):
+    """What the descriptors of a process refer to, but for those that are closed meanwhile."""
+    names = []
+    folder = f"/proc/{pid}/fd"
+    for fd in os.listdir(folder) if os.path.exists(folder) else ():
+        with contextlib.suppress(FileNotFoundError):
+            names.append(os.readlink(f"{folder}/{fd}"))
+    return names
 
 
 class Process:

@@ -1,6 +1,5 @@
 """Bodies of `sunproxy get`: uploads, large pages in little memory, ends that come too soon, progress."""
 
-import contextlib
 import hashlib
 import http.server
 import json
@@ -263,12 +262,7 @@ class UploadTest(BodyTest):
 
 def has_open(pid, path):
     """Has the process a descriptor of the file?"""
-    folder = f"/proc/{pid}/fd"
-    for fd in os.listdir(folder) if os.path.exists(folder) else ():
-        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
-            if os.readlink(f"{folder}/{fd}") == str(path):
-                return True
-    return False
+    return str(path) in harness.open_files(pid)
 
 
 def peak(pid):

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import pathlib
 import re
 import shutil
 import signal
@@ -804,7 +803,7 @@ class ReadsTest(StoreCase):
         return explained
 
     def rings(self):
-        return sum("io_uring" in os.readlink(fd) for fd in pathlib.Path(f"/proc/{self.d.pid}/fd").iterdir())
+        return sum("io_uring" in name for name in harness.open_files(self.d.pid))
 
     def test_by_threads(self):
         explained = self.read_cold("--store-reads", "threads")
