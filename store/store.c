@@ -156,6 +156,8 @@ make_store(const struct store_config *config)
     store->terms = config->terms;
     if (!config->late_us)
         store->config.late_us = STORE_LATE_US;
+    if (!config->stuck_us)
+        store->config.stuck_us = STORE_STUCK_US;
     if (!config->retry_us)
         store->config.retry_us = STORE_RETRY_US;
     if (!config->opens_us)

@@ -41,8 +41,8 @@ uint32_t store_descriptors(uint64_t max_bytes);
 
 #define STORE_LATE_US ((int64_t)40000)
 #define STORE_RETRY_US ((int64_t)500000)
-#define STORE_STUCK_US ((int64_t)3000000) /* of a write: the store is not used until it ends */
-#define STORE_NOTE_US ((int64_t)5000000)  /* that a purge waits for its mark, on such a disk */
+#define STORE_STUCK_US ((int64_t)3000000)
+#define STORE_NOTE_US ((int64_t)5000000) /* that a purge waits for its mark, on such a disk */
 #define STORE_OPEN_US ((int64_t)5000000)
 
 struct store_config {
@@ -60,6 +60,8 @@ struct store_config {
     unsigned readers;   /* threads that read */
     int64_t late_us;    /* a read that takes longer is given up, and with it the use of the store
                            for a while; 0: STORE_LATE_US */
+    int64_t stuck_us;   /* a write that takes longer ends the use of the store until it ends; 0:
+                           STORE_STUCK_US */
     int64_t retry_us;   /* between two attempts of a disk that was slow or has failed; 0:
                            STORE_RETRY_US */
     unsigned lanes;     /* threads that fill, at least one (store_lane.h) */

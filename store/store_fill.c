@@ -504,7 +504,7 @@ want_probe(struct store *store)
 static bool
 gets_stuck(struct store *store, int64_t since_us, int64_t now_us)
 {
-    if (!since_us || since_us == store->stuck_us || now_us - since_us < STORE_STUCK_US)
+    if (!since_us || since_us == store->stuck_us || now_us - since_us < store->config.stuck_us)
         return false;
     store->stuck_us = since_us;
     return true;

@@ -28,7 +28,8 @@ open_store(bool write_all)
             .write_all = write_all,
             .reads_later = reads_later,
             .readers = 2,
-            .late_us = 600 * SECOND, /* on a busy machine none is given up, and fetched */
+            .late_us = 600 * SECOND,  /* on a busy machine none is given up, and fetched */
+            .stuck_us = 600 * SECOND, /* the clock goes on while the log is synced */
             .sync_us = 1000,
             .cache = scene.cache,
             .account = &scene.account,
