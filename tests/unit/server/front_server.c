@@ -207,6 +207,15 @@ send_get_with(int fd, uint32_t xid, const char *url, const char *fields)
     send_call(fd, xid, PROXY_GET, (xdrproc_t)xdr_proxy_fetch_args, &args);
 }
 
+uint32_t
+next_xid(int fd)
+{
+    uint32_t words[2]; /* the record's mark, and the xid */
+
+    ck_assert_int_eq(recv(fd, words, sizeof(words), MSG_PEEK | MSG_WAITALL), sizeof(words));
+    return ntohl(words[1]);
+}
+
 enum { REPLY_WORDS = 6 };
 
 static enum accept_stat

@@ -100,6 +100,9 @@ void send_get(int fd, uint32_t xid, const char *url, unsigned flags);
 void send_get_with(int fd, uint32_t xid, const char *url, const char *fields);
 void send_call(int fd, uint32_t xid, uint32_t procedure, xdrproc_t encode, void *args);
 
+/* The xid of the reply that comes next, which is not received yet. */
+uint32_t next_xid(int fd);
+
 /* Receives an accepted reply: its accept_stat. */
 enum accept_stat receive_status(int fd, uint32_t xid);
 
