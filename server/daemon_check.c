@@ -1,5 +1,6 @@
 /* What --check-config checks: all that a start would refuse, as far as nothing is opened for it. */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,6 +22,7 @@
 #include "server/logs/access_log.h"
 #include "server/logs/log.h"
 #include "server/logs/log_target.h"
+#include "store/disk_file.h"
 #include "tier/tier.h"
 
 /* The folder of a path; owned. NULL without memory. */
@@ -293,37 +295,88 @@ find_fault_of_files(const char *folder)
     return error == EOPNOTSUPP && statvfs(folder, &system) == 0 && system.f_blocks ? 0 : error;
 }
 
-/* Could there be a store? It is made if the folder that it is in is there. */
+/* May the user that serves write this file or folder? Of groups only the bits of the mode are
+ * looked at. */
 static int
-find_fault_of_store(const char *path)
+find_fault_of_owner(const struct stat *st, uid_t uid)
 {
-    size_t len = strlen(path);
+    if (!S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode))
+        return DISK_NO_FILE;
+    if (uid == 0 || st->st_uid == uid || st->st_mode & (S_IWGRP | S_IWOTH))
+        return 0;
+    return EACCES;
+}
+
+static bool
+is_opened_by_start(const char *name)
+{
+    uint64_t number;
+
+    return strcmp(name, DISK_LOCK) == 0 || disk_name_read(name, DISK_JOURNAL, &number);
+}
+
+/* The name of the first file that a start could not open; the folder's is "". */
+static int
+find_fault_in_store(const char *path, uid_t uid, char *name, size_t size)
+{
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
     struct stat st;
-    char *folder;
     int error;
 
-    if (stat(path, &st) == 0)
-        return S_ISDIR(st.st_mode) ? find_fault_of_files(path) : ENOTDIR;
+    if (!folder)
+        return errno;
+    error = fstat(dirfd(folder), &st) == 0 ? find_fault_of_owner(&st, uid) : errno;
+    while (!error && (entry = readdir(folder))) {
+        if (!is_opened_by_start(entry->d_name) ||
+            fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        error = find_fault_of_owner(&st, uid);
+        if (error)
+            snprintf(name, size, "/%s", entry->d_name);
+    }
+    closedir(folder);
+    return error;
+}
+
+/* Could there be a store? It is made if the folder that it is in is there. */
+static int
+find_fault_of_store(const char *path, uid_t uid, char *name, size_t size)
+{
+    size_t len = strlen(path);
+    char *whole, *folder;
+    struct stat st;
+    int error;
+
+    if (stat(path, &st) == 0) {
+        error = S_ISDIR(st.st_mode) ? find_fault_of_files(path) : ENOTDIR;
+        return error ? error : find_fault_in_store(path, uid, name, size);
+    }
     if (errno != ENOENT || len == 0)
         return errno;
     while (len > 1 && path[len - 1] == '/')
         len--;
-    folder = strndup(path, len);
-    error = folder ? find_fault_of_folder(folder) : ENOMEM;
+    whole = strndup(path, len);
+    folder = whole ? folder_of(whole) : NULL;
+    error = folder ? find_fault_of_files(folder) : ENOMEM;
+    free(whole);
     free(folder);
     return error;
 }
 
 /* A daemon that runs may have it, so it is not opened. */
 static int
-check_store(const struct options *options)
+check_store(const struct options *options, const struct service_user *user)
 {
+    const uid_t uid = options->user ? user->uid : geteuid();
     const char *path = options->store;
-    int error = path ? find_fault_of_store(path) : 0;
+    char name[NAME_MAX + 2] = "";
+    int error = path ? find_fault_of_store(path, uid, name, sizeof(name)) : 0;
 
     if (!error)
         return EX_OK;
-    log_error("%sstore: %s: %s", options_place(options, "store"), path, strerror(error));
+    log_error("%sstore: %s%s: %s", options_place(options, "store"), path, name,
+              disk_strerror(error));
     return EX_CANTCREAT;
 }
 
@@ -336,7 +389,7 @@ daemon_check(const struct options *options)
         check_listening(options),
         check_access_log(options),
         check_database(options),
-        check_store(options),
+        made == EX_OK ? check_store(options, &parts.user) : EX_OK,
     };
 
     for (size_t i = 0; i < sizeof(checked) / sizeof(checked[0]); i++)

@@ -14,6 +14,10 @@
 
 #define DISK_NAME 48 /* bytes of a name */
 
+/* Names in a store's folder: the file that is locked, and the kind of a journal. */
+#define DISK_LOCK "lock"
+#define DISK_JOURNAL "journal"
+
 /* The errno of disk_open() for what is no regular file. */
 #define DISK_NO_FILE ENOTBLK
 

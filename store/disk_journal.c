@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define KIND "journal"
 #define HEADER_MAGIC 0x314a5553u
 #define MARK_MAGIC 0x314b524du
 #define END_MAGIC 0x31444e45u
@@ -182,7 +181,7 @@ remove_later(struct disk_journal *journal)
 {
     if (!journal->has_later)
         return 0;
-    if ((!disk_unlink(journal->folder, KIND, journal->number + 1) && errno != ENOENT) ||
+    if ((!disk_unlink(journal->folder, DISK_JOURNAL, journal->number + 1) && errno != ENOENT) ||
         fsync(journal->folder) != 0)
         return errno;
     journal->has_later = false;
@@ -210,7 +209,7 @@ open_file(const struct disk_journal *journal, uint64_t number, int flags)
 {
     char name[DISK_NAME];
 
-    disk_name_write(name, KIND, number);
+    disk_name_write(name, DISK_JOURNAL, number);
     return disk_open(journal->folder, name, flags);
 }
 
@@ -220,7 +219,7 @@ remove_other(void *context, uint64_t number)
     const struct disk_journal *journal = context;
 
     if (number != journal->number)
-        (void)disk_unlink(journal->folder, KIND, number);
+        (void)disk_unlink(journal->folder, DISK_JOURNAL, number);
 }
 
 /* Writes the marks that a walk has come to. They are no journal yet, so none is synced by
@@ -310,7 +309,7 @@ disk_journal_renew(struct disk_journal *journal, struct disk_marks *marks,
     next.number++;
     next.size = next.synced = next.end = 0;
     next.has_later = false;
-    disk_name_write(journal->bad, KIND, next.number);
+    disk_name_write(journal->bad, DISK_JOURNAL, next.number);
     next.fd = open_file(&next, next.number, O_RDWR | O_CREAT | O_TRUNC);
     if (next.fd < 0)
         return errno;
@@ -325,7 +324,7 @@ disk_journal_renew(struct disk_journal *journal, struct disk_marks *marks,
     if (journal->fd >= 0)
         close(journal->fd);
     next.renew_size = next.end * 2 + next.slack;
-    (void)disk_list(next.folder, KIND, remove_other, &next);
+    (void)disk_list(next.folder, DISK_JOURNAL, remove_other, &next);
     count_bytes(journal, -journal->end);
     *journal = next;
     return 0;
@@ -503,7 +502,7 @@ read_file(struct disk_journal *journal, uint64_t number, char **bytes, size_t *s
 {
     int fd, error;
 
-    disk_name_write(journal->bad, KIND, number);
+    disk_name_write(journal->bad, DISK_JOURNAL, number);
     fd = open_file(journal, number, O_RDONLY);
     if (fd < 0)
         return errno;
@@ -604,7 +603,7 @@ disk_journal_read(struct disk_journal *journal, struct disk_marks *marks,
                   struct disk_identity *identity, enum journal_found *found)
 {
     struct numbers numbers = {0};
-    int error = disk_list(journal->folder, KIND, note_number, &numbers);
+    int error = disk_list(journal->folder, DISK_JOURNAL, note_number, &numbers);
 
     *found = JOURNAL_NEW;
     journal->bad[0] = '\0';

@@ -68,9 +68,9 @@ open_folder(struct store *store, struct buf *why)
 {
     store->folder = open(store->config.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (store->folder >= 0)
-        store->lock = disk_open(store->folder, "lock", O_RDWR | O_CREAT);
+        store->lock = disk_open(store->folder, DISK_LOCK, O_RDWR | O_CREAT);
     if (store->lock < 0) {
-        disk_tell(why, store->folder, store->folder >= 0 ? "lock" : "", errno);
+        disk_tell(why, store->folder, store->folder >= 0 ? DISK_LOCK : "", errno);
         return false;
     }
     if (store->config.waits_us || take_lock(store->lock))

@@ -37,13 +37,13 @@ open_folder(struct visit *v, const char *folder, struct buf *why)
 {
     v->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (v->folder >= 0)
-        v->lock = disk_open(v->folder, "lock", O_RDONLY);
+        v->lock = disk_open(v->folder, DISK_LOCK, O_RDONLY);
     if (v->lock >= 0)
         return true;
     if (v->folder >= 0 && errno == ENOENT)
         buf_append_str(why, "it is no store");
     else
-        disk_tell(why, v->folder, v->folder >= 0 ? "lock" : "", errno);
+        disk_tell(why, v->folder, v->folder >= 0 ? DISK_LOCK : "", errno);
     return false;
 }
 

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -378,7 +379,7 @@ class StoreTest(StoreCase):
                 self.assertNotIn(b"store", done.stderr)
 
     def test_a_check_refuses_what_a_start_would(self):
-        for folder, why in (("/proc", "Operation not supported"),
+        for folder, why in (("/proc", "Operation not supported"), ("/proc/x", "Operation not supported"),
                             (self.dir / "no" / "folder", "No such file or directory"),
                             ("", "No such file or directory")):
             done = self.run_daemon("--check-config", "--store", str(folder))
@@ -387,6 +388,28 @@ class StoreTest(StoreCase):
         done = self.run_daemon("--check-config", "--store", f"{self.dir}/new/")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertFalse((self.dir / "new").exists())
+        os.mkdir(self.dir / "fifo")
+        os.mkfifo(self.dir / "fifo" / "lock")
+        self.expect_refusal("fifo", "/lock: it is no regular file")
+
+    def expect_refusal(self, name, why, *options):
+        done = self.run_daemon("--check-config", "--store", str(self.dir / name), *options)
+        self.assertEqual(done.returncode, 73, done.stderr)
+        self.assertIn(f"--store: {self.dir / name}{why}".encode(), done.stderr)
+
+    @unittest.skipUnless(os.getuid() == 0, "files of another user are made as root")
+    def test_a_check_refuses_a_store_of_another_user(self):
+        os.chmod(self.dir, 0o755)
+        os.mkdir(self.dir / "other", 0o700)
+        self.expect_refusal("other", ": Permission denied", "--user", "nobody")
+        os.chown(self.dir / "other", pwd.getpwnam("nobody").pw_uid, -1)
+        done = self.run_daemon("--check-config", "--store", str(self.dir / "other"), "--user", "nobody")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ("lock", "journal-0000000000000001"):
+            with open(self.dir / "other" / name, "w", opener=lambda path, flags: os.open(path, flags, 0o600)):
+                pass
+            self.expect_refusal("other", f"/{name}: Permission denied", "--user", "nobody")
+            os.remove(self.dir / "other" / name)
 
 
 SHIM = """
