@@ -447,6 +447,8 @@ class PurgeTest(ClusterTest):
             self.assertLess(time.monotonic() - begun, 10)
             self.assertNotIn("up", [m["state"] for m in self.members(0)
                                     if m["member"] == self.urls[3]])
+            # The purge is lost for it, and does not only wait to be told.
+            harness.wait_until(lambda: self.stat(self.d[0])["peer_news_lost"] > 0, what="the loss")
         finally:
             self.d[3].signal(signal.SIGCONT)
         harness.wait_until(lambda: 3 not in self.stored(url), what="the news")
