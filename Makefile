@@ -514,6 +514,7 @@ bench: setup
 	$(Q)$(MAKE) VARIANT=release programs bench-programs origin
 	$(Q)tests/bench/bench.py
 	$(Q)tests/bench/http.py
+	$(Q)tests/bench/miss_cost.py
 	$(Q)tests/bench/misses.py
 	$(Q)tests/bench/cold.py
 	$(Q)tests/bench/disk.py

@@ -70,6 +70,13 @@ class DocsTest(unittest.TestCase):
         self.assertIn(f"{holds} hold, {does_not} do not hold, {undecided} are undecided, "
                       f"{cannot} cannot be repeated here", text)
 
+    def test_make_bench_runs_what_its_page_lists(self):
+        recipe = re.search(r"(?m)^bench: .*\n((?:\t.*\n)+)", (harness.TOP / "Makefile").read_text())
+        runs = re.findall(r"tests/bench/\w+\.py", recipe.group(1))
+        listed = re.findall(r"(?m)^\| `(tests/bench/\w+\.py)` \|", (DOCS / "BENCH.md").read_text())
+        self.assertIn("tests/bench/bench.py", runs)
+        self.assertEqual(listed, runs)
+
 
 if __name__ == "__main__":
     unittest.main()
