@@ -60,11 +60,16 @@ struct newest {
     size_t count;
 };
 
-/* What does not verify is of no use. What could not be opened or read may be later. */
+/* What does not verify is of no use. What could not be opened or read may be later. The newest one
+ * is empty if a process was killed when it began it. */
 static void
-refuse_segment(struct store *store, uint64_t number, int error)
+refuse_segment(struct store *store, uint64_t number, bool is_newest, int error)
 {
-    if (error == EINVAL) {
+    if (error == ENODATA && is_newest) {
+        disk_log_unlink(&store->log, number);
+        return;
+    }
+    if (error == EINVAL || error == ENODATA) {
         store_add(store, STORE_DAMAGED, 1);
         store_say(store, STORE_WARNING,
                   "segment-%016llx is damaged, or another store's, and is removed",
@@ -90,7 +95,7 @@ load_segment(struct store *store, uint64_t number, struct newest *newest)
     bool ended, failed = false;
 
     if (!segment) {
-        refuse_segment(store, number, errno);
+        refuse_segment(store, number, newest != NULL, errno);
         return;
     }
     listed = disk_segment_footer(segment, &count);

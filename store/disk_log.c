@@ -225,7 +225,8 @@ make_header(const struct disk_log *log, uint64_t number, struct segment_header *
     header->sum = disk_sum(0, header, offsetof(struct segment_header, sum));
 }
 
-/* 0, EINVAL if it is no segment of this store and number, or another errno. */
+/* 0, EINVAL if it is no segment of this store and number, ENODATA if it is empty, or another
+ * errno. */
 static int
 check_header(struct disk_segment *segment)
 {
@@ -240,6 +241,8 @@ check_header(struct disk_segment *segment)
         return errno;
     make_header(segment->log, segment->number, &expected);
     segment->size = (uint64_t)st.st_size;
+    if (st.st_size == 0)
+        return ENODATA;
     return n == (ssize_t)sizeof(header) && memcmp(&header, &expected, sizeof(header)) == 0
                ? 0
                : EINVAL;

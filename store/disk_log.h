@@ -99,8 +99,9 @@ bool disk_log_has_unclosed(const struct disk_log *log);
 
 /*
  * Opens the segment of this number that a process before has written, and adds it before those that
- * there are with higher numbers. NULL if it is none of this store's, with errno EINVAL, or cannot
- * be opened or read, with another errno.
+ * there are with higher numbers. NULL if it is none of this store's, with errno EINVAL, or is
+ * empty, as a process leaves it that is killed when it begins one, with ENODATA, or cannot be
+ * opened or read, with another errno.
  */
 struct disk_segment *disk_log_adopt(struct disk_log *log, uint64_t number);
 

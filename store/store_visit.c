@@ -17,7 +17,7 @@ struct visit {
     int folder, lock;
     const struct store_wanted *wanted;
     struct disk_now now;
-    uint64_t latest; /* the number of the segment that is written, if the store is in use */
+    uint64_t latest; /* the number of the newest segment: it is written if the store is in use */
     void (*visit)(void *context, const struct store_entry *entry);
     void *context;
     struct store_totals *totals;
@@ -281,7 +281,9 @@ visit_segment(struct visit *v, uint64_t number)
 
     if (!segment && v->totals->in_use && (errno == ENOENT || number >= v->latest))
         return;
-    if (!segment && errno != EINVAL) {
+    if (!segment && errno == ENODATA && number == v->latest)
+        return;
+    if (!segment && errno != EINVAL && errno != ENODATA) {
         tell_unread(v, number, 0, errno);
         return;
     }

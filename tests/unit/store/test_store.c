@@ -948,6 +948,25 @@ START_TEST(starts_in_succession_leave_no_short_segments)
 }
 END_TEST
 
+/* A process is killed when it has made the file of a segment. */
+START_TEST(a_segment_that_was_only_begun_is_not_damaged)
+{
+    char path[200];
+
+    for (unsigned i = 0; i < 2; i++) {
+        shelf_put(URL, 3000);
+        shelf_kill();
+        snprintf(path, sizeof(path), "%s/segment-%s", shelf.folder,
+                 i ? "0000000000000001" : "0fffffffffffffff");
+        close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        ck_assert(shelf_open());
+        ck_assert_uint_eq(shelf_count(STORE_DAMAGED), i);
+        ck_assert(shelf_has(URL, 3000));
+        ck_assert_int_ne(access(path, F_OK), 0);
+    }
+}
+END_TEST
+
 START_TEST(segments_that_are_exchanged_are_dropped)
 {
     char first[200], second[200], aside[200];
@@ -1204,6 +1223,7 @@ add_tests(Suite *suite, const char *name, void (*begin)(void))
     tcase_add_test(tc, a_journal_of_the_last_number_is_lost);
     tcase_add_test(tc, a_walk_over_a_damaged_segment_is_bounded);
     tcase_add_test(tc, segments_that_are_exchanged_are_dropped);
+    tcase_add_test(tc, a_segment_that_was_only_begun_is_not_damaged);
     tcase_add_test(tc, starts_in_succession_leave_no_short_segments);
     tcase_add_test(tc, a_journal_that_is_damaged_or_gone_purges_all);
     tcase_add_test(tc, a_journal_that_is_cut_short_purges_all);

@@ -1,5 +1,6 @@
 /* A look through the files of a store, beside it and after its end. */
 #include <stdlib.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -173,6 +174,26 @@ START_TEST(what_cannot_be_read_is_not_damaged)
 }
 END_TEST
 
+/* The newest one; an older one has lost what it had. */
+START_TEST(a_segment_that_was_only_begun_is_not_told)
+{
+    static const char *const names[] = {"1000000000000000", "0000000000000001"};
+    struct store_totals totals;
+    char path[200];
+
+    shelf_put(URL, 3000);
+    shelf_kill();
+    for (unsigned i = 0; i < 2; i++) {
+        snprintf(path, sizeof(path), "%s/segment-%s", shelf.folder, names[i]);
+        close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        totals = look((struct store_wanted){.bodies = true});
+        ck_assert_uint_eq(totals.damaged, i);
+        ck_assert_uint_eq(totals.unread, 0);
+        ck_assert_uint_eq(totals.objects, 1);
+    }
+}
+END_TEST
+
 /* A process that starts while files are looked through gets its store. */
 static void
 see_and_open(void *context, const struct store_entry *entry)
@@ -211,6 +232,7 @@ unit_suite(void)
     tcase_add_test(tc, freshness_is_that_of_a_request);
     tcase_add_test(tc, damage_is_told_unless_it_is_being_written);
     tcase_add_test(tc, what_cannot_be_read_is_not_damaged);
+    tcase_add_test(tc, a_segment_that_was_only_begun_is_not_told);
     tcase_add_test(tc, a_look_does_not_keep_the_store);
     suite_add_tcase(suite, tc);
     return suite;
