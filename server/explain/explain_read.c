@@ -82,7 +82,8 @@ explain_read_begin(struct explain_read *read, struct exchange *x, struct span va
     case SOURCE_FILLS:
         read->stage = EXPLAIN_READ_ASKED;
         break;
-    case SOURCE_HAS_NOT:
+    case SOURCE_HAS_NOT: /* perhaps not until it was to be read later */
+        read->waiter.notify = object_waiter_ignore;
         cache_fill_fail(found.fill, 0, "", origin_fill_is_any, NULL);
         cache_fill_free(found.fill);
         explain_read_take(read);

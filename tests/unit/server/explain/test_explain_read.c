@@ -7,6 +7,7 @@
 
 #include "base/container_of.h"
 #include "server/explain/explain.h"
+#include "store/disk_store.h"
 #include "store/store.h"
 #include "tests/unit/proxy/scene.h"
 
@@ -31,9 +32,9 @@ take(struct net_task *task)
     ended++;
 }
 
-/* `later`: by a thread of the store, and not at once. */
+/* `later`: by that many threads of the store, and not at once. */
 static void
-begin(bool later)
+begin_with(bool later, unsigned readers)
 {
     struct buf why;
 
@@ -47,7 +48,7 @@ begin(bool later)
             .max_bytes = STORE_LEAST,
             .write_all = true,
             .reads_later = later,
-            .readers = 1,
+            .readers = readers,
             .late_us = 600 * SECOND,
             .sync_us = 1000,
             .cache = scene.cache,
@@ -64,6 +65,12 @@ begin(bool later)
     worker = net_worker_create(0, settle, NULL);
     ck_assert_ptr_nonnull(worker);
     ended = 0;
+}
+
+static void
+begin(bool later)
+{
+    begin_with(later, 1);
 }
 
 static void
@@ -206,6 +213,43 @@ START_TEST(what_options_forbid_is_not_told_and_stays)
 }
 END_TEST
 
+/* Nothing is read meanwhile. The last one's call is answered at once, and gone when the task of any
+ * other could run. */
+START_TEST(one_too_many_is_answered_at_once)
+{
+    enum { WAITING = 256 };
+    static struct explain_read reads[WAITING + 1];
+    struct request request = {
+        .url = span_str(URL), .fields = span_str(""), .flags = REQUEST_STREAMS};
+    struct exchange x = {.proxy = &scene.proxy, .request = &request};
+    struct explanation e;
+
+    begin_with(true, 0);
+    request.arrived_us = scene.now_us;
+    expect_http_miss(URL, "", FRESH, 3000);
+    forget();
+    explain_exchange(&x, NULL, &e);
+    for (unsigned i = 0; i <= WAITING; i++) {
+        reads[i] = (struct explain_read){.worker = worker, .task.run = take};
+        explain_read_begin(&reads[i], &x, buf_span(&e.variant));
+        ck_assert_int_eq(reads[i].stage, i < WAITING ? EXPLAIN_READ_ASKED : EXPLAIN_READ_DONE);
+    }
+    ck_assert_ptr_null(reads[WAITING].object);
+    ck_assert(!net_worker_run_tasks(worker));
+    ck_assert_uint_eq(ended, 0);
+    explanation_free(&e);
+    store->readers_stop = true;
+    (void)store_reader_run(store); /* reads what waits, and ends */
+    (void)net_worker_run_tasks(worker);
+    ck_assert_uint_eq(ended, WAITING);
+    for (unsigned i = 0; i < WAITING; i++) {
+        ck_assert_ptr_nonnull(reads[i].object);
+        explain_read_end(&reads[i]);
+    }
+    end();
+}
+END_TEST
+
 Suite *
 unit_suite(void)
 {
@@ -216,6 +260,7 @@ unit_suite(void)
     tcase_add_loop_test(cases, what_has_expired_is_validated, 0, 2);
     tcase_add_loop_test(cases, another_variant_is_not_told, 0, 2);
     tcase_add_loop_test(cases, what_options_forbid_is_not_told_and_stays, 0, 2);
+    tcase_add_test(cases, one_too_many_is_answered_at_once);
     suite_add_tcase(suite, cases);
     return suite;
 }
