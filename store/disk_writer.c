@@ -810,9 +810,9 @@ disk_writer_run(void *context)
 
     if (begin(store) && disk_load(store)) {
         disk_note_oldest(store);
+        evict_segments(store, 1);
         atomic_store_explicit(&store->stage, STORE_OPEN, memory_order_release);
         store->placed = calloc(MOST_PLACED, sizeof(*store->placed));
-        evict_segments(store, 1);
         if (store->placed)
             write_offers(store);
         if (disk_log_end(&store->log) != 0)
