@@ -248,19 +248,20 @@ tier_visit_untold(struct tier *tier,
                   void (*visit)(void *context, const struct source_purge *purge), void *context)
 {
     const struct source_purge all = {.by = CACHE_BY_PREFIX};
-    bool forgot = tier->forgot;
     struct tier_mark *mark;
+    bool forgot;
 
+    pthread_mutex_lock(&tier->lock);
+    forgot = tier->forgot;
     for (unsigned i = 0; i < tier->server_count; i++)
         forgot = forgot || tier->servers[i].lacks;
-    if (tier->told == tier->marked)
-        return;
-    if (forgot)
+    if (forgot && tier->told != tier->marked)
         visit(context, &all);
     STAILQ_FOREACH(mark, &tier->pending, link)
     if (!forgot && mark->number > tier->told)
         visit(context, &(struct source_purge){mark->entry.by, mark->entry.soft, mark->entry.name,
                                               mark->entry.scope});
+    pthread_mutex_unlock(&tier->lock);
 }
 
 void
