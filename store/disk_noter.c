@@ -366,13 +366,17 @@ store_set_terms(struct store *store, uint64_t terms)
     pthread_mutex_unlock(&store->purges_lock);
 }
 
-void
+bool
 disk_noter_begin(struct store *store)
 {
     const uint64_t first = disk_first_position(&store->identity);
     struct pending_mark *pending;
 
     pthread_mutex_lock(&store->purges_lock);
+    if (store_stage(store) == STORE_LEFT) {
+        pthread_mutex_unlock(&store->purges_lock);
+        return false;
+    }
     atomic_fetch_add(&store->position, first);
     STAILQ_FOREACH(pending, &store->pending, link)
     {
@@ -385,6 +389,7 @@ disk_noter_begin(struct store *store)
     atomic_store_explicit(&store->stage, STORE_LOADING, memory_order_release);
     pthread_cond_signal(&store->purges_wake);
     pthread_mutex_unlock(&store->purges_lock);
+    return true;
 }
 
 /* ---- those that wait ------------------------------------------------------------------------- */

@@ -270,9 +270,9 @@ bool disk_noter_has_all(struct store *store);
 
 /*
  * The journal is open, and the log known: STORE_LOADING begins. Marks from before are later than
- * all that is on disk.
+ * all that is on disk. False: the store was left meanwhile, since its disk did not answer.
  */
-void disk_noter_begin(struct store *store);
+bool disk_noter_begin(struct store *store);
 
 /* Answers those whose marks the disk does not take. [the watcher] */
 void disk_noter_answer_late(struct store *store);

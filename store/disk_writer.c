@@ -650,8 +650,7 @@ open_files(struct store *store)
     /* Segments without a journal are those of a store whose journal was removed. */
     if (found != JOURNAL_READ && (found == JOURNAL_LOST || store->number_count))
         remove_all(store, found);
-    disk_noter_begin(store);
-    return 0;
+    return disk_noter_begin(store) ? 0 : ECANCELED;
 }
 
 /* Another process has the store: could the journal be read? 0 or an errno. */
@@ -756,6 +755,8 @@ begin(struct store *store)
         error = open_files(store);
     if ((!waits && tell_opened(store, error)) || !error)
         return !error;
+    if (store_stage(store) == STORE_LEFT)
+        return false;
     gone = locked ? give_up_segments(store) : error == ETIMEDOUT;
     if (gone && !locked) {
         store_say(store, STORE_ERROR,
