@@ -277,16 +277,31 @@ await_connections(struct components *parts, const sigset_t *signals, bool purges
     }
 }
 
+static void
+note_hang(struct components *parts)
+{
+    parts->store_hangs = true;
+    log_error("store: %s: the disk does not answer: it is left as it is", parts->options->store);
+}
+
 /* What is offered and purged gets the time to be written. */
 static void
 leave_store(struct components *parts)
 {
     struct store *store = parts->service.store;
 
-    if (!store || parts->store_hangs || store_leave(store, LEAVE_STORE_US))
-        return;
-    parts->store_hangs = true;
-    log_error("store: %s: the disk does not answer: it is left as it is", parts->options->store);
+    if (store && !parts->store_hangs && !store_leave(store, LEAVE_STORE_US))
+        note_hang(parts);
+}
+
+/* The workers have ended. */
+static void
+end_reads_of_store(struct components *parts)
+{
+    struct store *store = parts->service.store;
+
+    if (store && !parts->store_hangs && !store_end_reads(store, LEAVE_STORE_US))
+        note_hang(parts);
 }
 
 /* Fetches are ended, which answers the waiting requests; the answers have LAST_REPLIES_US to be
@@ -599,6 +614,7 @@ daemon_run(const struct options *options)
         status = run(&parts, &signals);
     }
     leave_store(&parts);
+    end_reads_of_store(&parts);
     listen_close(&parts.listening);
     if (parts.store_hangs)
         end_process(&parts, status);

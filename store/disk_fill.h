@@ -82,7 +82,10 @@ bool disk_lane_read(struct store_lane *lane, struct store_fill *fill);
 /* False without memory. */
 bool disk_lanes_make(struct store *store);
 
-/* The threads of all lanes have ended: waits for what is under way. */
+/* The threads of all lanes have ended: waits for what is under way, up to this time. */
+bool disk_lanes_end(struct store *store, int64_t until_us);
+
+/* The same without a bound, and frees them. */
 void disk_lanes_free(struct store *store);
 
 #endif

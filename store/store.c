@@ -360,6 +360,12 @@ store_leave(struct store *store, int64_t us)
     return true;
 }
 
+bool
+store_end_reads(struct store *store, int64_t us)
+{
+    return disk_lanes_end(store, end_of(us));
+}
+
 void
 store_prepare_hand_over(struct store *store)
 {

@@ -132,6 +132,12 @@ struct store *store_open(const struct store_config *config, struct buf *why);
 bool store_leave(struct store *store, int64_t us);
 
 /*
+ * Waits for this time at most until the reads of all rings have ended. The threads that fill have.
+ * False: the disk does not answer, and what the store was configured with has to stay.
+ */
+bool store_end_reads(struct store *store, int64_t us);
+
+/*
  * The process is replaced by another one, which gets the store, and serves from now on: what is
  * purged here is to hold there as well. First what is purged is kept, and then store_hand_over()
  * leaves the store to it, and passes to it what was kept, and from now on all, over `fd`, which is

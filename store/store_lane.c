@@ -1,6 +1,7 @@
 #include "store/store_lane.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "store/disk_fill.h"
 #include "store/disk_ring.h"
 #include "store/record_fill.h"
@@ -18,6 +20,7 @@
  * copying 1 MiB out of the kernel's takes more CPU than reading it. */
 #define SHORT ((size_t)72 << 10)
 #define LONG (DISK_FILL_FIRST + 2 * ALIGNMENT)
+#define END_MS 10 /* between two looks at reads that are to end */
 #define MOST_KEPT 16u
 #define CACHED_IN_SUCCESSION 16u /* after which the next one is taken for cached, too */
 #define MOST_BYTES ((size_t)16 << 20)  /* of a lane's reads */
@@ -337,17 +340,37 @@ disk_lanes_make(struct store *store)
     return true;
 }
 
-static void
-free_lane(struct store *store, struct store_lane *lane)
+/* A read that could not be begun is tried again after END_MS. */
+static bool
+end_lane(struct store *store, struct store_lane *lane, int64_t until_us)
 {
-    static const struct timespec pause = {.tv_nsec = 1000000};
-
     while (lane->ring && disk_ring_under_way(lane->ring)) {
+        struct pollfd fd = {.fd = disk_ring_fd(lane->ring), .events = POLLIN};
+
         begin_reads(store, lane);
-        if (disk_ring_under_way(lane->ring) && disk_ring_wait(lane->ring) != 0)
-            nanosleep(&pause, NULL);
         end_reads(lane);
+        if (!disk_ring_under_way(lane->ring))
+            break;
+        if (clock_monotonic_us() >= until_us)
+            return false;
+        (void)poll(&fd, 1, END_MS);
     }
+    return true;
+}
+
+bool
+disk_lanes_end(struct store *store, int64_t until_us)
+{
+    bool ended = true;
+
+    for (unsigned i = 0; store->lanes && i < store->config.lanes; i++)
+        ended = end_lane(store, &store->lanes[i], until_us) && ended;
+    return ended;
+}
+
+static void
+free_lane(struct store_lane *lane)
+{
     while (lane->kept_count)
         free(lane->kept[--lane->kept_count]);
     free(lane->at_once);
@@ -356,8 +379,9 @@ free_lane(struct store *store, struct store_lane *lane)
 void
 disk_lanes_free(struct store *store)
 {
+    (void)disk_lanes_end(store, STORE_FOREVER);
     for (unsigned i = 0; store->lanes && i < store->config.lanes; i++)
-        free_lane(store, &store->lanes[i]);
+        free_lane(&store->lanes[i]);
     if (store->lanes)
         arena_keep(-KEPT_FREE);
     free(store->lanes);

@@ -189,6 +189,29 @@ START_TEST(a_disk_that_hangs_is_left_until_it_answers)
 }
 END_TEST
 
+START_TEST(the_end_waits_for_reads_in_time)
+{
+    struct requester r = {.answer = CACHE_HIT};
+    char bytes[1 << 16] = "";
+    int ends[2];
+
+    shelf_put(URL, 3000);
+    ck_assert_int_eq(pipe(ends), 0);
+    exchange(ends[0]);
+    ck_assert(shelf_begin_get(&r, URL));
+    (void)store_lane_turn(shelf.store, 0);
+    ck_assert(store_leave(shelf.store, STORE_FOREVER));
+    ck_assert(!store_end_reads(shelf.store, 1000));
+    ck_assert_uint_eq(disk_ring_under_way(shelf.ring), 1);
+    ck_assert_int_eq(write(ends[1], bytes, 5000), 5000);
+    ck_assert(store_end_reads(shelf.store, STORE_FOREVER));
+    ck_assert_uint_eq(shelf_end_get(&r), WAITER_RETRY);
+    restore();
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
 START_TEST(reads_that_fail_have_it_left)
 {
     int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
@@ -373,6 +396,7 @@ unit_suite(void)
     tcase_add_test(tc, nothing_is_published_before_a_damaged_last_part);
     tcase_add_test(tc, what_the_kernel_has_is_read_at_once);
     tcase_add_test(tc, a_disk_that_hangs_is_left_until_it_answers);
+    tcase_add_test(tc, the_end_waits_for_reads_in_time);
     tcase_add_test(tc, reads_that_fail_have_it_left);
     tcase_add_test(tc, a_record_that_is_cut_short_is_dropped);
     tcase_add_test(tc, a_segment_that_is_removed_meanwhile_is_read);
