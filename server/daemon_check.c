@@ -295,24 +295,28 @@ find_fault_of_files(const char *folder)
     return error == EOPNOTSUPP && statvfs(folder, &system) == 0 && system.f_blocks ? 0 : error;
 }
 
-/* May the user that serves write this file or folder? Of groups only the bits of the mode are
- * looked at. */
+/* May the user that serves do this, of the bits of S_IRWXO, with a file or folder? Of its groups none
+ * is known: the bits of the file's group count as its own. */
 static int
-find_fault_of_owner(const struct stat *st, uid_t uid)
+find_fault_of_mode(const struct stat *st, uid_t uid, mode_t wanted)
 {
+    const mode_t mode =
+        st->st_uid == uid ? st->st_mode >> 6 : st->st_mode >> 3 | st->st_mode;
+
     if (!S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode))
         return DISK_NO_FILE;
-    if (uid == 0 || st->st_uid == uid || st->st_mode & (S_IWGRP | S_IWOTH))
-        return 0;
-    return EACCES;
+    return uid == 0 || (mode & wanted) == wanted ? 0 : EACCES;
 }
 
-static bool
-is_opened_by_start(const char *name)
+/* What a start does with a file of a store: it writes the lock, and reads journals. 0: nothing. */
+static mode_t
+mode_of_start(const char *name)
 {
     uint64_t number;
 
-    return strcmp(name, DISK_LOCK) == 0 || disk_name_read(name, DISK_JOURNAL, &number);
+    if (strcmp(name, DISK_LOCK) == 0)
+        return S_IROTH | S_IWOTH;
+    return disk_name_read(name, DISK_JOURNAL, &number) ? S_IROTH : 0;
 }
 
 /* The name of the first file that a start could not open; the folder's is "". */
@@ -326,16 +330,36 @@ find_fault_in_store(const char *path, uid_t uid, char *name, size_t size)
 
     if (!folder)
         return errno;
-    error = fstat(dirfd(folder), &st) == 0 ? find_fault_of_owner(&st, uid) : errno;
+    error = fstat(dirfd(folder), &st) == 0 ? find_fault_of_mode(&st, uid, S_IRWXO) : errno;
     while (!error && (entry = readdir(folder))) {
-        if (!is_opened_by_start(entry->d_name) ||
-            fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        const mode_t wanted = mode_of_start(entry->d_name);
+
+        if (!wanted || fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
-        error = find_fault_of_owner(&st, uid);
+        error = find_fault_of_mode(&st, uid, wanted);
         if (error)
             snprintf(name, size, "/%s", entry->d_name);
     }
     closedir(folder);
+    return error;
+}
+
+/* Of a folder on the way to a file. */
+static int
+find_fault_of_way(const char *path, uid_t uid)
+{
+    char *way = strdup(path);
+    struct stat st;
+    int error = way ? 0 : ENOMEM;
+
+    for (size_t i = 1; !error && path[i - 1] && path[i]; i++) {
+        if (path[i] != '/')
+            continue;
+        way[i] = '\0';
+        error = stat(way, &st) == 0 ? find_fault_of_mode(&st, uid, S_IXOTH) : errno;
+        way[i] = '/';
+    }
+    free(way);
     return error;
 }
 
@@ -373,6 +397,8 @@ check_store(const struct options *options, const struct service_user *user)
     char name[NAME_MAX + 2] = "";
     int error = path ? find_fault_of_store(path, uid, name, sizeof(name)) : 0;
 
+    if (path && !error)
+        error = find_fault_of_way(path, uid);
     if (!error)
         return EX_OK;
     log_error("%sstore: %s%s: %s", options_place(options, "store"), path, name,

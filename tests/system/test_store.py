@@ -403,13 +403,31 @@ class StoreTest(StoreCase):
         os.mkdir(self.dir / "other", 0o700)
         self.expect_refusal("other", ": Permission denied", "--user", "nobody")
         os.chown(self.dir / "other", pwd.getpwnam("nobody").pw_uid, -1)
+        self.expect_permission()
+        nobody = pwd.getpwnam("nobody").pw_uid
+        for name, owner, mode, refused in (("lock", 0, 0o600, True), ("lock", nobody, 0o600, False),
+                                           ("lock", nobody, 0o400, True), ("", nobody, 0o500, True),
+                                           ("journal-0000000000000001", 0, 0o600, True),
+                                           ("journal-0000000000000001", 0, 0o644, False)):
+            file = self.dir / "other" / name
+            if name:
+                file.touch()
+            os.chown(file, owner, -1)
+            file.chmod(mode)
+            if refused:
+                self.expect_refusal("other", f"{name and '/'}{name}: Permission denied", "--user", "nobody")
+            else:
+                self.expect_permission()
+            if name:
+                file.unlink()
+            else:
+                file.chmod(0o700)
+        self.dir.chmod(0o700)
+        self.expect_refusal("other", ": Permission denied", "--user", "nobody")
+
+    def expect_permission(self):
         done = self.run_daemon("--check-config", "--store", str(self.dir / "other"), "--user", "nobody")
         self.assertEqual(done.returncode, 0, done.stderr)
-        for name in ("lock", "journal-0000000000000001"):
-            with open(self.dir / "other" / name, "w", opener=lambda path, flags: os.open(path, flags, 0o600)):
-                pass
-            self.expect_refusal("other", f"/{name}: Permission denied", "--user", "nobody")
-            os.remove(self.dir / "other" / name)
 
 
 SHIM = """
