@@ -295,13 +295,12 @@ find_fault_of_files(const char *folder)
     return error == EOPNOTSUPP && statvfs(folder, &system) == 0 && system.f_blocks ? 0 : error;
 }
 
-/* May the user that serves do this, of the bits of S_IRWXO, with a file or folder? Of its groups none
- * is known: the bits of the file's group count as its own. */
+/* May the user that serves do this, of the bits of S_IRWXO, with a file or folder? Of its groups
+ * none is known: the bits of the file's group count as its own. */
 static int
 find_fault_of_mode(const struct stat *st, uid_t uid, mode_t wanted)
 {
-    const mode_t mode =
-        st->st_uid == uid ? st->st_mode >> 6 : st->st_mode >> 3 | st->st_mode;
+    const mode_t mode = st->st_uid == uid ? st->st_mode >> 6 : st->st_mode >> 3 | st->st_mode;
 
     if (!S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode))
         return DISK_NO_FILE;
@@ -344,7 +343,7 @@ find_fault_in_store(const char *path, uid_t uid, char *name, size_t size)
     return error;
 }
 
-/* Of a folder on the way to a file. */
+/* Of a folder on the way to a folder, as far as that is there. */
 static int
 find_fault_of_way(const char *path, uid_t uid)
 {
@@ -356,7 +355,8 @@ find_fault_of_way(const char *path, uid_t uid)
         if (path[i] != '/')
             continue;
         way[i] = '\0';
-        error = stat(way, &st) == 0 ? find_fault_of_mode(&st, uid, S_IXOTH) : errno;
+        if (stat(way, &st) == 0)
+            error = find_fault_of_mode(&st, uid, S_IXOTH);
         way[i] = '/';
     }
     free(way);
