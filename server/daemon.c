@@ -304,19 +304,34 @@ end_reads_of_store(struct components *parts)
         note_hang(parts);
 }
 
+/*
+ * What is purged and told to no server of the tier is kept in the store's folder. The successor of a
+ * process looks there when that has left the store, and tells itself what is purged after this. Of a
+ * process that has none, what is purged then is lost, and answered so by the store that was left.
+ */
+static void
+leave_tier(struct components *parts)
+{
+    if (parts->service.tier)
+        tier_leave(parts->service.tier);
+    if (!parts->store_hangs && !untold_end(&parts->untold))
+        note_hang(parts);
+}
+
 /* Fetches are ended, which answers the waiting requests; the answers have LAST_REPLIES_US to be
  * sent. */
 static void
 end_connections(struct components *parts)
 {
+    const bool replaced = parts->restart.successor > 0;
     unsigned cut_off;
 
     fetcher_stop(parts->service.fetcher);
+    if (replaced)
+        leave_tier(parts);
     leave_store(parts);
-    if (parts->service.tier)
-        tier_leave(parts->service.tier);
-    if (!parts->store_hangs) /* what is purged is kept there, too */
-        untold_end(&parts->untold);
+    if (!replaced)
+        leave_tier(parts);
     cut_off = rpc_server_stop(parts->service.rpc, LAST_REPLIES_US);
     if (cut_off)
         log_warning("%u connections were closed with requests in flight", cut_off);
@@ -446,7 +461,7 @@ log_start(const struct components *parts)
 static bool
 look_around(struct components *parts)
 {
-    bool probes = prober_look(&parts->prober), tells = untold_look(&parts->untold);
+    bool probes = prober_look(&parts->prober), tells = untold_look(&parts->untold, takes_purges(parts));
 
     return peer_news_look(parts->service.news) || probes || tells;
 }

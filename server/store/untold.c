@@ -4,15 +4,45 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "server/logs/log.h"
 #include "server/peers/peer_item.h"
 #include "store/disk_file.h"
 #include "tier/tier.h"
 
 #define KIND "untold"
+#define JOIN_US ((int64_t)2000) /* between two looks at the thread */
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* Runs that on a thread, or at once if there can be none. */
+static void
+start(struct untold *untold, void *(*run)(void *untold))
+{
+    untold->runs = thread_start(&untold->thread, run, untold) == 0;
+    if (!untold->runs)
+        (void)run(untold);
+}
+
+/* False: it runs still after this time. */
+static bool
+await(struct untold *untold, int64_t us)
+{
+    const struct timespec pause = clock_timespec(JOIN_US);
+    const int64_t until_us = clock_monotonic_us() + us;
+
+    while (untold->runs && pthread_tryjoin_np(untold->thread, NULL) != 0) {
+        if (clock_monotonic_us() >= until_us)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    untold->runs = false;
+    return true;
+}
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -82,11 +112,15 @@ take_file(struct untold *untold, int folder, uint64_t number)
     buf_free(&text);
 }
 
+/* A number that is not known. */
 static void
 note(void *context, uint64_t number)
 {
     struct untold *untold = context;
 
+    for (unsigned i = 0; i < untold->count; i++)
+        if (untold->files[i] == number)
+            return;
     if (untold->count < UNTOLD_FILES)
         untold->files[untold->count++] = number;
 }
@@ -97,21 +131,35 @@ open_folder(const struct untold *untold)
     return open(untold->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+static void *
+read_files(void *context)
+{
+    struct untold *untold = context;
+    const unsigned known = untold->count;
+    const int fd = open_folder(untold);
+
+    if (fd < 0)
+        return NULL;
+    (void)disk_list(fd, KIND, note, untold);
+    for (unsigned i = known; i < untold->count; i++)
+        take_file(untold, fd, untold->files[i]);
+    close(fd);
+    if (untold->count != known)
+        log_info("what was purged before the last end is told to the servers of the shared tier");
+    return NULL;
+}
+
 void
 untold_begin(struct untold *untold, const char *folder, struct tier *tier)
 {
-    int fd;
-
     *untold = (struct untold){.folder = folder, .tier = tier};
-    fd = folder ? open_folder(untold) : -1;
-    if (fd < 0)
+    if (!folder)
         return;
-    (void)disk_list(fd, KIND, note, untold);
-    for (unsigned i = 0; i < untold->count; i++)
-        take_file(untold, fd, untold->files[i]);
-    close(fd);
-    if (untold->count)
-        log_info("what was purged before the last end is told to the servers of the shared tier");
+    start(untold, read_files);
+    if (!await(untold, UNTOLD_BEGIN_US))
+        log_warning("store: %s: the disk does not answer: what was purged before the last end is "
+                    "told to the servers of the shared tier later",
+                    folder);
 }
 
 static void
@@ -122,20 +170,38 @@ remove_files(struct untold *untold, int folder)
     untold->count = 0;
 }
 
-bool
-untold_look(struct untold *untold)
+/* There may be more than could be read. */
+static void *
+remove_told(void *context)
 {
-    int fd;
+    struct untold *untold = context;
+    const bool all = untold->count < UNTOLD_FILES;
+    const int fd = open_folder(untold);
 
-    if (untold->count && tier_has_told(untold->tier)) {
-        fd = open_folder(untold);
-        if (fd >= 0)
-            remove_files(untold, fd);
-        if (fd >= 0)
-            close(fd);
-        untold->count = 0;
+    if (fd >= 0) {
+        remove_files(untold, fd);
+        close(fd);
     }
-    return untold->count != 0;
+    untold->count = 0;
+    return all || fd < 0 ? NULL : read_files(untold);
+}
+
+bool
+untold_look(struct untold *untold, bool taken)
+{
+    if (!untold->folder)
+        return false;
+    untold->again = untold->again || (untold->taken && !taken);
+    untold->taken = taken;
+    if (!await(untold, 0))
+        return true;
+    if (untold->again) {
+        untold->again = false;
+        start(untold, read_files);
+    } else if (untold->count && tier_has_told(untold->tier)) {
+        start(untold, remove_told);
+    }
+    return untold->taken || untold->runs || untold->count;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -190,27 +256,37 @@ keep(struct untold *untold, struct span text)
     return error;
 }
 
-void
-untold_end(struct untold *untold)
+static void *
+keep_untold(void *context)
 {
+    struct untold *untold = context;
     struct buf text;
     int error;
 
-    if (!untold->folder)
-        return;
     buf_init(&text, UNTOLD_MOST);
     tier_visit_untold(untold->tier, write_item, &text);
     if (!buf_failed(&text))
         buf_append_char(&text, '.');
-    if (text.len > 1 || untold->count) {
-        error = keep(untold, buf_span(&text));
-        if (error)
-            log_error("store: %s: what no server of the shared tier knows to be purged cannot be "
-                      "kept: %s",
-                      untold->folder, disk_strerror(error));
-        else if (text.len > 1)
-            log_info("what no server of the shared tier knows to be purged is told after the next "
-                     "start");
-    }
+    error = text.len ? keep(untold, buf_span(&text)) : ENOMEM;
+    if (error)
+        log_error("store: %s: what no server of the shared tier knows to be purged cannot be "
+                  "kept: %s",
+                  untold->folder, disk_strerror(error));
+    else if (text.len > 1)
+        log_info("what no server of the shared tier knows to be purged is told by the next daemon "
+                 "that has the store");
     buf_free(&text);
+    return NULL;
+}
+
+bool
+untold_end(struct untold *untold)
+{
+    if (!untold->folder)
+        return true;
+    if (!await(untold, UNTOLD_END_US))
+        return false;
+    if (untold->count || !tier_has_told(untold->tier))
+        start(untold, keep_untold);
+    return await(untold, UNTOLD_END_US);
 }

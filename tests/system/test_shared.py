@@ -2,7 +2,9 @@
 
 import contextlib
 import http.server
+import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -946,7 +948,7 @@ class StoreTest(SharedTest):
         for url in urls:
             self.assertEqual(self.get(self.d[0], url, method="PURGE").status, 202)
         self.d[0].stop()
-        self.assertIn("is told after the next start", self.d[0].err)
+        self.assertIn("is told by the next daemon that has the store", self.d[0].err)
         kept, = (self.dir / "store0").glob("untold-*")
         self.assertEqual(kept.stat().st_mode & 0o777, 0o600)
         self.s[0].kill()  # and with it what was sent to it
@@ -958,6 +960,32 @@ class StoreTest(SharedTest):
         harness.wait_until(lambda: not kept.exists(), what="the end of the file")
         self.d[0].stop()
         self.assertEqual(list((self.dir / "store0").glob("untold-*")), [])
+
+    def test_purges_that_no_server_has_are_told_by_a_successor(self):
+        urls = [self.url(f"left/{i}") for i in range(3)]
+        for url in urls:
+            for d in self.d:
+                self.check(self.get(d, url), url)
+        self.s[0].signal(signal.SIGSTOP)
+        self.await_servers(0)
+        for url in urls:
+            self.assertEqual(self.get(self.d[0], url, method="PURGE").status, 202)
+        before = len(self.d[0].err)
+        self.d[0].signal(signal.SIGUSR2)
+        self.assertEqual(self.d[0].wait(), 0)
+        pid = int(re.search(r"process (\d+) serves; this one ends", self.d[0].err[before:])[1])
+        self.addCleanup(self.end_successor, pid)
+        taken = self.stats(self.d[1])["shared_purges_taken"]
+        self.s[0].kill()  # and with it what was sent to it
+        self.s[0].start()
+        harness.wait_until(lambda: self.stats(self.d[1])["shared_purges_taken"] == taken + len(urls), what="them")
+        harness.wait_until(lambda: not list((self.dir / "store0").glob("untold-*")), what="the end of the file")
+
+    @staticmethod
+    def end_successor(pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+        harness.wait_until(lambda: not os.path.exists(f"/proc/{pid}"), what="its end")
 
     def test_purges_of_others_hold_on_disk(self):
         url = self.url("purged")

@@ -13,6 +13,7 @@ import unittest
 
 import harness
 from http_front import Connection, http_address
+from ports import free_port
 from test_reverse import Member
 
 
@@ -510,6 +511,20 @@ class HangingDiskTest(StoreCase):
         self.assertLessEqual(self.asked(), asked + 2)
         self.assertNotIn("damaged", self.d.err)
         self.assertEqual(self.get("/two", method="PURGE")[0], 200)
+
+
+    def test_the_end_while_purges_are_kept(self):
+        """Of an idle store: no server of the tier is there, and what was purged is kept on the disk."""
+        key = self.dir / "key"
+        key.write_text("0123456789abcdef" * 4)
+        key.chmod(0o600)
+        self.begin("--shared", f"memcached://127.0.0.1:{free_port()}", "--shared-key-file", key)
+        self.store("/one")
+        self.assertEqual(self.get("/one", method="PURGE")[0], 202)
+        self.set_hangs(True)
+        self.d.signal(signal.SIGTERM)
+        self.assertEqual(self.d.wait(), 0)
+        self.assertIn("the disk does not answer: it is left as it is", self.d.err)
 
 
 class ReplacementTest(StoreCase):

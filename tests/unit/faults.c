@@ -19,6 +19,7 @@ static _Thread_local unsigned countdown;
 static _Thread_local int error_wanted;
 static _Thread_local const char *failed;
 static _Thread_local const char *spared;
+static _Thread_local const char *refused;
 
 void
 faults_fail_at(unsigned n, int error)
@@ -35,6 +36,12 @@ faults_spare(const char *name)
     spared = name;
 }
 
+void
+faults_refuse(const char *name)
+{
+    refused = name;
+}
+
 const char *
 faults_failed(void)
 {
@@ -44,6 +51,10 @@ faults_failed(void)
 bool
 faults_now(const char *name)
 {
+    if (refused && strcmp(name, refused) == 0) {
+        errno = EAGAIN;
+        return true;
+    }
     if (spared && strcmp(name, spared) == 0)
         return false;
     if (countdown == 0 || --countdown != 0)
@@ -118,7 +129,7 @@ FAULT(int, flock, (int fd, int operation), (fd, operation), -1)
 /* An error number comes back, and not through errno. */
 FAULT(int, pthread_create,
       (pthread_t * thread, const pthread_attr_t *a, void *(*run)(void *), void *context),
-      (thread, a, run, context), error_wanted)
+      (thread, a, run, context), errno)
 FAULT(int, pthread_mutex_init, (pthread_mutex_t * m, const pthread_mutexattr_t *a), (m, a),
       error_wanted)
 FAULT(int, pthread_cond_init, (pthread_cond_t * c, const pthread_condattr_t *a), (c, a),

@@ -18,6 +18,10 @@ void faults_fail_at(unsigned n, int error);
 /* Calls of this name on this thread neither fail nor count; NULL: all do. Static memory. */
 void faults_spare(const char *name);
 
+/* Each call of this name on this thread fails with EAGAIN, and does not count; NULL: none does.
+ * Static memory. */
+void faults_refuse(const char *name);
+
 /* For wrapped calls outside of faults.c: true, with errno set, if this one is to fail. */
 bool faults_now(const char *name);
 

@@ -32,7 +32,7 @@ run_one(bool purges)
     tier_leave(tier);
     tier_visit_untold(tier, count, &found);
     ck_assert_uint_gt(found, 0);
-    untold_end(&untold);
+    ck_assert(untold_end(&untold));
     tier_close(tier);
 }
 
@@ -43,9 +43,9 @@ walk(void *context)
     struct untold untold;
 
     untold_begin(&untold, folder, tier);
-    (void)untold_look(&untold);
+    (void)untold_look(&untold, false);
     tier_leave(tier);
-    untold_end(&untold);
+    ck_assert(untold_end(&untold));
 }
 
 static void
@@ -69,6 +69,7 @@ START_TEST(a_file_stays_until_another_one_is_whole)
     static const int errors[] = {EIO, ENOSPC, EACCES};
     unsigned n = 0;
 
+    faults_refuse("pthread_create"); /* what a thread does fails on this one */
     do {
         struct tier *tier = untold_open_tier();
 

@@ -1,6 +1,4 @@
 /* Purges that no server of the shared tier has learnt of, over an end of the daemon. */
-#define UNIT_STARTS_NO_THREAD
-
 #include "server/store/untold.h"
 
 #include <dirent.h>
@@ -42,7 +40,7 @@ static void
 start_again(void)
 {
     tier_leave(tier);
-    untold_end(&untold);
+    ck_assert(untold_end(&untold));
     tier_close(tier);
     tier = untold_open_tier();
     untold_begin(&untold, folder, tier);
@@ -103,7 +101,7 @@ START_TEST(they_are_told_by_the_next_one)
         start_again();
         expect(expected);
         ck_assert_uint_eq(files(path, sizeof(path)), 1);
-        ck_assert(untold_look(&untold));
+        ck_assert(untold_look(&untold, false));
     }
     ck_assert(!tier_has_told(tier));
 }
@@ -116,12 +114,12 @@ START_TEST(nothing_is_kept_without_a_purge_or_a_store)
     start_again();
     expect("");
     ck_assert_uint_eq(files(path, sizeof(path)), 0);
-    ck_assert(!untold_look(&untold));
+    ck_assert(!untold_look(&untold, false));
     ck_assert(tier_has_told(tier));
     untold.folder = NULL;
     untold_purge(tier, CACHE_BY_URL, false, "http://a.test/", "");
     tier_leave(tier);
-    untold_end(&untold);
+    ck_assert(untold_end(&untold));
     ck_assert_uint_eq(files(path, sizeof(path)), 0);
 }
 END_TEST
