@@ -198,7 +198,16 @@ class Process:
         return self.popen.poll() is None
 
     def signal(self, number):
+        """Sends a signal. A process that is stopped by it does nothing more: one of its threads takes the
+        signal, and on a busy machine the others go on until then."""
         self.popen.send_signal(number)
+        if number == signal.SIGSTOP:
+            wait_until(self._is_stopped, what="the stop of all threads")
+
+    def _is_stopped(self):
+        states = [path.read_text().rpartition(")")[2].split()[0]
+                  for path in pathlib.Path(f"/proc/{self.popen.pid}/task").glob("*/stat")]
+        return all(state in "TtZX" for state in states)
 
     def wait(self, seconds=300):
         return self.popen.wait(seconds)
