@@ -93,6 +93,19 @@ def wait_until(condition, seconds=60, what="the condition"):
         time.sleep(min(max(0.02, 2 * (now - begun)), 0.2))
 
 
+def send_signal(process, number):
+    """Sends a signal. A process that is stopped by it does nothing more: one of its threads takes the
+    signal, and on a busy machine the others go on until then."""
+    def is_stopped():
+        states = [path.read_text().rpartition(")")[2].split()[0]
+                  for path in pathlib.Path(f"/proc/{process.pid}/task").glob("*/stat")]
+        return all(state in "TtZX" for state in states)
+
+    process.send_signal(number)
+    if number == signal.SIGSTOP:
+        wait_until(is_stopped, what="the stop of all threads")
+
+
 def made_by(path):
     """The target of make that builds a program."""
     for folder, target in (("tests/origin", "origin"), ("tests/system/peers", "peers"),
@@ -198,16 +211,7 @@ class Process:
         return self.popen.poll() is None
 
     def signal(self, number):
-        """Sends a signal. A process that is stopped by it does nothing more: one of its threads takes the
-        signal, and on a busy machine the others go on until then."""
-        self.popen.send_signal(number)
-        if number == signal.SIGSTOP:
-            wait_until(self._is_stopped, what="the stop of all threads")
-
-    def _is_stopped(self):
-        states = [path.read_text().rpartition(")")[2].split()[0]
-                  for path in pathlib.Path(f"/proc/{self.popen.pid}/task").glob("*/stat")]
-        return all(state in "TtZX" for state in states)
+        send_signal(self.popen, number)
 
     def wait(self, seconds=300):
         return self.popen.wait(seconds)
