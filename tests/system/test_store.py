@@ -833,7 +833,16 @@ class ReadsTest(StoreCase):
         return [stat[f"store_records_read_{way}"] for way in ("memory", "ring", "thread")]
 
     def read_cold(self, *options):
-        """Of ten pages of an earlier daemon."""
+        """Of ten pages of an earlier daemon. Once more if the disk was slow: a store leaves such a one."""
+        explained = None
+        while explained is None:
+            explained = self.try_cold(*options)
+            if explained is None:
+                self.assertEqual(self.d.stop(), 0)
+                shutil.rmtree(self.folder)
+        return explained
+
+    def try_cold(self, *options):
         paths = [f"/page-{i}" for i in range(10)]
         local = self.dir / "http"
         self.begin(*options)
@@ -846,15 +855,18 @@ class ReadsTest(StoreCase):
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
             os.close(fd)
         asked = self.asked()
+        texts = []
         with contextlib.closing(Connection(str(local))) as c:
             for over_http, over_rpc in zip(paths[::2], paths[1::2]):
                 c.send(f"EXPLAIN {over_http} HTTP/1.1\r\nHost: site.test\r\n\r\n")
-                self.assertIn(b", on disk\n", c.receive().body)
-                done = self.sunproxy("explain", f"http://site.test{over_rpc}", daemon=self.d)
-                self.assertIn(b", on disk\n", done.stdout)
+                texts.append(c.receive().body)
+                texts.append(self.sunproxy("explain", f"http://site.test{over_rpc}", daemon=self.d).stdout)
         explained = self.ways()
-        for path in paths:
-            self.assertEqual(self.get(path)[2], True)
+        hits = [self.get(path)[2] for path in paths]
+        if self.stat(self.d)["store_reads_late"]:
+            return None
+        self.assertEqual([text for text in texts if b", on disk\n" not in text], [])
+        self.assertEqual(hits, [True] * len(paths))
         self.assertEqual(self.asked(), asked)
         return explained
 
