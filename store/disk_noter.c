@@ -504,8 +504,11 @@ disk_noter_answer_late(struct store *store)
         now_us - first->since_us >= STORE_NOTE_US) {
         store->stuck = true;
         store_say(store, STORE_ERROR,
-                  "the disk does not answer: purges hold in this process, and are lost if it is "
-                  "killed before they are noted");
+                  "%s: purges hold in this process, and are lost if it is killed before they are "
+                  "noted",
+                  store_stage(store) == STORE_OPENING && store->config.waits_us
+                      ? "another process has not left it"
+                      : "the disk does not answer");
         pthread_cond_broadcast(&store->synced_wake);
     }
     if (store->stuck)
