@@ -482,8 +482,9 @@ class HangingDiskTest(StoreCase):
         subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", self.library, source, "-ldl"], check=True)
 
     def begin(self, *options, **more):
-        super().begin("--stop-timeout", "1s", "--access-log", self.dir / "access.log", *options, program=self.program,
-                      env={"LD_PRELOAD": str(self.library), "SHIM_HANGS": str(self.hangs)}, **more)
+        # One worker: when it has answered, it has read what was sent before.
+        super().begin("--stop-timeout", "1s", "--access-log", self.dir / "access.log", "--workers", "1", *options,
+                      program=self.program, env={"LD_PRELOAD": str(self.library), "SHIM_HANGS": str(self.hangs)}, **more)
 
     def set_hangs(self, hangs):
         with self.hangs.open("r+") as file:
