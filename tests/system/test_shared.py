@@ -938,7 +938,8 @@ class StoreTest(SharedTest):
         self.await_stored(self.d[1], url)
         self.assertEqual(len(self.fetched("/disk")), 1)
 
-    def test_purges_that_no_server_has_are_told_after_the_next_start(self):
+    def purge_without_a_server(self):
+        """Purges at one daemon what all of them have; the number of purges."""
         urls = [self.url(f"untold/{i}") for i in range(3)]
         for url in urls:
             for d in self.d:
@@ -947,6 +948,10 @@ class StoreTest(SharedTest):
         self.await_servers(0)
         for url in urls:
             self.assertEqual(self.get(self.d[0], url, method="PURGE").status, 202)
+        return len(urls)
+
+    def test_purges_that_no_server_has_are_told_after_the_next_start(self):
+        count = self.purge_without_a_server()
         self.d[0].stop()
         self.assertIn("is told by the next daemon that has the store", self.d[0].err)
         kept, = (self.dir / "store0").glob("untold-*")
@@ -956,20 +961,13 @@ class StoreTest(SharedTest):
         self.await_servers(daemons=self.d[1:])
         taken = self.stats(self.d[1])["shared_purges_taken"]
         self.d[0] = self.start(0, name="again")
-        harness.wait_until(lambda: self.stats(self.d[1])["shared_purges_taken"] == taken + len(urls), what="them")
+        harness.wait_until(lambda: self.stats(self.d[1])["shared_purges_taken"] == taken + count, what="them")
         harness.wait_until(lambda: not kept.exists(), what="the end of the file")
         self.d[0].stop()
         self.assertEqual(list((self.dir / "store0").glob("untold-*")), [])
 
     def test_purges_that_no_server_has_are_told_by_a_successor(self):
-        urls = [self.url(f"left/{i}") for i in range(3)]
-        for url in urls:
-            for d in self.d:
-                self.check(self.get(d, url), url)
-        self.s[0].signal(signal.SIGSTOP)
-        self.await_servers(0)
-        for url in urls:
-            self.assertEqual(self.get(self.d[0], url, method="PURGE").status, 202)
+        count = self.purge_without_a_server()
         before = len(self.d[0].err)
         self.d[0].signal(signal.SIGUSR2)
         self.assertEqual(self.d[0].wait(), 0)
@@ -978,7 +976,7 @@ class StoreTest(SharedTest):
         taken = self.stats(self.d[1])["shared_purges_taken"]
         self.s[0].kill()  # and with it what was sent to it
         self.s[0].start()
-        harness.wait_until(lambda: self.stats(self.d[1])["shared_purges_taken"] == taken + len(urls), what="them")
+        harness.wait_until(lambda: self.stats(self.d[1])["shared_purges_taken"] == taken + count, what="them")
         harness.wait_until(lambda: not list((self.dir / "store0").glob("untold-*")), what="the end of the file")
 
     @staticmethod
